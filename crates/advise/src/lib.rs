@@ -1,0 +1,1 @@
+//! The verdict: ranking with uncertainty, blame per object, snippets.

@@ -1,0 +1,47 @@
+//! One file a subcommand; this one only lists them.
+
+use crate::exit::Outcome;
+use clap::Subcommand;
+
+macro_rules! commands {
+    ($($(#[$doc:meta])* $variant:ident = $module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        #[derive(Subcommand)]
+        pub enum Command {
+            $($(#[$doc])* $variant($module::Arguments),)*
+        }
+
+        impl Command {
+            pub fn run(self) -> anyhow::Result<Outcome> {
+                match self {
+                    $(Self::$variant(arguments) => $module::run(&arguments),)*
+                }
+            }
+        }
+    };
+}
+
+// In the order of the tour: observe, look, decide, prove, enforce.
+commands! {
+    /// Record, rank, run the best candidates for real, keep the winner or leave it alone
+    Tune = tune,
+    /// Say in two seconds how well placed a running process is
+    Check = check,
+    /// Say which observers and actuators work here, and the mend for each that does not
+    Doctor = doctor,
+    /// Run a program built with nodewise-cc and write a profile
+    Record = record,
+    /// Show what a profile means: verdict, metrics, objects, advice
+    Report = report,
+    /// Write the rules of a placement
+    Map = map,
+    /// Predict the cost of each policy side by side
+    Simulate = simulate,
+    /// Run an unmodified program under a placement
+    Run = run,
+    /// Show a machine
+    Topo = topo,
+    /// Write shell completions or man pages
+    Generate = generate,
+}

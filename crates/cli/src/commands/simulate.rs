@@ -1,0 +1,10 @@
+//! `nodewise simulate`.
+
+use crate::exit::Outcome;
+
+#[derive(clap::Args)]
+pub struct Arguments {}
+
+pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
+    anyhow::bail!("simulate: under construction")
+}

@@ -1,0 +1,10 @@
+//! `nodewise topo`.
+
+use crate::exit::Outcome;
+
+#[derive(clap::Args)]
+pub struct Arguments {}
+
+pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
+    anyhow::bail!("topo: under construction")
+}

@@ -1,0 +1,20 @@
+//! The `nodewise` command: arguments, printing, exit codes, nothing else.
+
+mod commands;
+mod exit;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Puts threads and pages where they belong on NUMA machines.
+#[derive(Parser)]
+#[command(name = "nodewise", version, propagate_version = true, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    exit::code(arguments.command.run())
+}

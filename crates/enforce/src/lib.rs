@@ -1,0 +1,1 @@
+//! Rules made real on a running kernel.

@@ -1,0 +1,1 @@
+//! Thin safe wrappers over the kernel; the home of unsafe.

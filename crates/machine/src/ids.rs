@@ -1,0 +1,35 @@
+//! Identifiers as the kernel numbers them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! kernel_number {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The number as a table index.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+kernel_number! {
+    /// A memory node. Machines number theirs 0..N without gaps; hosts with gaps are renumbered on
+    /// reading and keep the kernel's number in [`crate::Node::os_index`].
+    NodeId,
+    /// A logical CPU.
+    CpuId,
+}

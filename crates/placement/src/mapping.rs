@@ -1,0 +1,12 @@
+//! Page → node, for every page of a histogram.
+
+use nodewise_machine::NodeId;
+
+/// The home node of every page, parallel to [`nodewise_analysis::Histogram::pages`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The policy that made it, as written on the command line: `mixed:0.9`.
+    pub policy: String,
+    /// By page index.
+    pub nodes: Vec<NodeId>,
+}

@@ -1,0 +1,28 @@
+//! The joint between decisions and everything else.
+
+use crate::Mapping;
+use nodewise_analysis::{Affinity, Histogram};
+use nodewise_machine::Machine;
+use nodewise_profile::Profile;
+
+/// What a page policy may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The small tables: first touches, objects, threads.
+    pub profile: &'a Profile,
+    /// Page × thread counts at the page size decisions are made at.
+    pub histogram: &'a Histogram,
+    /// Which thread runs where.
+    pub affinity: &'a Affinity,
+    /// The target.
+    pub machine: &'a Machine,
+}
+
+/// Decides a home node for every page.
+pub trait PagePolicy: Send + Sync {
+    /// The name as written on the command line, parameters included.
+    fn name(&self) -> String;
+
+    /// A total mapping: one node below `machine.node_count()` per page of the histogram.
+    fn place(&self, context: &Context<'_>) -> Mapping;
+}

@@ -1,0 +1,56 @@
+//! What the program did: the model of a recorded profile.
+//!
+//! **Purpose.** The vocabulary every other crate shares: which thread touched which page of which
+//! object, how often, in which time slice and parallel region, and who touched it first.
+//!
+//! **Constraints.** No dependencies, no system calls, no clock. Tables are plain vectors whose index
+//! is the identifier; the one large table, the accesses, is streamed ([`AccessSource`]) and never
+//! required to fit in memory.
+//!
+//! **Non-goals.** Storage (see `nodewise-store`), metrics (see `nodewise-analysis`), and anything
+//! that needs a machine: a profile knows threads and pages, not nodes.
+
+mod access;
+mod ids;
+mod meta;
+mod object;
+mod thread;
+
+pub use access::{Access, AccessSource, FirstTouch, InMemory, Slice};
+pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, SiteId, SliceId, ThreadId};
+pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
+pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Site};
+pub use thread::Thread;
+
+/// A profile without its accesses: the small tables, each indexed by its identifier.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// How, when and on what the profile was made.
+    pub meta: Meta,
+    /// Memory objects, by [`ObjectId`]. Entry 0 is the catch-all for pages nobody claimed.
+    pub objects: Vec<Object>,
+    /// Threads in order of their first observed access, by [`ThreadId`].
+    pub threads: Vec<Thread>,
+    /// Code regions, by [`RegionId`]. Entry 0 is serial code.
+    pub regions: Vec<Region>,
+    /// Time slices, by [`SliceId`].
+    pub slices: Vec<Slice>,
+    /// Call sites, by [`SiteId`]. Entry 0 is the unknown site.
+    pub sites: Vec<Site>,
+    /// First touches, ascending by page; runs do not overlap.
+    pub first_touches: Vec<FirstTouch>,
+}
+
+impl Profile {
+    /// The object with this identifier.
+    #[must_use]
+    pub fn object(&self, id: ObjectId) -> Option<&Object> {
+        self.objects.get(id.index())
+    }
+
+    /// The call site with this identifier.
+    #[must_use]
+    pub fn site(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(id.index())
+    }
+}

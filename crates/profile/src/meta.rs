@@ -1,0 +1,91 @@
+//! How, when and on what a profile was made.
+
+/// The version of the on-disk format this code reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Where the counts came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Observer {
+    /// Compiler instrumentation: exact.
+    #[default]
+    Instrument,
+    /// A program, not a recording: tests, benchmarks.
+    Synthetic,
+}
+
+impl Observer {
+    /// The stable name used in files and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instrument => "instrument",
+            Self::Synthetic => "synthetic",
+        }
+    }
+
+    /// The observer with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Instrument, Self::Synthetic]
+            .into_iter()
+            .find(|o| o.name() == name)
+    }
+}
+
+/// The share of CPU time that ran where accesses are counted; all shares sum to 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coverage {
+    /// Samples the shares rest on; 0 means sampling was not permitted and the shares mean nothing.
+    pub samples: u64,
+    /// Instrumented code, with its inlined counters and our runtime.
+    pub instrumented: f64,
+    /// Threading runtimes: waiting and scheduling.
+    pub waiting: f64,
+    /// Code that is not instrumented: accesses there are missed.
+    pub missed: f64,
+    /// The kernel on behalf of the program.
+    pub kernel: f64,
+    /// The largest contributors to `missed`: module name and share.
+    pub missed_modules: Vec<(String, f64)>,
+}
+
+impl Coverage {
+    /// The share of the program's own user-mode work (waiting and kernel apart) that was counted:
+    /// the one figure to print. `None` when sampling was not permitted.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        let own = self.instrumented + self.missed;
+        (self.samples > 0 && own > 0.0).then(|| self.instrumented / own)
+    }
+}
+
+/// The manifest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Where the counts came from.
+    pub observer: Observer,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Unix time of the start, seconds.
+    pub started_at: u64,
+    /// Wall time of the recorded run, nanoseconds.
+    pub wall_ns: u64,
+    /// Wall time of the plain build on the same host when somebody measured it, nanoseconds.
+    pub plain_wall_ns: Option<u64>,
+    /// How slices were cut, as given: `1s`, `accesses:1000000`, `region`.
+    pub slicing: String,
+    /// CPUs the recorded run could use.
+    pub host_cpus: u32,
+    /// Memory nodes of the host.
+    pub host_nodes: u32,
+    /// The CPU's model name.
+    pub host_model: String,
+    /// What share of the run was seen.
+    pub coverage: Coverage,
+    /// Why the profile is cut short, if it is.
+    pub truncated: Option<String>,
+    /// Exit status of the program as a shell would give it (128 + signal for a signal).
+    pub exit_status: Option<i32>,
+    /// The version of nodewise that wrote it.
+    pub version: String,
+}

@@ -1,0 +1,1 @@
+//! One model of the findings, several writers.

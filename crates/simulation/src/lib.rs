@@ -1,0 +1,1 @@
+//! What a placement costs on a machine.

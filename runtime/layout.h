@@ -1,0 +1,82 @@
+/* What the observed process and its recorder share: the layout of the raw files.
+ *
+ * The process creates, under $NODEWISE_RAW, one folder per process image, `<pid>-<sequence>` (fork
+ * and exec both start a new one):
+ *   thread-<ordinal>   one per thread, mapped MAP_SHARED: header, window, then counters appended
+ *   touches-<ordinal>  one per thread, mapped MAP_SHARED: first touches appended
+ *   events             append-only text lines, one write(2) each: modules, objects, threads, regions
+ * Nothing has to be flushed: SIGKILL and _exit lose at most what was in registers.
+ * The Rust mirror is crates/observe/src/layout.rs; a property test holds the two together.
+ */
+#ifndef NODEWISE_LAYOUT_H
+#define NODEWISE_LAYOUT_H
+
+#include <stdint.h>
+
+#define NW_LAYOUT_VERSION 1u
+#define NW_MAGIC 0x3165736977646f6eull /* "nodewis1" */
+
+#define NW_PAGE_SHIFT 12
+#define NW_LINE_SHIFT 6
+
+/* A key is a virtual page number with the region above it: counters of two regions are apart. */
+#define NW_REGION_SHIFT 45
+#define NW_REGIONS (1u << 19)
+#define NW_KEY_NONE UINT64_MAX
+
+/* A counter, monotonic, appended when a thread first touches a page in a region; never moves.
+ * Readers may take it at any time: every field only grows. */
+typedef struct nw_counter {
+    uint64_t key;
+    uint64_t reads;
+    uint64_t writes;
+    uint64_t lines; /* lines counted when the page left the window; see nw_slot.bitmap */
+} nw_counter;
+
+/* The window of recent pages, direct mapped by the low bits of the page number. It finds a page's
+ * counter without a search and is a model of a private cache: the lines touched since the page
+ * entered are added to the counter when it leaves. */
+#define NW_WINDOW_SLOTS 1024u /* 4 MiB of pages */
+typedef struct nw_slot {
+    uint64_t key;       /* NW_KEY_NONE when empty */
+    nw_counter *counter; /* meaningful in the process only */
+    uint64_t bitmap;    /* bit i: line i of the page touched since it entered */
+    uint64_t unused;
+} nw_slot;
+
+/* First touch of a page by any thread of the process, appended by the thread that won. */
+typedef struct nw_touch {
+    uint64_t key;  /* page and region, as in a counter */
+    uint64_t code; /* address inside the instruction's call-out, for the line table */
+} nw_touch;
+
+/* First page of a thread file. Fields after `version` are written once, or only grow. */
+typedef struct nw_thread_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t ordinal;
+    uint32_t tid;
+    uint32_t window_slots;
+    uint64_t counters; /* entries in use; published with release order after the entry is whole */
+    uint64_t touches;  /* likewise, in the touches file */
+    uint64_t dropped;  /* accesses not counted: re-entered from a signal handler, or switched off */
+} nw_thread_header;
+
+#define NW_HEADER_BYTES 4096u
+#define NW_COUNTERS_OFFSET (NW_HEADER_BYTES + NW_WINDOW_SLOTS * 32u)
+
+/* $NODEWISE_RAW/control, mapped by recorder and processes: how slices are cut from inside. */
+typedef struct nw_control {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t slicing;          /* enum nw_slicing */
+    uint64_t slice_accesses;   /* for NW_SLICE_ACCESSES */
+    uint32_t slices_requested; /* futex word: bumped by a process that has reached a slice end */
+    uint32_t slices_taken;     /* futex word: set by the recorder once its snapshot is whole */
+    uint32_t recorder_alive;   /* 0: nobody will answer, do not wait */
+    uint32_t unused;
+} nw_control;
+
+enum nw_slicing { NW_SLICE_TIME = 0, NW_SLICE_ACCESSES = 1, NW_SLICE_REGION = 2 };
+
+#endif
