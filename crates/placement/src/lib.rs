@@ -10,6 +10,8 @@
 
 mod mapping;
 mod policy;
+mod rules;
 
 pub use mapping::Mapping;
 pub use policy::{Context, PagePolicy};
+pub use rules::{Distribution, DistributionError, Kept, Placement, Rule, Run, Selector, ThreadBinding};

@@ -1,0 +1,211 @@
+//! A placement as rules: what leaves the process that decided, and what `run` enforces.
+
+use nodewise_machine::{CpuId, NodeId};
+use nodewise_profile::ObjectKind;
+use std::fmt;
+use std::str::FromStr;
+
+/// Which objects a rule is about. Absent parts match anything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// Kind of memory.
+    pub kind: ObjectKind,
+    /// Call site in [`nodewise_profile::Site`]'s display form (heap and mappings).
+    pub site: Option<String>,
+    /// Variable or file name (statics, thread-local storage, files); for people only on the heap.
+    pub name: Option<String>,
+    /// Allocating thread's ordinal.
+    pub thread: Option<u32>,
+    /// That thread's sequence number at the site.
+    pub sequence: Option<u32>,
+}
+
+/// How an object's pages are dealt over nodes. `i` is the page's index in the object, `P` its pages.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Leave to the kernel: the node of the first touch.
+    FirstTouch,
+    /// All on one node: `node 3`.
+    Node(NodeId),
+    /// Virtual page number mod number of nodes (Diener eq. 6): `interleave 0,1,2,3`.
+    Interleave(Vec<NodeId>),
+    /// Contiguous parts in proportion: `block 0:0.5 1:0.25 2:0.25`; the shares sum to 1.
+    Block(Vec<(NodeId, f64)>),
+    /// The object is `repeat` equal parts, each split into as many blocks as there are threads, and
+    /// each block goes to the node of its thread: `block by thread`, `block by thread repeat 64`.
+    ByThread {
+        /// Parts; 1 for an x-wise pattern, the number of planes for a y-wise one.
+        repeat: u32,
+    },
+    /// The node of the allocating thread: `allocator`.
+    Allocator,
+}
+
+/// Explicit nodes for pages that no distribution expresses; override the rule's distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Index of the first page in the object.
+    pub first: u64,
+    /// Pages.
+    pub len: u64,
+    /// Where to.
+    pub node: NodeId,
+}
+
+/// One line of a placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Which objects.
+    pub object: Selector,
+    /// How their pages are dealt.
+    pub distribution: Distribution,
+    /// Exceptions, ascending and disjoint.
+    pub runs: Vec<Run>,
+    /// Pages of the object when recorded: runs apply only to objects of this size.
+    pub pages: u64,
+}
+
+/// How threads are bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadBinding {
+    /// The affinity's name: `compact`, `sharing-aware`.
+    pub name: String,
+    /// CPU of OpenMP thread (or, without OpenMP, thread ordinal) i on the target machine.
+    pub cpus: Vec<CpuId>,
+    /// Its node: what distributions by thread use.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What share of a mapping's effect the rules keep when re-applied to the recorded histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// Local fraction of the mapping.
+    pub mapping_local: f64,
+    /// Local fraction of the rules with their runs.
+    pub rules_local: f64,
+    /// Local fraction of the rules without runs: what transfers to another size.
+    pub transferable_local: f64,
+}
+
+/// Rules, thread binding, and what they were made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// The policy, as written on the command line.
+    pub policy: String,
+    /// The target machine's name and number of nodes.
+    pub machine: String,
+    /// Nodes of the target.
+    pub nodes: u32,
+    /// File name of the recorded program.
+    pub program: String,
+    /// Threads when recorded.
+    pub threads: u32,
+    /// Decision granularity, bytes.
+    pub page_size: u64,
+    /// Where threads run.
+    pub binding: ThreadBinding,
+    /// What to do with objects without a rule.
+    pub default: Distribution,
+    /// First match wins.
+    pub rules: Vec<Rule>,
+    /// What they are worth.
+    pub kept: Kept,
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FirstTouch => f.write_str("first-touch"),
+            Self::Node(n) => write!(f, "node {n}"),
+            Self::Interleave(nodes) => {
+                let list: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+                write!(f, "interleave {}", list.join(","))
+            }
+            Self::Block(parts) => {
+                f.write_str("block")?;
+                parts.iter().try_for_each(|(n, share)| write!(f, " {n}:{share}"))
+            }
+            Self::ByThread { repeat: 1 } => f.write_str("block by thread"),
+            Self::ByThread { repeat } => write!(f, "block by thread repeat {repeat}"),
+            Self::Allocator => f.write_str("allocator"),
+        }
+    }
+}
+
+/// A distribution that could not be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown distribution `{0}`; known: first-touch, node N, interleave N,N…, block N:SHARE…, block by thread [repeat R], allocator"
+)]
+pub struct DistributionError(String);
+
+impl FromStr for Distribution {
+    type Err = DistributionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).ok_or_else(|| DistributionError(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Distribution> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let node = |w: &str| w.parse().ok().map(NodeId);
+    Some(match words.as_slice() {
+        ["first-touch"] => Distribution::FirstTouch,
+        ["allocator"] => Distribution::Allocator,
+        ["node", n] => Distribution::Node(node(n)?),
+        ["interleave", list] => Distribution::Interleave(list.split(',').map(node).collect::<Option<_>>()?),
+        ["block", "by", "thread"] => Distribution::ByThread { repeat: 1 },
+        ["block", "by", "thread", "repeat", r] => Distribution::ByThread {
+            repeat: r.parse().ok().filter(|r| *r > 0)?,
+        },
+        ["block", parts @ ..] if !parts.is_empty() => {
+            let part = |w: &&str| {
+                let (n, share) = w.split_once(':')?;
+                Some((
+                    node(n)?,
+                    share.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1.0)?,
+                ))
+            };
+            let parts: Vec<_> = parts.iter().map(part).collect::<Option<_>>()?;
+            let total: f64 = parts.iter().map(|p| p.1).sum();
+            ((total - 1.0).abs() < 1e-6).then_some(Distribution::Block(parts))?
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_distribution_is_read_back_as_written() {
+        for text in [
+            "first-touch",
+            "node 3",
+            "interleave 0,1,5",
+            "block 0:0.5 1:0.25 2:0.25",
+            "block by thread",
+            "block by thread repeat 64",
+            "allocator",
+        ] {
+            assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "node",
+            "node x",
+            "block",
+            "block 0:0.5",
+            "block by thread repeat 0",
+            "block 0:2",
+        ] {
+            assert!(text.parse::<Distribution>().is_err(), "{text}");
+        }
+    }
+}
