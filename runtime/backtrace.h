@@ -1,0 +1,13 @@
+/* Who called: the chain of return addresses behind an allocation. */
+#ifndef NODEWISE_BACKTRACE_H
+#define NODEWISE_BACKTRACE_H
+
+#include <stdint.h>
+
+#define NW_CHAIN 8
+
+/* Stores up to NW_CHAIN return addresses, innermost first, frames of this library left out, and
+ * returns how many. Unwinds by DWARF tables, so frame pointers are not needed. */
+__attribute__((visibility("hidden"))) uint32_t nw_backtrace(uintptr_t chain[NW_CHAIN]);
+
+#endif

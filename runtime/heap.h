@@ -1,0 +1,44 @@
+/* The heap seen from outside: allocations of 64 KiB and more get page-aligned mappings of their own,
+ * in `record` and in `run` alike, so that a page belongs to one object and a rule can place it.
+ * heap.c defines malloc and its family; whoever links it (the recorder's runtime, the placing
+ * preload) says with nw_heap_start what to do with each object. Until then, and for everything
+ * smaller, allocations go to the next malloc in line (libc's, jemalloc's). */
+#ifndef NODEWISE_HEAP_H
+#define NODEWISE_HEAP_H
+
+#include "backtrace.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define NW_LARGE (64u << 10)
+
+/* One large allocation. Its pages are fresh, zero and untouched. */
+typedef struct nw_allocation {
+    void *address;
+    size_t bytes;  /* as asked for */
+    size_t mapped; /* whole pages */
+    uint32_t depth;
+    uintptr_t chain[NW_CHAIN]; /* return addresses, innermost first */
+} nw_allocation;
+
+/* Called in the allocating thread, guarded against re-entry: an allocation made inside is served by
+ * the next malloc and not reported. Any hook may be null. */
+typedef struct nw_heap_hooks {
+    void (*allocated)(const nw_allocation *object); /* before the program sees the address */
+    void (*freed)(void *address, size_t mapped);    /* before the pages go; never used again */
+    void (*pooled)(uintptr_t caller, size_t bytes); /* a small allocation, by return address */
+} nw_heap_hooks;
+
+/* Large allocations are separate from here on. `hooks` must live as long as the process. */
+__attribute__((visibility("hidden"))) void nw_heap_start(const nw_heap_hooks *hooks);
+
+/* Back to plain allocation; what was allocated stays valid and can still be freed. */
+__attribute__((visibility("hidden"))) void nw_heap_stop(void);
+
+/* Whether the address lies in the range large allocations come from. */
+__attribute__((visibility("hidden"))) int nw_heap_owns(const void *address);
+
+/* The next definition of malloc in line, for memory of our own that the program never sees. */
+__attribute__((visibility("hidden"))) void *nw_next_malloc(size_t bytes);
+
+#endif
