@@ -8,10 +8,12 @@
 //!
 //! **Non-goals.** Applying anything (see `nodewise-enforce`), predicting time (`-simulation`).
 
+mod distribution;
 mod mapping;
 mod policy;
 mod rules;
 
+pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use policy::{Context, PagePolicy};
 pub use rules::{Distribution, DistributionError, Kept, Placement, Rule, Run, Selector, ThreadBinding};
