@@ -1,0 +1,115 @@
+//! The laws of [`Module`] on a program compiled here and now.
+
+use nodewise_profile::Frame;
+use nodewise_symbols::Module;
+use std::path::PathBuf;
+use std::process::Command;
+
+const SOURCE: &str = r#"
+#include <stdlib.h>
+double table[100];
+static int counter;
+__thread long mine[4];
+static inline __attribute__((always_inline)) double *grab(int n)
+{
+    return malloc(n * sizeof(double)); /* line 8 */
+}
+__attribute__((noinline)) double *first(int n)
+{
+    double *p = grab(n); /* line 12 */
+    p[0] = counter++;
+    return p;
+}
+__attribute__((noinline)) double *second(int n)
+{
+    double *q = grab(2 * n); /* line 18 */
+    q[1] = mine[0];
+    return q;
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    table[argc] = first(argc)[0] + second(argc)[1];
+    return table[argc] > 1e9;
+}
+"#;
+
+fn compiled(name: &str, flags: &[&str]) -> Module {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, SOURCE).unwrap();
+    let status = Command::new("cc")
+        .args(flags)
+        .arg("-o")
+        .args([&binary, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    Module::open(&binary).unwrap()
+}
+
+fn frame(function: &str, line: u32, file: &str) -> Frame {
+    Frame {
+        function: function.into(),
+        file: file.into(),
+        line,
+    }
+}
+
+#[test]
+fn a_frame_leads_to_its_code_and_back_through_inlining() {
+    let module = compiled("inlined", &["-O2", "-g"]);
+    let ranges = module.ranges_of(&[frame("grab", 8, "elsewhere/inlined.c")]);
+    let outer: Vec<(&str, u32)> = ranges
+        .iter()
+        .map(|r| (r.frames[1].function.as_str(), r.frames[1].line))
+        .collect();
+    assert!(
+        outer.contains(&("first", 12)) && outer.contains(&("second", 18)),
+        "{ranges:?}"
+    );
+    for range in &ranges {
+        assert_eq!(module.frames(range.addresses.start), range.frames);
+        assert_eq!(module.frames(range.addresses.end - 1), range.frames);
+    }
+}
+
+#[test]
+fn without_debug_information_a_function_stands_for_its_code() {
+    let module = compiled("plain", &["-O2"]);
+    let ranges = module.ranges_of(&[frame("second", 0, "")]);
+    assert_eq!(ranges.len(), 1);
+    assert_eq!(
+        module.frames(ranges[0].addresses.start),
+        vec![frame("second", 0, "")]
+    );
+}
+
+#[test]
+fn static_and_thread_local_variables_are_named_with_their_sizes() {
+    let variables = compiled("variables", &["-O2"]).variables();
+    let found = |name: &str| {
+        variables
+            .iter()
+            .find(|v| v.name == name)
+            .map(|v| (v.size, v.thread_local))
+    };
+    assert_eq!(found("table"), Some((800, false)));
+    assert_eq!(found("counter"), Some((4, false)));
+    assert_eq!(found("mine"), Some((32, true)));
+}
+
+#[test]
+fn a_static_executable_is_told_from_a_dynamic_one() {
+    assert!(compiled("dynamic", &[]).is_dynamic());
+    assert!(!compiled("static", &["-static"]).is_dynamic());
+    assert!(!compiled("static-pie", &["-static-pie"]).is_dynamic());
+}
+
+#[test]
+fn a_file_that_is_not_elf_is_refused_with_its_name() {
+    let error = Module::open(std::path::Path::new("/etc/passwd"))
+        .err()
+        .expect("refused");
+    assert!(error.to_string().contains("/etc/passwd"), "{error}");
+}
