@@ -1,0 +1,141 @@
+/* Inside libnodewise-rt.so: what instrumented code calls, what the hot path (counters.c, range.c)
+ * needs from the rest of the runtime, and the other way round. layout.h is what leaves the process.
+ *
+ * Built with clang: the calls from instrumented code use preserve_most.
+ * Nothing here may allocate through malloc, touch errno, or run a cancellation point.
+ */
+#ifndef NODEWISE_RUNTIME_H
+#define NODEWISE_RUNTIME_H
+
+#include "layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define NW_EXPORT __attribute__((visibility("default")))
+#define NW_COLD __attribute__((cold, noinline))
+#define nw_likely(c) __builtin_expect(!!(c), 1)
+#define nw_unlikely(c) __builtin_expect(!!(c), 0)
+
+/* The private part of a thread. Its address, and the addresses of window and counters, stay the same
+ * for the thread's whole life: instrumented code keeps them in registers. After fork, the child maps
+ * its own new files over the same addresses (MAP_FIXED) and clears the part marked "counters.c".
+ * The structure remains usable until the thread is gone, TLS destructors included. */
+typedef struct nw_thread {
+    /* Read by instrumented code: the first two fields keep their offsets (0 and 8). */
+    nw_slot *window;  /* NW_WINDOW_SLOTS slots in the thread file; every key NW_KEY_NONE at first */
+    uint64_t region;  /* current region << NW_REGION_SHIFT */
+
+    /* Set up by nw_thread_attach, grown by nw_counters_reserve and nw_touches_reserve. */
+    nw_thread_header *header; /* header->counters and ->touches are the entries in use */
+    nw_counter *counters;     /* never moves: reserve address space, map the file piece by piece */
+    nw_touch *touches;        /* likewise */
+    uint64_t counters_room;   /* entries mapped and backed by the file */
+    uint64_t touches_room;
+    int64_t until_slice;      /* accesses until nw_slice_reached; INT64_MAX: not cut by accesses */
+
+    /* counters.c's own; zero at first. Anonymous private memory, released by nw_thread_release. */
+    uint64_t *index;      /* open addressing: hash tag << 32 | counter number + 1 */
+    uint64_t index_slots; /* a power of two, or 0 */
+    uint32_t busy;        /* in the slow path: a signal handler's accesses are dropped meanwhile */
+    uint32_t unused;
+    nw_slot sink;         /* where accesses go that cannot be counted */
+    nw_counter sink_counter;
+
+    void *observer; /* for the rest of the runtime */
+} nw_thread;
+
+/* NULL until the thread's first access, region or allocation event. */
+extern NW_EXPORT _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
+
+/* One bit per virtual page below 2^47: touched by any thread of the process. A sparse file, or
+ * anonymous memory that is only reserved; NULL when not recording. Indexed by page number / 64. */
+extern uint64_t *nw_touched;
+
+/* A code region: one static descriptor per outlined OpenMP function, in writable data. */
+typedef struct nw_region {
+    const char *function; /* the linkage name of the function it was outlined from */
+    const char *file;     /* as the compiler recorded it; "" without line tables */
+    uint32_t line;
+    uint32_t id;          /* 0 until registered, then 1 .. NW_REGIONS - 1 */
+} nw_region;
+
+/* ---- Provided by threads, files and events ------------------------------------------------- */
+
+/* Sets nw_self and returns it; never NULL: a private sink with a window and room for counters
+ * nobody reads when not recording or switched off. Safe in signal handlers and before main.
+ * Exported for instrumented code. */
+NW_EXPORT nw_thread *nw_thread_attach(void);
+
+/* Room for `count` counters or touches in all; grows by doubling or so. False: nothing more fits. */
+bool nw_counters_reserve(nw_thread *thread, uint64_t count);
+bool nw_touches_reserve(nw_thread *thread, uint64_t count);
+
+/* Stops recording in the whole process, writes one line, marks the profile truncated. Idempotent. */
+void nw_switch_off(const char *why);
+
+/* The thread has made `until_slice` accesses; resets until_slice. May wait for the recorder. */
+void nw_slice_reached(nw_thread *thread);
+
+/* Gives the region an id if it has none (any thread, any time) and logs it. Returns the id,
+ * 0 (serial) when there are too many. */
+uint32_t nw_region_register(nw_region *region);
+
+/* The thread has left an outlined function: where slices by region are cut. */
+void nw_region_left(nw_thread *thread, const nw_region *region);
+
+/* ---- Provided by counters.c for threads and files ------------------------------------------ */
+
+/* Frees the private index; and, after fork in the child, forgets everything counted so far. The
+ * window's slots must be empty (NW_KEY_NONE) afterwards: nw_window_clear does that. */
+void nw_thread_release(nw_thread *thread);
+void nw_window_clear(nw_slot *window);
+
+/* ---- Called by instrumented code ----------------------------------------------------------- */
+
+/* An access counts once, on the page of its first byte, even if it ends on the next one; it touches
+ * the lines from its first to its last byte on that page. memcpy, memmove and memset count as
+ * accesses to 8-byte words, the last one possibly short. Vector loads and stores count once; a
+ * masked one on the page of its first active lane, a gather or scatter once per active lane. Atomic
+ * read-modify-write is a read and a write. */
+
+/* Accesses at fixed distances from a common address, ascending by offset, dense: no line between the
+ * first and the last byte is left out. */
+typedef struct nw_access {
+    int32_t offset; /* >= 0, from the group's address */
+    uint16_t size;  /* bytes, at least 1 */
+    uint8_t reads;
+    uint8_t writes;
+} nw_access;
+
+typedef struct nw_group {
+    uint32_t accesses; /* entries below */
+    uint32_t span;     /* offset of the first byte after the last access */
+    uint32_t reads;    /* sums over the entries */
+    uint32_t writes;
+    uint32_t last;     /* offset of the last access's first byte */
+    uint32_t unused;
+    nw_access access[];
+} nw_group;
+
+#define NW_HOT __attribute__((preserve_most, visibility("default")))
+
+/* Puts the page into the window: the slot to count in. The fast path is inlined: see compiler/. */
+NW_HOT nw_slot *nw_miss(uint64_t key);
+
+/* `count` times the group, at address, address + stride, ... */
+NW_HOT void nw_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
+
+/* `count` lanes at addresses[i], active where bit i of mask is set. */
+NW_HOT void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t count, const nw_group *group);
+
+/* Enters a region; returns the one to go back to. */
+NW_HOT uint64_t nw_region_enter(nw_region *region);
+NW_HOT void nw_region_leave(nw_region *region, uint64_t previous);
+
+/* Every module has a section `nw_functions`: for each instrumented function a signed 64-bit distance
+ * from the entry itself to the function's first byte. Sizes are in the symbol table. Coverage is the
+ * share of samples inside these functions and inside this library's own nw_miss .. nw_lanes. */
+#define NW_FUNCTIONS_SECTION "nw_functions"
+
+#endif
