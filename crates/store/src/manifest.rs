@@ -1,0 +1,199 @@
+//! `manifest.json`: what a profile is and which files belong to it. It is replaced as a whole, so a
+//! profile is always the one that its manifest describes.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::{Entry, partial};
+use crate::tables::Entries;
+use nodewise_profile::{Coverage, FORMAT_VERSION, Meta, Observer};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Its name.
+pub const FILE: &str = "manifest.json";
+
+/// The manifest as it is written.
+#[derive(Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: u32,
+    /// Whether the recording came to its end.
+    pub complete: bool,
+    #[serde(flatten)]
+    pub meta: MetaOnDisk,
+    /// The small tables; absent until the first checkpoint.
+    pub tables: Entries,
+    /// The access table, a file per group of slices.
+    pub accesses: Vec<Group>,
+}
+
+/// One file of the access table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Group {
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// The first slice it holds rows of.
+    pub first_slice: u32,
+}
+
+/// [`Meta`], field by field.
+#[derive(Serialize, Deserialize)]
+pub struct MetaOnDisk {
+    observer: String,
+    command: Vec<String>,
+    started_at: u64,
+    wall_ns: u64,
+    plain_wall_ns: Option<u64>,
+    slicing: String,
+    host_cpus: u32,
+    host_nodes: u32,
+    host_model: String,
+    coverage: CoverageOnDisk,
+    truncated: Option<String>,
+    exit_status: Option<i32>,
+    version: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CoverageOnDisk {
+    samples: u64,
+    instrumented: f64,
+    waiting: f64,
+    missed: f64,
+    kernel: f64,
+    missed_modules: Vec<(String, f64)>,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u64,
+}
+
+impl Manifest {
+    pub fn new(meta: &Meta) -> Self {
+        Self {
+            format: FORMAT_VERSION,
+            complete: false,
+            meta: meta.into(),
+            tables: Entries::new(),
+            accesses: Vec::new(),
+        }
+    }
+
+    /// Replaces the manifest in `folder` by this one.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let temporary = folder.join(partial(FILE));
+        let text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
+        let replace = || {
+            let mut file = File::create(&temporary)?;
+            writeln!(file, "{text}")?;
+            file.sync_data()?;
+            std::fs::rename(&temporary, &path)
+        };
+        replace().map_err(|e| Error::io(&path, "write", &e))
+    }
+
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|e| unreadable(folder, &path, &e))?;
+        let format: Format = serde_json::from_str(&text).map_err(|e| Error::damaged(&path, e))?;
+        if format.format > FORMAT_VERSION.into() {
+            return Err(newer(&path, format.format));
+        }
+        let manifest: Self = serde_json::from_str(&text).map_err(|e| Error::damaged(&path, e))?;
+        let entries = manifest
+            .tables
+            .values()
+            .chain(manifest.accesses.iter().map(|g| &g.entry));
+        match entries
+            .map(|e| &e.file)
+            .find(|f| !f.ends_with(".parquet") || f.contains(['/', '\0']))
+        {
+            Some(file) => Err(Error::damaged(&path, format!("it lists the file {file:?}"))),
+            None => Ok(manifest),
+        }
+    }
+}
+
+fn unreadable(folder: &Path, path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Error::new(
+            ErrorKind::Missing,
+            format!(
+                "{}: not a profile (no {FILE}); make one with `nodewise record`",
+                folder.display()
+            ),
+        ),
+        std::io::ErrorKind::InvalidData => Error::damaged(path, "it is not text"),
+        _ => Error::io(path, "read", error),
+    }
+}
+
+fn newer(path: &Path, format: u64) -> Error {
+    Error::new(
+        ErrorKind::Newer,
+        format!(
+            "{}: written in format {format}, this nodewise reads up to {FORMAT_VERSION}; use a newer nodewise",
+            path.display()
+        ),
+    )
+}
+
+impl From<&Meta> for MetaOnDisk {
+    fn from(m: &Meta) -> Self {
+        let c = &m.coverage;
+        Self {
+            observer: m.observer.name().to_owned(),
+            command: m.command.clone(),
+            started_at: m.started_at,
+            wall_ns: m.wall_ns,
+            plain_wall_ns: m.plain_wall_ns,
+            slicing: m.slicing.clone(),
+            host_cpus: m.host_cpus,
+            host_nodes: m.host_nodes,
+            host_model: m.host_model.clone(),
+            coverage: CoverageOnDisk {
+                samples: c.samples,
+                instrumented: c.instrumented,
+                waiting: c.waiting,
+                missed: c.missed,
+                kernel: c.kernel,
+                missed_modules: c.missed_modules.clone(),
+            },
+            truncated: m.truncated.clone(),
+            exit_status: m.exit_status,
+            version: m.version.clone(),
+        }
+    }
+}
+
+impl MetaOnDisk {
+    /// The model's form, or the name of an observer this version does not know.
+    pub fn into_meta(self) -> std::result::Result<Meta, String> {
+        let c = self.coverage;
+        Ok(Meta {
+            observer: Observer::from_name(&self.observer)
+                .ok_or_else(|| format!("unknown observer `{}`", self.observer))?,
+            command: self.command,
+            started_at: self.started_at,
+            wall_ns: self.wall_ns,
+            plain_wall_ns: self.plain_wall_ns,
+            slicing: self.slicing,
+            host_cpus: self.host_cpus,
+            host_nodes: self.host_nodes,
+            host_model: self.host_model,
+            coverage: Coverage {
+                samples: c.samples,
+                instrumented: c.instrumented,
+                waiting: c.waiting,
+                missed: c.missed,
+                kernel: c.kernel,
+                missed_modules: c.missed_modules,
+            },
+            truncated: self.truncated,
+            exit_status: self.exit_status,
+            version: self.version,
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading a profile back.
+
+use crate::accesses;
+use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::{Group, Manifest};
+use crate::table::Table;
+use crate::{tables, validate};
+use nodewise_profile::{Access, AccessSource, Profile, SliceId};
+use std::path::{Path, PathBuf};
+
+/// Rows handed to a visitor at a time: they stay in the cache.
+const BATCH_ROWS: usize = 1 << 14;
+
+/// An opened profile: the small tables in memory, the accesses streamed from disk.
+#[derive(Debug)]
+pub struct Reader {
+    folder: PathBuf,
+    profile: Profile,
+    groups: Vec<Group>,
+}
+
+impl Reader {
+    /// Opens a profile. One that was cut short opens up to its last finished slice, and says so in
+    /// `meta.truncated`.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged, or a newer version wrote it.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        if manifest.tables.is_empty() {
+            let message = "the recording ended before its first slice; record again";
+            return Err(Error::new(
+                ErrorKind::Missing,
+                format!("{}: {message}", folder.display()),
+            ));
+        }
+        let mut profile = tables::read(folder, &manifest.tables)?;
+        profile.meta = manifest
+            .meta
+            .into_meta()
+            .map_err(|what| Error::damaged(folder, what))?;
+        validate::tables(&profile).map_err(|what| Error::damaged(folder, what))?;
+        if !manifest.complete {
+            cut(&mut profile, "the recorder was stopped");
+        }
+        let mut reader = Self {
+            folder: folder.to_owned(),
+            profile,
+            groups: manifest.accesses,
+        };
+        reader.drop_missing_tail()?;
+        Ok(reader)
+    }
+
+    /// Everything but the accesses.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The small tables, when the accesses are no longer needed.
+    #[must_use]
+    pub fn into_profile(self) -> Profile {
+        self.profile
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Number of rows of the access table.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.groups.iter().map(|g| g.entry.rows).sum()
+    }
+
+    /// Only the last access file may be missing or short: a copy that was cut off. The slices
+    /// before it are whole.
+    fn drop_missing_tail(&mut self) -> Result<()> {
+        let whole = |g: &Group| {
+            let size = std::fs::metadata(self.folder.join(&g.entry.file)).map(|m| m.len());
+            size.is_ok_and(|n| n >= g.entry.bytes)
+        };
+        let Some(lost) = self.groups.iter().position(|g| !whole(g)) else {
+            return Ok(());
+        };
+        let Group { entry, first_slice } = self.groups[lost].clone();
+        if lost + 1 < self.groups.len() || first_slice == 0 {
+            let path = self.folder.join(&entry.file);
+            return Err(Error::damaged(&path, "it is missing or cut short"));
+        }
+        self.groups.truncate(lost);
+        self.profile.slices.truncate(first_slice as usize);
+        let slices = self.profile.slices.len();
+        self.profile.first_touches.retain(|t| t.slice.index() < slices);
+        cut(
+            &mut self.profile,
+            &format!("{} is missing or cut short", entry.file),
+        );
+        Ok(())
+    }
+
+    fn visit_table(&self, group: &Group, check: &mut validate::Rows, visit: Visit<'_>) -> Result<()> {
+        let table = Table::open(&self.folder, &group.entry)?;
+        let mut batch = Vec::with_capacity(BATCH_ROWS);
+        for index in 0..table.groups() {
+            let columns = table.group(index, accesses::SCHEMA)?;
+            let rows = columns[0].len();
+            for start in (0..rows).step_by(BATCH_ROWS) {
+                accesses::rows(&columns, start..rows.min(start + BATCH_ROWS), &mut batch);
+                self.drop_cut(&mut batch);
+                let checked = batch.iter().try_for_each(|row| check.check(row));
+                checked.map_err(|what| Error::damaged(table.path(), what))?;
+                if !batch.is_empty() {
+                    visit(&batch);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves out the rows of a slice whose end was lost with the file after this one.
+    fn drop_cut(&self, batch: &mut Vec<Access>) {
+        let slices = SliceId::from_index(self.profile.slices.len());
+        let cut = self.profile.meta.truncated.is_some();
+        if cut && batch.last().is_some_and(|a| a.slice >= slices) {
+            batch.retain(|a| a.slice < slices);
+        }
+    }
+}
+
+type Visit<'a> = &'a mut dyn FnMut(&[Access]);
+
+fn cut(profile: &mut Profile, why: &str) {
+    profile.meta.truncated.get_or_insert_with(|| why.to_owned());
+}
+
+impl AccessSource for Reader {
+    type Error = Error;
+
+    fn visit(&self, visit: &mut dyn FnMut(&[Access])) -> Result<()> {
+        let mut check = validate::Rows::new(&self.profile);
+        self.groups
+            .iter()
+            .try_for_each(|group| self.visit_table(group, &mut check, visit))
+    }
+}

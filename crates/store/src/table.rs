@@ -1,0 +1,394 @@
+//! Columns in and out of a Parquet file, and nothing about what they mean.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A column's type on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `UINT_32`.
+    U32,
+    /// `UINT_64`.
+    U64,
+    /// `UINT_64`, ascending for long stretches: stored as differences.
+    Ascending,
+    /// `UTF8`.
+    Text,
+    /// `UINT_32`, may be null.
+    MaybeU32,
+}
+
+/// Column names and types, in order.
+pub type Schema = [(&'static str, Kind)];
+
+/// The values of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    Text(Vec<String>),
+    MaybeU32(Vec<Option<u32>>),
+}
+
+impl Column {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(v) => v.len(),
+            Self::U64(v) => v.len(),
+            Self::Text(v) => v.len(),
+            Self::MaybeU32(v) => v.len(),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::U32`].
+    pub fn u32(&self) -> &[u32] {
+        match self {
+            Self::U32(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::U64`] or [`Kind::Ascending`].
+    pub fn u64(&self) -> &[u64] {
+        match self {
+            Self::U64(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::Text`].
+    pub fn text(&self) -> &[String] {
+        match self {
+            Self::Text(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::MaybeU32`].
+    pub fn maybe_u32(&self) -> &[Option<u32>] {
+        match self {
+            Self::MaybeU32(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+}
+
+/// A finished file as the manifest lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Name in the profile's directory.
+    pub file: String,
+    /// Rows.
+    pub rows: u64,
+    /// Size.
+    pub bytes: u64,
+    /// CRC-32 of the whole file.
+    pub crc32: u32,
+}
+
+/// Counts and checks what passes through.
+struct Tally {
+    file: File,
+    bytes: u64,
+    crc: crc32fast::Hasher,
+}
+
+impl Write for Tally {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        let n = self.file.write(data)?;
+        self.crc.update(&data[..n]);
+        self.bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes one Parquet file under a temporary name; [`TableWriter::finish`] gives it its own.
+pub struct TableWriter {
+    folder: PathBuf,
+    name: String,
+    rows: u64,
+    inner: SerializedFileWriter<Tally>,
+}
+
+impl TableWriter {
+    pub fn create(folder: &Path, name: &str, schema: &Schema) -> Result<Self> {
+        let path = folder.join(partial(name));
+        let file = File::create(&path).map_err(|e| Error::io(&path, "create", &e))?;
+        let tally = Tally {
+            file,
+            bytes: 0,
+            crc: crc32fast::Hasher::new(),
+        };
+        let inner = SerializedFileWriter::new(tally, parquet_schema(schema), properties(schema))
+            .map_err(|e| write_error(&path, &e))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            rows: 0,
+            inner,
+        })
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Appends one row group.
+    pub fn append(&mut self, columns: &[Column]) -> Result<()> {
+        let rows = columns.first().map_or(0, Column::len);
+        append(&mut self.inner, columns).map_err(|e| write_error(&self.folder.join(&self.name), &e))?;
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Writes the footer, gives the file its name, and describes it for the manifest.
+    pub fn finish(mut self) -> Result<Entry> {
+        let path = self.folder.join(&self.name);
+        self.inner.finish().map_err(|e| write_error(&path, &e))?;
+        let tally = self.inner.into_inner().map_err(|e| write_error(&path, &e))?;
+        tally
+            .file
+            .sync_data()
+            .map_err(|e| Error::io(&path, "write", &e))?;
+        std::fs::rename(self.folder.join(partial(&self.name)), &path)
+            .map_err(|e| Error::io(&path, "rename", &e))?;
+        Ok(Entry {
+            file: self.name,
+            rows: self.rows,
+            bytes: tally.bytes,
+            crc32: tally.crc.finalize(),
+        })
+    }
+}
+
+/// Where a file lives until it is whole.
+pub fn partial(name: &str) -> String {
+    format!("{name}.partial")
+}
+
+fn write_error(path: &Path, error: &ParquetError) -> Error {
+    Error::io(path, "write", &std::io::Error::other(error.to_string()))
+}
+
+fn parquet_schema(schema: &Schema) -> Arc<Type> {
+    let fields = schema.iter().map(|(name, kind)| {
+        let (physical, converted, repetition) = match kind {
+            Kind::U32 => (Physical::INT32, ConvertedType::UINT_32, Repetition::REQUIRED),
+            Kind::MaybeU32 => (Physical::INT32, ConvertedType::UINT_32, Repetition::OPTIONAL),
+            Kind::U64 | Kind::Ascending => (Physical::INT64, ConvertedType::UINT_64, Repetition::REQUIRED),
+            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
+        };
+        let field = Type::primitive_type_builder(name, physical)
+            .with_converted_type(converted)
+            .with_repetition(repetition);
+        Arc::new(field.build().expect("the schemas of this crate are valid"))
+    });
+    let root = Type::group_type_builder("nodewise").with_fields(fields.collect());
+    Arc::new(root.build().expect("the schemas of this crate are valid"))
+}
+
+fn properties(schema: &Schema) -> Arc<WriterProperties> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::LZ4_RAW)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by(format!("nodewise {}", env!("CARGO_PKG_VERSION")));
+    for (name, _) in schema.iter().filter(|(_, kind)| *kind == Kind::Ascending) {
+        properties = properties
+            .set_column_dictionary_enabled(ColumnPath::from(*name), false)
+            .set_column_encoding(ColumnPath::from(*name), Encoding::DELTA_BINARY_PACKED);
+    }
+    Arc::new(properties.build())
+}
+
+fn append(writer: &mut SerializedFileWriter<Tally>, columns: &[Column]) -> ParquetResult<()> {
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        append_column(&mut group, column)?;
+    }
+    group.close()?;
+    Ok(())
+}
+
+fn append_column(group: &mut SerializedRowGroupWriter<'_, Tally>, column: &Column) -> ParquetResult<()> {
+    let Some(mut writer) = group.next_column()? else {
+        return Err(ParquetError::General("more columns than the schema has".into()));
+    };
+    match column {
+        Column::U32(v) => writer
+            .typed::<Int32Type>()
+            .write_batch(bytemuck::cast_slice(v), None, None)?,
+        Column::U64(v) => writer
+            .typed::<Int64Type>()
+            .write_batch(bytemuck::cast_slice(v), None, None)?,
+        Column::Text(v) => {
+            let bytes: Vec<ByteArray> = v.iter().map(|s| ByteArray::from(s.as_str())).collect();
+            writer.typed::<ByteArrayType>().write_batch(&bytes, None, None)?
+        }
+        Column::MaybeU32(v) => {
+            let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
+            let values: Vec<i32> = v.iter().flatten().map(|x| x.cast_signed()).collect();
+            writer
+                .typed::<Int32Type>()
+                .write_batch(&values, Some(&levels), None)?
+        }
+    };
+    writer.close()
+}
+
+/// A Parquet file held in memory, checked against the manifest.
+pub struct Table {
+    path: PathBuf,
+    rows: u64,
+    reader: SerializedFileReader<Bytes>,
+}
+
+impl Table {
+    /// Reads the file and compares size, checksum and number of rows.
+    pub fn open(folder: &Path, entry: &Entry) -> Result<Self> {
+        let path = folder.join(&entry.file);
+        let data = std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))?;
+        if data.len() as u64 != entry.bytes {
+            let message = format!("{} bytes where the manifest says {}", data.len(), entry.bytes);
+            return Err(Error::damaged(&path, message));
+        }
+        if crc32fast::hash(&data) != entry.crc32 {
+            return Err(Error::damaged(&path, "its checksum differs from the manifest's"));
+        }
+        let reader = fenced(&path, || SerializedFileReader::new(Bytes::from(data)))?;
+        let rows = reader.metadata().row_groups().iter().map(|g| g.num_rows());
+        if rows.clone().any(|n| n < 0) || rows.sum::<i64>() != entry.rows.cast_signed() {
+            return Err(Error::damaged(
+                &path,
+                "its number of rows differs from the manifest's",
+            ));
+        }
+        Ok(Self {
+            path,
+            rows: entry.rows,
+            reader,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole table: for the small ones.
+    pub fn columns(&self, schema: &Schema) -> Result<Vec<Column>> {
+        let mut whole: Vec<Column> = schema.iter().map(|(_, kind)| empty(*kind)).collect();
+        for group in 0..self.groups() {
+            for (all, part) in whole.iter_mut().zip(self.group(group, schema)?) {
+                extend(all, part);
+            }
+        }
+        debug_assert!(whole.iter().all(|c| c.len() as u64 == self.rows));
+        Ok(whole)
+    }
+
+    /// Number of row groups.
+    pub fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// The schema's columns of one row group, decoded in parallel, all of one length.
+    pub fn group(&self, index: usize, schema: &Schema) -> Result<Vec<Column>> {
+        fenced(&self.path, || {
+            let group = self.reader.get_row_group(index)?;
+            schema
+                .par_iter()
+                .map(|(name, kind)| read_column(&*group, name, *kind))
+                .collect()
+        })
+    }
+}
+
+/// Runs a decoder that may panic on nonsense behind a fence: a damaged file is an error.
+fn fenced<T>(path: &Path, decode: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(result) => result.map_err(|e| Error::damaged(path, e)),
+        Err(_) => Err(Error::damaged(path, "it cannot be decoded")),
+    }
+}
+
+fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetResult<Column> {
+    let bad = |what: &str| ParquetError::General(format!("column `{name}` {what}"));
+    let columns = group.metadata().columns();
+    let index = columns.iter().position(|c| c.column_path().string() == name);
+    let index = index.ok_or_else(|| bad("is missing"))?;
+    let optional = columns[index].column_descr().max_def_level();
+    if optional != i16::from(kind == Kind::MaybeU32) || columns[index].column_descr().max_rep_level() != 0 {
+        return Err(bad("has another shape"));
+    }
+    let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| bad("has no length"))?;
+    let column = match (group.get_column_reader(index)?, kind) {
+        (ColumnReader::Int32ColumnReader(mut reader), Kind::U32) => {
+            let mut values = Vec::new();
+            reader.read_records(rows, None, None, &mut values)?;
+            Column::U32(values.into_iter().map(i32::cast_unsigned).collect())
+        }
+        (ColumnReader::Int32ColumnReader(mut reader), Kind::MaybeU32) => {
+            let (mut levels, mut values) = (Vec::new(), Vec::new());
+            reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+            let mut values = values.into_iter().map(i32::cast_unsigned);
+            Column::MaybeU32(
+                levels
+                    .iter()
+                    .map(|l| (*l > 0).then(|| values.next()).flatten())
+                    .collect(),
+            )
+        }
+        (ColumnReader::Int64ColumnReader(mut reader), Kind::U64 | Kind::Ascending) => {
+            let mut values = Vec::new();
+            reader.read_records(rows, None, None, &mut values)?;
+            Column::U64(values.into_iter().map(i64::cast_unsigned).collect())
+        }
+        (ColumnReader::ByteArrayColumnReader(mut reader), Kind::Text) => {
+            let mut values: Vec<ByteArray> = Vec::new();
+            reader.read_records(rows, None, None, &mut values)?;
+            let text = values.iter().map(|v| v.as_utf8().map(ToOwned::to_owned));
+            Column::Text(text.collect::<ParquetResult<_>>()?)
+        }
+        _ => return Err(bad("has another type")),
+    };
+    (column.len() == rows)
+        .then_some(column)
+        .ok_or_else(|| bad("ends early"))
+}
+
+fn empty(kind: Kind) -> Column {
+    match kind {
+        Kind::U32 => Column::U32(Vec::new()),
+        Kind::U64 | Kind::Ascending => Column::U64(Vec::new()),
+        Kind::Text => Column::Text(Vec::new()),
+        Kind::MaybeU32 => Column::MaybeU32(Vec::new()),
+    }
+}
+
+fn extend(all: &mut Column, part: Column) {
+    match (all, part) {
+        (Column::U32(a), Column::U32(b)) => a.extend(b),
+        (Column::U64(a), Column::U64(b)) => a.extend(b),
+        (Column::Text(a), Column::Text(b)) => a.extend(b),
+        (Column::MaybeU32(a), Column::MaybeU32(b)) => a.extend(b),
+        _ => unreachable!("one schema, one type"),
+    }
+}

@@ -1,0 +1,119 @@
+//! What must hold in a profile, whoever wrote it: readers downstream index without asking again.
+
+use nodewise_profile::{Access, PageNumber, Profile};
+
+/// Why a profile is refused.
+pub type Refusal = String;
+
+/// Checks references between the small tables, and their ranges.
+pub fn tables(p: &Profile) -> Result<(), Refusal> {
+    for (i, o) in p.objects.iter().enumerate() {
+        let unknown_maker = o.thread.index() >= p.threads.len() && o.thread.0 != 0;
+        if unknown_maker || (o.site.index() >= p.sites.len() && o.site.0 != 0) {
+            return Err(format!("object {i} names a thread or site that does not exist"));
+        }
+        if o.first_page.0.checked_add(o.pages).is_none() {
+            return Err(format!("object {i} ends beyond the address space"));
+        }
+        if let Some((site, _)) = o.parts.iter().find(|(s, _)| s.index() >= p.sites.len()) {
+            return Err(format!(
+                "object {i} has a part from site {}, which does not exist",
+                site.0
+            ));
+        }
+    }
+    let mut earlier = 0;
+    for (i, s) in p.slices.iter().enumerate() {
+        if s.start_ns < earlier || s.end_ns < s.start_ns {
+            return Err(format!("slice {i} goes back in time"));
+        }
+        earlier = s.start_ns;
+    }
+    first_touches(p)
+}
+
+fn first_touches(p: &Profile) -> Result<(), Refusal> {
+    let mut next = PageNumber(0);
+    for (i, t) in p.first_touches.iter().enumerate() {
+        let known = t.object.index() < p.objects.len()
+            && t.thread.index() < p.threads.len()
+            && t.region.index() < p.regions.len()
+            && t.slice.index() < p.slices.len()
+            && (t.site.index() < p.sites.len() || t.site.0 == 0);
+        if !known {
+            return Err(format!("first touch {i} names something that does not exist"));
+        }
+        if t.len == 0 || t.page < next {
+            return Err(format!("first touch {i} is empty or overlaps the one before"));
+        }
+        next = end(t.page, t.len).ok_or_else(|| format!("first touch {i} ends beyond the address space"))?;
+    }
+    Ok(())
+}
+
+/// The page after a run that stays within its process's address space.
+fn end(page: PageNumber, len: u32) -> Option<PageNumber> {
+    let end = page.0.checked_add(u64::from(len))?;
+    (PageNumber(end - 1).process() == page.process()).then_some(PageNumber(end))
+}
+
+/// Checks rows of the access table one after the other.
+#[derive(Debug)]
+pub struct Rows {
+    /// Sizes of the tables the rows refer to.
+    regions: usize,
+    objects: usize,
+    threads: usize,
+    slices: usize,
+    last: (u32, u64),
+    accesses: u64,
+    lines: u64,
+}
+
+impl Rows {
+    pub fn new(p: &Profile) -> Self {
+        Self {
+            regions: p.regions.len(),
+            objects: p.objects.len(),
+            threads: p.threads.len(),
+            slices: p.slices.len(),
+            last: (0, 0),
+            accesses: 0,
+            lines: 0,
+        }
+    }
+
+    /// A row is good if what it names exists, it follows the one before, and no sum overflows.
+    pub fn check(&mut self, a: &Access) -> Result<(), Refusal> {
+        let known = a.slice.index() < self.slices
+            && a.region.index() < self.regions
+            && a.object.index() < self.objects
+            && a.thread.index() < self.threads;
+        if !known {
+            return Err("a row names a slice, region, object or thread that does not exist".into());
+        }
+        self.ordered(a)?;
+        self.tally(a)
+            .ok_or_else(|| "counts beyond any that could have been made".into())
+    }
+
+    fn ordered(&mut self, a: &Access) -> Result<(), Refusal> {
+        let place = (a.slice.0, a.page.0);
+        if place < self.last {
+            return Err("rows are out of order".into());
+        }
+        self.last = place;
+        let whole = a.len > 0 && end(a.page, a.len).is_some();
+        whole
+            .then_some(())
+            .ok_or_else(|| "a run of pages is empty or too long".into())
+    }
+
+    fn tally(&mut self, a: &Access) -> Option<()> {
+        let len = u64::from(a.len);
+        let accesses = a.reads.checked_add(a.writes)?.checked_mul(len)?;
+        self.accesses = self.accesses.checked_add(accesses)?;
+        self.lines = self.lines.checked_add(a.lines.checked_mul(len)?)?;
+        Some(())
+    }
+}

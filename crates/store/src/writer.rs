@@ -1,0 +1,179 @@
+//! Writing a profile while the program runs.
+
+use crate::accesses;
+use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::{FILE, Group, Manifest};
+use crate::table::{TableWriter, partial};
+use crate::{tables, validate};
+use nodewise_profile::{Access, Meta, Profile, Slice, SliceId};
+use std::path::{Path, PathBuf};
+
+/// Rows of one row group, the unit that is buffered and decoded: 28 MiB in memory.
+const GROUP_ROWS: usize = 1 << 19;
+/// Rows after which a file is closed.
+const FILE_ROWS: u64 = 1 << 21;
+
+/// Writes a profile slice by slice in bounded memory.
+///
+/// What has been written becomes readable with every [`Writer::checkpoint`], and whole with
+/// [`Writer::finish`]; a writer that is dropped leaves the last checkpoint.
+pub struct Writer {
+    folder: PathBuf,
+    manifest: Manifest,
+    slices: Vec<Slice>,
+    pending: Vec<Access>,
+    open: Option<(TableWriter, SliceId)>,
+    checkpoints: u32,
+}
+
+impl Writer {
+    /// Makes the directory of a new profile.
+    ///
+    /// # Errors
+    /// When there is something at `folder` already; with `force`, when that is no profile, or
+    /// something cannot be written.
+    pub fn create(folder: &Path, meta: &Meta, force: bool) -> Result<Self> {
+        make_room(folder, force)?;
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "create", &e))?;
+        let manifest = Manifest::new(meta);
+        manifest.write(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            manifest,
+            slices: Vec::new(),
+            pending: Vec::new(),
+            open: None,
+            checkpoints: 0,
+        })
+    }
+
+    /// Appends the next slice with all its rows, in any order. Their `slice` field is set here.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn slice(&mut self, slice: Slice, rows: &[Access]) -> Result<SliceId> {
+        let id = SliceId::from_index(self.slices.len());
+        self.slices.push(slice);
+        let mut rows: Vec<Access> = rows.iter().map(|a| Access { slice: id, ..*a }).collect();
+        let key = |a: &Access| (a.page, a.thread, a.region);
+        if !rows.is_sorted_by_key(key) {
+            rows.sort_unstable_by_key(key);
+        }
+        for part in rows.chunks(GROUP_ROWS) {
+            if self.pending.len() + part.len() > GROUP_ROWS {
+                self.flush()?;
+            }
+            self.pending.extend_from_slice(part);
+        }
+        Ok(id)
+    }
+
+    /// Makes everything so far readable, should nothing follow. `profile` is what is known by now;
+    /// its slices are those that were appended.
+    ///
+    /// # Errors
+    /// When `profile` contradicts itself, or a file cannot be written.
+    pub fn checkpoint(&mut self, profile: &Profile) -> Result<()> {
+        let suffix = format!("-{:04}", self.checkpoints);
+        self.checkpoints += 1;
+        self.publish(profile, &suffix, false)
+    }
+
+    /// Completes the profile. `profile.meta` replaces what [`Writer::create`] was given.
+    ///
+    /// # Errors
+    /// As [`Writer::checkpoint`].
+    pub fn finish(mut self, profile: &Profile) -> Result<()> {
+        self.publish(profile, "", true)
+    }
+
+    /// Tables first, then the manifest that names them, then away with those it no longer names.
+    fn publish(&mut self, profile: &Profile, suffix: &str, complete: bool) -> Result<()> {
+        self.close_file()?;
+        let profile = Profile {
+            slices: self.slices.clone(),
+            ..profile.clone()
+        };
+        validate::tables(&profile).map_err(Error::invalid)?;
+        let tables = tables::write(&self.folder, suffix, &profile)?;
+        let replaced = std::mem::replace(&mut self.manifest.tables, tables);
+        self.manifest.meta = (&profile.meta).into();
+        self.manifest.complete = complete;
+        self.manifest.write(&self.folder)?;
+        for entry in replaced.values() {
+            // A leftover is harmless: the manifest does not name it.
+            let _ = std::fs::remove_file(self.folder.join(&entry.file));
+        }
+        Ok(())
+    }
+
+    /// Moves the pending rows into the open file, and closes it when it is large.
+    fn flush(&mut self) -> Result<()> {
+        let Some(first) = self.pending.first() else {
+            return Ok(());
+        };
+        if self.open.is_none() {
+            let name = format!("accesses-{:04}.parquet", self.manifest.accesses.len());
+            self.open = Some((
+                TableWriter::create(&self.folder, &name, accesses::SCHEMA)?,
+                first.slice,
+            ));
+        }
+        let mut full = false;
+        if let Some((file, _)) = &mut self.open {
+            file.append(&accesses::columns(&self.pending))?;
+            full = file.rows() >= FILE_ROWS;
+        }
+        self.pending.clear();
+        if full { self.close_file() } else { Ok(()) }
+    }
+
+    fn close_file(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.flush()?;
+        }
+        if let Some((file, first)) = self.open.take() {
+            self.manifest.accesses.push(Group {
+                entry: file.finish()?,
+                first_slice: first.0,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what is there already; with `force` removes it, if it is a profile.
+fn make_room(folder: &Path, force: bool) -> Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Err(occupied(folder)),
+        Err(e) => return Err(Error::io(folder, "read", &e)),
+    };
+    let names: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.file_name())).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let ours = |name: &std::ffi::OsString| name == "raw" || is_ours(&name.to_string_lossy());
+    if !force || !folder.join(FILE).exists() || !names.iter().all(ours) {
+        return Err(occupied(folder));
+    }
+    std::fs::remove_dir_all(folder).map_err(|e| Error::io(folder, "replace", &e))
+}
+
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(&partial("")).unwrap_or(name);
+    name == FILE || name.ends_with(".parquet")
+}
+
+fn occupied(folder: &Path) -> Error {
+    let mend = if folder.join(FILE).exists() {
+        "choose another with -o, or replace it with --force"
+    } else {
+        "it is no profile and stays; choose another with -o"
+    };
+    Error::new(
+        ErrorKind::Exists,
+        format!("{}: exists already; {mend}", folder.display()),
+    )
+}
