@@ -6,8 +6,8 @@
 
 #define NW_CHAIN 8
 
-/* Stores up to NW_CHAIN return addresses, innermost first, frames of this library left out, and
- * returns how many. Unwinds by DWARF tables, so frame pointers are not needed. */
-__attribute__((visibility("hidden"))) uint32_t nw_backtrace(uintptr_t chain[NW_CHAIN]);
+/* Stores up to NW_CHAIN return addresses, innermost first and beginning with `caller`, and returns
+ * how many (at least 1). Unwinds by DWARF tables, so frame pointers are not needed. */
+__attribute__((visibility("hidden"))) uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN]);
 
 #endif

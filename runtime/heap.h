@@ -12,11 +12,12 @@
 
 #define NW_LARGE (64u << 10)
 
-/* One large allocation. Its pages are fresh, zero and untouched. */
+/* One large allocation. Its pages are fresh, zero and untouched, but for what realloc carried over. */
 typedef struct nw_allocation {
     void *address;
     size_t bytes;  /* as asked for */
     size_t mapped; /* whole pages */
+    size_t moved;  /* bytes at the start whose pages came from the old place; 0 if not a realloc */
     uint32_t depth;
     uintptr_t chain[NW_CHAIN]; /* return addresses, innermost first */
 } nw_allocation;
@@ -35,10 +36,7 @@ __attribute__((visibility("hidden"))) void nw_heap_start(const nw_heap_hooks *ho
 /* Back to plain allocation; what was allocated stays valid and can still be freed. */
 __attribute__((visibility("hidden"))) void nw_heap_stop(void);
 
-/* Whether the address lies in the range large allocations come from. */
+/* Whether the address begins a live large allocation. */
 __attribute__((visibility("hidden"))) int nw_heap_owns(const void *address);
-
-/* The next definition of malloc in line, for memory of our own that the program never sees. */
-__attribute__((visibility("hidden"))) void *nw_next_malloc(size_t bytes);
 
 #endif
