@@ -8,6 +8,8 @@
 //!
 //! **Non-goals.** Applying anything (see `nodewise-enforce`), predicting time (`-simulation`).
 
+#![forbid(unsafe_code)]
+
 mod distribution;
 mod mapping;
 mod policy;
@@ -16,4 +18,6 @@ mod rules;
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use policy::{Context, PagePolicy};
-pub use rules::{Distribution, DistributionError, Kept, Placement, Rule, Run, Selector, ThreadBinding};
+pub use rules::{
+    Distribution, DistributionError, Kept, Placement, PlacementError, Rule, Run, Selector, ThreadBinding,
+};

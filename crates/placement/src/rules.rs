@@ -1,5 +1,10 @@
 //! A placement as rules: what leaves the process that decided, and what `run` enforces.
 
+mod file;
+mod matching;
+
+pub use file::PlacementError;
+
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::ObjectKind;
 use std::fmt;

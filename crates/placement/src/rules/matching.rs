@@ -1,0 +1,44 @@
+//! Which objects a selector names, and where a rule with its runs puts a page.
+
+use super::{Rule, Selector};
+use crate::ObjectPage;
+use nodewise_machine::NodeId;
+use nodewise_profile::{Object, Profile};
+
+impl Selector {
+    /// Whether the selector names this object of this profile. On the heap the site decides and
+    /// the name is for people; where a selector has no site, the name decides.
+    #[must_use]
+    pub fn matches(&self, profile: &Profile, object: &Object) -> bool {
+        let site = || {
+            profile
+                .site(object.site)
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        };
+        self.kind == object.kind
+            && self.thread.is_none_or(|t| t == object.thread.0)
+            && self.sequence.is_none_or(|s| s == object.sequence)
+            && match &self.site {
+                Some(wanted) => *wanted == site(),
+                None => self.name.as_ref().is_none_or(|n| *n == object.name),
+            }
+    }
+}
+
+impl Rule {
+    /// The node of a page: its run where the object has its recorded size, else the distribution's.
+    #[must_use]
+    pub fn node(&self, page: ObjectPage, threads: &[NodeId]) -> Option<NodeId> {
+        self.run(page).or_else(|| self.distribution.node(page, threads))
+    }
+
+    fn run(&self, page: ObjectPage) -> Option<NodeId> {
+        if page.pages != self.pages {
+            return None;
+        }
+        let after = self.runs.partition_point(|r| r.first <= page.index);
+        let run = self.runs.get(after.checked_sub(1)?)?;
+        (page.index - run.first < run.len).then_some(run.node)
+    }
+}
