@@ -1,1 +1,57 @@
-//! What a placement costs on a machine.
+//! What a placement costs on a machine: predicted time of every mapping, side by side.
+//!
+//! **Purpose.** One streaming pass over a profile's accesses turns any number of mappings into load
+//! on memory controllers, directed links and backplane, slice by slice and region by region, and that
+//! into time: the larger of what the slowest CPU needs at loaded latency and what the resources need
+//! to move the bytes. `docs/model.md` has the formulas, their sources and their limits.
+//!
+//! **Constraints.** Pure and deterministic. Ranges, not points: every uncertain parameter is varied
+//! over its stated range. Traffic is the profile's `lines`, an estimate.
+//!
+//! **Non-goals.** Caches, TLBs, page tables, migration during the run; ranking (see
+//! `nodewise-advise`).
+
+#![forbid(unsafe_code)]
+
+mod calibration;
+mod parameters;
+mod phase;
+mod prediction;
+mod resources;
+mod sharing;
+mod tally;
+
+pub use calibration::{Basis, Calibration};
+pub use parameters::{Parameters, Range, Scenario};
+pub use prediction::{ControllerUse, LinkUse, Prediction, Simulation};
+pub use sharing::{Demand, drain_ns};
+
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::AccessSource;
+
+/// Below this share of memory time the program is called not memory bound.
+pub const MEMORY_BOUND: f64 = 0.10;
+
+/// Predicts the cost of each mapping; `mappings[0]` is the baseline of every speed-up.
+///
+/// Mappings are parallel to `context.histogram.pages`, made for `context.affinity` and
+/// `context.machine`.
+///
+/// # Errors
+/// When the accesses cannot be read to their end.
+///
+/// # Panics
+/// If there is no mapping, or one is not parallel to the histogram.
+pub fn simulate<S: AccessSource>(
+    context: &Context<'_>,
+    mappings: &[Mapping],
+    accesses: &S,
+    parameters: &Parameters,
+) -> Result<Simulation, S::Error> {
+    assert!(!mappings.is_empty(), "a simulation compares with a baseline");
+    let mut run = prediction::Run::new(context, mappings, parameters);
+    let mut tally = tally::Tally::new(context, mappings);
+    accesses.visit(&mut |rows| tally.add(rows, &mut |phases| run.add(phases)))?;
+    tally.finish(&mut |phases| run.add(phases));
+    Ok(run.finish())
+}

@@ -1,0 +1,144 @@
+//! Compute time is what remains of the recorded run once its memory time is taken away.
+
+use crate::{Parameters, Range, Scenario};
+use nodewise_analysis::Histogram;
+use nodewise_profile::Profile;
+
+/// What the recorded CPU time rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The threads' CPU time, waiting in the threading runtime apart.
+    CpuTime,
+    /// Wall time by the smaller of threads and CPUs: nobody noted CPU times.
+    WallTime,
+    /// No time was recorded: a nominal cost per access.
+    Assumed,
+}
+
+impl Basis {
+    /// One phrase for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::CpuTime => "CPU time of the recorded threads",
+            Self::WallTime => "wall time of the recorded run",
+            Self::Assumed => "no recorded time: 0.5 ns an access assumed",
+        }
+    }
+}
+
+/// Nominal compute per access without a recorded time, nanoseconds.
+const ASSUMED_NS_PER_ACCESS: f64 = 0.5;
+/// No program spends more of its CPU time than this waiting for memory.
+const LARGEST_MEMORY_SHARE: f64 = 0.95;
+
+/// The recorded run's CPU time and traffic, and how they split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// What the time rests on.
+    pub basis: Basis,
+    /// CPU time of the program's own work, all threads, while recording, nanoseconds.
+    pub busy_ns: f64,
+    /// How much slower recording made it.
+    pub recording_cost: Range,
+    /// Whether the recording cost was measured against a plain run.
+    pub measured_cost: bool,
+    /// Accesses of the recorded run.
+    pub accesses: u64,
+    /// Lines of traffic of the recorded run.
+    pub lines: u64,
+    host_latency_ns: f64,
+}
+
+/// What calibration leaves of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fit {
+    /// Compute per access, nanoseconds.
+    pub ns_per_access: f64,
+    /// Share of lines that reach memory, lowered until memory time fits into the recorded time.
+    pub miss: f64,
+}
+
+impl Calibration {
+    /// From the recorded times of a profile.
+    #[must_use]
+    pub fn new(profile: &Profile, histogram: &Histogram, parameters: &Parameters) -> Self {
+        let meta = &profile.meta;
+        let waiting = if meta.coverage.samples > 0 { meta.coverage.waiting } else { 0.0 };
+        let cpu: u64 = profile.threads.iter().map(|t| t.cpu_ns).sum();
+        let side_by_side = meta.host_cpus.clamp(1, (histogram.threads as u32).max(1));
+        let (basis, busy_ns) = match (cpu, meta.wall_ns) {
+            (0, 0) => (Basis::Assumed, 0.0),
+            (0, wall) => (Basis::WallTime, wall as f64 * f64::from(side_by_side)),
+            (cpu, _) => (Basis::CpuTime, cpu as f64),
+        };
+        let measured = meta.plain_wall_ns.filter(|&plain| plain > 0 && meta.wall_ns > 0);
+        let recording_cost = measured.map_or(parameters.recording_cost, |plain| {
+            Range::exactly((meta.wall_ns as f64 / plain as f64).max(1.0))
+        });
+        Self {
+            basis,
+            busy_ns: busy_ns * (1.0 - waiting),
+            recording_cost,
+            measured_cost: measured.is_some(),
+            accesses: histogram.entries.iter().map(nodewise_analysis::Entry::accesses).sum(),
+            lines: histogram.entries.iter().map(|e| u64::from(e.lines)).sum(),
+            host_latency_ns: parameters.host_latency_ns,
+        }
+    }
+
+    /// Splits the recorded time under one scenario.
+    pub(crate) fn fit(&self, scenario: &Scenario) -> Fit {
+        if self.busy_ns <= 0.0 || self.accesses == 0 {
+            return Fit { ns_per_access: ASSUMED_NS_PER_ACCESS, miss: scenario.miss };
+        }
+        let plain = self.busy_ns / scenario.recording_cost;
+        let memory = self.lines as f64 * scenario.miss * self.host_latency_ns / scenario.parallelism;
+        let fits = (LARGEST_MEMORY_SHARE * plain / memory.max(1e-9)).min(1.0);
+        Fit {
+            ns_per_access: (plain - memory * fits) / self.accesses as f64,
+            miss: scenario.miss * fits,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_analysis::Entry;
+    use nodewise_profile::{Meta, Thread};
+
+    fn calibrated(lines: u32, cpu_ns: u64) -> (Calibration, Scenario) {
+        let entry = Entry { reads: 1000, writes: 0, lines, thread: Default::default() };
+        let histogram = Histogram { entries: vec![entry], threads: 1, ..Histogram::default() };
+        let threads = vec![Thread { cpu_ns, ..Thread::default() }];
+        let meta = Meta { wall_ns: 40_000, plain_wall_ns: Some(20_000), ..Meta::default() };
+        let profile = Profile { meta, threads, ..Profile::default() };
+        let parameters = Parameters::default();
+        let calibration = Calibration::new(&profile, &histogram, &parameters);
+        let scenario = Scenario {
+            parallelism: 5.0,
+            miss: 1.0,
+            queue_ns: 25.0,
+            recording_cost: calibration.recording_cost.typical,
+        };
+        (calibration, scenario)
+    }
+
+    #[test]
+    fn compute_is_what_memory_leaves_of_the_plain_time() {
+        let (calibration, scenario) = calibrated(100, 40_000);
+        let fit = calibration.fit(&scenario);
+        let memory = 100.0 * 95.0 / 5.0;
+        assert_eq!(fit.miss, 1.0);
+        assert!((fit.ns_per_access * 1000.0 + memory - 20_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn memory_time_never_exceeds_the_recorded_time() {
+        let (calibration, scenario) = calibrated(1_000_000, 40_000);
+        let fit = calibration.fit(&scenario);
+        assert!(fit.ns_per_access > 0.0);
+        assert!(1e6 * fit.miss * 95.0 / 5.0 <= 0.951 * 20_000.0);
+    }
+}

@@ -1,0 +1,105 @@
+//! What the model does not know exactly, with the ranges it is varied over.
+
+/// A quantity nobody knows exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Range {
+    /// Smallest plausible value.
+    pub min: f64,
+    /// The value to print when only one fits.
+    pub typical: f64,
+    /// Largest plausible value.
+    pub max: f64,
+}
+
+impl Range {
+    /// A range; callers keep `min <= typical <= max`.
+    #[must_use]
+    pub const fn new(min: f64, typical: f64, max: f64) -> Self {
+        Self { min, typical, max }
+    }
+
+    /// A known quantity.
+    #[must_use]
+    pub const fn exactly(value: f64) -> Self {
+        Self::new(value, value, value)
+    }
+
+    /// The range spanned by values, the first of which is the typical one.
+    #[must_use]
+    pub fn spanning(values: &[f64]) -> Self {
+        let fold = |f: fn(f64, f64) -> f64| values.iter().copied().reduce(f).unwrap_or(0.0);
+        Self::new(fold(f64::min), values.first().copied().unwrap_or(0.0), fold(f64::max))
+    }
+}
+
+/// The model's parameters, each varied alone while the others stay typical.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Memory-level parallelism: misses one CPU has in flight on average. From dependent loads (2)
+    /// to a streaming core that fills its line buffers (12).
+    pub parallelism: Range,
+    /// The share of the profile's `lines` that reach memory: a shared cache catches the rest.
+    pub miss: Range,
+    /// `s` of the loaded-latency formula, nanoseconds: 13–71 over fifteen published curves, median 25.
+    pub queue_ns: Range,
+    /// `c` of the same formula: what the queue could serve over the measured peak; 1.15–1.3.
+    pub headroom: f64,
+    /// Wall time of the instrumented run over the plain one, where the plain one was not measured.
+    pub recording_cost: Range,
+    /// Idle latency of the host that recorded, nanoseconds: subtracted to find compute time.
+    pub host_latency_ns: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            parallelism: Range::new(2.0, 5.0, 12.0),
+            miss: Range::new(0.4, 0.8, 1.0),
+            queue_ns: Range::new(13.0, 25.0, 71.0),
+            headroom: 1.25,
+            recording_cost: Range::new(1.0, 1.6, 3.0),
+            host_latency_ns: 95.0,
+        }
+    }
+}
+
+/// One choice of every parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scenario {
+    /// See [`Parameters::parallelism`].
+    pub parallelism: f64,
+    /// See [`Parameters::miss`].
+    pub miss: f64,
+    /// See [`Parameters::queue_ns`].
+    pub queue_ns: f64,
+    /// See [`Parameters::recording_cost`].
+    pub recording_cost: f64,
+}
+
+impl Parameters {
+    /// The typical scenario, then each uncertain parameter at its ends, one at a time.
+    #[must_use]
+    pub fn scenarios(&self) -> Vec<Scenario> {
+        let typical = Scenario {
+            parallelism: self.parallelism.typical,
+            miss: self.miss.typical,
+            queue_ns: self.queue_ns.typical,
+            recording_cost: self.recording_cost.typical,
+        };
+        let mut all = vec![typical];
+        let mut vary = |range: Range, set: fn(&mut Scenario, f64)| {
+            for value in [range.min, range.max] {
+                let mut varied = typical;
+                set(&mut varied, value);
+                if varied != typical {
+                    all.push(varied);
+                }
+            }
+        };
+        vary(self.parallelism, |s, v| s.parallelism = v);
+        vary(self.miss, |s, v| s.miss = v);
+        vary(self.queue_ns, |s, v| s.queue_ns = v);
+        vary(self.recording_cost, |s, v| s.recording_cost = v);
+        all
+    }
+}

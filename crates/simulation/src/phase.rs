@@ -1,0 +1,148 @@
+//! The time of one region of one slice: a fixed point between load and latency.
+
+use crate::calibration::Fit;
+use crate::resources::{LINE_BYTES, Resources};
+use crate::tally::{Cell, Phase};
+use crate::{Demand, Parameters, Scenario, drain_ns};
+
+/// Traffic of one phase under one mapping.
+pub(crate) struct Load<'a> {
+    phase: &'a Phase,
+    policy: usize,
+    policies: usize,
+    /// Node of each CPU slot.
+    slot_nodes: &'a [usize],
+    resources: &'a Resources,
+    /// Bytes over each resource if every line reaches memory.
+    pub bytes: Vec<f64>,
+    /// Lines fetched `[reader * nodes + memory]`.
+    pub lines: Vec<f64>,
+    /// Time the resources need if every line reaches memory, nanoseconds.
+    drain_ns: f64,
+}
+
+/// What a phase came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Cost {
+    /// Wall time, nanoseconds.
+    pub ns: f64,
+    /// Wall time if memory took none, nanoseconds.
+    pub compute_ns: f64,
+    /// Loaded latency `[reader * nodes + memory]`, nanoseconds.
+    pub latency_ns: Vec<f64>,
+}
+
+impl<'a> Load<'a> {
+    pub fn new(
+        phase: &'a Phase,
+        (policy, policies): (usize, usize),
+        slot_nodes: &'a [usize],
+        resources: &'a Resources,
+    ) -> Self {
+        let nodes = resources.nodes;
+        let mut load = Self {
+            phase,
+            policy,
+            policies,
+            slot_nodes,
+            resources,
+            bytes: vec![0.0; resources.capacity.len()],
+            lines: vec![0.0; nodes * nodes],
+            drain_ns: 0.0,
+        };
+        let mut dirty = vec![0.0; nodes * nodes];
+        for (slot, &reader) in slot_nodes.iter().enumerate() {
+            for (memory, cell) in load.cells(slot).iter().enumerate() {
+                load.lines[reader * nodes + memory] += cell.lines as f64;
+                dirty[reader * nodes + memory] += cell.dirty as f64;
+            }
+        }
+        let demands: Vec<Demand> = (0..nodes).map(|reader| load.demand(reader, &dirty)).collect();
+        for &(resource, bytes) in demands.iter().flat_map(|d| &d.over) {
+            load.bytes[resource as usize] += bytes;
+        }
+        load.drain_ns = drain_ns(&demands, &resources.capacity);
+        load
+    }
+
+    fn cells(&self, slot: usize) -> &'a [Cell] {
+        let nodes = self.resources.nodes;
+        &self.phase.cells[(slot * self.policies + self.policy) * nodes..][..nodes]
+    }
+
+    /// What all CPUs of a node move, by resource.
+    fn demand(&self, reader: usize, dirty: &[f64]) -> Demand {
+        let nodes = self.resources.nodes;
+        let mut over = std::collections::BTreeMap::new();
+        let mut total = 0.0;
+        let mut put = |path: &[u32], lines: f64| {
+            if lines > 0.0 {
+                total += lines * LINE_BYTES;
+                path.iter().for_each(|&r| *over.entry(r).or_insert(0.0) += lines * LINE_BYTES);
+            }
+        };
+        for memory in 0..nodes {
+            put(self.resources.fetch(reader, memory), self.lines[reader * nodes + memory]);
+            put(self.resources.write_back(reader, memory), dirty[reader * nodes + memory]);
+        }
+        Demand { bytes: total, over: over.into_iter().collect() }
+    }
+
+    /// Solves `T = max(slowest CPU at the latency that T's load gives, time of the resources)`.
+    ///
+    /// The slowest CPU's time falls as T grows (less load), so the solution is unique; bisection.
+    pub fn solve(&self, scenario: &Scenario, fit: &Fit, parameters: &Parameters) -> Cost {
+        let mut latency_ns = self.resources.idle_ns.clone();
+        let compute_ns = fit.ns_per_access * self.phase.accesses.iter().max().copied().unwrap_or(0) as f64;
+        let mut low = self.slowest_cpu(scenario, fit, &latency_ns).max(self.drain_ns * fit.miss);
+        let at = |t: f64, latency: &mut Vec<f64>| {
+            self.loaded_latency(t, scenario, fit, parameters, latency);
+            self.slowest_cpu(scenario, fit, latency)
+        };
+        let mut high = at(low, &mut latency_ns).max(low);
+        while high - low > 1e-5 * high {
+            let middle = 0.5 * (low + high);
+            if at(middle, &mut latency_ns) > middle {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        at(high, &mut latency_ns);
+        Cost { ns: high, compute_ns, latency_ns }
+    }
+
+    /// Time of the CPU that finishes last, at given latencies.
+    fn slowest_cpu(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
+        let nodes = self.resources.nodes;
+        let wait = fit.miss / scenario.parallelism;
+        let time = |(slot, &reader): (usize, &usize)| {
+            let latency = &latency_ns[reader * nodes..][..nodes];
+            let waiting: f64 = self.cells(slot).iter().zip(latency).map(|(c, l)| c.lines as f64 * l).sum();
+            self.phase.accesses[slot] as f64 * fit.ns_per_access + waiting * wait
+        };
+        self.slot_nodes.iter().enumerate().map(time).fold(0.0, f64::max)
+    }
+
+    /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`.
+    fn loaded_latency(&self, t: f64, scenario: &Scenario, fit: &Fit, parameters: &Parameters, out: &mut [f64]) {
+        let queue: Vec<f64> = self
+            .bytes
+            .iter()
+            .zip(&self.resources.capacity)
+            .map(|(bytes, capacity)| {
+                let full = t * capacity * parameters.headroom;
+                let load = if full > 0.0 { (bytes * fit.miss / full).min(1.0 / parameters.headroom) } else { 0.0 };
+                scenario.queue_ns * load / (2.0 * (1.0 - load))
+            })
+            .collect();
+        let nodes = self.resources.nodes;
+        for reader in 0..nodes {
+            for memory in 0..nodes {
+                let cell = reader * nodes + memory;
+                let queued: f64 = self.resources.fetch(reader, memory).iter().map(|&r| queue[r as usize]).sum();
+                out[cell] = self.resources.idle_ns[cell] + queued;
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Predictions: phases summed up, policy by policy, scenario by scenario.
+
+use crate::calibration::Calibration;
+use crate::phase::Load;
+use crate::resources::Resources;
+use crate::tally::{Phase, slots};
+use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
+use nodewise_machine::NodeId;
+use nodewise_placement::{Context, Mapping};
+use rayon::prelude::*;
+
+/// Load on a memory controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControllerUse {
+    /// Its node.
+    pub node: NodeId,
+    /// Bytes moved, typical.
+    pub bytes: f64,
+    /// Share of its bandwidth over the whole run, 0–1.
+    pub utilization: f64,
+}
+
+/// Load on a directed link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkUse {
+    /// Where data comes from.
+    pub from: NodeId,
+    /// Where data goes.
+    pub to: NodeId,
+    /// Bytes moved, typical.
+    pub bytes: f64,
+    /// Share of its bandwidth over the whole run, 0–1.
+    pub utilization: f64,
+}
+
+/// What one mapping is predicted to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// As written on the command line.
+    pub policy: String,
+    /// Predicted wall time of the plain program.
+    pub seconds: Range,
+    /// Baseline's time over this one's, scenario by scenario.
+    pub speedup: Range,
+    /// Share of accesses to pages on the accessing thread's node.
+    pub local_fraction: f64,
+    /// Diener eq. 5, by home node.
+    pub access_balance: f64,
+    /// Diener eq. 3.
+    pub page_balance: f64,
+    /// Mean loaded latency of a line, typical, nanoseconds.
+    pub latency_ns: f64,
+    /// Share of the time that memory causes.
+    pub memory_share: Range,
+    /// Mean loaded latency `[reader][memory]`, typical, weighted by lines; idle where none went.
+    pub loaded_ns: Vec<Vec<f64>>,
+    /// By node.
+    pub controllers: Vec<ControllerUse>,
+    /// By link; empty where the machine's links are unknown.
+    pub links: Vec<LinkUse>,
+}
+
+/// All mappings on one machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulation {
+    /// The machine's name.
+    pub machine: String,
+    /// The affinity's name.
+    pub affinity: String,
+    /// Threads of the profile, and CPUs they share.
+    pub threads: usize,
+    /// CPUs the threads run on.
+    pub cpus: usize,
+    /// In the order of the mappings; the first is the baseline.
+    pub predictions: Vec<Prediction>,
+    /// How time was split into compute and memory.
+    pub calibration: Calibration,
+    /// What was varied.
+    pub parameters: Parameters,
+}
+
+impl Simulation {
+    /// The baseline.
+    #[must_use]
+    pub fn baseline(&self) -> &Prediction {
+        &self.predictions[0]
+    }
+
+    /// Whether memory matters at all: the baseline's typical memory share is [`MEMORY_BOUND`] or more.
+    #[must_use]
+    pub fn is_memory_bound(&self) -> bool {
+        self.baseline().memory_share.typical >= MEMORY_BOUND
+    }
+
+    /// Predictions, fastest first; equal times keep the order of the mappings.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<&Prediction> {
+        let mut all: Vec<_> = self.predictions.iter().collect();
+        all.sort_by(|a, b| a.seconds.typical.total_cmp(&b.seconds.typical));
+        all
+    }
+}
+
+/// Sums over phases for one policy.
+#[derive(Clone)]
+struct Sums {
+    /// By scenario.
+    ns: Vec<f64>,
+    compute_ns: Vec<f64>,
+    /// By resource, typical.
+    bytes: Vec<f64>,
+    /// `[reader * nodes + memory]`.
+    lines: Vec<f64>,
+    latency: Vec<f64>,
+}
+
+/// A simulation under way.
+pub(crate) struct Run<'a> {
+    context: Context<'a>,
+    mappings: &'a [Mapping],
+    parameters: Parameters,
+    scenarios: Vec<Scenario>,
+    calibration: Calibration,
+    resources: Resources,
+    slot_nodes: Vec<usize>,
+    sums: Vec<Sums>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(context: &Context<'a>, mappings: &'a [Mapping], parameters: &Parameters) -> Self {
+        let calibration = Calibration::new(context.profile, context.histogram, parameters);
+        let parameters = Parameters { recording_cost: calibration.recording_cost, ..parameters.clone() };
+        let resources = Resources::new(context.machine);
+        let scenarios = parameters.scenarios();
+        let pairs = resources.nodes * resources.nodes;
+        let sums = Sums {
+            ns: vec![0.0; scenarios.len()],
+            compute_ns: vec![0.0; scenarios.len()],
+            bytes: vec![0.0; resources.capacity.len()],
+            lines: vec![0.0; pairs],
+            latency: vec![0.0; pairs],
+        };
+        Self {
+            context: *context,
+            mappings,
+            parameters,
+            scenarios,
+            calibration,
+            slot_nodes: slots(context).1,
+            sums: vec![sums; mappings.len()],
+            resources,
+        }
+    }
+
+    /// Adds the phases of one slice.
+    pub fn add(&mut self, phases: &[Phase]) {
+        let Self { sums, slot_nodes, resources, scenarios, calibration, parameters, .. } = self;
+        let policies = sums.len();
+        sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
+            for phase in phases {
+                let load = Load::new(phase, (policy, policies), slot_nodes, resources);
+                for (s, scenario) in scenarios.iter().enumerate() {
+                    let fit = calibration.fit(scenario);
+                    let cost = load.solve(scenario, &fit, parameters);
+                    sums.ns[s] += cost.ns;
+                    sums.compute_ns[s] += cost.compute_ns;
+                    if s == 0 {
+                        sums.count(&load, &cost.latency_ns, fit.miss);
+                    }
+                }
+            }
+        });
+    }
+
+    pub fn finish(self) -> Simulation {
+        let predictions = (0..self.mappings.len()).map(|p| self.prediction(p)).collect();
+        Simulation {
+            machine: self.context.machine.name.clone(),
+            affinity: self.context.affinity.name.clone(),
+            threads: self.context.affinity.cpus.len(),
+            cpus: self.slot_nodes.len(),
+            predictions,
+            calibration: self.calibration,
+            parameters: self.parameters,
+        }
+    }
+
+    fn prediction(&self, policy: usize) -> Prediction {
+        let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
+        let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
+        let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
+        let spread = Spread::of(&self.context, &self.mappings[policy]);
+        let weighted: f64 = sums.latency.iter().sum();
+        Prediction {
+            policy: self.mappings[policy].policy.clone(),
+            seconds: each(&|s| sums.ns[s] * 1e-9),
+            speedup: each(&|s| ratio(baseline.ns[s], sums.ns[s])),
+            local_fraction: spread.local_fraction,
+            access_balance: spread.access_balance,
+            page_balance: spread.page_balance,
+            latency_ns: ratio(weighted, sums.lines.iter().sum()),
+            memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
+            loaded_ns: self.loaded(sums),
+            controllers: self.controllers(sums),
+            links: self.links(sums),
+        }
+    }
+
+    fn loaded(&self, sums: &Sums) -> Vec<Vec<f64>> {
+        let mean = |cell: usize| match sums.lines[cell] {
+            lines if lines > 0.0 => sums.latency[cell] / lines,
+            _ => self.resources.idle_ns[cell],
+        };
+        let nodes = self.resources.nodes;
+        (0..nodes).map(|r| (0..nodes).map(|m| mean(r * nodes + m)).collect()).collect()
+    }
+
+    fn utilization(&self, sums: &Sums, resource: usize) -> f64 {
+        let possible = self.resources.capacity[resource] * sums.ns[0];
+        if possible > 0.0 { sums.bytes[resource] / possible } else { 0.0 }
+    }
+
+    fn controllers(&self, sums: &Sums) -> Vec<ControllerUse> {
+        let controller = |node: NodeId| ControllerUse {
+            node,
+            bytes: sums.bytes[node.index()],
+            utilization: self.utilization(sums, node.index()),
+        };
+        self.context.machine.node_ids().map(controller).collect()
+    }
+
+    fn links(&self, sums: &Sums) -> Vec<LinkUse> {
+        let links = self.context.machine.links.iter().enumerate();
+        links
+            .map(|(i, link)| {
+                let resource = self.resources.nodes + i;
+                let utilization = self.utilization(sums, resource);
+                LinkUse { from: link.from, to: link.to, bytes: sums.bytes[resource], utilization }
+            })
+            .collect()
+    }
+}
+
+impl Sums {
+    fn count(&mut self, load: &Load<'_>, latency_ns: &[f64], miss: f64) {
+        for (sum, bytes) in self.bytes.iter_mut().zip(&load.bytes) {
+            *sum += bytes * miss;
+        }
+        for (cell, lines) in load.lines.iter().enumerate() {
+            self.lines[cell] += lines;
+            self.latency[cell] += lines * latency_ns[cell];
+        }
+    }
+}
+
+/// Where accesses and pages end up.
+struct Spread {
+    local_fraction: f64,
+    access_balance: f64,
+    page_balance: f64,
+}
+
+impl Spread {
+    fn of(context: &Context<'_>, mapping: &Mapping) -> Self {
+        let nodes = context.machine.node_count();
+        let (mut accesses, mut pages, mut local) = (vec![0u64; nodes], vec![0u64; nodes], 0u64);
+        for (index, home) in mapping.nodes.iter().enumerate() {
+            pages[home.index()] += 1;
+            for entry in context.histogram.page(index).entries {
+                accesses[home.index()] += entry.accesses();
+                if context.affinity.node(entry.thread) == *home {
+                    local += entry.accesses();
+                }
+            }
+        }
+        let total = accesses.iter().sum::<u64>().max(1);
+        Self {
+            local_fraction: local as f64 / total as f64,
+            access_balance: balance(&accesses),
+            page_balance: balance(&pages),
+        }
+    }
+}
+
+/// Diener eq. 3 and 5; 1 where there is nothing.
+fn balance(counts: &[u64]) -> f64 {
+    let (max, min) = (counts.iter().max().copied().unwrap_or(0), counts.iter().min().copied().unwrap_or(0));
+    1.0 - (max - min) as f64 / counts.iter().sum::<u64>().max(1) as f64
+}

@@ -1,0 +1,85 @@
+//! The machine as a list of things that carry bytes: controllers, links, narrow routes, backplane.
+
+use nodewise_machine::{Machine, NodeId};
+
+/// Bytes per line.
+pub(crate) const LINE_BYTES: f64 = 64.0;
+
+/// Resources in one list: controllers first (by node), then links (by link), then the rest.
+pub(crate) struct Resources {
+    /// Bytes a nanosecond, by resource.
+    pub capacity: Vec<f64>,
+    /// Idle latency `[reader * nodes + memory]`, nanoseconds.
+    pub idle_ns: Vec<f64>,
+    /// What data from memory to reader crosses, `[reader * nodes + memory]`.
+    fetch: Vec<Vec<u32>>,
+    /// What a line written back from CPU node to memory crosses, `[writer * nodes + memory]`.
+    write_back: Vec<Vec<u32>>,
+    /// Memory nodes.
+    pub nodes: usize,
+}
+
+/// MB/s to bytes a nanosecond.
+fn per_ns(megabytes_per_second: f64) -> f64 {
+    megabytes_per_second * 1e-3
+}
+
+impl Resources {
+    pub fn new(machine: &Machine) -> Self {
+        let nodes = machine.node_count();
+        let mut capacity: Vec<f64> = machine.nodes.iter().map(|n| per_ns(n.bandwidth)).collect();
+        capacity.extend(machine.links.iter().map(|l| per_ns(l.bandwidth)));
+        let backplane = machine.backplane.map(|total| {
+            capacity.push(per_ns(total));
+            capacity.len() as u32 - 1
+        });
+        let mut path = Vec::with_capacity(nodes * nodes);
+        for reader in machine.node_ids() {
+            for memory in machine.node_ids() {
+                let mut crossed = interconnect(machine, reader, memory, &mut capacity);
+                crossed.extend(backplane.filter(|_| reader != memory));
+                path.push(crossed);
+            }
+        }
+        let with_controller = |crossed: &[u32], memory: usize| {
+            let mut all = vec![memory as u32];
+            all.extend(crossed);
+            all
+        };
+        let pairs = || (0..nodes).flat_map(|cpu| (0..nodes).map(move |memory| (cpu, memory)));
+        Self {
+            idle_ns: machine.latency_ns.iter().flatten().copied().collect(),
+            fetch: pairs().map(|(c, m)| with_controller(&path[c * nodes + m], m)).collect(),
+            write_back: pairs().map(|(c, m)| with_controller(&path[m * nodes + c], m)).collect(),
+            capacity,
+            nodes,
+        }
+    }
+
+    /// What a fetch by `reader` from `memory` crosses, the controller first.
+    pub fn fetch(&self, reader: usize, memory: usize) -> &[u32] {
+        &self.fetch[reader * self.nodes + memory]
+    }
+
+    /// What a write-back by `writer` to `memory` crosses, the controller first.
+    pub fn write_back(&self, writer: usize, memory: usize) -> &[u32] {
+        &self.write_back[writer * self.nodes + memory]
+    }
+}
+
+/// Links of a remote route, and the route itself where it carries less than its narrowest link.
+fn interconnect(machine: &Machine, reader: NodeId, memory: NodeId, capacity: &mut Vec<f64>) -> Vec<u32> {
+    if reader == memory {
+        return Vec::new();
+    }
+    let route = machine.route(reader, memory);
+    let first_link = machine.node_count() as u32;
+    let mut crossed: Vec<u32> = route.links.iter().map(|l| first_link + l.0).collect();
+    let narrowest = crossed.iter().map(|&r| capacity[r as usize]).fold(f64::INFINITY, f64::min);
+    let alone = per_ns(route.bandwidth);
+    if alone > 0.0 && alone < narrowest * 0.999 {
+        capacity.push(alone);
+        crossed.push(capacity.len() as u32 - 1);
+    }
+    crossed
+}

@@ -1,0 +1,107 @@
+//! Max-min fair sharing: how long competing readers need to move their bytes.
+
+/// What one reader wants to move: bytes over each resource it crosses, ascending by resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Bytes in all; fairness is between readers' byte rates.
+    pub bytes: f64,
+    /// `(resource, bytes)`.
+    pub over: Vec<(u32, f64)>,
+}
+
+/// Nanoseconds until the last reader is done, when all start together and rates are max-min fair.
+///
+/// A reader moves over all its resources in proportion, as a program does. Rates rise together until
+/// a resource is full; its readers stay at that rate, the others go on rising. Whoever is done leaves
+/// its share to the rest. `capacity` is in bytes a nanosecond; a resource without capacity is ignored.
+#[must_use]
+pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
+    let mut left: Vec<(f64, &Demand)> = demands.iter().filter(|d| d.bytes > 0.0).map(|d| (d.bytes, d)).collect();
+    let mut now = 0.0;
+    while !left.is_empty() {
+        let rates = fair_rates(&left, capacity);
+        let step = left.iter().zip(&rates).map(|(d, rate)| d.0 / rate).fold(f64::INFINITY, f64::min);
+        if !step.is_finite() || step <= 0.0 {
+            break;
+        }
+        now += step;
+        for (demand, rate) in left.iter_mut().zip(&rates) {
+            demand.0 -= rate * step;
+        }
+        left.retain(|d| d.0 > d.1.bytes * 1e-9);
+    }
+    now
+}
+
+/// Progressive filling. Unlimited readers get an infinite rate.
+fn fair_rates(left: &[(f64, &Demand)], capacity: &[f64]) -> Vec<f64> {
+    let mut rates = vec![f64::INFINITY; left.len()];
+    let mut free = capacity.to_vec();
+    let mut rising = vec![true; left.len()];
+    loop {
+        let mut pull = vec![0.0; capacity.len()];
+        for (_, (_, demand)) in rising.iter().zip(left).filter(|(up, _)| **up) {
+            for &(resource, bytes) in &demand.over {
+                pull[resource as usize] += bytes / demand.bytes;
+            }
+        }
+        let level = |r: usize| if pull[r] > 1e-12 && capacity[r] > 0.0 { free[r] / pull[r] } else { f64::INFINITY };
+        let lowest = (0..capacity.len()).map(level).fold(f64::INFINITY, f64::min);
+        if !lowest.is_finite() {
+            return rates;
+        }
+        let full: Vec<bool> = (0..capacity.len()).map(|r| level(r) <= lowest * (1.0 + 1e-9)).collect();
+        for (i, (_, demand)) in left.iter().enumerate() {
+            let blocked = demand.over.iter().any(|&(r, bytes)| bytes > 0.0 && full[r as usize]);
+            if rising[i] && blocked {
+                (rising[i], rates[i]) = (false, lowest);
+                for &(resource, bytes) in &demand.over {
+                    let r = resource as usize;
+                    free[r] = (free[r] - lowest * bytes / demand.bytes).max(0.0);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(bytes: f64, over: &[u32]) -> Demand {
+        Demand { bytes, over: over.iter().map(|&r| (r, bytes)).collect() }
+    }
+
+    fn assert_close(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn one_reader_is_bound_by_its_narrowest_resource() {
+        assert_close(drain_ns(&[demand(100.0, &[0, 1])], &[10.0, 4.0]), 25.0);
+    }
+
+    #[test]
+    fn equal_readers_share_one_controller_evenly() {
+        assert_close(drain_ns(&[demand(100.0, &[0]), demand(100.0, &[0])], &[10.0]), 20.0);
+    }
+
+    #[test]
+    fn a_reader_held_back_elsewhere_leaves_its_share_to_the_other() {
+        // Reader 0 gets 2 over resource 1; reader 1 gets the remaining 8 of resource 0.
+        let readers = [demand(20.0, &[0, 1]), demand(80.0, &[0])];
+        assert_close(drain_ns(&readers, &[10.0, 2.0]), 10.0);
+    }
+
+    #[test]
+    fn who_is_done_leaves_its_share() {
+        // 5 + 5 until the small one is done at 2 ns, then 10 for the remaining 90 bytes.
+        assert_close(drain_ns(&[demand(10.0, &[0]), demand(100.0, &[0])], &[10.0]), 11.0);
+    }
+
+    #[test]
+    fn nothing_to_move_takes_no_time() {
+        assert_close(drain_ns(&[], &[1.0]), 0.0);
+        assert_close(drain_ns(&[demand(0.0, &[0])], &[1.0]), 0.0);
+    }
+}
