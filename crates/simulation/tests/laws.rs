@@ -26,12 +26,12 @@ fn seconds(controller: f64, link: f64, rows: &[Access], home: &dyn Fn(usize) -> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    // Halving one link alone may help under max-min fairness: a reader held back leaves a controller to
+    // one that needs it more. Halving everything cannot.
     #[test]
     fn halving_bandwidth_is_never_faster(rows in rows(), home in homes(), controller in 1.0..20_000.0, link in 1.0..20_000.0) {
         let at = |c, l| seconds(c, l, &rows, &|i| home[i], &Parameters::default()).typical;
-        let whole = at(controller, link);
-        prop_assert!(at(controller / 2.0, link) >= whole * (1.0 - 1e-4));
-        prop_assert!(at(controller, link / 2.0) >= whole * (1.0 - 1e-4));
+        prop_assert!(at(controller / 2.0, link / 2.0) >= at(controller, link) * (1.0 - 1e-4));
     }
 
     #[test]
