@@ -123,6 +123,9 @@ typedef struct nw_group {
 /* Puts the page into the window: the slot to count in. The fast path is inlined: see compiler/. */
 NW_HOT nw_slot *nw_miss(uint64_t key);
 
+/* This thread, attached if need be: what a function with inlined lookups starts with. */
+NW_HOT nw_thread *nw_thread_get(void);
+
 /* `count` times the group, at address, address + stride, ... */
 NW_HOT void nw_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
 

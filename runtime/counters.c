@@ -1,0 +1,215 @@
+/* Counters of a thread: found by a private hash index, appended when a page is new, reached through
+ * the window. Only the owning thread writes them; a signal handler that interrupts the slow path is
+ * refused and counted as dropped. */
+#define _DEFAULT_SOURCE
+#include "counters.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define INDEX_SLOTS 4096u
+#define HASH 0x9e3779b97f4a7c15ull
+
+_Static_assert(offsetof(nw_thread, window) == 0, "read by instrumented code");
+_Static_assert(offsetof(nw_thread, region) == 8, "read by instrumented code");
+_Static_assert(sizeof(nw_slot) == 32 && sizeof(nw_counter) == 32, "shared with the recorder");
+_Static_assert(offsetof(nw_counter, reads) == 8 && offsetof(nw_counter, writes) == 16, "likewise");
+_Static_assert(offsetof(nw_slot, counter) == 8 && offsetof(nw_slot, bitmap) == 16, "likewise");
+
+/* Not mmap(3): that one is hooked, and fails through errno. */
+static long raw_call(long number, long a, long b, long c, long d, long e, long f) {
+#if defined __x86_64__
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined __aarch64__
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+#else
+#error "system calls of this architecture are not known here"
+#endif
+}
+
+static uint64_t *index_map(uint64_t slots) {
+    long result = raw_call(SYS_mmap, 0, (long)(slots * sizeof(uint64_t)), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return (unsigned long)result > -4096ul ? NULL : (uint64_t *)result;
+}
+
+static void index_unmap(uint64_t *index, uint64_t slots) {
+    if (index)
+        raw_call(SYS_munmap, (long)index, (long)(slots * sizeof(uint64_t)), 0, 0, 0, 0);
+}
+
+static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number) {
+    uint64_t hash = key * HASH;
+    uint64_t i = hash >> 32 & (slots - 1);
+    while (index[i])
+        i = (i + 1) & (slots - 1);
+    index[i] = hash << 32 | (number + 1);
+}
+
+/* Doubles the index; false when memory is out. */
+static bool index_grow(nw_thread *thread) {
+    uint64_t slots = thread->index_slots ? thread->index_slots * 2 : INDEX_SLOTS;
+    uint64_t *index = index_map(slots);
+    if (!index)
+        return false;
+    for (uint64_t i = 0; i < thread->header->counters; i++)
+        index_insert(index, slots, thread->counters[i].key, i);
+    index_unmap(thread->index, thread->index_slots);
+    thread->index = index;
+    thread->index_slots = slots;
+    return true;
+}
+
+static nw_counter *index_find(const nw_thread *thread, uint64_t key) {
+    if (!thread->index)
+        return NULL;
+    uint64_t hash = key * HASH;
+    uint64_t mask = thread->index_slots - 1;
+    for (uint64_t i = hash >> 32 & mask; thread->index[i]; i = (i + 1) & mask) {
+        uint64_t entry = thread->index[i];
+        nw_counter *counter = &thread->counters[(uint32_t)entry - 1];
+        if ((uint32_t)(entry >> 32) == (uint32_t)hash && counter->key == key)
+            return counter;
+    }
+    return NULL;
+}
+
+/* Test and set; the winner logs where it happened. */
+static bool first_touch(nw_thread *thread, uint64_t key, const void *code) {
+    uint64_t page = key & NW_KEY_PAGE;
+    if (!nw_touched || page >> (47 - NW_PAGE_SHIFT))
+        return true;
+    uint64_t bit = 1ull << (page & 63);
+    uint64_t *word = &nw_touched[page >> 6];
+    if (__atomic_load_n(word, __ATOMIC_RELAXED) & bit)
+        return true;
+    uint64_t used = thread->header->touches;
+    if (used >= thread->touches_room && !nw_touches_reserve(thread, used + 1))
+        return false;
+    if (!(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)) {
+        thread->touches[used] = (nw_touch){.key = key, .code = (uint64_t)(uintptr_t)code};
+        __atomic_store_n(&thread->header->touches, used + 1, __ATOMIC_RELEASE);
+    }
+    return true;
+}
+
+static nw_counter *append(nw_thread *thread, uint64_t key, const void *code) {
+    uint64_t used = thread->header->counters;
+    if (used >= thread->counters_room && !nw_counters_reserve(thread, used + 1))
+        return NULL;
+    if (used * 2 >= thread->index_slots && !index_grow(thread))
+        return NULL;
+    if (!first_touch(thread, key, code))
+        return NULL;
+    nw_counter *counter = &thread->counters[used];
+    *counter = (nw_counter){.key = key};
+    index_insert(thread->index, thread->index_slots, key, used);
+    __atomic_store_n(&thread->header->counters, used + 1, __ATOMIC_RELEASE);
+    return counter;
+}
+
+/* An access that cannot be counted: once per call, whatever the size of the group. */
+static nw_slot *drop(nw_thread *thread, uint64_t key) {
+    thread->header->dropped++;
+    thread->sink.key = key;
+    thread->sink.counter = &thread->sink_counter;
+    return &thread->sink;
+}
+
+static void evict(nw_thread *thread, nw_slot *slot) {
+    nw_counter *counter = slot->counter;
+    counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap);
+    slot->bitmap = 0;
+    if (thread->until_slice != INT64_MAX)
+        thread->until_slice -= (int64_t)(counter->reads + counter->writes - slot->paced);
+}
+
+static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code) {
+    if (thread->busy)
+        return drop(thread, key);
+    thread->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    nw_slot *slot = nw_slot_of(thread->window, key & NW_KEY_PAGE);
+    if (slot->key != NW_KEY_NONE)
+        evict(thread, slot);
+    nw_counter *counter = index_find(thread, key);
+    if (!counter)
+        counter = append(thread, key, code);
+    if (counter) {
+        slot->key = NW_KEY_NONE; /* the recorder must not see the key with another's counter */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        slot->counter = counter;
+        slot->paced = counter->reads + counter->writes;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        slot->key = key;
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->busy = 0;
+    if (!counter) {
+        nw_switch_off("no room for more counters");
+        return drop(thread, key);
+    }
+    if (nw_unlikely(thread->until_slice <= 0))
+        nw_slice_reached(thread);
+    return slot;
+}
+
+nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code) {
+    return refill(thread, key, code);
+}
+
+nw_slot *nw_miss(uint64_t key) {
+    return refill(nw_thread_here(), key, __builtin_return_address(0));
+}
+
+nw_thread *nw_thread_get(void) {
+    return nw_thread_here();
+}
+
+void nw_window_clear(nw_slot *window) {
+    for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++)
+        window[i] = (nw_slot){.key = NW_KEY_NONE};
+}
+
+void nw_thread_release(nw_thread *thread) {
+    index_unmap(thread->index, thread->index_slots);
+    thread->index = NULL;
+    thread->index_slots = 0;
+    thread->busy = 0;
+}
+
+uint64_t nw_region_enter(nw_region *region) {
+    nw_thread *thread = nw_thread_here();
+    uint64_t previous = thread->region;
+    uint32_t id = __atomic_load_n(&region->id, __ATOMIC_ACQUIRE);
+    if (nw_unlikely(id == 0))
+        id = nw_region_register(region);
+    thread->region = (uint64_t)id << NW_REGION_SHIFT;
+    return previous;
+}
+
+void nw_region_leave(nw_region *region, uint64_t previous) {
+    nw_thread *thread = nw_thread_here();
+    nw_region_left(thread, region);
+    thread->region = previous;
+}

@@ -1,0 +1,36 @@
+/* The window of recent pages: lookup in line, everything else in counters.c. */
+#ifndef NODEWISE_COUNTERS_H
+#define NODEWISE_COUNTERS_H
+
+#include "runtime.h"
+
+#define NW_PAGE_MASK ((1u << NW_PAGE_SHIFT) - 1)
+#define NW_KEY_PAGE ((1ull << NW_REGION_SHIFT) - 1)
+
+/* Folding the next ten bits in keeps power-of-two strides from meeting in a few slots. The pass
+ * computes the same: compiler/lookup.cpp. */
+static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page) {
+    return &window[(page ^ page >> 10) & (NW_WINDOW_SLOTS - 1)];
+}
+
+static inline nw_thread *nw_thread_here(void) {
+    nw_thread *thread = nw_self;
+    return nw_likely(thread != NULL) ? thread : nw_thread_attach();
+}
+
+/* Puts the page of `key` into the window. `code` is charged with a first touch. */
+__attribute__((preserve_most)) nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code);
+
+static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *code) {
+    uint64_t page = address >> NW_PAGE_SHIFT;
+    uint64_t key = page | thread->region;
+    nw_slot *slot = nw_slot_of(thread->window, page);
+    return nw_likely(slot->key == key) ? slot : nw_fill(thread, key, code);
+}
+
+/* Bits first..last, both below 64. */
+static inline uint64_t nw_lines(uint32_t first, uint32_t last) {
+    return (2ull << last) - (1ull << first);
+}
+
+#endif

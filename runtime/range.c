@@ -1,0 +1,107 @@
+/* Counting what a loop will do, at its entry: a group of accesses repeated at a stride. */
+#include "counters.h"
+
+#define LINE_OF(offset) ((uint32_t)(offset) >> NW_LINE_SHIFT)
+
+static inline uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static inline void count(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes,
+                         uint64_t lines) {
+    slot->counter->reads += reads;
+    slot->counter->writes += writes;
+    slot->bitmap |= lines;
+    if (nw_unlikely(thread->until_slice != INT64_MAX)) {
+        slot->paced += reads + writes;
+        thread->until_slice -= (int64_t)(reads + writes);
+    }
+}
+
+static inline uint64_t lines_of(uint32_t offset, uint32_t bytes) {
+    return nw_lines(LINE_OF(offset), LINE_OF(min_u32(offset + bytes - 1, NW_PAGE_MASK)));
+}
+
+/* `times` repetitions of the group at one address whose accesses begin on different pages. */
+static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times,
+                             const nw_group *group, const void *code) {
+    for (uint32_t i = 0; i < group->accesses; i++) {
+        const nw_access *access = &group->access[i];
+        uint64_t first = address + (uint64_t)access->offset;
+        count(thread, nw_find(thread, first, code), times * access->reads, times * access->writes,
+              lines_of(first & NW_PAGE_MASK, access->size));
+    }
+}
+
+/* Lines of `times` groups from `offset` on, all beginning on one page. */
+static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span) {
+    if (nw_likely(stride < span + (1u << NW_LINE_SHIFT)))
+        return lines_of(offset, (times - 1) * stride + span);
+    uint64_t lines = 0;
+    for (uint32_t i = 0; i < times; i++)
+        lines |= lines_of(offset + i * stride, span);
+    return lines;
+}
+
+/* Repetitions from `offset` on that begin and whose accesses all begin on this page; 1 at least. */
+static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint32_t last) {
+    uint32_t room = NW_PAGE_MASK - last - offset;
+    return stride > room ? 1 : room / (uint32_t)stride + 1;
+}
+
+/* Ascending, stride > 0. */
+static inline void ascending(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times,
+                             const nw_group *group, const void *code) {
+    while (times > 0) {
+        uint32_t offset = address & NW_PAGE_MASK;
+        if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
+            crossing(thread, address, 1, group, code);
+            address += stride;
+            times--;
+            continue;
+        }
+        uint32_t fit = fitting(offset, stride, group->last);
+        uint32_t n = times < fit ? (uint32_t)times : fit;
+        count(thread, nw_find(thread, address, code), (uint64_t)n * group->reads,
+              (uint64_t)n * group->writes, lines_strided(offset, (uint32_t)stride, n, group->span));
+        address += n * stride;
+        times -= n;
+    }
+}
+
+static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times,
+                            const nw_group *group, const void *code) {
+    uint32_t offset = address & NW_PAGE_MASK;
+    if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
+        crossing(thread, address, times, group, code);
+        return;
+    }
+    count(thread, nw_find(thread, address, code), times * group->reads, times * group->writes,
+          lines_of(offset, group->span));
+}
+
+static inline void range(nw_thread *thread, uint64_t address, int64_t stride, uint64_t times,
+                         const nw_group *group, const void *code) {
+    if (times == 0)
+        return;
+    if (stride == 0 || times == 1)
+        in_place(thread, address, times, group, code);
+    else if (stride > 0)
+        ascending(thread, address, (uint64_t)stride, times, group, code);
+    else
+        ascending(thread, address + (uint64_t)stride * (times - 1), -(uint64_t)stride, times, group,
+                  code);
+    if (nw_unlikely(thread->until_slice <= 0))
+        nw_slice_reached(thread);
+}
+
+void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group) {
+    range(nw_thread_here(), address, stride, times, group, __builtin_return_address(0));
+}
+
+void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group) {
+    nw_thread *thread = nw_thread_here();
+    for (uint32_t i = 0; i < lanes; i++)
+        if (mask >> i & 1)
+            range(thread, addresses[i], 0, 1, group, __builtin_return_address(0));
+}
