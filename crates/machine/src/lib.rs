@@ -3,12 +3,25 @@
 //! **Purpose.** One [`Machine`] value that analysis, placement and simulation share, whether it came
 //! from a file in `machines/`, from this host's sysfs, or from a test.
 //!
-//! **Constraints.** Pure: sysfs is read from an injected root; every figure carries its source.
+//! **Constraints.** Pure but for reading the files it is told to; sysfs is read from an injected
+//! root; every figure carries its source, every assumption says that it is one.
 //!
-//! **Non-goals.** Measuring (see the `topo` command), the state of a running system.
+//! **Non-goals.** Measuring, and the state of a running system.
 
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod error;
+mod file;
 mod ids;
+mod library;
 mod machine;
+mod routing;
+mod sysfs;
+mod text;
+mod validation;
 
+pub use error::{ErrorKind, MachineError};
 pub use ids::{CpuId, NodeId};
-pub use machine::{Link, LinkId, Machine, Node, Route};
+pub use machine::{Link, LinkId, Machine, Node, Route, Source};
+pub use text::{format_bytes, format_list, parse_bytes, parse_list};

@@ -58,8 +58,37 @@ pub struct Machine {
     pub routes: Vec<Vec<Route>>,
     /// Shared by all nodes when set: a backplane's total, MB/s.
     pub backplane: Option<f64>,
-    /// Where figures come from and which are assumptions: `(field, text)`.
-    pub sources: Vec<(String, String)>,
+    /// Where figures come from and which are assumptions.
+    pub sources: Vec<Source>,
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// What it speaks of, as a machine file names it: `latency_ns`, `links`, `nodes.memory`.
+    pub field: String,
+    /// Paper and section, file of measurements, or the reasoning.
+    pub text: String,
+    /// Nobody measured or stated it.
+    pub assumed: bool,
+}
+
+impl Source {
+    pub(crate) fn stated(field: &str, text: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            text: text.to_owned(),
+            assumed: false,
+        }
+    }
+
+    pub(crate) fn assumed(field: &str, text: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            text: text.to_owned(),
+            assumed: true,
+        }
+    }
 }
 
 impl Machine {
@@ -100,6 +129,36 @@ impl Machine {
     #[must_use]
     pub fn route(&self, reader: NodeId, memory: NodeId) -> &Route {
         &self.routes[reader.index()][memory.index()]
+    }
+
+    /// The nodes data passes on its way from `memory` to `reader`, both ends left out.
+    #[must_use]
+    pub fn via(&self, reader: NodeId, memory: NodeId) -> Vec<NodeId> {
+        let links = &self.route(reader, memory).links;
+        let meeting = |pair: &[LinkId]| {
+            let (arrives, leaves) = (self.link_ends(pair[0]).1, self.link_ends(pair[1]).0);
+            arrives
+                .iter()
+                .copied()
+                .find(|n| leaves.contains(n))
+                .unwrap_or(arrives[0])
+        };
+        links.windows(2).map(meeting).collect()
+    }
+
+    /// The nodes at both ends of a link. A socket's nodes may share one: then they are those whose
+    /// route is this link alone.
+    #[must_use]
+    pub fn link_ends(&self, link: LinkId) -> (Vec<NodeId>, Vec<NodeId>) {
+        let pairs = self.node_ids().flat_map(|m| self.node_ids().map(move |r| (m, r)));
+        let direct = pairs.filter(|&(m, r)| self.route(r, m).links == [link]);
+        let shown = &self.links[link.0 as usize];
+        let (mut from, mut to): (Vec<_>, Vec<_>) = direct.chain([(shown.from, shown.to)]).unzip();
+        for ends in [&mut from, &mut to] {
+            ends.sort_unstable();
+            ends.dedup();
+        }
+        (from, to)
     }
 
     /// The largest remote latency over the smallest local one: Diener's NUMA factor; 1 on one node.

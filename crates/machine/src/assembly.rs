@@ -1,0 +1,217 @@
+//! From a machine file's entries to a machine: what is absent is derived.
+
+use crate::file::{LinkEntry, MachineFile, NodeEntry, RouteEntry};
+use crate::routing::{SharedLink, shortest_paths};
+use crate::text::{parse_bytes, parse_list};
+use crate::validation::{positive, square};
+use crate::{CpuId, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+
+impl MachineFile {
+    pub(crate) fn into_machine(self) -> Result<Machine, MachineError> {
+        self.check_shapes()?;
+        let nodes = self.nodes()?;
+        let links = self.shared_links()?;
+        let page_size = parse_bytes(&self.page_size).ok_or_else(|| {
+            MachineError::invalid(format!("page_size {:?} is not a size such as 4K", self.page_size))
+        })?;
+        let machine = Machine {
+            page_size,
+            routes: self.routes(&links, &nodes)?,
+            links: links.iter().map(SharedLink::shown).collect(),
+            nodes,
+            sources: self.sources(),
+            latency_ns: self.latency_ns,
+            backplane: self.backplane,
+            name: self.name,
+            title: self.title,
+        };
+        machine.validate()?;
+        Ok(machine)
+    }
+
+    fn check_shapes(&self) -> Result<(), MachineError> {
+        let count = self.nodes.len();
+        if count == 0 {
+            return Err(MachineError::invalid("a machine needs at least one node"));
+        }
+        let matrices = [
+            ("latency_ns", Some(&self.latency_ns)),
+            ("bandwidth", self.bandwidth.as_ref()),
+        ];
+        for (what, matrix) in matrices.iter().filter_map(|(what, m)| Some((what, (*m)?))) {
+            if !square(matrix, count) {
+                return Err(MachineError::invalid(format!(
+                    "{what} must be {count} rows of {count}, as there are {count} nodes"
+                )));
+            }
+            positive(matrix.iter().flatten().copied(), what)?;
+        }
+        let outside = |r: &RouteEntry| r.from == r.to || r.from.max(r.to) as usize >= count;
+        if let Some(index) = self.routes.iter().position(outside) {
+            return Err(MachineError::invalid(format!(
+                "routes[{index}]: must lead between different nodes of the machine"
+            )));
+        }
+        positive(self.links.iter().map(|l| l.bandwidth), "a link's bandwidth")?;
+        positive(
+            self.routes.iter().filter_map(|r| r.bandwidth),
+            "a route's bandwidth",
+        )
+    }
+
+    fn nodes(&self) -> Result<Vec<Node>, MachineError> {
+        let matrix = |index: usize| Some(self.bandwidth.as_ref()?[index][index]);
+        let node = |(index, entry): (usize, &NodeEntry)| {
+            node(entry, index, matrix(index)).map_err(|e| e.at(&format!("nodes[{index}]")))
+        };
+        self.nodes.iter().enumerate().map(node).collect()
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        let stated = self.sources.iter().map(|(f, t)| Source::stated(f, t));
+        let assumed = self.assumed.iter().map(|(f, t)| Source::assumed(f, t));
+        let mut all: Vec<Source> = stated.chain(assumed).collect();
+        if self.links.is_empty() && self.nodes.len() > 1 && !all.iter().any(|s| s.field == "links") {
+            let text = "a private link per ordered pair, as wide as the pair's bandwidth";
+            all.push(Source::assumed("links", text));
+        }
+        all
+    }
+
+    /// The links as listed, or one per ordered pair as wide as the bandwidth matrix says.
+    fn shared_links(&self) -> Result<Vec<SharedLink>, MachineError> {
+        let count = self.nodes.len();
+        match &self.bandwidth {
+            _ if !self.links.is_empty() => {
+                let listed = self.links.iter().enumerate().map(|(index, entry)| {
+                    listed_links(entry, count).map_err(|e| e.at(&format!("links[{index}]")))
+                });
+                Ok(listed.collect::<Result<Vec<_>, _>>()?.concat())
+            }
+            _ if count == 1 => Ok(Vec::new()),
+            Some(bandwidth) => Ok(crossbar(bandwidth)),
+            None => Err(MachineError::invalid(
+                "needs `links` or a `bandwidth` matrix to know what crosses between nodes",
+            )),
+        }
+    }
+
+    /// Routes `[reader][memory]`: as listed, else of fewest links; as wide as listed, else as the
+    /// matrix says, else as the narrowest part.
+    fn routes(&self, links: &[SharedLink], nodes: &[Node]) -> Result<Vec<Vec<Route>>, MachineError> {
+        let mut routes = shortest_routes(links, nodes.len())?;
+        for (reader, row) in routes.iter_mut().enumerate() {
+            for (memory, route) in row.iter_mut().enumerate() {
+                let listed = self.listed_route(reader, memory);
+                if let Some((index, entry)) = listed {
+                    route.links = listed_path(entry, links).map_err(|e| e.at(&format!("routes[{index}]")))?;
+                }
+                let widths = route.links.iter().map(|l| links[l.0 as usize].bandwidth);
+                let narrowest = widths.fold(nodes[memory].bandwidth, f64::min);
+                let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);
+                route.bandwidth = listed
+                    .and_then(|(_, r)| r.bandwidth)
+                    .or(matrix)
+                    .unwrap_or(narrowest);
+            }
+        }
+        Ok(routes)
+    }
+
+    fn listed_route(&self, reader: usize, memory: usize) -> Option<(usize, &RouteEntry)> {
+        let same = |r: &&RouteEntry| r.to as usize == reader && r.from as usize == memory;
+        let index = self.routes.iter().position(|r| same(&r))?;
+        Some((index, &self.routes[index]))
+    }
+}
+
+fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, MachineError> {
+    let cpus = parse_list(&entry.cpus)
+        .ok_or_else(|| MachineError::invalid(format!("CPU list {:?} cannot be read", entry.cpus)))?;
+    let memory = parse_bytes(&entry.memory)
+        .ok_or_else(|| MachineError::invalid(format!("memory {:?} cannot be read", entry.memory)))?;
+    let bandwidth = entry.bandwidth.or(matrix);
+    Ok(Node {
+        os_index: entry.os_index.unwrap_or(index as u32),
+        cpus: cpus.into_iter().map(CpuId).collect(),
+        memory,
+        bandwidth: bandwidth
+            .ok_or_else(|| MachineError::invalid("needs a bandwidth, there or in the bandwidth matrix"))?,
+    })
+}
+
+/// A private link for every ordered pair, as wide as the matrix `[reader][memory]` says.
+fn crossbar(bandwidth: &[Vec<f64>]) -> Vec<SharedLink> {
+    let count = bandwidth.len();
+    let pairs = (0..count)
+        .flat_map(|m| (0..count).map(move |r| (m, r)))
+        .filter(|(m, r)| m != r);
+    let link = |(memory, reader): (usize, usize)| SharedLink {
+        from: vec![NodeId(memory as u32)],
+        to: vec![NodeId(reader as u32)],
+        bandwidth: bandwidth[reader][memory],
+    };
+    pairs.map(link).collect()
+}
+
+/// The directed links of an entry: one, two for `between`, a crossbar for `among`.
+fn listed_links(entry: &LinkEntry, count: usize) -> Result<Vec<SharedLink>, MachineError> {
+    let ends = match (&entry.from, &entry.to, &entry.between, &entry.among) {
+        (Some(from), Some(to), None, None) => vec![(from.nodes(), to.nodes())],
+        (None, None, Some([a, b]), None) => vec![(a.nodes(), b.nodes()), (b.nodes(), a.nodes())],
+        (None, None, None, Some(all)) => {
+            let pairs = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b)));
+            pairs
+                .filter(|(a, b)| a != b)
+                .map(|(a, b)| (vec![NodeId(a)], vec![NodeId(b)]))
+                .collect()
+        }
+        _ => {
+            return Err(MachineError::invalid(
+                "give `from` and `to`, `between`, or `among`",
+            ));
+        }
+    };
+    let inside = |end: &[NodeId]| !end.is_empty() && end.iter().all(|n| n.index() < count);
+    if ends
+        .iter()
+        .any(|(from, to)| !inside(from) || !inside(to) || from.iter().any(|n| to.contains(n)))
+    {
+        return Err(MachineError::invalid(
+            "its ends must be different nodes of the machine",
+        ));
+    }
+    let bandwidth = entry.bandwidth;
+    Ok(ends
+        .into_iter()
+        .map(|(from, to)| SharedLink { from, to, bandwidth })
+        .collect())
+}
+
+fn shortest_routes(links: &[SharedLink], count: usize) -> Result<Vec<Vec<Route>>, MachineError> {
+    let mut routes = vec![vec![Route::default(); count]; count];
+    for memory in 0..count {
+        let paths = shortest_paths(links, count, NodeId(memory as u32));
+        for (reader, (row, path)) in routes.iter_mut().zip(paths).enumerate() {
+            let lost = || MachineError::invalid(format!("no links lead from node {memory} to node {reader}"));
+            row[memory].links = path.ok_or_else(lost)?;
+        }
+    }
+    Ok(routes)
+}
+
+/// The links along a listed route; of several that join two nodes, the widest.
+fn listed_path(entry: &RouteEntry, links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
+    let step = |pair: &[u32]| {
+        let joins = |l: &SharedLink| l.joins(NodeId(pair[0]), NodeId(pair[1]));
+        let joining = links.iter().enumerate().filter(|(_, l)| joins(l));
+        joining
+            .max_by(|a, b| a.1.bandwidth.total_cmp(&b.1.bandwidth))
+            .map(|(id, _)| LinkId(id as u32))
+            .ok_or_else(|| {
+                MachineError::invalid(format!("no link leads from node {} to node {}", pair[0], pair[1]))
+            })
+    };
+    let stops = [&[entry.from], &entry.via[..], &[entry.to]].concat();
+    stops.windows(2).map(step).collect()
+}

@@ -1,0 +1,186 @@
+//! The machine file: TOML, described in `docs/machines.md`.
+
+use crate::text::{format_bytes, format_list};
+use crate::{LinkId, Machine, MachineError, Node, NodeId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The file as written; absent parts are derived.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MachineFile {
+    pub name: String,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    #[serde(default = "default_page_size")]
+    pub page_size: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backplane: Option<f64>,
+    pub latency_ns: Vec<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Vec<Vec<f64>>>,
+    pub nodes: Vec<NodeEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteEntry>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub assumed: BTreeMap<String, String>,
+}
+
+fn default_page_size() -> String {
+    "4K".to_owned()
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodeEntry {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpus: String,
+    pub memory: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os_index: Option<u32>,
+}
+
+/// `from`/`to` one way, `between` both ways, `among` both ways for every pair.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkEntry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<End>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<End>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<[End; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub among: Option<Vec<u32>>,
+    pub bandwidth: f64,
+}
+
+/// An end of a link: one node, or several that share it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(crate) enum End {
+    One(u32),
+    Shared(Vec<u32>),
+}
+
+impl End {
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        match self {
+            Self::One(n) => vec![NodeId(*n)],
+            Self::Shared(all) => all.iter().copied().map(NodeId).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RouteEntry {
+    pub from: u32,
+    pub to: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+}
+
+impl Machine {
+    /// The machine a file's text describes. `origin` names the file in errors.
+    ///
+    /// # Errors
+    /// The text is not a machine file, or its figures contradict each other.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
+        MachineFile::parse(text)
+            .and_then(MachineFile::into_machine)
+            .map_err(|e| e.at(origin))
+    }
+
+    /// The machine as a file that [`Machine::parse`] reads back: every link, and every route of
+    /// more than one, spelled out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&MachineFile::of(self)).expect("a machine file has nothing TOML lacks")
+    }
+}
+
+impl MachineFile {
+    pub(crate) fn parse(text: &str) -> Result<Self, MachineError> {
+        toml::from_str(text).map_err(|e| {
+            let line = 1 + e.span().map_or(0, |s| text[..s.start].matches('\n').count());
+            MachineError::invalid(format!("line {line}: {}", e.message().replace('\n', ", ")))
+        })
+    }
+
+    fn of(machine: &Machine) -> Self {
+        let tell = |assumed| {
+            let of = machine.sources.iter().filter(move |s| s.assumed == assumed);
+            of.map(|s| (s.field.clone(), s.text.clone())).collect()
+        };
+        let row = |routes: &Vec<crate::Route>| routes.iter().map(|r| r.bandwidth).collect();
+        let links = 0..machine.links.len() as u32;
+        Self {
+            name: machine.name.clone(),
+            title: machine.title.clone(),
+            aliases: Vec::new(),
+            page_size: format_bytes(machine.page_size),
+            backplane: machine.backplane,
+            latency_ns: machine.latency_ns.clone(),
+            bandwidth: Some(machine.routes.iter().map(row).collect()),
+            nodes: machine.nodes.iter().map(NodeEntry::of).collect(),
+            links: links.map(|l| LinkEntry::of(machine, LinkId(l))).collect(),
+            routes: RouteEntry::all(machine),
+            sources: tell(false),
+            assumed: tell(true),
+        }
+    }
+}
+
+impl NodeEntry {
+    fn of(node: &Node) -> Self {
+        let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
+        Self {
+            cpus: format_list(&cpus),
+            memory: format_bytes(node.memory),
+            bandwidth: Some(node.bandwidth),
+            os_index: Some(node.os_index),
+        }
+    }
+}
+
+impl LinkEntry {
+    fn of(machine: &Machine, id: LinkId) -> Self {
+        let (from, to) = machine.link_ends(id);
+        let end = |nodes: Vec<NodeId>| match nodes[..] {
+            [one] => End::One(one.0),
+            _ => End::Shared(nodes.iter().map(|n| n.0).collect()),
+        };
+        Self {
+            from: Some(end(from)),
+            to: Some(end(to)),
+            bandwidth: machine.links[id.0 as usize].bandwidth,
+            ..Self::default()
+        }
+    }
+}
+
+impl RouteEntry {
+    fn all(machine: &Machine) -> Vec<Self> {
+        let pairs = machine
+            .node_ids()
+            .flat_map(|m| machine.node_ids().map(move |r| (m, r)));
+        let via = |(m, r): (NodeId, NodeId)| machine.via(r, m).iter().map(|n| n.0).collect();
+        let listed = pairs.map(|(m, r)| Self {
+            from: m.0,
+            to: r.0,
+            via: via((m, r)),
+            bandwidth: None,
+        });
+        listed.filter(|entry| !entry.via.is_empty()).collect()
+    }
+}

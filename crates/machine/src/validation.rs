@@ -1,0 +1,85 @@
+//! What every machine must satisfy, wherever it came from.
+
+use crate::{CpuId, Machine, MachineError, NodeId};
+use std::collections::BTreeMap;
+
+impl Machine {
+    /// Checks that the parts fit together: matrices square, figures positive, CPUs on one node
+    /// each, routes made of existing links, local ones of none.
+    ///
+    /// # Errors
+    /// The first contradiction found.
+    pub fn validate(&self) -> Result<(), MachineError> {
+        self.check_nodes()?;
+        self.check_figures()?;
+        self.check_routes()
+    }
+
+    fn check_nodes(&self) -> Result<(), MachineError> {
+        if self.name.is_empty() {
+            return Err(MachineError::invalid("a machine needs a name"));
+        }
+        let shift = self.page_size.trailing_zeros();
+        if !self.page_size.is_power_of_two() || !(12..=16).contains(&shift) {
+            return Err(MachineError::invalid(
+                "page_size must be a power of two from 4K to 64K",
+            ));
+        }
+        if self.cpu_nodes().next().is_none() {
+            return Err(MachineError::invalid("no node has CPUs"));
+        }
+        let mut owners: BTreeMap<CpuId, NodeId> = BTreeMap::new();
+        for (cpu, node) in self.cpus() {
+            if let Some(other) = owners.insert(cpu, node) {
+                return Err(MachineError::invalid(format!(
+                    "CPU {cpu} is on node {other} and on node {node}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_figures(&self) -> Result<(), MachineError> {
+        let count = self.node_count();
+        if !square(&self.latency_ns, count) || !square(&self.routes, count) {
+            return Err(MachineError::invalid(format!(
+                "latencies and routes must be {count} × {count}"
+            )));
+        }
+        positive(self.latency_ns.iter().flatten().copied(), "a latency")?;
+        positive(self.nodes.iter().map(|n| n.bandwidth), "a node's bandwidth")?;
+        positive(self.links.iter().map(|l| l.bandwidth), "a link's bandwidth")?;
+        positive(
+            self.routes.iter().flatten().map(|r| r.bandwidth),
+            "a route's bandwidth",
+        )?;
+        positive(self.backplane.into_iter(), "the backplane's bandwidth")
+    }
+
+    fn check_routes(&self) -> Result<(), MachineError> {
+        for (reader, row) in self.routes.iter().enumerate() {
+            for (memory, route) in row.iter().enumerate() {
+                let known = route.links.iter().all(|l| (l.0 as usize) < self.links.len());
+                if !known || route.links.is_empty() != (reader == memory) {
+                    return Err(MachineError::invalid(format!(
+                        "the route from node {memory} to node {reader} must cross existing links, and a local one none"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn square<T>(matrix: &[Vec<T>], count: usize) -> bool {
+    matrix.len() == count && matrix.iter().all(|row| row.len() == count)
+}
+
+pub(crate) fn positive(mut figures: impl Iterator<Item = f64>, what: &str) -> Result<(), MachineError> {
+    match figures.find(|f| !(f.is_finite() && *f > 0.0)) {
+        None => Ok(()),
+        Some(bad) => Err(MachineError::invalid(format!(
+            "{what} is {bad}; figures must be positive"
+        ))),
+    }
+}
