@@ -1,1 +1,26 @@
-//! One model of the findings, several writers.
+//! What was found, said well: one model, several writers.
+//!
+//! **Purpose.** [`Report`] holds every figure that a reader may want to see; [`text`], [`json`] and
+//! [`html`] write it. The terminal summary fits one screen and opens with the verdict; the JSON is
+//! stable and documented (`docs/report.md`); the page is one file that needs no network.
+//!
+//! **Constraints.** Writers compute nothing but layout, so that all of them say the same. Names come
+//! from the observed program and are escaped wherever they are written. A width or a colour is
+//! asked for, never guessed: this crate knows no terminal.
+//!
+//! **Non-goals.** Metrics (see `nodewise-analysis`), predictions (`-simulation`), advice (`-advise`).
+#![forbid(unsafe_code)]
+
+mod format;
+mod heat;
+pub mod html;
+pub mod json;
+mod model;
+pub mod text;
+
+pub use format::{bytes, count, percent, ratio, seconds};
+pub use heat::{HeatMap, HeatRow};
+pub use model::{
+    Affinity, Coverage, Dynamicity, Estimate, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
+    Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, Verdict,
+};

@@ -1,0 +1,110 @@
+//! Figures for people: three significant digits and always a unit.
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}")
+}
+
+fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    while value >= base * 0.9995 && unit + 1 < units.len() {
+        value /= base;
+        unit += 1;
+    }
+    let number = if unit == 0 {
+        format!("{value:.0}")
+    } else {
+        significant(value)
+    };
+    match units[unit] {
+        "" => number,
+        unit => format!("{number} {unit}"),
+    }
+}
+
+/// `950`, `1.25 k`, `3.40 G`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    scaled(n as f64, 1000.0, &["", "k", "M", "G", "T", "P"])
+}
+
+/// `8,191`.
+#[must_use]
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `512 B`, `1.50 MiB`.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    scaled(n as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// A fraction as `12.5 %`; never rounded up to a hundred or down to nothing.
+#[must_use]
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let rounded = match percent {
+        p if p > 0.0 && p < 0.1 => 0.1,
+        p if p < 100.0 && p > 99.9 => 99.9,
+        p => p,
+    };
+    format!("{rounded:.1} %")
+}
+
+/// `2.10 s`, `15.0 ms`.
+#[must_use]
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 1.0 => format!("{} s", significant(s)),
+        s if s >= 1e-3 => format!("{} ms", significant(s * 1e3)),
+        s => format!("{} µs", significant(s * 1e6)),
+    }
+}
+
+/// `1.90×`.
+#[must_use]
+pub fn ratio(r: f64) -> String {
+    format!("{r:.2}×")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_carry_over_at_the_boundary() {
+        assert_eq!(count(999), "999");
+        assert_eq!(count(999_999), "1.00 M");
+        assert_eq!(
+            (grouped(999), grouped(1_234_567)),
+            ("999".into(), "1,234,567".into())
+        );
+        assert_eq!(bytes(1024), "1.00 KiB");
+        assert_eq!(seconds(0.0154), "15.4 ms");
+    }
+
+    #[test]
+    fn a_share_is_called_all_or_nothing_only_when_it_is() {
+        assert_eq!(percent(1.0), "100.0 %");
+        assert_eq!(percent(0.99999), "99.9 %");
+        assert_eq!(percent(0.00001), "0.1 %");
+        assert_eq!(percent(0.0), "0.0 %");
+    }
+}

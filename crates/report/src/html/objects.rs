@@ -1,0 +1,86 @@
+//! Blame and advice, an object at a time.
+
+use super::markup::{Text, bar, figure, prose};
+use crate::{Object, Report, bytes, count, percent};
+use std::fmt::Write;
+
+/// Objects shown open; the rest is folded.
+const SHOWN: usize = 12;
+
+/// The table and, below it, what to change.
+pub fn write(report: &Report) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"objects\"><h2 id=\"objects\">Objects, the costliest first</h2>\
+         <p>Cost is remote accesses under first-touch. Exclusivity near 100 % means that moving pages is enough; \
+         near 1/nodes it means that everyone uses everything, and only another schedule or even spreading helps.</p>",
+    );
+    let (shown, folded) = report.objects.split_at(report.objects.len().min(SHOWN));
+    html.push_str(&table(shown, 0, report));
+    if !folded.is_empty() {
+        let _ = write!(
+            html,
+            "<details><summary>{} smaller objects</summary>{}</details>",
+            folded.len(),
+            table(folded, SHOWN, report)
+        );
+    }
+    for object in shown.iter().filter(|o| o.snippet.is_some()) {
+        html.push_str(&card(object));
+    }
+    html.push_str("</section>");
+    html
+}
+
+fn table(objects: &[Object], offset: usize, report: &Report) -> String {
+    let mut html = String::from(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"objects\"><table class=\"objects\"><thead><tr>\
+         <th scope=\"col\">Object</th><th scope=\"col\" class=\"n\">Size</th><th scope=\"col\" class=\"n\">Accesses</th>\
+         <th scope=\"col\" colspan=\"2\">Local today</th><th scope=\"col\" class=\"n\">Exclusivity</th>\
+         <th scope=\"col\">Sharing</th><th scope=\"col\">Pattern</th><th scope=\"col\">What happened, what to do</th></tr></thead><tbody>",
+    );
+    for (i, object) in objects.iter().enumerate() {
+        html.push_str(&row(offset + i, object, report));
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+fn row(i: usize, object: &Object, report: &Report) -> String {
+    let at = |key: &str| format!("/objects/{i}/{key}");
+    format!(
+        "<tr><th scope=\"row\"><code>{}</code><small>{}</small></th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"prose\">{} <strong>{}</strong></td></tr>",
+        Text(&object.name),
+        Text(&object.site),
+        figure(
+            &at("pages"),
+            object.pages,
+            &bytes(object.pages * report.page_size)
+        ),
+        figure(&at("accesses"), object.accesses, &count(object.accesses)),
+        bar("local", object.local_fraction),
+        figure(
+            &at("local_fraction"),
+            object.local_fraction,
+            &percent(object.local_fraction)
+        ),
+        figure(
+            &at("exclusivity"),
+            object.exclusivity,
+            &percent(object.exclusivity)
+        ),
+        Text(&object.sharing),
+        Text(&object.pattern),
+        prose(&object.blame),
+        prose(&object.advice),
+    )
+}
+
+fn card(object: &Object) -> String {
+    format!(
+        "<article class=\"fix\"><h3>Mend <code>{}</code></h3><p>{}</p><pre tabindex=\"0\"><code>{}</code></pre></article>",
+        Text(&object.name),
+        prose(&object.advice),
+        Text(object.snippet.as_deref().unwrap_or_default())
+    )
+}

@@ -1,0 +1,141 @@
+//! The top of the page: what was recorded, the verdict, four figures.
+
+use super::markup::{Text, figure, prose};
+use crate::{Outcome, Report, bytes, count, percent, seconds};
+use std::fmt::Write;
+
+/// Header, verdict, figures.
+pub fn write(report: &Report) -> String {
+    let mut html = header(report);
+    html.push_str(&verdict(report));
+    html.push_str(&figures(report));
+    html
+}
+
+fn header(report: &Report) -> String {
+    let program = &report.program;
+    let command = program.command.join(" ");
+    let mut html = format!(
+        "<header><p class=\"kicker\">nodewise report</p><h1><code>{}</code></h1><p class=\"facts\">{} threads · {} in {} pages of {} · judged for {} ({} nodes), threads {}</p>",
+        Text(&command),
+        figure("/program/threads", program.threads, &program.threads.to_string()),
+        bytes(report.totals.pages * report.page_size),
+        figure("/totals/pages", report.totals.pages, &count(report.totals.pages)),
+        bytes(report.page_size),
+        Text(&report.machine.title),
+        report.machine.nodes.len(),
+        Text(&report.affinity.name),
+    );
+    if let Some(reason) = &program.truncated {
+        let _ = write!(
+            html,
+            "<p class=\"warning\"><strong>Cut short:</strong> {}</p>",
+            Text(reason)
+        );
+    }
+    html.push_str("</header>");
+    html
+}
+
+fn badge(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Place => ("act", "A better placement exists"),
+        Outcome::Stock => ("act", "A stock command line is enough"),
+        Outcome::LeaveAlone => ("calm", "Leave it alone"),
+        Outcome::NotMemoryBound => ("calm", "Not bound by memory"),
+        Outcome::Unknown => ("unsure", "Too little was seen to say"),
+    }
+}
+
+fn verdict(report: &Report) -> String {
+    let (class, words) = badge(report.verdict.outcome);
+    let mut html = format!(
+        "<section class=\"verdict {class}\" aria-labelledby=\"verdict\"><h2 id=\"verdict\">{words}</h2><p class=\"sentence\">{}</p>",
+        prose(&report.verdict.sentence)
+    );
+    if let Some(next) = &report.verdict.next {
+        let _ = write!(
+            html,
+            "<div class=\"command\"><code id=\"next\">{}</code><button type=\"button\" data-copy=\"next\">Copy</button></div>",
+            Text(next)
+        );
+    }
+    if !report.verdict.reasons.is_empty() {
+        html.push_str("<ul>");
+        for reason in &report.verdict.reasons {
+            let _ = write!(html, "<li>{}</li>", prose(reason));
+        }
+        html.push_str("</ul>");
+    }
+    html.push_str("</section>");
+    html
+}
+
+fn figures(report: &Report) -> String {
+    let mut html = String::from("<dl class=\"figures\">");
+    let mut card = |term: &str, value: String, meaning: &str| {
+        let _ = write!(
+            html,
+            "<div><dt>{term}</dt><dd>{value}</dd><dd class=\"meaning\">{meaning}</dd></div>"
+        );
+    };
+    if let Some(baseline) = report.first_touch() {
+        let at = report
+            .policies
+            .iter()
+            .position(|p| std::ptr::eq(p, baseline))
+            .unwrap_or(0);
+        let pointer = format!("/policies/{at}/local_fraction");
+        card(
+            "Local accesses today",
+            figure(
+                &pointer,
+                baseline.local_fraction,
+                &percent(baseline.local_fraction),
+            ),
+            "served by the accessing thread’s own node under first-touch, the kernel’s default",
+        );
+        let pointer = format!("/policies/{at}/access_balance");
+        card(
+            "Access balance today",
+            figure(
+                &pointer,
+                baseline.access_balance,
+                &percent(baseline.access_balance),
+            ),
+            "100 % when all memory controllers serve equally many accesses, 0 % when one serves all",
+        );
+    }
+    card(
+        "Exclusivity",
+        figure(
+            "/application_exclusivity",
+            report.application_exclusivity,
+            &percent(report.application_exclusivity),
+        ),
+        "of accesses come from the node that uses the page most: the local share a page map can reach",
+    );
+    card(
+        "Recorded",
+        figure(
+            "/program/wall_seconds",
+            report.program.wall_seconds,
+            &seconds(report.program.wall_seconds),
+        ),
+        &format!(
+            "wall time while recording {} accesses, counted {}",
+            figure(
+                "/totals/accesses",
+                report.totals.accesses,
+                &count(report.totals.accesses)
+            ),
+            if report.program.exact {
+                "exactly"
+            } else {
+                "by samples"
+            }
+        ),
+    );
+    html.push_str("</dl>");
+    html
+}

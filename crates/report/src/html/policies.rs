@@ -1,0 +1,99 @@
+//! The policies side by side: each row is its own small figure.
+
+use super::markup::{Text, bar, figure};
+use crate::{Estimate, Policy, Report, count, percent, ratio, seconds};
+use std::fmt::Write;
+
+/// The comparison.
+pub fn write(report: &Report) -> String {
+    let longest = report
+        .policies
+        .iter()
+        .filter_map(|p| p.seconds)
+        .map(|s| s.max)
+        .fold(0.0, f64::max);
+    let best = report.best().map(|p| p.policy.as_str());
+    let mut html = String::from(
+        "<section aria-labelledby=\"policies\"><h2 id=\"policies\">What each policy would cost</h2>\
+         <p>The bar is the typical predicted wall time, the line across its end the range; shorter is better. \
+         Shares and balances are computed from the counted accesses, time is an estimate.</p>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\"><table class=\"policies\"><thead><tr>\
+         <th scope=\"col\">Policy</th><th scope=\"col\" colspan=\"2\">Predicted time</th>\
+         <th scope=\"col\" class=\"n\">Speed-up</th><th scope=\"col\" colspan=\"2\">Local accesses</th>\
+         <th scope=\"col\" class=\"n\">Access balance</th><th scope=\"col\" class=\"n\">Page balance</th>\
+         <th scope=\"col\" class=\"n\">Pages moved</th></tr></thead><tbody>",
+    );
+    for (i, policy) in report.policies.iter().enumerate() {
+        html.push_str(&row(i, policy, longest, best == Some(&policy.policy)));
+    }
+    html.push_str("</tbody></table></div></section>");
+    html
+}
+
+fn row(i: usize, policy: &Policy, longest: f64, best: bool) -> String {
+    let share = |key: &str, value: f64| figure(&format!("/policies/{i}/{key}"), value, &percent(value));
+    let mark = match policy.policy.as_str() {
+        "first-touch" if best => " <small class=\"mark\">today · best</small>",
+        "first-touch" => " <small class=\"mark\">today</small>",
+        _ if best => " <small class=\"mark best\">best</small>",
+        _ => "",
+    };
+    let mut html = format!(
+        "<tr{}><th scope=\"row\"><code>{}</code>{mark}</th>",
+        if best { " class=\"best\"" } else { "" },
+        Text(&policy.policy)
+    );
+    match policy.seconds {
+        Some(s) => {
+            let _ = write!(
+                html,
+                "<td class=\"wide\">{}</td><td class=\"n\">{} <small>{} – {}</small></td>",
+                range(s, longest),
+                figure(
+                    &format!("/policies/{i}/seconds/typical"),
+                    s.typical,
+                    &seconds(s.typical)
+                ),
+                figure(&format!("/policies/{i}/seconds/min"), s.min, &seconds(s.min)),
+                figure(&format!("/policies/{i}/seconds/max"), s.max, &seconds(s.max)),
+            );
+        }
+        None => html.push_str("<td colspan=\"2\">not predicted</td>"),
+    }
+    let speedup = policy.speedup.map_or_else(
+        || "–".to_owned(),
+        |s| {
+            figure(
+                &format!("/policies/{i}/speedup/typical"),
+                s.typical,
+                &ratio(s.typical),
+            )
+        },
+    );
+    let _ = write!(
+        html,
+        "<td class=\"n\">{speedup}</td><td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+        bar("local", policy.local_fraction),
+        share("local_fraction", policy.local_fraction),
+        share("access_balance", policy.access_balance),
+        share("page_balance", policy.page_balance),
+        figure(
+            &format!("/policies/{i}/migrations"),
+            policy.migrations,
+            &count(policy.migrations)
+        ),
+    );
+    html
+}
+
+/// A bar to the typical value with the range across its end; the axis starts at zero.
+fn range(s: Estimate, longest: f64) -> String {
+    let x = |t: f64| if longest > 0.0 { t / longest * 99.0 } else { 0.0 };
+    format!(
+        "<svg class=\"range\" viewBox=\"0 0 100 16\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"fill\" y=\"2\" width=\"{typical:.2}\" height=\"12\"/>\
+         <path class=\"whisker\" d=\"M{low:.2} 8H{high:.2}M{low:.2} 4V12M{high:.2} 4V12\"/></svg>",
+        low = x(s.min),
+        typical = x(s.typical),
+        high = x(s.max)
+    )
+}

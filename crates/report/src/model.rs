@@ -1,0 +1,342 @@
+//! The model that all writers share. Its field names are the keys of `nodewise report --json`.
+//!
+//! Fractions run from 0 to 1; times are in seconds; sizes in bytes; pages are counted in units of
+//! [`Report::page_size`].
+
+use crate::HeatMap;
+use serde::Serialize;
+
+/// Version of the JSON: grows when a key changes its meaning or goes away, not when one is added.
+pub const SCHEMA: u32 = 1;
+
+/// Everything one report says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version of nodewise that wrote it.
+    pub nodewise: String,
+    /// The conclusion.
+    pub verdict: Verdict,
+    /// What was recorded.
+    pub program: Program,
+    /// How much of it was seen.
+    pub coverage: Coverage,
+    /// What it is judged for.
+    pub machine: Machine,
+    /// Which thread is taken to run where.
+    pub affinity: Affinity,
+    /// Page size of all metrics and decisions, bytes.
+    pub page_size: u64,
+    /// Sums over the recording.
+    pub totals: Totals,
+    /// Exclusivity of the application under the affinity (Diener eq. 2).
+    pub application_exclusivity: f64,
+    /// Pages and accesses by sharing class (Majo & Gross 3.1).
+    pub sharing: Vec<Sharing>,
+    /// One entry a policy, in the order asked for; first-touch is the baseline.
+    pub policies: Vec<Policy>,
+    /// Memory objects, the costliest first.
+    pub objects: Vec<Object>,
+    /// The run in time.
+    pub slices: Vec<Slice>,
+    /// How often pages would have to move to stay where they are used most (Diener II-C).
+    pub dynamicity: Dynamicity,
+    /// Limits and assumptions, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What the figures amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A placement is predicted to pay.
+    Place,
+    /// A stock command line does as well as the best placement.
+    Stock,
+    /// No placement is predicted to pay.
+    LeaveAlone,
+    /// The program is not bound by memory.
+    NotMemoryBound,
+    /// Too little was seen to say.
+    Unknown,
+}
+
+/// The conclusion, and what to do next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Its kind.
+    pub outcome: Outcome,
+    /// One sentence.
+    pub sentence: String,
+    /// A command to copy.
+    pub next: Option<String>,
+    /// What the sentence rests on, a sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// What was recorded, and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Program {
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Threads that accessed memory.
+    pub threads: usize,
+    /// Unix time of the start, seconds.
+    pub started_at: u64,
+    /// Wall time of the recorded run.
+    pub wall_seconds: f64,
+    /// Wall time of the plain build on the recording host, when measured.
+    pub plain_wall_seconds: Option<f64>,
+    /// Where the counts came from: `instrument`.
+    pub observer: String,
+    /// Whether counts are exact rather than sampled.
+    pub exact: bool,
+    /// How slices were cut: `1s`, `accesses:1000000`, `region`.
+    pub slicing: String,
+    /// Exit status as a shell gives it.
+    pub exit_status: Option<i32>,
+    /// Why the profile is cut short, if it is.
+    pub truncated: Option<String>,
+    /// Where it ran.
+    pub host: Host,
+}
+
+/// The recording host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// CPU model.
+    pub model: String,
+    /// CPUs the run could use.
+    pub cpus: u32,
+    /// Memory nodes.
+    pub nodes: u32,
+}
+
+/// The share of CPU time in code whose accesses are counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Of the program's own user-mode work; `null` when sampling was not permitted.
+    pub share: Option<f64>,
+    /// Samples it rests on.
+    pub samples: u64,
+    /// Share of CPU time in instrumented code.
+    pub instrumented: f64,
+    /// Share of CPU time in threading runtimes.
+    pub waiting: f64,
+    /// Share of CPU time in code that is not instrumented.
+    pub missed: f64,
+    /// Share of CPU time in the kernel.
+    pub kernel: f64,
+    /// The largest contributors to `missed`.
+    pub missed_modules: Vec<MissedModule>,
+}
+
+/// Code whose accesses were not counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissedModule {
+    /// Its file name.
+    pub name: String,
+    /// Share of CPU time.
+    pub share: f64,
+}
+
+/// The machine that figures are for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Machine {
+    /// As given to `--machine`.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Memory nodes.
+    pub nodes: Vec<Node>,
+    /// Largest remote over smallest local latency.
+    pub numa_factor: f64,
+    /// Idle load latency, nanoseconds, `[cpu_node][memory_node]`.
+    pub latency_ns: Vec<Vec<f64>>,
+    /// Where figures come from and which are assumptions.
+    pub sources: Vec<Source>,
+}
+
+/// One memory node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Node {
+    /// CPUs next to it.
+    pub cpus: usize,
+    /// Bytes.
+    pub memory: u64,
+    /// Controller bandwidth, MB/s (10⁶ bytes).
+    pub bandwidth: f64,
+}
+
+/// The origin of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Source {
+    /// What it is about.
+    pub field: String,
+    /// Its origin.
+    pub text: String,
+}
+
+/// Thread to node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Affinity {
+    /// As given to `--affinity`.
+    pub name: String,
+    /// Node of each thread.
+    pub thread_nodes: Vec<u32>,
+}
+
+/// Sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Pages touched.
+    pub pages: u64,
+    /// Load instructions.
+    pub reads: u64,
+    /// Store instructions.
+    pub writes: u64,
+    /// Both.
+    pub accesses: u64,
+}
+
+/// One sharing class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sharing {
+    /// `private`, `non-shared`, `node-shared`, `uniformly-shared`.
+    pub class: String,
+    /// Pages in it.
+    pub pages: u64,
+    /// Accesses to them.
+    pub accesses: u64,
+}
+
+/// A predicted figure: never a point alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Smallest plausible.
+    pub min: f64,
+    /// Typical.
+    pub typical: f64,
+    /// Largest plausible.
+    pub max: f64,
+}
+
+/// One policy on the machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Policy {
+    /// As written on the command line.
+    pub policy: String,
+    /// Diener eq. 2; depends on the affinity alone.
+    pub application_exclusivity: f64,
+    /// Diener eq. 3.
+    pub page_balance: f64,
+    /// Diener eq. 5, by home node.
+    pub access_balance: f64,
+    /// Accesses served by the accessing thread's own node.
+    pub local_fraction: f64,
+    /// Pages whose home differs from their first-touch node.
+    pub migrations: u64,
+    /// Predicted wall time; `null` where nothing could be predicted.
+    pub seconds: Option<Estimate>,
+    /// Predicted time of first-touch over this one's.
+    pub speedup: Option<Estimate>,
+}
+
+/// Who first touched an object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FirstTouch {
+    /// Where most of its pages were first touched.
+    pub site: String,
+    /// Threads that first touched any of its pages.
+    pub threads: usize,
+    /// Share of its pages that the busiest of them touched first.
+    pub largest_share: f64,
+}
+
+/// One memory object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Object {
+    /// Variable, or allocating function.
+    pub name: String,
+    /// `heap`, `static`, `stack` …
+    pub kind: String,
+    /// Where it was allocated.
+    pub site: String,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Pages touched.
+    pub pages: u64,
+    /// Reads and writes.
+    pub accesses: u64,
+    /// Share of accesses that are reads.
+    pub read_fraction: f64,
+    /// Threads that accessed it.
+    pub threads: usize,
+    /// Exclusivity over its pages, weighted by accesses.
+    pub exclusivity: f64,
+    /// Local fraction under first-touch.
+    pub local_fraction: f64,
+    /// The sharing class of most of its accesses.
+    pub sharing: String,
+    /// How its pages are dealt over threads: `x-wise`, `uniform` …
+    pub pattern: String,
+    /// Who touched it first.
+    pub first_touch: Option<FirstTouch>,
+    /// What happened, in one sentence.
+    pub blame: String,
+    /// What to do about it, in one sentence.
+    pub advice: String,
+    /// Code that does it.
+    pub snippet: Option<String>,
+    /// Its page × thread figure; for the page alone.
+    #[serde(skip)]
+    pub heat: Option<HeatMap>,
+}
+
+impl Object {
+    /// Accesses that first-touch serves from another node.
+    #[must_use]
+    pub fn remote_accesses(&self) -> f64 {
+        self.accesses as f64 * (1.0 - self.local_fraction)
+    }
+}
+
+/// One time slice.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// Since the recording began.
+    pub start_seconds: f64,
+    /// Since the recording began.
+    pub end_seconds: f64,
+    /// Reads and writes.
+    pub accesses: u64,
+    /// Of the application, in this slice alone.
+    pub exclusivity: f64,
+    /// Under first-touch.
+    pub local_fraction: f64,
+}
+
+/// Moves that would keep every page where it is used most.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dynamicity {
+    /// All moves.
+    pub migrations: u64,
+    /// Pages by number of moves: entry `i` counts pages that moved `i` times.
+    pub pages_by_moves: Vec<u64>,
+}
+
+impl Report {
+    /// The baseline.
+    #[must_use]
+    pub fn first_touch(&self) -> Option<&Policy> {
+        self.policies.iter().find(|p| p.policy == "first-touch")
+    }
+
+    /// The policy with the least predicted time, or without predictions the most local accesses.
+    #[must_use]
+    pub fn best(&self) -> Option<&Policy> {
+        let cost = |p: &Policy| p.seconds.map_or(1.0 - p.local_fraction, |s| s.typical);
+        self.policies.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
+    }
+}

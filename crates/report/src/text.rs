@@ -1,0 +1,254 @@
+//! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
+
+use crate::{Coverage, Outcome, Policy, Report, bytes, count, percent, ratio, seconds};
+use std::fmt::Write;
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::{Alignment, Padding, Style};
+
+/// What the reader's screen can show.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Columns; lines are wrapped or shortened to fit.
+    pub width: usize,
+    /// Whether escape sequences are understood.
+    pub colour: bool,
+}
+
+/// Objects that get a line of blame.
+const BLAMED: usize = 4;
+/// Narrower screens get wrapped words, not shorter ones.
+const NARROWEST: usize = 60;
+
+/// The summary, ending in a newline.
+#[must_use]
+pub fn write(report: &Report, screen: Screen) -> String {
+    let writer = Writer {
+        screen: Screen {
+            width: screen.width.max(NARROWEST),
+            ..screen
+        },
+    };
+    let mut out = String::new();
+    writer.head(&mut out, report);
+    writer.verdict(&mut out, report);
+    out.push_str(&writer.policies(report));
+    writer.objects(&mut out, report);
+    writer.trust(&mut out, report);
+    out
+}
+
+struct Writer {
+    screen: Screen,
+}
+
+impl Writer {
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.screen.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Appends `text` wrapped, continuation lines indented.
+    fn wrapped(&self, out: &mut String, indent: usize, text: &str, paint: impl Fn(&str) -> String) {
+        for (i, line) in wrap(text, self.screen.width - indent).iter().enumerate() {
+            let lead = if i == 0 { "" } else { &" ".repeat(indent)[..] };
+            let _ = writeln!(out, "{lead}{}", paint(line));
+        }
+    }
+
+    fn head(&self, out: &mut String, report: &Report) {
+        let p = &report.program;
+        let facts = format!(
+            "{}: {} threads ({}) on {} ({} nodes), {} pages",
+            clean(&p.command.join(" ")),
+            p.threads,
+            report.affinity.name,
+            report.machine.name,
+            report.machine.nodes.len(),
+            bytes(report.page_size)
+        );
+        self.wrapped(out, 0, &facts, |l| self.dim(l));
+        if let Some(reason) = &p.truncated {
+            self.wrapped(out, 0, &format!("cut short: {}", clean(reason)), |l| {
+                self.paint("33", l)
+            });
+        }
+    }
+
+    fn verdict(&self, out: &mut String, report: &Report) {
+        let code = match report.verdict.outcome {
+            Outcome::Place | Outcome::Stock => "1;33",
+            Outcome::LeaveAlone | Outcome::NotMemoryBound => "1;32",
+            Outcome::Unknown => "1",
+        };
+        self.wrapped(out, 0, &clean(&report.verdict.sentence), |l| self.paint(code, l));
+        if let Some(next) = &report.verdict.next {
+            let _ = writeln!(out, "  next: {}", self.bold(&clean(next)));
+        }
+        out.push('\n');
+    }
+
+    fn policies(&self, report: &Report) -> String {
+        let wide = self.screen.width >= 96;
+        let mut table = Builder::default();
+        let mut head = vec!["policy", "predicted time", "speed-up", "local", "access balance"];
+        if wide {
+            head.extend(["page balance", "pages moved"]);
+        }
+        table.push_record(head);
+        let best = report.best().map(|p| p.policy.as_str());
+        for policy in &report.policies {
+            table.push_record(row(policy, best == Some(&policy.policy), wide));
+        }
+        let mut text = table
+            .build()
+            .with(Style::blank())
+            .with(Padding::new(0, 1, 0, 0))
+            .modify(Columns::new(2..), Alignment::right())
+            .to_string();
+        if let Some((head, rest)) = text.clone().split_once('\n') {
+            text = format!("{}\n{rest}", self.dim(head.trim_end()));
+        }
+        let mut out: String = text.lines().fold(String::new(), |mut out, line| {
+            let _ = writeln!(out, "{}", line.trim_end());
+            out
+        });
+        out.push('\n');
+        out
+    }
+
+    fn objects(&self, out: &mut String, report: &Report) {
+        for object in report.objects.iter().take(BLAMED) {
+            let text = format!(
+                "{} ({}, {} of accesses, {} local, {}): {} {}",
+                clean(&object.name),
+                bytes(object.pages * report.page_size),
+                percent(object.accesses as f64 / report.totals.accesses.max(1) as f64),
+                percent(object.local_fraction),
+                object.sharing,
+                clean(&object.blame),
+                clean(&object.advice),
+            );
+            self.wrapped(out, 2, &text, str::to_owned);
+        }
+        let left = report.objects.len().saturating_sub(BLAMED);
+        if left > 0 {
+            let _ = writeln!(
+                out,
+                "{}",
+                self.dim(&format!(
+                    "and {left} more objects: --html FILE or --json shows them"
+                ))
+            );
+        }
+        out.push('\n');
+    }
+
+    fn trust(&self, out: &mut String, report: &Report) {
+        let counted = if report.program.exact { "exact" } else { "sampled" };
+        let text = format!(
+            "{} accesses to {} pages, {counted} ({}); exclusivity {}; {}. Times are estimates, recorded in {}.",
+            count(report.totals.accesses),
+            count(report.totals.pages),
+            report.program.observer,
+            percent(report.application_exclusivity),
+            coverage(&report.coverage),
+            seconds(report.program.wall_seconds),
+        );
+        self.wrapped(out, 0, &text, |l| self.dim(l));
+    }
+}
+
+fn row(policy: &Policy, best: bool, wide: bool) -> Vec<String> {
+    let time = policy.seconds.map_or("–".to_owned(), |s| {
+        format!("{} ({} – {})", seconds(s.typical), seconds(s.min), seconds(s.max))
+    });
+    let mut row = vec![
+        format!("{}{}", policy.policy, if best { " *" } else { "" }),
+        time,
+        policy.speedup.map_or("–".to_owned(), |s| ratio(s.typical)),
+        percent(policy.local_fraction),
+        percent(policy.access_balance),
+    ];
+    if wide {
+        row.extend([percent(policy.page_balance), count(policy.migrations)]);
+    }
+    row
+}
+
+/// One sentence without its full stop.
+#[must_use]
+pub fn coverage(coverage: &Coverage) -> String {
+    match coverage.share {
+        None => "coverage unknown (sampling not permitted)".to_owned(),
+        Some(share) => {
+            let missed: Vec<String> = coverage
+                .missed_modules
+                .iter()
+                .take(2)
+                .map(|m| format!("{} {}", clean(&m.name), percent(m.share)))
+                .collect();
+            let missed = if missed.is_empty() {
+                String::new()
+            } else {
+                format!(" (not counted: {})", missed.join(", "))
+            };
+            format!("coverage {} of its CPU time{missed}", percent(share))
+        }
+    }
+}
+
+/// Names from the program cannot move the cursor or colour the terminal.
+fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Greedy, at spaces; words longer than a line stay whole.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let line = lines.last_mut().expect("starts with one line");
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_lines_fit_and_lose_no_word() {
+        let text = "the quick brown fox jumps over the lazy dog and on";
+        let lines = wrap(text, 12);
+        assert!(lines.iter().all(|l| l.chars().count() <= 12), "{lines:?}");
+        assert_eq!(lines.join(" "), text);
+    }
+
+    #[test]
+    fn a_name_cannot_carry_an_escape_sequence() {
+        assert_eq!(clean("a\x1b[31mb"), "a[31mb");
+    }
+}
