@@ -1,0 +1,189 @@
+/* Where each page of an object goes, asked of the kernel in as few calls as will do. */
+#define _GNU_SOURCE
+#include "preload.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+/* The kernel allows 65,530 mappings; half of them are the program's. */
+#define CUTS_ALL 32000
+#define CUTS_OBJECT 1024u
+
+static _Atomic int cuts_left = CUTS_ALL;
+
+static const nw_distribution *distribution_of(const nw_object *object) {
+    return object->rule < nw_placement->rules.count ? &nw_rules(nw_placement)[object->rule].how
+                                                    : &nw_placement->fallback;
+}
+
+/* Huge pages only come to objects that can hold one. */
+static uint64_t granule_of(const nw_object *object) {
+    return object->pages >= nw_placement->granule ? nw_placement->granule : 1;
+}
+
+/* A rule's exceptions hold for objects of the recorded size. */
+static const nw_run *exceptions(const nw_object *object, uint32_t *count) {
+    *count = 0;
+    if (object->rule >= nw_placement->rules.count)
+        return NULL;
+    const nw_rule *rule = &nw_rules(nw_placement)[object->rule];
+    if (rule->pages == object->pages)
+        *count = rule->runs;
+    return nw_runs(nw_placement) + rule->run;
+}
+
+static uint32_t exception_at(const nw_object *object, uint64_t index) {
+    uint32_t low = 0, high, count;
+    const nw_run *runs = exceptions(object, &count);
+    for (high = count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (runs[middle].first + runs[middle].pages <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && runs[low].first <= index ? runs[low].node : NW_NODE_NONE;
+}
+
+/* The node of the granule that holds a page: its middle page decides, so that a boundary inside a
+ * huge page gives it to whoever owns more of it. */
+static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granule) {
+    uint64_t first = page / granule * granule, end = first + granule, last = object->page + object->pages;
+    if (first < object->page)
+        first = object->page;
+    if (end > last)
+        end = last;
+    uint64_t index = first + (end - first) / 2 - object->page;
+    uint32_t node = exception_at(object, index);
+    if (node != NW_NODE_NONE)
+        return node;
+    nw_page at = {.index = index, .pages = object->pages, .number = page / granule, .thread = object->thread};
+    return nw_node_of(distribution_of(object), nw_parts(nw_placement), nw_thread_nodes(nw_placement),
+                      nw_placement->thread_nodes.count, at);
+}
+
+uint32_t nw_wanted(const nw_object *object, uint64_t page) { return wanted_by(object, page, granule_of(object)); }
+
+/* Stretches of equal node; fills `out` when there is one. Pages left to the kernel are in none. */
+static uint32_t stretches_of(const nw_object *object, uint64_t granule, nw_stretch *out) {
+    uint64_t end = object->page + object->pages;
+    uint32_t count = 0, before = NW_NODE_NONE;
+    for (uint64_t page = object->page, next; page < end; page = next) {
+        next = (page / granule + 1) * granule;
+        if (next > end)
+            next = end;
+        uint32_t node = wanted_by(object, page, granule);
+        if (node != NW_NODE_NONE && node != before) {
+            if (out)
+                out[count] = (nw_stretch){.page = page, .pages = 0, .node = node};
+            count++;
+        }
+        if (node != NW_NODE_NONE && out)
+            out[count - 1].pages += next - page;
+        before = node;
+    }
+    return count;
+}
+
+/* The kernel interleaves by page number itself, over ascending nodes. */
+static int interleaved_by_kernel(const nw_object *object, const nw_distribution *how, uint32_t nodes[NW_NODES]) {
+    uint32_t count;
+    exceptions(object, &count);
+    if (count > 0 || how->kind != NW_INTERLEAVE || how->count < 2 || how->count > NW_NODES)
+        return 0;
+    for (uint32_t i = 0; i < how->count; i++) {
+        nodes[i] = nw_parts(nw_placement)[how->first + i].node;
+        if (i > 0 && nw_nodes(nw_placement)[nodes[i]] <= nw_nodes(nw_placement)[nodes[i - 1]])
+            return 0;
+    }
+    return 1;
+}
+
+static void note(int status) {
+    if (status == 0)
+        return;
+    __atomic_fetch_add(&nw_report->refused, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&nw_report->last_error, (uint32_t)-status, __ATOMIC_RELAXED);
+}
+
+static void prefer_all(const nw_object *object, const nw_stretch *stretches, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        note(nw_kernel_prefer(stretches[i].page, stretches[i].pages, stretches[i].node, !object->fresh));
+}
+
+static void populate_all(const nw_stretch *stretches, uint32_t count) {
+    uint64_t pages = 0;
+    for (uint32_t i = 0; i < count; i++)
+        pages += stretches[i].pages;
+    note(nw_kernel_populate(stretches, count));
+    __atomic_fetch_add(&nw_report->populated, pages, __ATOMIC_RELAXED);
+}
+
+/* Whether the stretches may each become a mapping; takes them from the allowance. */
+static int take_cuts(nw_object *object, uint32_t count) {
+    if (count > CUTS_OBJECT || atomic_fetch_sub(&cuts_left, (int)count) < (int)count) {
+        if (count <= CUTS_OBJECT)
+            atomic_fetch_add(&cuts_left, (int)count);
+        return 0;
+    }
+    object->cuts = count;
+    return 1;
+}
+
+void nw_place_undone(uint32_t cuts) { atomic_fetch_add(&cuts_left, (int)cuts); }
+
+/* Touching on the program's behalf must not take memory it never asked for. */
+static int may_populate(const nw_object *object) {
+    return (object->pages << nw_page_shift) <= nw_kernel_free_bytes() / 2;
+}
+
+static void place_stretches(nw_object *object) {
+    uint64_t granule = granule_of(object);
+    uint32_t count = stretches_of(object, granule, NULL);
+    int populate = count > CUTS_OBJECT && may_populate(object);
+    for (; !populate && count > CUTS_OBJECT; count = stretches_of(object, granule, NULL))
+        granule *= 2;
+    if (granule != granule_of(object))
+        __atomic_fetch_add(&nw_report->coarsened, 1, __ATOMIC_RELAXED);
+    size_t bytes = count * sizeof(nw_stretch);
+    if (count == 0)
+        return;
+    nw_stretch *stretches = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stretches == MAP_FAILED)
+        return;
+    stretches_of(object, granule, stretches);
+    if (!populate && take_cuts(object, count))
+        prefer_all(object, stretches, count);
+    else if (may_populate(object))
+        populate_all(stretches, count);
+    munmap(stretches, bytes);
+}
+
+void nw_place(nw_object *object) {
+    uint32_t nodes[NW_NODES];
+    const nw_distribution *how = distribution_of(object);
+    if (nw_placement->flags & NW_SPLIT_HUGE)
+        nw_kernel_split_huge(object->page, object->pages);
+    if (interleaved_by_kernel(object, how, nodes))
+        note(nw_kernel_interleave(object->page, object->pages, nodes, how->count, !object->fresh));
+    else
+        place_stretches(object);
+}
+
+/* Whole pages that a variable owns most of. */
+void nw_place_variables(void) {
+    for (uint32_t i = 0; i < nw_placement->variables.count; i++) {
+        const nw_variable *variable = &nw_variables(nw_placement)[i];
+        uint64_t bias = nw_module_bias(variable->module);
+        if (bias == 0)
+            continue;
+        uint64_t half = nw_page_bytes / 2, start = (bias & ~1ull) + variable->address;
+        nw_object object = {.page = (start + half - 1) >> nw_page_shift, .rule = variable->rule};
+        uint64_t end = (start + variable->bytes + half) >> nw_page_shift;
+        if (end <= object.page)
+            continue;
+        object.pages = end - object.page;
+        nw_place(&object);
+        nw_objects_add(&object);
+    }
+}

@@ -1,0 +1,78 @@
+/* Inside libnodewise-preload.so: an unmodified program's objects go where a table says, before they
+ * are touched, and its threads are bound.
+ *
+ * Nothing here may break the program: no malloc, errno as it was, and on any fault of our own the
+ * preload switches itself off with one line.
+ */
+#ifndef NODEWISE_PRELOAD_H
+#define NODEWISE_PRELOAD_H
+
+#include "../heap.h"
+#include "summary.h"
+#include "table.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+#define NW_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+
+#define nw_page_shift 12
+#define nw_page_bytes (1ull << nw_page_shift)
+
+/* preload.c: null when there is nothing to do in this process. */
+extern const nw_table *nw_placement;
+void nw_preload_off(const char *why);
+
+/* kernel.c: the kernel, or with $NODEWISE_PRELOAD_TRACE set a file that says what would be asked of
+ * it. Nodes are logical. Each returns 0, or the negative error number. */
+void nw_kernel_start(const nw_table *table);
+int nw_kernel_tracing(void);
+void nw_kernel_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int nw_kernel_prefer(uint64_t page, uint64_t pages, uint32_t node, int move);
+int nw_kernel_interleave(uint64_t page, uint64_t pages, const uint32_t *nodes, uint32_t count, int move);
+/* Touches each run's pages on its node, whatever the mapping's policy. */
+typedef struct nw_stretch {
+    uint64_t page, pages;
+    uint32_t node;
+} nw_stretch;
+int nw_kernel_populate(const nw_stretch *stretches, uint32_t count);
+/* The policy of this thread and those it starts: what no object's placement covers. */
+int nw_kernel_rest(const uint32_t *nodes, uint32_t count);
+int nw_kernel_split_huge(uint64_t page, uint64_t pages);
+/* The logical node of each page, NW_NODE_NONE where untouched or elsewhere. */
+int nw_kernel_query(const uint64_t *pages, uint32_t count, uint32_t *nodes);
+int nw_kernel_bind(uint32_t ordinal, uint32_t cpu);
+uint64_t nw_kernel_free_bytes(void);
+
+/* match.c: which rule an object falls under; rules.count is the fallback. */
+uint32_t nw_match(const nw_allocation *object);
+/* The load bias of one of the table's modules; 0 when it is not loaded. */
+uint64_t nw_module_bias(uint32_t module);
+void nw_match_start(void);
+void nw_match_after_fork(void);
+void nw_match_thread_ends(void);
+
+/* place.c */
+typedef struct nw_object {
+    uint64_t page, pages;
+    uint32_t rule, thread;
+    int fresh;     /* pages are untouched: nothing to move */
+    uint32_t cuts; /* mappings its placement may have added */
+} nw_object;
+void nw_place(nw_object *object);
+void nw_place_undone(uint32_t cuts);
+uint32_t nw_wanted(const nw_object *object, uint64_t page);
+void nw_place_variables(void);
+
+/* objects.c: what is placed and alive, and how it turned out. */
+void nw_objects_add(const nw_object *object);
+void nw_objects_remove(void *address);
+void nw_objects_read_back(void);
+
+/* threads.c: of the calling thread, in the order of pthread_create; the main thread is 0. */
+uint32_t nw_thread_ordinal(void);
+
+#pragma GCC visibility pop
+#endif
