@@ -161,9 +161,8 @@ impl TableWriter {
     }
 
     /// Writes the footer, gives the file its name, and describes it for the manifest.
-    pub fn finish(mut self) -> Result<Entry> {
+    pub fn finish(self) -> Result<Entry> {
         let path = self.folder.join(&self.name);
-        self.inner.finish().map_err(|e| write_error(&path, &e))?;
         let tally = self.inner.into_inner().map_err(|e| write_error(&path, &e))?;
         tally
             .file

@@ -1,0 +1,475 @@
+//! Laws of profiles on disk, over arbitrary profiles in real directories.
+
+use nodewise_profile::{
+    Access, AccessSource, Coverage, FirstTouch, Frame, Meta, Object, ObjectId, ObjectKind, Observer,
+    PageNumber, Profile, Region, RegionId, RegionKind, Site, SiteId, Slice, SliceId, Thread, ThreadId,
+};
+use nodewise_store::{Error, ErrorKind, Reader, Writer, latest, unused};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of its own for each case, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "nodewise-store-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn profile(&self) -> PathBuf {
+        self.0.join("p")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A profile and the rows of each of its slices.
+type Recording = (Profile, Vec<Vec<Access>>);
+
+const TABLES: u32 = 5;
+
+fn frame() -> impl Strategy<Value = Frame> {
+    ("[a-zé<: ]{1,9}", "[a-z/.]{0,9}", any::<u32>()).prop_map(|(function, file, line)| Frame {
+        function,
+        file,
+        line,
+    })
+}
+
+fn object() -> impl Strategy<Value = Object> {
+    let parts = vec((0..TABLES, any::<u64>()), 0..3);
+    let ids = (0..TABLES, 0..TABLES, any::<u32>());
+    (
+        "\\PC{0,8}",
+        0..ObjectKind::ALL.len(),
+        ids,
+        0..1u64 << 60,
+        0..1u64 << 60,
+        parts,
+    )
+        .prop_map(
+            |(name, kind, (site, thread, sequence), first_page, pages, parts)| Object {
+                kind: ObjectKind::ALL[kind],
+                name,
+                site: SiteId(site),
+                thread: ThreadId(thread),
+                sequence,
+                first_page: PageNumber(first_page),
+                pages,
+                bytes: pages << 3,
+                parts: parts.into_iter().map(|(s, b)| (SiteId(s), b)).collect(),
+            },
+        )
+}
+
+fn thread() -> impl Strategy<Value = Thread> {
+    (
+        any::<u16>(),
+        any::<u32>(),
+        any::<Option<u32>>(),
+        frame(),
+        any::<u64>(),
+    )
+        .prop_map(|(process, tid, openmp, start, cpu_ns)| Thread {
+            process,
+            tid,
+            openmp,
+            start,
+            cpu_ns,
+        })
+}
+
+fn region() -> impl Strategy<Value = Region> {
+    (any::<bool>(), frame()).prop_map(|(openmp, frame)| Region {
+        kind: if openmp {
+            RegionKind::OpenMp
+        } else {
+            RegionKind::Serial
+        },
+        frame,
+    })
+}
+
+fn meta() -> impl Strategy<Value = Meta> {
+    let share = (0..=64u32).prop_map(|n| f64::from(n) / 64.0);
+    let coverage = (any::<u64>(), share.clone(), share, "\\PC{0,5}");
+    (
+        vec("\\PC{0,8}", 0..3),
+        any::<[u64; 2]>(),
+        any::<Option<u64>>(),
+        any::<Option<i32>>(),
+        coverage,
+    )
+        .prop_map(
+            |(command, [started_at, wall_ns], plain_wall_ns, exit_status, (samples, own, missed, module))| {
+                Meta {
+                    observer: Observer::Synthetic,
+                    command,
+                    started_at,
+                    wall_ns,
+                    plain_wall_ns,
+                    slicing: "accesses:7".into(),
+                    host_cpus: 3,
+                    host_nodes: 2,
+                    host_model: "a \"model\"".into(),
+                    coverage: Coverage {
+                        samples,
+                        instrumented: own,
+                        missed,
+                        missed_modules: vec![(module, missed)],
+                        ..Coverage::default()
+                    },
+                    truncated: None,
+                    exit_status,
+                    version: "1".into(),
+                }
+            },
+        )
+}
+
+fn row() -> impl Strategy<Value = Access> {
+    let ids = (0..TABLES, 0..TABLES, 0..TABLES);
+    (
+        ids,
+        0..1u64 << 20,
+        1..9u32,
+        0..1u64 << 40,
+        0..1u64 << 40,
+        0..1u64 << 40,
+    )
+        .prop_map(
+            |((region, object, thread), page, len, reads, writes, lines)| Access {
+                slice: SliceId(0),
+                region: RegionId(region),
+                object: ObjectId(object),
+                thread: ThreadId(thread),
+                page: PageNumber(page),
+                len,
+                reads,
+                writes,
+                lines,
+            },
+        )
+}
+
+fn touch() -> impl Strategy<Value = FirstTouch> {
+    (1..9u32, 0..TABLES, 0..TABLES, 0..TABLES, 0..TABLES).prop_map(|(len, object, thread, site, region)| {
+        FirstTouch {
+            page: PageNumber(0),
+            len,
+            object: ObjectId(object),
+            thread: ThreadId(thread),
+            site: SiteId(site),
+            slice: SliceId(0),
+            region: RegionId(region),
+        }
+    })
+}
+
+fn recording() -> impl Strategy<Value = Recording> {
+    let n = TABLES as usize;
+    let sites = vec(vec(frame(), 0..4).prop_map(|frames| Site { frames }), n);
+    let tables = (
+        vec(object(), n),
+        vec(thread(), n),
+        vec(region(), n),
+        sites,
+        vec(touch(), 0..9),
+    );
+    (meta(), tables, vec(vec(row(), 0..20), 1..6)).prop_map(
+        |(meta, (objects, threads, regions, sites, mut first_touches), mut slices)| {
+            let mut page = PageNumber(3);
+            for t in &mut first_touches {
+                t.page = page;
+                page = page.offset(u64::from(t.len) + 1);
+            }
+            for rows in &mut slices {
+                rows.sort_by_key(|a| (a.page, a.thread, a.region));
+            }
+            let times = (0..slices.len() as u64).map(|i| Slice {
+                start_ns: i * 10,
+                end_ns: i * 10 + 9,
+            });
+            let slices_table = times.collect();
+            (
+                Profile {
+                    meta,
+                    objects,
+                    threads,
+                    regions,
+                    slices: slices_table,
+                    sites,
+                    first_touches,
+                },
+                slices,
+            )
+        },
+    )
+}
+
+/// Writes a recording; after which slices there is a checkpoint is up to the bits of `checkpoints`.
+fn write(folder: &Path, (profile, slices): &Recording, checkpoints: u32, finish: bool) {
+    let mut writer = Writer::create(folder, &profile.meta, false).unwrap();
+    for (i, rows) in slices.iter().enumerate() {
+        writer.slice(profile.slices[i], rows).unwrap();
+        if checkpoints >> i & 1 == 1 {
+            let first_touches = profile.first_touches.clone();
+            writer
+                .checkpoint(&Profile {
+                    first_touches,
+                    ..profile.clone()
+                })
+                .unwrap();
+        }
+    }
+    if finish {
+        writer.finish(profile).unwrap();
+    }
+}
+
+fn rows(reader: &Reader) -> Result<Vec<Access>, Error> {
+    let mut all = Vec::new();
+    reader.visit(&mut |batch| all.extend_from_slice(batch))?;
+    Ok(all)
+}
+
+/// The rows of the first `n` slices as they are read back.
+fn expected(slices: &[Vec<Access>], n: usize) -> Vec<Access> {
+    let numbered = slices.iter().take(n).enumerate();
+    numbered
+        .flat_map(|(i, rows)| {
+            rows.iter().map(move |a| Access {
+                slice: SliceId(i as u32),
+                ..*a
+            })
+        })
+        .collect()
+}
+
+fn access_files(folder: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let mut files: Vec<PathBuf> = names
+        .filter(|p| p.file_name().unwrap().to_string_lossy().starts_with("accesses-"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Reads everything there is, or says in one line why not.
+fn read_all(folder: &Path) -> Result<(Profile, Vec<Access>), Error> {
+    let reader = Reader::open(folder)?;
+    let all = rows(&reader)?;
+    Ok((reader.into_profile(), all))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_written_is_read_back(recording in recording(), checkpoints in any::<u32>()) {
+        let folder = Folder::new();
+        write(&folder.profile(), &recording, checkpoints, true);
+        let (profile, all) = read_all(&folder.profile()).unwrap();
+        prop_assert_eq!(&profile, &recording.0);
+        prop_assert_eq!(all, expected(&recording.1, usize::MAX));
+    }
+
+    #[test]
+    fn a_recording_cut_short_is_read_up_to_its_last_checkpoint(recording in recording(), last in 0..6u32) {
+        let folder = Folder::new();
+        let n = recording.1.len();
+        let last = (last as usize) % n;
+        write(&folder.profile(), &recording, 1 << last, false);
+        let (profile, all) = read_all(&folder.profile()).unwrap();
+        prop_assert!(profile.meta.truncated.is_some());
+        prop_assert_eq!(&profile.slices[..], &recording.0.slices[..=last]);
+        prop_assert_eq!(all, expected(&recording.1, last + 1));
+    }
+
+    #[test]
+    fn a_flipped_bit_is_an_error_or_changes_nothing_in_the_tables(
+        recording in recording(), file in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), bit in 0..8u8,
+    ) {
+        let folder = Folder::new();
+        write(&folder.profile(), &recording, 1, true);
+        let files: Vec<_> = fs::read_dir(folder.profile()).unwrap().map(|e| e.unwrap().path()).collect();
+        let victim = &files[file.index(files.len())];
+        let mut bytes = fs::read(victim).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        fs::write(victim, bytes).unwrap();
+        match read_all(&folder.profile()) {
+            Ok((profile, all)) => {
+                prop_assert!(victim.ends_with("manifest.json"), "{}", victim.display());
+                prop_assert_eq!(profile.objects, recording.0.objects);
+                prop_assert_eq!(all, expected(&recording.1, usize::MAX));
+            }
+            Err(e) => prop_assert!(!e.to_string().contains('\n'), "{}", e),
+        }
+    }
+
+    #[test]
+    fn a_shortened_file_is_refused_unless_it_is_the_last_of_the_accesses(
+        recording in recording(), file in any::<prop::sample::Index>(), keep in any::<prop::sample::Index>(),
+    ) {
+        let folder = Folder::new();
+        write(&folder.profile(), &recording, u32::MAX, true);
+        let files: Vec<_> = fs::read_dir(folder.profile()).unwrap().map(|e| e.unwrap().path()).collect();
+        let victim = &files[file.index(files.len())];
+        let last = access_files(&folder.profile()).last() == Some(victim);
+        let bytes = fs::read(victim).unwrap();
+        fs::write(victim, &bytes[..keep.index(bytes.len() - 1)]).unwrap();
+        match read_all(&folder.profile()) {
+            Ok((profile, all)) => {
+                prop_assert!(last && profile.meta.truncated.is_some(), "{}", victim.display());
+                prop_assert_eq!(all, expected(&recording.1, profile.slices.len()));
+            }
+            Err(e) => {
+                let name = victim.file_name().unwrap().to_string_lossy().into_owned();
+                prop_assert_eq!(e.kind(), ErrorKind::Damaged);
+                prop_assert!(e.to_string().contains(&name), "{} does not name {}", e, name);
+            }
+        }
+    }
+}
+
+fn small() -> Recording {
+    let rows = (0..40u64)
+        .map(|i| Access {
+            page: PageNumber(i),
+            len: 1,
+            reads: i,
+            ..Access::default()
+        })
+        .collect();
+    let profile = Profile {
+        objects: vec![Object::default()],
+        threads: vec![Thread::default()],
+        regions: vec![Region::default()],
+        sites: vec![Site::default()],
+        slices: vec![Slice::default()],
+        ..Profile::default()
+    };
+    (profile, vec![rows])
+}
+
+#[test]
+fn an_existing_profile_is_replaced_only_by_force_and_anything_else_never() {
+    let folder = Folder::new();
+    write(&folder.profile(), &small(), 0, true);
+    let again = |force| Writer::create(&folder.profile(), &Meta::default(), force).map(|_| ());
+    assert_eq!(again(false).unwrap_err().kind(), ErrorKind::Exists);
+    assert!(read_all(&folder.profile()).is_ok());
+    fs::write(folder.profile().join("thesis.tex"), "years of work").unwrap();
+    assert_eq!(again(true).unwrap_err().kind(), ErrorKind::Exists);
+    fs::remove_file(folder.profile().join("thesis.tex")).unwrap();
+    again(true).unwrap();
+    assert_eq!(
+        Reader::open(&folder.profile()).unwrap_err().kind(),
+        ErrorKind::Missing
+    );
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let folder = Folder::new();
+    write(&folder.profile(), &small(), 0, true);
+    let manifest = folder.profile().join("manifest.json");
+    let text = fs::read_to_string(&manifest)
+        .unwrap()
+        .replace("\"format\": 1", "\"format\": 99");
+    fs::write(&manifest, text).unwrap();
+    let error = Reader::open(&folder.profile()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Newer);
+    assert!(
+        error.to_string().contains("99") && error.to_string().contains("manifest.json"),
+        "{error}"
+    );
+}
+
+#[test]
+fn rows_that_name_nothing_are_refused() {
+    let (profile, slices) = small();
+    let spoil: [fn(&mut Access); 6] = [
+        |a| a.thread = ThreadId(1),
+        |a| a.object = ObjectId(1),
+        |a| a.region = RegionId(1),
+        |a| a.len = 0,
+        |a| a.page = PageNumber(u64::MAX),
+        |a| a.writes = u64::MAX,
+    ];
+    for (i, spoil) in spoil.into_iter().enumerate() {
+        let folder = Folder::new();
+        let mut slices = slices.clone();
+        spoil(slices[0].last_mut().unwrap());
+        write(&folder.profile(), &(profile.clone(), slices), 0, true);
+        let reader = Reader::open(&folder.profile()).unwrap();
+        assert_eq!(rows(&reader).unwrap_err().kind(), ErrorKind::Damaged, "case {i}");
+    }
+}
+
+#[test]
+fn a_long_recording_is_spread_over_files_and_a_lost_tail_costs_whole_slices_only() {
+    let folder = Folder::new();
+    let (mut profile, _) = small();
+    let row = |page| Access {
+        page: PageNumber(page),
+        len: 1,
+        reads: 1,
+        ..Access::default()
+    };
+    let slices: Vec<Vec<Access>> = (0..5).map(|_| (0..600_000).map(row).collect()).collect();
+    profile.slices = vec![Slice::default(); 5];
+    write(&folder.profile(), &(profile, slices), 0, true);
+    let files = access_files(&folder.profile());
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(read_all(&folder.profile()).unwrap().1.len(), 3_000_000);
+
+    fs::remove_file(&files[1]).unwrap();
+    let (profile, all) = read_all(&folder.profile()).unwrap();
+    let whole = profile.slices.len();
+    assert!((1..5).contains(&whole) && profile.meta.truncated.is_some());
+    assert_eq!(all.len(), whole * 600_000);
+    fs::remove_file(&files[0]).unwrap();
+    assert_eq!(
+        Reader::open(&folder.profile()).unwrap_err().kind(),
+        ErrorKind::Damaged
+    );
+}
+
+#[test]
+fn the_latest_profile_is_the_one_written_last() {
+    let folder = Folder::new();
+    assert_eq!(latest(&folder.0).unwrap_err().kind(), ErrorKind::Missing);
+    let first = unused(&folder.0);
+    write(&first, &small(), 0, true);
+    let second = unused(&folder.0);
+    assert_ne!(first, second);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    write(&second, &small(), 0, true);
+    assert_eq!(latest(&folder.0).unwrap(), second);
+    assert_eq!(latest(&second).unwrap(), second);
+}
+
+#[test]
+fn what_is_no_profile_is_said_to_be_none() {
+    let folder = Folder::new();
+    for path in [folder.0.clone(), folder.0.join("absent")] {
+        assert_eq!(Reader::open(&path).unwrap_err().kind(), ErrorKind::Missing);
+    }
+}
