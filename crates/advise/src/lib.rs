@@ -1,1 +1,43 @@
-//! The verdict: ranking with uncertainty, blame per object, snippets.
+//! The verdict: which placement is worth it, which object is to blame, what to change.
+//!
+//! **Purpose.** From a simulation to one honest sentence ("leave it alone" among the possible ones),
+//! and from histogram, first touches and regions to blame and a source snippet per object.
+//!
+//! **Constraints.** Pure. A gain is claimed only where the whole predicted range lies on its side;
+//! a stock command line is preferred when it comes within [`CLOSE`] of the best placement.
+//!
+//! **Non-goals.** Printing (see `nodewise-report`), measuring (see the `tune` command).
+
+#![forbid(unsafe_code)]
+
+mod blame;
+mod pattern;
+mod snippet;
+mod stock;
+mod usage;
+mod verdict;
+
+pub use blame::{Blame, FirstTouched, UsedBy, blame};
+pub use pattern::{Pattern, Sharing};
+pub use stock::{shell_line, stock_command};
+pub use usage::{RegionUse, Usage};
+pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
+
+use nodewise_placement::{Context, Mapping};
+use nodewise_simulation::Simulation;
+
+/// Everything there is to say about a profile on a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// What to do, in one sentence.
+    pub verdict: Verdict,
+    /// Objects, the one that costs most first.
+    pub blame: Vec<Blame>,
+}
+
+/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`.
+#[must_use]
+pub fn advise(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping, usage: &Usage) -> Advice {
+    let blame = blame(context, simulation, first_touch, usage);
+    Advice { verdict: verdict(context, simulation, blame.first()), blame }
+}

@@ -1,0 +1,156 @@
+//! One sentence about the whole program.
+
+use crate::{Blame, shell_line, stock_command};
+use nodewise_placement::Context;
+use nodewise_simulation::{Prediction, Range, Simulation};
+
+/// A typical gain below this is not worth a change.
+pub const WORTH_IT: f64 = 0.03;
+/// A stock command this close to the best placement is preferred to it.
+pub const CLOSE: f64 = 0.02;
+
+/// The kinds of verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A placement is predicted to pay.
+    Place,
+    /// A stock command line does as well as the best placement.
+    Stock,
+    /// No placement is predicted to pay.
+    LeaveAlone,
+    /// The program is not bound by memory.
+    NotMemoryBound,
+    /// Too little was seen to say.
+    Unknown,
+}
+
+/// The conclusion, and what to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Its kind.
+    pub outcome: Outcome,
+    /// The policy it recommends; `first-touch` when nothing is to be done.
+    pub policy: String,
+    /// Predicted gain of that policy over first-touch: speed-up minus one.
+    pub gain: Range,
+    /// One sentence.
+    pub sentence: String,
+    /// A command to copy.
+    pub next: Option<String>,
+    /// What the sentence rests on, a sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// Concludes from a simulation; `worst` is the object that costs most.
+#[must_use]
+pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>) -> Verdict {
+    let nothing = |outcome, sentence: String| Verdict {
+        outcome,
+        policy: "first-touch".into(),
+        gain: Range::exactly(0.0),
+        sentence,
+        next: None,
+        reasons: reasons(context, simulation, worst),
+    };
+    let machine = context.machine;
+    let share = simulation.baseline().memory_share;
+    if context.histogram.is_empty() {
+        return nothing(Outcome::Unknown, "No accesses were recorded: there is nothing to judge.".into());
+    }
+    if machine.node_count() < 2 {
+        let text = format!("Leave it alone: {} has one memory node, every placement is the same.", machine.name);
+        return nothing(Outcome::LeaveAlone, text);
+    }
+    if !simulation.is_memory_bound() {
+        let text = format!(
+            "Leave it alone: not memory bound ({} of its time on {} is memory), placement can hardly matter.",
+            percent(share.typical),
+            machine.name
+        );
+        return nothing(Outcome::NotMemoryBound, text);
+    }
+    let best = simulation.ranked()[0];
+    if !is_worth_it(best) {
+        let text = format!(
+            "Leave it alone: on {} no placement is predicted to beat first-touch by {} or more.",
+            machine.name,
+            percent(WORTH_IT)
+        );
+        return nothing(Outcome::LeaveAlone, text);
+    }
+    recommendation(context, simulation, best, reasons(context, simulation, worst))
+}
+
+/// The typical gain is worth a change, and no scenario predicts a loss.
+fn is_worth_it(prediction: &Prediction) -> bool {
+    prediction.speedup.typical >= 1.0 + WORTH_IT && prediction.speedup.min >= 1.0
+}
+
+fn recommendation(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    best: &Prediction,
+    reasons: Vec<String>,
+) -> Verdict {
+    let command = &context.profile.meta.command;
+    let close = |p: &&Prediction| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE) && is_worth_it(p);
+    let ranked = simulation.ranked().into_iter().filter(close);
+    let mut stock = ranked.filter_map(|p| Some((p, stock_command(&p.policy, &simulation.affinity, command)?)));
+    let (outcome, chosen, next) = match stock.next() {
+        Some((p, line)) => (Outcome::Stock, p, line),
+        None => (Outcome::Place, best, map_and_run(&best.policy, &simulation.machine, command)),
+    };
+    let gain = Range::new(chosen.speedup.min - 1.0, chosen.speedup.typical - 1.0, chosen.speedup.max - 1.0);
+    let how = match outcome {
+        Outcome::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
+        Outcome::Stock => format!("within {} of the best ({}), with a stock command", percent(CLOSE), best.policy),
+        _ => "no stock command comes close".to_owned(),
+    };
+    let sentence = format!(
+        "Place it by `{}`: predicted {} faster than first-touch on {} (between {} and {}); {how}.",
+        chosen.policy,
+        percent(gain.typical),
+        simulation.machine,
+        percent(gain.min),
+        percent(gain.max),
+    );
+    Verdict { outcome, policy: chosen.policy.clone(), gain, sentence, next: Some(next), reasons }
+}
+
+fn map_and_run(policy: &str, machine: &str, command: &[String]) -> String {
+    format!(
+        "nodewise map --machine {machine} --policy {policy} -o app.map && nodewise run --policy map:app.map -- {}",
+        shell_line(command)
+    )
+}
+
+fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>) -> Vec<String> {
+    let baseline = simulation.baseline();
+    let mut all = vec![format!(
+        "Under first-touch {} of the accesses are local and memory takes {} of the time (between {} and {}).",
+        percent(baseline.local_fraction),
+        percent(baseline.memory_share.typical),
+        percent(baseline.memory_share.min),
+        percent(baseline.memory_share.max),
+    )];
+    let busiest = baseline.controllers.iter().max_by(|a, b| a.utilization.total_cmp(&b.utilization));
+    if let Some(controller) = busiest.filter(|c| c.utilization > 0.5) {
+        let load = percent(controller.utilization);
+        all.push(format!("The memory controller of node {} is {load} busy on average.", controller.node));
+    }
+    if let Some(worst) = worst.filter(|w| w.cost_share > 0.05) {
+        all.push(worst.sentence.clone());
+    }
+    if let Some(share) = context.profile.meta.coverage.share().filter(|s| *s < 0.8) {
+        all.push(format!("Only {} of the program's work was seen: the prediction is that partial.", percent(share)));
+    }
+    if let Some(why) = &context.profile.meta.truncated {
+        all.push(format!("The profile is cut short: {why}."));
+    }
+    all
+}
+
+pub(crate) fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if value.abs() < 9.95 { format!("{value:.1} %").replace(".0 %", " %") } else { format!("{value:.0} %") }
+}
