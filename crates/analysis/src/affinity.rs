@@ -1,7 +1,8 @@
 //! Which thread runs where: the input that every locality figure depends on.
 
-use nodewise_machine::{CpuId, NodeId};
-use nodewise_profile::ThreadId;
+use nodewise_machine::{CpuId, Machine, NodeId};
+use nodewise_profile::{Profile, ThreadId};
+use std::collections::BTreeMap;
 
 /// Thread to CPU and node, for every thread of a profile.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,5 +20,134 @@ impl Affinity {
     #[must_use]
     pub fn node(&self, thread: ThreadId) -> NodeId {
         self.nodes[thread.index()]
+    }
+
+    /// Thread number i on the i-th of `cpus`; more threads than CPUs begin again at the first.
+    ///
+    /// # Panics
+    /// If `cpus` is empty or names a CPU that the machine lacks.
+    #[must_use]
+    pub fn of_cpus(name: &str, profile: &Profile, machine: &Machine, cpus: &[CpuId]) -> Self {
+        let node_of: BTreeMap<CpuId, NodeId> = machine.cpus().into_iter().collect();
+        let cpus: Vec<_> = thread_numbers(profile)
+            .into_iter()
+            .map(|n| cpus[n as usize % cpus.len()])
+            .collect();
+        let nodes = cpus.iter().map(|c| node_of[c]).collect();
+        Self {
+            name: name.to_owned(),
+            cpus,
+            nodes,
+        }
+    }
+}
+
+/// The number each thread is bound by: its OpenMP number where known, else the next free one of its
+/// process; the numbers of a process follow those of the one before.
+#[must_use]
+pub fn thread_numbers(profile: &Profile) -> Vec<u32> {
+    let mut team: BTreeMap<u16, u32> = BTreeMap::new();
+    for thread in &profile.threads {
+        let size = team.entry(thread.process).or_default();
+        *size = (*size).max(thread.openmp.map_or(0, |n| n.saturating_add(1)));
+    }
+    let mut next = team.clone();
+    let within: Vec<u32> = profile
+        .threads
+        .iter()
+        .map(|t| {
+            t.openmp.unwrap_or_else(|| {
+                let free = next.get_mut(&t.process).expect("every process was entered above");
+                *free += 1;
+                *free - 1
+            })
+        })
+        .collect();
+    let base = |process| next.range(..process).map(|(_, size)| size).sum::<u32>();
+    profile
+        .threads
+        .iter()
+        .zip(within)
+        .map(|(t, n)| base(t.process) + n)
+        .collect()
+}
+
+/// CPUs in the order of their numbers: the *identity* affinity of Majo & Gross 2.1.
+#[must_use]
+pub fn identity_order(machine: &Machine) -> Vec<CpuId> {
+    machine.cpus().into_iter().map(|(cpu, _)| cpu).collect()
+}
+
+/// CPUs node by node: *compact*.
+#[must_use]
+pub fn compact_order(machine: &Machine) -> Vec<CpuId> {
+    machine
+        .nodes
+        .iter()
+        .flat_map(|n| n.cpus.iter().copied())
+        .collect()
+}
+
+/// CPUs dealt over the nodes in turn: *scatter*.
+#[must_use]
+pub fn scatter_order(machine: &Machine) -> Vec<CpuId> {
+    let rounds = machine.nodes.iter().map(|n| n.cpus.len()).max().unwrap_or(0);
+    (0..rounds)
+        .flat_map(|r| machine.nodes.iter().filter_map(move |n| n.cpus.get(r).copied()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::machine;
+    use nodewise_profile::Thread;
+
+    fn profile(threads: &[(u16, Option<u32>)]) -> Profile {
+        let thread = |&(process, openmp)| Thread {
+            process,
+            openmp,
+            ..Thread::default()
+        };
+        Profile {
+            threads: threads.iter().map(thread).collect(),
+            ..Profile::default()
+        }
+    }
+
+    fn bound(order: fn(&Machine) -> Vec<CpuId>, threads: usize) -> Vec<u32> {
+        // Two nodes whose CPUs are numbered alternately, as on many servers.
+        let machine = machine(&[&[0, 2, 4], &[1, 3, 5], &[]]);
+        let profile = profile(&vec![(0, None); threads]);
+        Affinity::of_cpus("", &profile, &machine, &order(&machine))
+            .nodes
+            .iter()
+            .map(|n| n.0)
+            .collect()
+    }
+
+    #[test]
+    fn orders_differ_as_their_names_say() {
+        assert_eq!(bound(identity_order, 4), [0, 1, 0, 1]);
+        assert_eq!(bound(compact_order, 4), [0, 0, 0, 1]);
+        assert_eq!(bound(scatter_order, 4), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn more_threads_than_cpus_begin_again() {
+        assert_eq!(bound(compact_order, 8), [0, 0, 0, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn openmp_numbers_come_before_ordinals() {
+        let threads = [
+            (0, Some(0)),
+            (0, None),
+            (0, Some(2)),
+            (0, Some(1)),
+            (1, None),
+            (1, None),
+        ];
+        assert_eq!(thread_numbers(&profile(&threads)), [0, 3, 2, 1, 4, 5]);
     }
 }

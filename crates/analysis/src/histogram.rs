@@ -1,6 +1,7 @@
 //! The page × thread histogram over a whole run, in compressed sparse rows.
 
-use nodewise_profile::{ObjectId, PageNumber, ThreadId};
+use crate::builder::sum_by_thread;
+use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, PageNumber, ThreadId};
 
 /// What one thread did to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,13 @@ impl Entry {
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
+    }
+
+    /// Adds another cell's counts.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.lines = self.lines.saturating_add(other.lines);
     }
 }
 
@@ -53,7 +61,73 @@ pub struct PageView<'a> {
     pub entries: &'a [Entry],
 }
 
+impl PageView<'_> {
+    /// Loads and stores by all threads.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.entries.iter().map(Entry::accesses).sum()
+    }
+}
+
 impl Histogram {
+    /// Nothing recorded.
+    #[must_use]
+    pub fn empty(threads: usize, shift: u32) -> Self {
+        Self {
+            shift,
+            threads,
+            offsets: vec![0],
+            ..Self::default()
+        }
+    }
+
+    /// Appends a page above all others; `entries` ascend by thread.
+    pub(crate) fn push(&mut self, page: PageNumber, object: ObjectId, entries: &[Entry]) {
+        self.pages.push(page);
+        self.objects.push(object);
+        self.entries.extend_from_slice(entries);
+        self.offsets.push(self.entries.len() as u64);
+    }
+
+    pub(crate) fn push_page(&mut self, page: &PageView<'_>) {
+        self.push(page.page, page.object, page.entries);
+    }
+
+    /// All pages, ascending.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = PageView<'_>> {
+        (0..self.len()).map(|i| self.page(i))
+    }
+
+    /// Bytes of one page.
+    #[must_use]
+    pub fn page_size(&self) -> u64 {
+        BASE_PAGE_SIZE << self.shift
+    }
+
+    /// The histogram of base pages at a coarser page size; each large page belongs to the object
+    /// that covers most of it.
+    #[must_use]
+    pub fn coarsened(self, shift: u32) -> Self {
+        if shift == self.shift {
+            return self;
+        }
+        let mut out = Self::empty(self.threads, shift);
+        let (mut cells, mut first) = (Vec::new(), 0);
+        while first < self.len() {
+            let page = self.pages[first].align_down(shift);
+            let within = self.pages[first..]
+                .iter()
+                .take_while(|p| p.align_down(shift) == page);
+            let end = first + within.count();
+            cells.clear();
+            cells.extend_from_slice(&self.entries[self.offsets[first] as usize..self.offsets[end] as usize]);
+            sum_by_thread(&mut cells);
+            out.push(page, owner(&self.objects[first..end]), &cells);
+            first = end;
+        }
+        out
+    }
+
     /// Number of pages.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -76,4 +150,16 @@ impl Histogram {
             entries: &self.entries[self.offsets[index] as usize..self.offsets[index + 1] as usize],
         }
     }
+}
+
+/// The object that occurs most often; the first of equals.
+fn owner(objects: &[ObjectId]) -> ObjectId {
+    let mut best = (objects[0], 0);
+    for stretch in objects.chunk_by(|a, b| a == b) {
+        // Objects are contiguous, so a stretch is all of an object's part of the page.
+        if stretch.len() > best.1 {
+            best = (stretch[0], stretch.len());
+        }
+    }
+    best.0
 }

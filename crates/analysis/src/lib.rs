@@ -7,8 +7,30 @@
 //!
 //! **Non-goals.** Deciding anything (see `nodewise-placement`), predicting time (`-simulation`).
 
-mod affinity;
-mod histogram;
+#![forbid(unsafe_code)]
 
-pub use affinity::Affinity;
+mod affinity;
+mod balance;
+mod builder;
+mod dynamicity;
+mod first_touch;
+mod histogram;
+mod merge;
+mod metrics;
+mod node_counts;
+mod sharing;
+mod timeline;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use affinity::{Affinity, compact_order, identity_order, scatter_order, thread_numbers};
+pub use balance::balance;
+pub use builder::for_each_slice;
+pub use dynamicity::Dynamicity;
+pub use first_touch::{first_touch_nodes, first_touches};
 pub use histogram::{Entry, Histogram, PageView};
+pub use metrics::{Measured, Metrics, access_matrix, measure};
+pub use node_counts::NodeCounts;
+pub use sharing::{SharingClass, SharingMatrix};
+pub use timeline::{SliceMetrics, Timeline};

@@ -1,0 +1,92 @@
+//! MemAcc[p]: the accesses to one page by node, from its cells by thread.
+
+use crate::{Affinity, Entry};
+use nodewise_machine::NodeId;
+
+/// Accesses to one page from each node; reused from page to page.
+#[derive(Clone, Debug)]
+pub struct NodeCounts {
+    counts: Vec<u64>,
+    touched: Vec<NodeId>,
+}
+
+impl NodeCounts {
+    /// For a machine with this many nodes.
+    #[must_use]
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            counts: vec![0; nodes],
+            touched: Vec::new(),
+        }
+    }
+
+    /// Replaces the counts by those of a page.
+    pub fn load(&mut self, entries: &[Entry], affinity: &Affinity) -> &Self {
+        for node in self.touched.drain(..) {
+            self.counts[node.index()] = 0;
+        }
+        for entry in entries {
+            let node = affinity.node(entry.thread);
+            let count = &mut self.counts[node.index()];
+            if *count == 0 && entry.accesses() > 0 {
+                self.touched.push(node);
+            }
+            *count += entry.accesses();
+        }
+        self
+    }
+
+    /// Accesses from a node.
+    #[must_use]
+    pub fn of(&self, node: NodeId) -> u64 {
+        self.counts[node.index()]
+    }
+
+    /// By node.
+    #[must_use]
+    pub fn all(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Nodes with accesses, in no particular order.
+    #[must_use]
+    pub fn touched(&self) -> &[NodeId] {
+        &self.touched
+    }
+
+    /// Accesses from all nodes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.touched.iter().map(|n| self.of(*n)).sum()
+    }
+
+    /// maxnode(p) of equation 7 and its accesses: the lowest-numbered of equals, node 0 of none.
+    #[must_use]
+    pub fn dominant(&self) -> (NodeId, u64) {
+        let mut best = (NodeId(0), 0);
+        for &node in &self.touched {
+            let count = self.of(node);
+            if count > best.1 || (count == best.1 && node < best.0) {
+                best = (node, count);
+            }
+        }
+        best
+    }
+
+    /// Whether several nodes share the largest count.
+    #[must_use]
+    pub fn tied(&self) -> bool {
+        let most = self.dominant().1;
+        self.touched.iter().filter(|n| self.of(**n) == most).count() > 1
+    }
+
+    /// E_Page of Diener et al., equation 1: between 1/N and 1. A page without accesses has 1: a
+    /// single node could hold it at no cost.
+    #[must_use]
+    pub fn exclusivity(&self) -> f64 {
+        match self.total() {
+            0 => 1.0,
+            total => self.dominant().1 as f64 / total as f64,
+        }
+    }
+}

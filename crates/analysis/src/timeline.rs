@@ -1,0 +1,101 @@
+//! Figures per slice: how the program's behaviour changes while it runs.
+
+use crate::{Affinity, Dynamicity, Histogram, Metrics, first_touch_nodes, for_each_slice, measure};
+use nodewise_machine::NodeId;
+use nodewise_profile::{AccessSource, Profile, SliceId};
+
+/// One slice under a fixed mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceMetrics {
+    /// Which.
+    pub slice: SliceId,
+    /// Its figures.
+    pub metrics: Metrics,
+    /// Pages that would have to move in it (Diener II-C).
+    pub migrations: u64,
+}
+
+/// The slices of a run, and what they say together.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Slices with accesses, ascending.
+    pub slices: Vec<SliceMetrics>,
+    /// Moves in all, and of each page.
+    pub dynamicity: Dynamicity,
+}
+
+impl Timeline {
+    /// One pass over the accesses; `homes` is the mapping of the whole histogram's pages.
+    ///
+    /// # Errors
+    /// When the source cannot be read to its end.
+    pub fn of<S: AccessSource>(
+        source: &S,
+        profile: &Profile,
+        whole: &Histogram,
+        affinity: &Affinity,
+        homes: &[NodeId],
+        nodes: usize,
+    ) -> Result<Self, S::Error> {
+        let start = first_touch_nodes(profile, whole, affinity, nodes);
+        let mut dynamicity = Dynamicity::new(start, nodes);
+        let mut slices = Vec::new();
+        for_each_slice(source, whole.threads, whole.shift, |slice, histogram| {
+            let migrations = dynamicity.advance(whole, &histogram, affinity);
+            let homes = homes_of(whole, homes, &histogram);
+            let metrics = measure(profile, &histogram, affinity, &homes, nodes).program;
+            slices.push(SliceMetrics {
+                slice,
+                metrics,
+                migrations,
+            });
+        })?;
+        Ok(Self { slices, dynamicity })
+    }
+}
+
+/// The homes of a slice's pages, all of which are among the whole's.
+fn homes_of(whole: &Histogram, homes: &[NodeId], slice: &Histogram) -> Vec<NodeId> {
+    let mut at = 0;
+    let home = |page| {
+        at += whole.pages[at..].partition_point(|p| p < page);
+        homes[at]
+    };
+    slice.pages.iter().map(home).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::thread_per_node;
+    use nodewise_profile::{Access, InMemory, PageNumber, ThreadId};
+
+    #[test]
+    fn slices_are_measured_apart() {
+        let row = |slice, page, thread| Access {
+            slice: SliceId(slice),
+            page: PageNumber(page),
+            thread: ThreadId(thread),
+            len: 1,
+            reads: 4,
+            ..Access::default()
+        };
+        // Page 8 belongs to thread 0 in the first half and to thread 1 in the second.
+        let source = InMemory::new(vec![row(0, 8, 0), row(0, 3, 1), row(2, 8, 1)]);
+        let whole = Histogram::build(&source, 2, 0).unwrap();
+        let homes = [1, 0].map(NodeId);
+        let affinity = thread_per_node(2);
+        let timeline = Timeline::of(&source, &Profile::default(), &whole, &affinity, &homes, 2).unwrap();
+        let local: Vec<_> = timeline
+            .slices
+            .iter()
+            .map(|s| s.metrics.local_fraction())
+            .collect();
+        assert_eq!(local, [1.0, 0.0]);
+        assert_eq!(
+            timeline.slices.iter().map(|s| s.migrations).collect::<Vec<_>>(),
+            [0, 1]
+        );
+        assert_eq!(timeline.dynamicity.distribution(), [1, 1]);
+    }
+}
