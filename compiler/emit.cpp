@@ -1,0 +1,287 @@
+// Groups become calls at loop entries and inlined lookups in blocks. The fast path computed here is
+// nw_find and count of runtime/counters.h and range.c.
+#include "instrument.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace nodewise {
+namespace {
+
+// layout.h
+constexpr unsigned PageShift = 12, LineShift = 6, PageBytes = 1 << PageShift;
+constexpr unsigned WindowSlots = 1024, SlotShift = 5;
+constexpr unsigned SlotCounter = 8, SlotBitmap = 16, CounterReads = 8, CounterWrites = 16;
+// runtime.h
+constexpr unsigned ThreadRegion = 8;
+
+// An IRBuilder that gives what it inserts a line.
+class Builder : public IRBuilder<> {
+public:
+  Builder(Instruction *At, const DebugLoc &Where) : IRBuilder<>(At) { SetCurrentDebugLocation(Where); }
+};
+
+class Emitter {
+public:
+  explicit Emitter(Function &F) : F(F), M(*F.getParent()), C(F.getContext()) {}
+
+  void loops(ArrayRef<LoopGroup> Groups, ScalarEvolution &SE) {
+    SCEVExpander Expander(SE, M.getDataLayout(), "nw");
+    for (const LoopGroup &G : Groups) {
+      Value *Base = Expander.expandCodeFor(G.Base, nullptr, G.At);
+      Value *Stride = Expander.expandCodeFor(G.Stride, I64, G.At);
+      Value *Count = Expander.expandCodeFor(G.Count, I64, G.At);
+      Builder B(G.At, where(G.Where));
+      range(B, integer(B, Base), Stride, Count, G.G);
+    }
+  }
+
+  void calls(ArrayRef<BlockGroup> Groups) {
+    for (const BlockGroup &G : Groups) {
+      Builder B(G.At, where(G.At->getDebugLoc()));
+      range(B, address(B, G.Pointer, G.Offset), B.getInt64(0), B.getInt64(1), G.G);
+    }
+  }
+
+  // Before any block is split: the thread is looked up once, where all lookups are reached from.
+  void thread(ArrayRef<BlockGroup> Groups, DominatorTree &DT, LoopInfo &LI) {
+    if (Groups.empty())
+      return;
+    BasicBlock *At = Groups.front().At->getParent();
+    for (const BlockGroup &G : Groups)
+      At = DT.findNearestCommonDominator(At, G.At->getParent());
+    while (LI.getLoopFor(At) || At->getFirstInsertionPt() == At->end())
+      At = DT.getNode(At)->getIDom()->getBlock();
+    auto First = At->isEntryBlock() ? At->getFirstNonPHIOrDbgOrAlloca() : At->getFirstInsertionPt();
+    Builder B(&*First, where(DebugLoc()));
+    Value *Here = callRuntime(B, "nw_thread_get", B.getPtrTy(), {});
+    Window = B.CreateLoad(B.getPtrTy(), Here, "nw.window");
+    Region = B.CreateLoad(I64, field(B, Here, ThreadRegion), "nw.region");
+    Get = cast<CallInst>(Here);
+  }
+
+  // The lookup of the thread is a load and a test.
+  void finishThread() {
+    if (!Get)
+      return;
+    IRBuilder<> B(Get);
+    Value *Self = B.CreateLoad(B.getPtrTy(), B.CreateThreadLocalAddress(self()), "nw.self");
+    Value *Fresh = B.CreateIsNull(Self);
+    BasicBlock *Before = Get->getParent();
+    Instruction *Slow = SplitBlockAndInsertIfThen(Fresh, Get->getIterator(), false, rarely());
+    BasicBlock *Join = Get->getParent();
+    PHINode *Thread = PHINode::Create(Self->getType(), 2, "nw.thread", Join->begin());
+    Get->replaceAllUsesWith(Thread);
+    Get->moveBefore(Slow);
+    Thread->addIncoming(Self, Before);
+    Thread->addIncoming(Get, Slow->getParent());
+  }
+
+  void lookups(ArrayRef<BlockGroup> Groups) {
+    for (const BlockGroup &G : Groups)
+      lookup(G);
+  }
+
+  void bulks(ArrayRef<Bulk> Bulks) {
+    for (const Bulk &K : Bulks) {
+      Builder B(K.At, where(K.At->getDebugLoc()));
+      Value *Bytes = B.CreateZExtOrTrunc(K.Bytes, I64);
+      Value *Words = B.CreateLShr(B.CreateAdd(Bytes, B.getInt64(WordBytes - 1)), Log2_32(WordBytes));
+      Group Word{{{0, WordBytes, K.Read, K.Write}}, false};
+      range(B, address(B, K.Pointer, 0), B.getInt64(WordBytes), Words, Word);
+    }
+  }
+
+  void maskeds(ArrayRef<Masked> Maskeds) {
+    for (const Masked &K : Maskeds)
+      lanes(K);
+  }
+
+private:
+  Function &F;
+  Module &M;
+  LLVMContext &C;
+  Type *I64 = Type::getInt64Ty(C);
+  Value *Window = nullptr, *Region = nullptr;
+  CallInst *Get = nullptr;
+
+  // Call-outs carry the access's line: a first touch is reported there.
+  DebugLoc where(const DebugLoc &Access) const {
+    if (Access || !F.getSubprogram())
+      return Access;
+    return DILocation::get(C, F.getSubprogram()->getLine(), 0, F.getSubprogram());
+  }
+
+  MDNode *rarely() { return MDBuilder(C).createBranchWeights(1, 1 << 20); }
+
+  GlobalVariable *self() {
+    if (GlobalVariable *G = M.getNamedGlobal("nw_self"))
+      return G;
+    return new GlobalVariable(M, PointerType::getUnqual(C), false, GlobalValue::ExternalLinkage, nullptr, "nw_self",
+                              nullptr, GlobalValue::InitialExecTLSModel);
+  }
+
+  static Value *field(IRBuilder<> &B, Value *Pointer, uint64_t Offset) {
+    return B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Pointer, Offset);
+  }
+
+  Value *integer(IRBuilder<> &B, Value *Pointer) { return B.CreatePtrToInt(Pointer, I64); }
+
+  Value *address(IRBuilder<> &B, Value *Pointer, int64_t Offset) {
+    return B.CreateAdd(integer(B, Pointer), B.getInt64(Offset));
+  }
+
+  // nw_group
+  GlobalVariable *constant(const Group &G) {
+    Type *I32 = Type::getInt32Ty(C), *I16 = Type::getInt16Ty(C), *I8 = Type::getInt8Ty(C);
+    auto *AccessTy = StructType::get(I32, I16, I8, I8);
+    SmallVector<Constant *, 8> Entries;
+    for (const Member &A : G.Members)
+      Entries.push_back(ConstantStruct::get(AccessTy, {ConstantInt::get(I32, A.Offset), ConstantInt::get(I16, A.Size),
+                                                       ConstantInt::get(I8, A.Reads), ConstantInt::get(I8, A.Writes)}));
+    auto Word = [&](uint64_t V) { return ConstantInt::get(I32, V); };
+    Constant *Table = ConstantArray::get(ArrayType::get(AccessTy, Entries.size()), Entries);
+    Constant *Whole = ConstantStruct::getAnon({Word(Entries.size()), Word(G.span()), Word(G.reads()), Word(G.writes()),
+                                               Word(G.last()), Word(0), Table});
+    auto *Global =
+        new GlobalVariable(M, Whole->getType(), true, GlobalValue::PrivateLinkage, Whole, "nw.group");
+    Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+    Global->setAlignment(Align(8));
+    return Global;
+  }
+
+  void range(IRBuilder<> &B, Value *Address, Value *Stride, Value *Count, const Group &G) {
+    callRuntime(B, "nw_range", B.getVoidTy(), {Address, Stride, Count, constant(G)});
+  }
+
+  // Splits at B's insertion point; returns where to write the unlikely case, B stays behind it.
+  Instruction *unlikely(IRBuilder<> &B, Value *Condition) {
+    return SplitBlockAndInsertIfThen(Condition, B.GetInsertPoint(), false, rarely());
+  }
+
+  void lookup(const BlockGroup &G) {
+    Builder B(G.At, where(G.At->getDebugLoc()));
+    Value *Address = address(B, G.Pointer, G.Offset);
+    if (G.G.last() > 0) {
+      Value *Offset = B.CreateAnd(Address, B.getInt64(PageBytes - 1));
+      Value *Crosses = B.CreateICmpUGT(Offset, B.getInt64(PageBytes - 1 - G.G.last()));
+      Instruction *Slow, *Fast;
+      SplitBlockAndInsertIfThenElse(Crosses, G.At, &Slow, &Fast, rarely());
+      Builder S(Slow, where(G.At->getDebugLoc()));
+      range(S, Address, B.getInt64(0), B.getInt64(1), G.G);
+      B.SetInsertPoint(Fast);
+    }
+    count(B, found(B, Address), Address, G.G);
+  }
+
+  // The window's slot of this page.
+  Value *found(IRBuilder<> &B, Value *Address) {
+    Value *Key = B.CreateOr(B.CreateLShr(Address, PageShift), Region);
+    Value *Folded = B.CreateXor(Address, B.CreateLShr(Address, Log2_32(WindowSlots)));
+    Value *At = B.CreateAnd(B.CreateLShr(Folded, PageShift - SlotShift), B.getInt64((WindowSlots - 1) << SlotShift));
+    Value *Slot = B.CreateInBoundsGEP(B.getInt8Ty(), Window, At, "nw.slot");
+    Value *Other = B.CreateICmpNE(B.CreateLoad(I64, Slot), Key);
+    Instruction *Here = &*B.GetInsertPoint();
+    BasicBlock *Hit = Here->getParent();
+    Instruction *Slow = unlikely(B, Other);
+    Builder S(Slow, where(B.getCurrentDebugLocation()));
+    Value *Filled = callRuntime(S, "nw_miss", S.getPtrTy(), {Key});
+    B.SetInsertPoint(Here);
+    PHINode *Either = PHINode::Create(Slot->getType(), 2, "nw.slot", Here->getParent()->begin());
+    Either->addIncoming(Slot, Hit);
+    Either->addIncoming(Filled, Slow->getParent());
+    return Either;
+  }
+
+  void bump(IRBuilder<> &B, Value *Field, unsigned By) {
+    if (By)
+      B.CreateStore(B.CreateAdd(B.CreateLoad(I64, Field), B.getInt64(By)), Field);
+  }
+
+  void count(IRBuilder<> &B, Value *Slot, Value *Address, const Group &G) {
+    Value *Counter = B.CreateLoad(B.getPtrTy(), field(B, Slot, SlotCounter), "nw.counter");
+    bump(B, field(B, Counter, CounterReads), G.reads());
+    bump(B, field(B, Counter, CounterWrites), G.writes());
+    Value *Bitmap = field(B, Slot, SlotBitmap);
+    B.CreateStore(B.CreateOr(B.CreateLoad(I64, Bitmap), lines(B, Address, G)), Bitmap);
+  }
+
+  // Bits of the lines from the group's first to its last byte, as far as they are on the page.
+  Value *lines(IRBuilder<> &B, Value *Address, const Group &G) {
+    auto LineOf = [&](Value *V) { return B.CreateAnd(B.CreateLShr(V, LineShift), B.getInt64(63)); };
+    Value *First = LineOf(Address);
+    if (G.OneLine)
+      return B.CreateShl(B.getInt64(1), First);
+    Value *Offset = B.CreateAnd(Address, B.getInt64(PageBytes - 1));
+    Value *End = B.CreateAdd(Offset, B.getInt64(G.span() - 1));
+    Value *Last = B.CreateLShr(B.CreateBinaryIntrinsic(Intrinsic::umin, End, B.getInt64(PageBytes - 1)), LineShift);
+    return B.CreateSub(B.CreateShl(B.getInt64(2), Last), B.CreateShl(B.getInt64(1), First));
+  }
+
+  // One call: the first active lane's address, or every lane's.
+  void lanes(const Masked &K) {
+    Builder B(K.At, where(K.At->getDebugLoc()));
+    auto *MaskTy = cast<FixedVectorType>(K.Mask->getType());
+    unsigned Lanes = MaskTy->getNumElements();
+    if (Lanes > 64)
+      return;
+    Value *Active = B.CreateZExt(B.CreateBitCast(K.Mask, B.getIntNTy(Lanes)), I64);
+    GlobalVariable *G = constant({{{0, K.LaneBytes, K.Read, K.Write}}, false});
+    if (!K.Pointer->getType()->isVectorTy()) {
+      Value *Skipped = B.CreateBinaryIntrinsic(Intrinsic::cttz, Active, B.getFalse());
+      Value *First = B.CreateAdd(integer(B, K.Pointer), B.CreateMul(Skipped, B.getInt64(K.LaneBytes)));
+      Value *Any = B.CreateZExt(B.CreateIsNotNull(Active), I64);
+      callRuntime(B, "nw_range", B.getVoidTy(), {First, B.getInt64(0), Any, G});
+      return;
+    }
+    auto *AddressesTy = FixedVectorType::get(I64, Lanes);
+    IRBuilder<> Entry(&*F.getEntryBlock().getFirstInsertionPt());
+    AllocaInst *Buffer = Entry.CreateAlloca(AddressesTy);
+    B.CreateStore(B.CreatePtrToInt(K.Pointer, AddressesTy), Buffer);
+    callRuntime(B, "nw_lanes", B.getVoidTy(), {Buffer, Active, B.getInt32(Lanes), G});
+  }
+};
+
+} // namespace
+
+CallInst *callRuntime(IRBuilder<> &B, StringRef Name, Type *Result, ArrayRef<Value *> Arguments) {
+  SmallVector<Type *, 4> Types;
+  for (Value *V : Arguments)
+    Types.push_back(V->getType());
+  Module &M = *B.GetInsertBlock()->getModule();
+  FunctionCallee Callee = M.getOrInsertFunction(Name, FunctionType::get(Result, Types, false));
+  auto *Function = cast<llvm::Function>(Callee.getCallee());
+  Function->setCallingConv(CallingConv::PreserveMost);
+  Function->setDoesNotThrow();
+  Function->addFnAttr(Attribute::NonLazyBind);
+  CallInst *Call = B.CreateCall(Callee, Arguments);
+  Call->setCallingConv(CallingConv::PreserveMost);
+  Call->setDoesNotThrow();
+  return Call;
+}
+
+void emit(Function &F, const Plan &P, const Accesses &A, Scheme S, ScalarEvolution &SE, LoopInfo &LI,
+          DominatorTree &DT) {
+  Emitter E(F);
+  E.loops(P.Loops, SE);
+  if (S == Scheme::Auto)
+    E.thread(P.Blocks, DT, LI);
+  E.bulks(A.Bulks);
+  E.maskeds(A.Maskeds);
+  if (S == Scheme::Single) {
+    E.calls(P.Blocks);
+    return;
+  }
+  E.lookups(P.Blocks);
+  E.finishThread();
+}
+
+} // namespace nodewise

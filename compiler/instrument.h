@@ -1,0 +1,121 @@
+// What the pass knows about a function's memory accesses, and how they are counted.
+//
+//   collect   accesses.cpp   instructions  -> accesses
+//   plan      plan.cpp       accesses      -> groups: per loop entry where that is exact, else per block
+//   emit      emit.cpp       groups        -> calls and inlined lookups
+//
+// The rules of counting are in runtime/runtime.h; this only decides where the code goes.
+#ifndef NODEWISE_INSTRUMENT_H
+#define NODEWISE_INSTRUMENT_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/PassManager.h"
+
+namespace llvm {
+class DominatorTree;
+class LoopInfo;
+class SCEV;
+class ScalarEvolution;
+class TargetLibraryInfo;
+} // namespace llvm
+
+namespace nodewise {
+
+// Words of memcpy, memmove and memset.
+constexpr unsigned WordBytes = 8;
+
+// An access of fixed size at one address.
+struct Access {
+  llvm::Instruction *At;
+  llvm::Value *Pointer;
+  int64_t Offset; // from Pointer
+  unsigned Size;
+  llvm::Align Alignment;
+  bool Read, Write;
+};
+
+// memcpy and its kin with a length that is not a small constant.
+struct Bulk {
+  llvm::Instruction *At;
+  llvm::Value *Pointer, *Bytes;
+  bool Read, Write;
+};
+
+// Vector accesses under a mask. Pointer is one pointer, or a vector of them (gather, scatter).
+struct Masked {
+  llvm::Instruction *At;
+  llvm::Value *Pointer, *Mask;
+  unsigned LaneBytes;
+  bool Read, Write;
+};
+
+struct Accesses {
+  llvm::SmallVector<Access, 0> Plain;
+  llvm::SmallVector<Bulk, 0> Bulks;
+  llvm::SmallVector<Masked, 0> Maskeds;
+  bool empty() const { return Plain.empty() && Bulks.empty() && Maskeds.empty(); }
+};
+
+Accesses collect(llvm::Function &F, const llvm::TargetLibraryInfo &TLI);
+
+// A member of a group; Offset is from the group's address.
+struct Member {
+  int64_t Offset;
+  unsigned Size, Reads, Writes;
+};
+
+// Accesses at fixed distances, counted together: nw_group.
+struct Group {
+  llvm::SmallVector<Member, 4> Members; // ascending by offset, the first at 0
+  bool OneLine;                         // a single access that cannot straddle a line
+  unsigned span() const;
+  unsigned last() const { return Members.back().Offset; }
+  unsigned reads() const;
+  unsigned writes() const;
+};
+
+// A group counted where its first access stands: at Pointer + Offset.
+struct BlockGroup {
+  Group G;
+  llvm::Instruction *At;
+  llvm::Value *Pointer;
+  int64_t Offset;
+};
+
+// A group counted in a loop's preheader, for all iterations at once.
+struct LoopGroup {
+  Group G;
+  llvm::Instruction *At; // end of the preheader
+  llvm::DebugLoc Where;
+  const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide
+};
+
+struct Plan {
+  llvm::SmallVector<BlockGroup, 0> Blocks;
+  llvm::SmallVector<LoopGroup, 0> Loops;
+};
+
+enum class Scheme {
+  Auto,   // summaries and groups
+  Single, // one call per access: the reference that Auto is checked against
+};
+
+Plan plan(llvm::ArrayRef<Access> Plain, Scheme S, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI,
+          llvm::DominatorTree &DT);
+
+void emit(llvm::Function &F, const Plan &P, const Accesses &A, Scheme S, llvm::ScalarEvolution &SE,
+          llvm::LoopInfo &LI, llvm::DominatorTree &DT);
+
+// A call of the runtime. It saves nearly all registers itself (preserve_most), so it must not be
+// bound lazily: the dynamic linker's resolver does not.
+llvm::CallInst *callRuntime(llvm::IRBuilder<> &B, llvm::StringRef Name, llvm::Type *Result,
+                            llvm::ArrayRef<llvm::Value *> Arguments);
+
+// Outlined OpenMP functions set the thread's region while they run.
+bool isOutlined(const llvm::Function &F);
+void emitRegion(llvm::Function &F);
+
+} // namespace nodewise
+
+#endif

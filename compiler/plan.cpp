@@ -1,0 +1,263 @@
+// Where accesses are counted: at loop entry where that is exact, else in their block, in both cases
+// together with their neighbours in memory.
+#include "instrument.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace nodewise {
+
+unsigned Group::span() const {
+  int64_t End = 0;
+  for (const Member &M : Members)
+    End = std::max(End, M.Offset + M.Size);
+  return End;
+}
+
+unsigned Group::reads() const {
+  unsigned N = 0;
+  for (const Member &M : Members)
+    N += M.Reads;
+  return N;
+}
+
+unsigned Group::writes() const {
+  unsigned N = 0;
+  for (const Member &M : Members)
+    N += M.Writes;
+  return N;
+}
+
+namespace {
+
+constexpr int64_t LineBytes = 64;
+constexpr int64_t MaxSpan = 1024;   // wider groups cross pages too often
+constexpr unsigned MaxMembers = 64; // of a group
+constexpr unsigned MaxFamilies = 64; // compared against, per block or loop
+constexpr unsigned FewIterations = 2; // not worth a call at loop entry
+
+// Accesses whose distances are constants.
+struct Family {
+  const SCEV *First;
+  SmallVector<std::pair<int64_t, const Access *>, 4> Kin; // distance from First
+};
+
+// What must hold for "the loop's blocks that dominate its latch run a known number of times": one
+// way out, a computable count, and every instruction passes control on.
+struct LoopFacts {
+  BasicBlock *Exiting = nullptr; // null: no summaries
+  const SCEV *Backedges = nullptr;
+};
+
+class Planner {
+public:
+  Planner(ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT)
+      : SE(SE), LI(LI), DT(DT), Expander(SE, SE.getDataLayout(), "nw") {}
+
+  Plan run(ArrayRef<Access> Plain) {
+    for (const Access &A : Plain)
+      if (!summarise(A))
+        inBlock(A);
+    for (auto &Loop : LoopFamilies)
+      for (Family &F : Loop.second)
+        split(F, [&](Group G, const Access &, const Access &Lowest, int64_t) {
+          loopGroup(Loop.first, std::move(G), Lowest);
+        });
+    for (auto &Block : BlockFamilies)
+      for (Family &F : Block.second)
+        split(F, [&](Group G, const Access &First, const Access &, int64_t Back) {
+          Result.Blocks.push_back({std::move(G), First.At, First.Pointer, First.Offset + Back});
+        });
+    return std::move(Result);
+  }
+
+private:
+  ScalarEvolution &SE;
+  LoopInfo &LI;
+  DominatorTree &DT;
+  SCEVExpander Expander;
+  Plan Result;
+  DenseMap<const Loop *, LoopFacts> Facts;
+
+  struct LoopKey {
+    const Loop *L;
+    const SCEV *Stride;
+    bool BeforeExit; // runs once more than the back edge is taken
+    bool operator==(const LoopKey &O) const { return L == O.L && Stride == O.Stride && BeforeExit == O.BeforeExit; }
+  };
+  std::vector<std::pair<LoopKey, std::vector<Family>>> LoopFamilies;
+  MapVector<std::pair<const BasicBlock *, unsigned>, std::vector<Family>> BlockFamilies;
+  DenseMap<const BasicBlock *, DenseMap<const Instruction *, unsigned>> Segments;
+
+  const LoopFacts &facts(const Loop *L) {
+    auto [It, New] = Facts.try_emplace(L);
+    if (New)
+      It->second = examine(*L);
+    return It->second;
+  }
+
+  LoopFacts examine(const Loop &L) {
+    LoopFacts None;
+    BasicBlock *Exiting = L.getExitingBlock();
+    if (!L.getLoopPreheader() || !L.getLoopLatch() || !Exiting || !DT.dominates(Exiting, L.getLoopLatch()))
+      return None;
+    if (LI.getLoopFor(Exiting) != &L)
+      return None;
+    for (const BasicBlock *B : L.blocks())
+      if (!isGuaranteedToTransferExecutionToSuccessor(B))
+        return None;
+    const SCEV *Backedges = SE.getExitCount(&L, Exiting);
+    Instruction *At = L.getLoopPreheader()->getTerminator();
+    if (isa<SCEVCouldNotCompute>(Backedges) || !Expander.isSafeToExpandAt(Backedges, At))
+      return None;
+    if (SE.getTypeSizeInBits(Backedges->getType()) > 64)
+      return None;
+    if (unsigned N = SE.getSmallConstantTripCount(&L); N && N <= FewIterations)
+      return None;
+    return {Exiting, Backedges};
+  }
+
+  const SCEV *address(const Access &A) {
+    const SCEV *S = SE.getSCEV(A.Pointer);
+    return A.Offset ? SE.getAddExpr(S, SE.getConstant(SE.getEffectiveSCEVType(S->getType()), A.Offset)) : S;
+  }
+
+  // At the entry of its innermost loop, if that is exact.
+  bool summarise(const Access &A) {
+    BasicBlock *Block = A.At->getParent();
+    const Loop *L = LI.getLoopFor(Block);
+    if (!L || !DT.dominates(Block, L->getLoopLatch() ? L->getLoopLatch() : L->getHeader()))
+      return false;
+    const LoopFacts &Of = facts(L);
+    if (!Of.Exiting || !SE.isSCEVable(A.Pointer->getType()))
+      return false;
+    const SCEV *S = address(A);
+    const SCEV *Start = S;
+    const SCEV *Stride = SE.getZero(Type::getInt64Ty(SE.getContext()));
+    if (auto *Affine = dyn_cast<SCEVAddRecExpr>(S); Affine && Affine->getLoop() == L && Affine->isAffine()) {
+      Start = Affine->getStart();
+      Stride = SE.getTruncateOrSignExtend(Affine->getStepRecurrence(SE), Stride->getType());
+    } else if (!SE.isLoopInvariant(S, L)) {
+      return false;
+    }
+    Instruction *At = L->getLoopPreheader()->getTerminator();
+    if (!Expander.isSafeToExpandAt(Start, At) || !Expander.isSafeToExpandAt(Stride, At))
+      return false;
+    join(familiesOf({L, Stride, DT.dominates(Block, Of.Exiting)}), S, A);
+    return true;
+  }
+
+  std::vector<Family> &familiesOf(LoopKey Key) {
+    for (auto &[Existing, Families] : LoopFamilies)
+      if (Existing == Key)
+        return Families;
+    return LoopFamilies.emplace_back(Key, std::vector<Family>()).second;
+  }
+
+  void inBlock(const Access &A) {
+    auto &Families = BlockFamilies[{A.At->getParent(), segment(*A.At)}];
+    if (SE.isSCEVable(A.Pointer->getType()))
+      join(Families, address(A), A);
+    else
+      Families.push_back({nullptr, {{0, &A}}});
+  }
+
+  // Instructions of a block between which control cannot be lost.
+  unsigned segment(const Instruction &I) {
+    auto [It, New] = Segments.try_emplace(I.getParent());
+    if (New) {
+      unsigned N = 0;
+      for (const Instruction &J : *I.getParent()) {
+        It->second[&J] = N;
+        N += !isGuaranteedToTransferExecutionToSuccessor(&J);
+      }
+    }
+    return It->second[&I];
+  }
+
+  void join(std::vector<Family> &Families, const SCEV *S, const Access &A) {
+    size_t Oldest = Families.size() > MaxFamilies ? Families.size() - MaxFamilies : 0;
+    for (size_t I = Families.size(); I-- > Oldest;) {
+      Family &F = Families[I];
+      if (!F.First || F.First->getType() != S->getType())
+        continue;
+      std::optional<APInt> Distance = SE.computeConstantDifference(S, F.First);
+      if (Distance && Distance->getSignificantBits() <= 32) {
+        F.Kin.push_back({Distance->getSExtValue(), &A});
+        return;
+      }
+    }
+    Families.push_back({S, {{0, &A}}});
+  }
+
+  // Into dense groups. Calls back with the group, its first access in the program, its lowest in
+  // memory, and the distance from the first back to the lowest.
+  template <typename Callback> void split(Family &F, Callback Done) {
+    SmallVector<unsigned, 8> Order(F.Kin.size());
+    for (unsigned I = 0; I < Order.size(); I++)
+      Order[I] = I;
+    sort(Order, [&](unsigned A, unsigned B) { return std::pair(F.Kin[A].first, A) < std::pair(F.Kin[B].first, B); });
+    for (size_t From = 0; From < Order.size();) {
+      int64_t Low = F.Kin[Order[From]].first, End = Low;
+      unsigned First = Order[From];
+      size_t To = From;
+      Group G;
+      for (; To < Order.size() && G.Members.size() < MaxMembers; To++) {
+        auto [Distance, A] = F.Kin[Order[To]];
+        if (To > From && (Distance >= End + LineBytes || Distance - Low + A->Size > MaxSpan))
+          break;
+        add(G, Distance - Low, *A);
+        End = std::max(End, Distance + A->Size);
+        First = std::min(First, Order[To]);
+      }
+      const Access &Lowest = *F.Kin[Order[From]].second;
+      G.OneLine = G.Members.size() == 1 && Lowest.Size <= LineBytes && Lowest.Alignment.value() >= Lowest.Size;
+      Done(std::move(G), *F.Kin[First].second, Lowest, Low - F.Kin[First].first);
+      From = To;
+    }
+  }
+
+  static void add(Group &G, int64_t Offset, const Access &A) {
+    if (!G.Members.empty()) {
+      Member &Last = G.Members.back();
+      if (Last.Offset == Offset && Last.Size == A.Size && Last.Reads < 255 && Last.Writes < 255) {
+        Last.Reads += A.Read;
+        Last.Writes += A.Write;
+        return;
+      }
+    }
+    G.Members.push_back({Offset, A.Size, A.Read, A.Write});
+  }
+
+  void loopGroup(const LoopKey &Key, Group G, const Access &Lowest) {
+    const LoopFacts &Of = facts(Key.L);
+    Type *I64 = Type::getInt64Ty(SE.getContext());
+    const SCEV *Count = SE.getTruncateOrZeroExtend(Of.Backedges, I64);
+    if (Key.BeforeExit)
+      Count = SE.getAddExpr(Count, SE.getOne(I64));
+    const SCEV *S = address(Lowest);
+    if (!Key.Stride->isZero())
+      S = cast<SCEVAddRecExpr>(S)->getStart();
+    Result.Loops.push_back({std::move(G), Key.L->getLoopPreheader()->getTerminator(), Lowest.At->getDebugLoc(), S,
+                            Key.Stride, Count});
+  }
+};
+
+} // namespace
+
+Plan plan(ArrayRef<Access> Plain, Scheme S, ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT) {
+  if (S == Scheme::Auto)
+    return Planner(SE, LI, DT).run(Plain);
+  Plan Result;
+  for (const Access &A : Plain)
+    Result.Blocks.push_back({{{{0, A.Size, A.Read, A.Write}}, false}, A.At, A.Pointer, A.Offset});
+  return Result;
+}
+
+} // namespace nodewise
