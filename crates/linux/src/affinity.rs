@@ -1,0 +1,37 @@
+//! Which CPUs a thread may run on.
+
+use std::io;
+
+const CPUS: usize = 8192;
+const WORDS: usize = CPUS / 64;
+
+/// The CPUs the calling thread may run on, ascending.
+///
+/// # Errors
+/// More CPUs than the mask holds (8192).
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let mut words = [0u64; WORDS];
+    // SAFETY: the kernel writes at most the given number of bytes.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&words),
+            words.as_mut_ptr(),
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((0..CPUS as u32)
+        .filter(|c| words[*c as usize / 64] >> (c % 64) & 1 == 1)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn there_is_a_cpu_to_run_on() {
+        assert!(!super::allowed_cpus().unwrap().is_empty());
+    }
+}

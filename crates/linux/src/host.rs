@@ -1,0 +1,94 @@
+//! Where the kernel shows itself: `/proc` and `/sys`, or copies of them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The roots below which everything here is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    root: PathBuf,
+}
+
+/// A file of the kernel's could not be read or understood.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {cause}", path.display())]
+pub struct ReadError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+impl ReadError {
+    /// The kernel's reason; `InvalidData` when the text makes no sense.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.cause.kind()
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::at(Path::new("/"))
+    }
+}
+
+impl Host {
+    /// A host whose `proc` and `sys` lie below `root`; [`Host::default`] is the live one.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Whether this is the machine we run on rather than a copy of another's files.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The root of sysfs.
+    #[must_use]
+    pub fn sys(&self) -> PathBuf {
+        self.root.join("sys")
+    }
+
+    /// The root of procfs.
+    #[must_use]
+    pub fn proc(&self) -> PathBuf {
+        self.root.join("proc")
+    }
+
+    /// The text of a file given as `proc/…` or `sys/…`. Bytes that are no UTF-8 (file names) are
+    /// replaced.
+    ///
+    /// # Errors
+    /// As the kernel answers.
+    pub fn read(&self, below: &str) -> Result<String, ReadError> {
+        let path = self.root.join(below);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(cause) => Err(ReadError { path, cause }),
+        }
+    }
+
+    /// The trimmed text of a one-line file, if it can be read.
+    #[must_use]
+    pub fn line(&self, below: &str) -> Option<String> {
+        self.read(below).ok().map(|text| text.trim().to_owned())
+    }
+
+    /// The names in a folder, sorted.
+    ///
+    /// # Errors
+    /// As the kernel answers.
+    pub fn names(&self, below: &str) -> Result<Vec<String>, ReadError> {
+        let path = self.root.join(below);
+        let entries = std::fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.map_err(|cause| ReadError { path, cause })?;
+        let mut names: Vec<String> = entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(crate) fn odd(&self, below: &str, why: &str) -> ReadError {
+        ReadError { path: self.root.join(below), cause: io::Error::new(io::ErrorKind::InvalidData, why) }
+    }
+}

@@ -1,0 +1,176 @@
+//! Memory policies, and where pages are.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const WORDS: usize = 16;
+/// The kernel reads one bit less than it is told.
+const MASK_BITS: libc::c_ulong = (WORDS * 64 + 1) as libc::c_ulong;
+
+/// Nodes as the kernel takes them: node numbers below 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMask([u64; WORDS]);
+
+impl FromIterator<u32> for NodeMask {
+    /// Nodes beyond the limit of the mask are left out.
+    fn from_iter<I: IntoIterator<Item = u32>>(nodes: I) -> Self {
+        let mut words = [0; WORDS];
+        for node in nodes {
+            if let Some(word) = words.get_mut(node as usize / 64) {
+                *word |= 1 << (node % 64);
+            }
+        }
+        Self(words)
+    }
+}
+
+impl NodeMask {
+    /// The nodes, ascending.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<u32> {
+        (0..WORDS as u32 * 64)
+            .filter(|n| self.0[*n as usize / 64] >> (n % 64) & 1 == 1)
+            .collect()
+    }
+}
+
+/// A process's memory policy. None of them binds: a full node falls back to its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// The node of the first touch.
+    Local,
+    /// One node while it has room.
+    Preferred(NodeMask),
+    /// The nearest of several nodes while they have room; Linux 5.15.
+    PreferredMany(NodeMask),
+    /// In turn, in the order of faults.
+    Interleave(NodeMask),
+    /// In turn, weighted by `/sys/kernel/mm/mempolicy/weighted_interleave`; Linux 6.9.
+    WeightedInterleave(NodeMask),
+}
+
+impl Policy {
+    fn mode(&self) -> (libc::c_int, Option<&NodeMask>) {
+        match self {
+            Self::Local => (0, None),
+            Self::Preferred(mask) => (1, Some(mask)),
+            Self::PreferredMany(mask) => (5, Some(mask)),
+            Self::Interleave(mask) => (3, Some(mask)),
+            Self::WeightedInterleave(mask) => (6, Some(mask)),
+        }
+    }
+
+    /// Makes it the policy of the calling thread and of what it starts.
+    ///
+    /// # Errors
+    /// The kernel does not know the policy, or none of the nodes is allowed here.
+    pub fn apply(&self) -> io::Result<()> {
+        let (mode, mask) = self.mode();
+        let (words, bits) = mask.map_or((std::ptr::null(), 0), |m| (m.0.as_ptr(), MASK_BITS));
+        // SAFETY: `words` is null with 0 bits, or points to as many bits as the kernel reads.
+        let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, words, bits) };
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// Whether this kernel and cpuset take it; tried on a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Policy::apply`].
+    pub fn probe(self) -> io::Result<()> {
+        std::thread::spawn(move || self.apply())
+            .join()
+            .map_err(|_| io::Error::other("thread panicked"))?
+    }
+
+    /// Lets `command` start under this policy.
+    pub fn before_exec(self, command: &mut Command) {
+        // SAFETY: the closure makes one system call and allocates nothing.
+        unsafe { command.pre_exec(move || self.apply()) };
+    }
+}
+
+/// The nodes this process may have memory on.
+///
+/// # Errors
+/// The kernel has no NUMA support.
+pub fn allowed_nodes() -> io::Result<Vec<u32>> {
+    const MEMS_ALLOWED: libc::c_ulong = 1 << 2;
+    let mut mask = NodeMask([0; WORDS]);
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: the kernel writes at most MASK_BITS - 1 bits to the mask; the other pointers are null.
+    let status = unsafe {
+        let none_int: *mut libc::c_int = std::ptr::null_mut();
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            none_int,
+            mask.0.as_mut_ptr(),
+            MASK_BITS,
+            none,
+            MEMS_ALLOWED,
+        )
+    };
+    if status == 0 {
+        Ok(mask.nodes())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The node of the page at each address in a process; `None` where there is no memory yet.
+///
+/// # Errors
+/// The process is gone or not ours.
+pub fn nodes_of_pages(pid: u32, addresses: &[u64]) -> io::Result<Vec<Option<u32>>> {
+    let mut status = vec![0i32; addresses.len()];
+    // SAFETY: both arrays have `len` entries; without target nodes the call only asks.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            pid as libc::pid_t,
+            addresses.len(),
+            addresses.as_ptr(),
+            std::ptr::null::<libc::c_int>(),
+            status.as_mut_ptr(),
+            0,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(status.into_iter().map(|s| u32::try_from(s).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_holds_its_nodes() {
+        let mask: NodeMask = [0, 63, 64, 1023, 1024].into_iter().collect();
+        assert_eq!(mask.nodes(), [0, 63, 64, 1023]);
+    }
+
+    #[test]
+    fn the_first_allowed_node_can_be_preferred() {
+        let Ok(nodes) = allowed_nodes() else { return };
+        Policy::Preferred(nodes.iter().copied().take(1).collect())
+            .probe()
+            .unwrap();
+        assert!(Policy::Preferred([1000].into_iter().collect()).probe().is_err());
+    }
+
+    #[test]
+    fn a_touched_page_lies_on_an_allowed_node() {
+        let Ok(allowed) = allowed_nodes() else { return };
+        let memory = vec![1u8; 1 << 16];
+        let address = (memory.as_ptr() as u64 + 4096) & !4095;
+        let nodes = nodes_of_pages(std::process::id(), &[address, 0x1000]).unwrap();
+        assert!(allowed.contains(&nodes[0].unwrap()));
+        assert_eq!(nodes[1], None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Processes and their threads as `/proc` shows them.
+
+use crate::{Host, ReadError};
+use std::os::unix::fs::MetadataExt;
+
+/// What `/proc/PID/status` says of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The first 15 bytes of the executable's name.
+    pub name: String,
+    /// Real user.
+    pub uid: u32,
+    /// Resident memory, bytes; 0 for kernel threads.
+    pub resident: u64,
+    /// Kernel CPU numbers it may run on.
+    pub cpus_allowed: Vec<u32>,
+    /// Kernel node numbers it may allocate on.
+    pub mems_allowed: Vec<u32>,
+    /// Effective capabilities, a bit each.
+    pub capabilities: u64,
+}
+
+/// A capability's bit in [`Status::capabilities`] (include/uapi/linux/capability.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Capability {
+    /// Look into other processes.
+    SysPtrace = 19,
+    /// Nearly everything.
+    SysAdmin = 21,
+    /// Raise priorities, move other users' pages and threads.
+    SysNice = 23,
+    /// Performance events beyond `perf_event_paranoid`.
+    Perfmon = 38,
+}
+
+impl Status {
+    /// From the text of the file; lines it does not know are skipped, missing ones stay empty.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut status = Self::default();
+        for (key, value) in text.lines().filter_map(|l| l.split_once(':')) {
+            let (value, first) = (value.trim(), value.split_ascii_whitespace().next().unwrap_or(""));
+            match key {
+                "Name" => status.name = value.to_owned(),
+                "Uid" => status.uid = first.parse().unwrap_or(0),
+                "VmRSS" => status.resident = first.parse::<u64>().unwrap_or(0).saturating_mul(1024),
+                "Cpus_allowed_list" => status.cpus_allowed = parse_list(value),
+                "Mems_allowed_list" => status.mems_allowed = parse_list(value),
+                "CapEff" => status.capabilities = u64::from_str_radix(value, 16).unwrap_or(0),
+                _ => {}
+            }
+        }
+        status
+    }
+
+    /// Whether the process has a capability in effect.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities >> capability as u32 & 1 == 1
+    }
+}
+
+/// Kernel list notation; what cannot be read is left out.
+fn parse_list(text: &str) -> Vec<u32> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
+        (last < 1 << 20).then_some(first..=last)
+    };
+    text.split(',').filter_map(part).flatten().collect()
+}
+
+/// A thread at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Thread id.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// The CPU it runs on, or last ran on.
+    pub cpu: u32,
+    /// CPU time so far, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl Task {
+    /// From the texts of `stat` and, where the kernel has it, `schedstat`, which counts finer than
+    /// clock ticks of 10 ms.
+    #[must_use]
+    pub fn parse(stat: &str, schedstat: Option<&str>) -> Option<Self> {
+        // The name stands in parentheses and may hold anything, parentheses too.
+        let (head, rest) = stat.rsplit_once(')')?;
+        let (tid, name) = head.split_once(" (")?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let ticks = number(14)?.saturating_add(number(15)?);
+        let exact = schedstat.and_then(|s| s.split_ascii_whitespace().next()?.parse().ok());
+        Some(Self {
+            tid: tid.trim().parse().ok()?,
+            name: name.to_owned(),
+            cpu: number(39)?.try_into().ok()?,
+            cpu_ns: exact.unwrap_or(ticks.saturating_mul(10_000_000)),
+        })
+    }
+}
+
+impl Host {
+    /// All processes, ascending.
+    ///
+    /// # Errors
+    /// `/proc` cannot be listed.
+    pub fn pids(&self) -> Result<Vec<u32>, ReadError> {
+        let mut pids: Vec<u32> = self.names("proc")?.iter().filter_map(|n| n.parse().ok()).collect();
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    /// Name, memory, and what a process is allowed.
+    ///
+    /// # Errors
+    /// No such process.
+    pub fn status(&self, pid: u32) -> Result<Status, ReadError> {
+        self.read(&format!("proc/{pid}/status")).map(|text| Status::parse(&text))
+    }
+
+    /// Our own status: which user we are, what we are allowed.
+    ///
+    /// # Errors
+    /// `/proc` is not mounted.
+    pub fn own_status(&self) -> Result<Status, ReadError> {
+        self.read("proc/self/status").map(|text| Status::parse(&text))
+    }
+
+    /// Threads of a process at this moment; those that end while being read are left out.
+    ///
+    /// # Errors
+    /// No such process.
+    pub fn tasks(&self, pid: u32) -> Result<Vec<Task>, ReadError> {
+        let names = self.names(&format!("proc/{pid}/task"))?;
+        let task = |tid: &String| {
+            let stat = self.read(&format!("proc/{pid}/task/{tid}/stat")).ok()?;
+            let schedstat = self.read(&format!("proc/{pid}/task/{tid}/schedstat")).ok();
+            Task::parse(&stat, schedstat.as_deref())
+        };
+        Ok(names.iter().filter_map(task).collect())
+    }
+
+    /// Whether a process exists.
+    #[must_use]
+    pub fn has_process(&self, pid: u32) -> bool {
+        self.proc().join(pid.to_string()).is_dir()
+    }
+
+    /// The file a program path leads to is one we may execute.
+    #[must_use]
+    pub fn is_executable(path: &std::path::Path) -> bool {
+        path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STAT: &str = "10441 (a) b (c) R 10427 10427 6458 0 -1 4194304 100 0 0 0 7 5 0 0 20 0 1 0 102828 3133440 410 \
+        18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 61 0 0 0 0 0 1 2 3 4 5 6 7 0\n";
+
+    #[test]
+    fn a_thread_name_may_hold_parentheses() {
+        let task = Task::parse(STAT, None).unwrap();
+        assert_eq!((task.tid, task.name.as_str(), task.cpu), (10441, "a) b (c", 61));
+        assert_eq!(task.cpu_ns, 120_000_000, "12 ticks");
+        assert_eq!(Task::parse(STAT, Some("123456 7 8\n")).unwrap().cpu_ns, 123_456);
+    }
+
+    #[test]
+    fn status_gives_limits_and_capabilities() {
+        let text = "Name:\tsolve\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t    2048 kB\nCapEff:\t0000000000080000\n\
+            Cpus_allowed_list:\t0-2,5\nMems_allowed_list:\t1\n";
+        let status = Status::parse(text);
+        assert_eq!((status.name.as_str(), status.uid, status.resident), ("solve", 1000, 2 << 20));
+        assert_eq!((status.cpus_allowed.as_slice(), status.mems_allowed.as_slice()), (&[0, 1, 2, 5][..], &[1][..]));
+        assert!(status.has(Capability::SysPtrace) && !status.has(Capability::SysNice));
+    }
+
+    #[test]
+    fn the_live_system_shows_this_process() {
+        let host = Host::default();
+        let pid = std::process::id();
+        assert!(host.has_process(pid) && host.pids().unwrap().contains(&pid));
+        let status = host.status(pid).unwrap();
+        assert!(status.resident > 0 && !status.cpus_allowed.is_empty());
+        assert!(host.tasks(pid).unwrap().iter().any(|t| t.tid == pid));
+        assert!(host.status(u32::MAX - 1).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_never_panics(text in "[ -~\n\t]{0,200}", cut in 0..STAT.len()) {
+            let _ = (Status::parse(&text), Task::parse(&text, Some(&text)), Task::parse(&STAT[..cut], None));
+        }
+    }
+}
