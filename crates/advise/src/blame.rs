@@ -1,10 +1,11 @@
 //! What each object costs, who put it there, who uses it, and what to change.
 
+use crate::Pattern;
 use crate::pattern::{self, Shape};
 use crate::snippet::{self, Place};
 use crate::usage::Usage;
 use crate::verdict::percent;
-use crate::{Pattern, Sharing};
+use nodewise_analysis::{Metrics, SharingClass, measure};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Object, ObjectId, ObjectKind, RegionKind, SiteId, ThreadId};
 use nodewise_simulation::Simulation;
@@ -58,7 +59,7 @@ pub struct Blame {
     /// Who uses it.
     pub used_by: Option<UsedBy>,
     /// Class of most of its accesses.
-    pub sharing: Sharing,
+    pub sharing: SharingClass,
     /// How threads divide it.
     pub pattern: Pattern,
     /// What happened, one sentence.
@@ -71,77 +72,94 @@ pub struct Blame {
 
 /// All objects that were accessed, the costliest first.
 #[must_use]
-pub fn blame(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping, usage: &Usage) -> Vec<Blame> {
+pub fn blame(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    first_touch: &Mapping,
+    usage: &Usage,
+) -> Vec<Blame> {
     let objects = &context.profile.objects;
     let shapes = pattern::shapes(context.histogram, objects.len());
     let bills = bills(context, simulation, first_touch);
-    let touched = first_touched(context);
+    let nodes = context.machine.node_count();
+    let measured = measure(
+        context.profile,
+        context.histogram,
+        context.affinity,
+        &first_touch.nodes,
+        nodes,
+    );
+    let mut touched = first_touched(context);
     let total: f64 = bills.iter().map(|b| b.wait).sum();
-    let mut all: Vec<Blame> = (0..objects.len())
-        .filter(|&o| shapes[o].accesses > 0)
-        .map(|o| {
-            let id = ObjectId::from_index(o);
-            let bill = Bill { wasted: bills[o].wasted / total.max(1e-9), ..bills[o] };
-            one(context, id, &shapes[o], &bill, touched.get(&id).cloned(), used_by(context, usage, id))
+    let mut all: Vec<Blame> = measured
+        .objects
+        .iter()
+        .filter(|(id, _)| id.index() < objects.len())
+        .map(|(&id, metrics)| {
+            let cost = bills[id.index()].wasted / total.max(1e-9);
+            let ends = (touched.remove(&id), used_by(context, usage, id));
+            one(context, id, &shapes[id.index()], metrics, cost, ends)
         })
         .collect();
     all.sort_by(|a, b| b.cost_share.total_cmp(&a.cost_share));
     all
 }
 
-/// What first-touch makes of one object.
+/// What first-touch makes of one object, in line-nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Bill {
-    /// Line-nanoseconds of all its lines.
+    /// All its lines.
     wait: f64,
     /// The part beyond idle local latency.
     wasted: f64,
-    local: u64,
-    /// Accesses by sharing class, in the order of [`CLASSES`].
-    classes: [u64; 4],
 }
-
-const CLASSES: [Sharing; 4] = [Sharing::Private, Sharing::NonShared, Sharing::NodeShared, Sharing::UniformlyShared];
 
 fn bills(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping) -> Vec<Bill> {
     let mut bills = vec![Bill::default(); context.profile.objects.len()];
     let loaded = &simulation.baseline().loaded_ns;
-    for (index, home) in first_touch.nodes.iter().enumerate() {
-        let page = context.histogram.page(index);
-        let Some(bill) = bills.get_mut(page.object.index()) else { continue };
-        let kind = context.profile.objects[page.object.index()].kind;
-        let class = pattern::sharing(kind, page, |t| context.affinity.node(t).0);
+    for (page, home) in context.histogram.iter().zip(&first_touch.nodes) {
+        let Some(bill) = bills.get_mut(page.object.index()) else {
+            continue;
+        };
         for entry in page.entries {
             let node = context.affinity.node(entry.thread);
             let latency = loaded[node.index()][home.index()];
             let ideal = context.machine.latency(node, node);
             bill.wait += f64::from(entry.lines) * latency;
             bill.wasted += f64::from(entry.lines) * (latency - ideal).max(0.0);
-            bill.local += if node == *home { entry.accesses() } else { 0 };
-            bill.classes[CLASSES.iter().position(|c| *c == class).expect("all four")] += entry.accesses();
         }
     }
     bills
 }
 
+/// First touches of one object, in pages.
+#[derive(Default)]
+struct Touches {
+    threads: BTreeMap<ThreadId, u64>,
+    sites: BTreeMap<SiteId, u64>,
+}
+
 fn first_touched(context: &Context<'_>) -> BTreeMap<ObjectId, FirstTouched> {
-    let mut pages: BTreeMap<ObjectId, (BTreeMap<ThreadId, u64>, BTreeMap<SiteId, u64>)> = BTreeMap::new();
+    let mut objects: BTreeMap<ObjectId, Touches> = BTreeMap::new();
     for touch in &context.profile.first_touches {
-        let (threads, sites) = pages.entry(touch.object).or_default();
-        *threads.entry(touch.thread).or_default() += u64::from(touch.len);
-        *sites.entry(touch.site).or_default() += u64::from(touch.len);
+        let touches = objects.entry(touch.object).or_default();
+        *touches.threads.entry(touch.thread).or_default() += u64::from(touch.len);
+        *touches.sites.entry(touch.site).or_default() += u64::from(touch.len);
     }
-    let summary = |(threads, sites): &(BTreeMap<ThreadId, u64>, BTreeMap<SiteId, u64>)| {
-        let (thread, most) = threads.iter().max_by_key(|t| t.1)?;
-        let site = sites.iter().max_by_key(|s| s.1)?.0;
+    let summary = |touches: &Touches| {
+        let (&thread, &most) = touches.threads.iter().max_by_key(|t| t.1)?;
+        let (&site, _) = touches.sites.iter().max_by_key(|s| s.1)?;
         Some(FirstTouched {
-            at: place_of_site(context, *site),
-            thread: *thread,
-            threads: threads.len(),
-            largest_share: *most as f64 / threads.values().sum::<u64>() as f64,
+            at: place_of_site(context, site),
+            thread,
+            threads: touches.threads.len(),
+            largest_share: most as f64 / touches.threads.values().sum::<u64>() as f64,
         })
     };
-    pages.iter().filter_map(|(object, sums)| Some((*object, summary(sums)?))).collect()
+    objects
+        .iter()
+        .filter_map(|(&object, touches)| Some((object, summary(touches)?)))
+        .collect()
 }
 
 /// `file:line` of a site's innermost frame, or its function.
@@ -178,20 +196,19 @@ fn one(
     context: &Context<'_>,
     id: ObjectId,
     shape: &Shape,
-    bill: &Bill,
-    first_touched: Option<FirstTouched>,
-    used_by: Option<UsedBy>,
+    metrics: &Metrics,
+    cost_share: f64,
+    (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
 ) -> Blame {
     let object = &context.profile.objects[id.index()];
-    let largest = (0..CLASSES.len()).max_by_key(|&c| bill.classes[c]).expect("four classes");
     let mut blame = Blame {
         object: id,
         name: object.name.clone(),
-        cost_share: bill.wasted,
-        local_fraction: bill.local as f64 / shape.accesses.max(1) as f64,
+        cost_share,
+        local_fraction: metrics.local_fraction(),
         first_touched,
         used_by,
-        sharing: CLASSES[largest],
+        sharing: metrics.sharing(),
         pattern: shape.pattern(),
         sentence: String::new(),
         advice: String::new(),
@@ -203,11 +220,21 @@ fn one(
 }
 
 fn sentence(blame: &Blame, shape: &Shape) -> String {
-    let count = |n: usize| if n == 1 { "one thread".to_owned() } else { format!("{n} threads") };
+    let count = |n: usize| {
+        if n == 1 {
+            "one thread".to_owned()
+        } else {
+            format!("{n} threads")
+        }
+    };
     let mut text = format!("`{}`: ", blame.name);
     if let Some(touch) = &blame.first_touched {
         let alone = touch.largest_share >= PLACED_ALONE;
-        text += &format!("first touched by {} at {}, ", count(if alone { 1 } else { touch.threads }), touch.at);
+        text += &format!(
+            "first touched by {} at {}, ",
+            count(if alone { 1 } else { touch.threads }),
+            touch.at
+        );
     }
     match &blame.used_by {
         Some(used) => {
@@ -217,31 +244,52 @@ fn sentence(blame: &Blame, shape: &Shape) -> String {
         None => text += &format!("used by {}", count(shape.threads())),
     }
     let remote = percent(1.0 - blame.local_fraction);
-    text + &format!("; {remote} of its accesses are remote, they waste {} of the memory time.", percent(blame.cost_share))
+    text + &format!(
+        "; {remote} of its accesses are remote, they waste {} of the memory time.",
+        percent(blame.cost_share)
+    )
 }
 
 fn advice(blame: &Blame, object: &Object, context: &Context<'_>) -> (String, Option<String>) {
     if blame.cost_share < COSTS || context.machine.node_count() < 2 {
         return ("leave it alone: it costs next to nothing".into(), None);
     }
-    if matches!(object.kind, ObjectKind::Stack | ObjectKind::Tls | ObjectKind::Image) {
-        return ("bind threads (OMP_PROC_BIND=close), so that they stay with it".into(), None);
+    if matches!(
+        object.kind,
+        ObjectKind::Stack | ObjectKind::Tls | ObjectKind::Image
+    ) {
+        return (
+            "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
+            None,
+        );
     }
     let place = Place::new(blame, object, context.machine.node_count());
-    let alone = blame.first_touched.as_ref().is_some_and(|t| t.largest_share >= PLACED_ALONE);
+    let alone = blame
+        .first_touched
+        .as_ref()
+        .is_some_and(|t| t.largest_share >= PLACED_ALONE);
     let (from, to) = (&place.touched, &place.used);
     match blame.pattern {
-        Pattern::OneThread => (format!("first touch it in the thread that uses it, at {to}"), None),
+        Pattern::OneThread => (
+            format!("first touch it in the thread that uses it, at {to}"),
+            None,
+        ),
         Pattern::Block if alone => (
-            format!("parallelise the initialisation loop at {from} with the same schedule as {to}: each thread then first touches what it uses"),
+            format!(
+                "parallelise the initialisation loop at {from} with the same schedule as {to}: each thread then first touches what it uses"
+            ),
             Some(snippet::parallel_initialisation(&place)),
         ),
         Pattern::RepeatedBlock { .. } if alone => (
-            format!("initialise it at {from} with the loop nest and schedule of {to}: threads take a part of every plane"),
+            format!(
+                "initialise it at {from} with the loop nest and schedule of {to}: threads take a part of every plane"
+            ),
             Some(snippet::parallel_initialisation(&place)),
         ),
         Pattern::Block | Pattern::RepeatedBlock { .. } => (
-            format!("give the loops at {from} and {to} the same schedule(static) and thread count: they divide it differently"),
+            format!(
+                "give the loops at {from} and {to} the same schedule(static) and thread count: they divide it differently"
+            ),
             Some(snippet::same_schedule(&place)),
         ),
         Pattern::Irregular => (

@@ -18,7 +18,7 @@ mod usage;
 mod verdict;
 
 pub use blame::{Blame, FirstTouched, UsedBy, blame};
-pub use pattern::{Pattern, Sharing};
+pub use pattern::Pattern;
 pub use stock::{shell_line, stock_command};
 pub use usage::{RegionUse, Usage};
 pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
@@ -37,7 +37,15 @@ pub struct Advice {
 
 /// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`.
 #[must_use]
-pub fn advise(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping, usage: &Usage) -> Advice {
+pub fn advise(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    first_touch: &Mapping,
+    usage: &Usage,
+) -> Advice {
     let blame = blame(context, simulation, first_touch, usage);
-    Advice { verdict: verdict(context, simulation, blame.first()), blame }
+    Advice {
+        verdict: verdict(context, simulation, blame.first()),
+        blame,
+    }
 }

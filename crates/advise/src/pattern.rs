@@ -1,7 +1,7 @@
 //! How threads use an object's pages.
 
 use nodewise_analysis::{Histogram, PageView};
-use nodewise_profile::{ObjectKind, ThreadId};
+use nodewise_profile::ThreadId;
 
 /// The pattern of an object's accesses over its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,32 +37,6 @@ impl Pattern {
             Self::ReadShared => "read-shared",
             Self::Gather => "gather",
             Self::Uniform => "uniform",
-        }
-    }
-}
-
-/// Majo & Gross 3.1, of most of an object's accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Stacks, thread-local storage, images.
-    Private,
-    /// One thread a page.
-    NonShared,
-    /// Several threads of one node.
-    NodeShared,
-    /// Threads of more than one node.
-    UniformlyShared,
-}
-
-impl Sharing {
-    /// The stable name used in reports and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::NonShared => "non-shared",
-            Self::NodeShared => "node-shared",
-            Self::UniformlyShared => "uniformly-shared",
         }
     }
 }
@@ -138,21 +112,12 @@ impl Shape {
         let expected = restarts * distinct.len();
         match blocks.len() as f64 / expected as f64 {
             _ if restarts == 1 => Pattern::Block,
-            fill if fill > 0.8 => Pattern::RepeatedBlock { repeat: restarts as u32 },
+            fill if fill > 0.8 => Pattern::RepeatedBlock {
+                repeat: restarts as u32,
+            },
             _ if blocks.len() <= distinct.len() * 5 / 4 => Pattern::Block,
             _ => Pattern::Irregular,
         }
-    }
-}
-
-/// Sharing class of one page: kind first, then who touched it.
-pub(crate) fn sharing(kind: ObjectKind, page: PageView<'_>, node: impl Fn(ThreadId) -> u32) -> Sharing {
-    let first = page.entries.first().map(|e| e.thread);
-    match first {
-        _ if kind.is_private() => Sharing::Private,
-        Some(first) if page.entries.iter().any(|e| node(e.thread) != node(first)) => Sharing::UniformlyShared,
-        _ if page.entries.len() > 1 => Sharing::NodeShared,
-        _ => Sharing::NonShared,
     }
 }
 
@@ -179,9 +144,19 @@ mod tests {
         for index in 0..pages {
             let entries: Vec<_> = cells(index)
                 .into_iter()
-                .map(|(t, reads, writes, lines)| Entry { reads, writes, lines, thread: ThreadId(t) })
+                .map(|(t, reads, writes, lines)| Entry {
+                    reads,
+                    writes,
+                    lines,
+                    thread: ThreadId(t),
+                })
                 .collect();
-            shape.add(PageView { index, page: PageNumber(index as u64), object: ObjectId(1), entries: &entries });
+            shape.add(PageView {
+                index,
+                page: PageNumber(index as u64),
+                object: ObjectId(1),
+                entries: &entries,
+            });
         }
         shape
     }
@@ -214,7 +189,8 @@ mod tests {
 
     #[test]
     fn shared_pages_differ_by_writes_and_by_how_much_of_a_line_is_used() {
-        let all = |reads, writes, lines| shape(8, move |_| (0..8).map(|t| (t, reads, writes, lines)).collect());
+        let all =
+            |reads, writes, lines| shape(8, move |_| (0..8).map(|t| (t, reads, writes, lines)).collect());
         assert_eq!(all(512, 0, 64).pattern(), Pattern::ReadShared);
         assert_eq!(all(100, 0, 90).pattern(), Pattern::Gather);
         assert_eq!(all(512, 512, 64).pattern(), Pattern::Uniform);

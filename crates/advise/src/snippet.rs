@@ -17,9 +17,14 @@ pub(crate) struct Place {
 
 impl Place {
     pub fn new(blame: &Blame, object: &Object, nodes: usize) -> Self {
-        let known = |place: Option<&String>, otherwise: &str| place.map_or(otherwise.to_owned(), Clone::clone);
+        let known =
+            |place: Option<&String>, otherwise: &str| place.map_or(otherwise.to_owned(), Clone::clone);
         Self {
-            variable: if is_expression(&object.name) { object.name.clone() } else { "array".to_owned() },
+            variable: if is_expression(&object.name) {
+                object.name.clone()
+            } else {
+                "array".to_owned()
+            },
             kind: object.kind,
             nodes,
             touched: known(blame.first_touched.as_ref().map(|t| &t.at), "its initialisation"),
@@ -31,11 +36,18 @@ impl Place {
 /// A C name, member or element.
 fn is_expression(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.->[]".contains(c))
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_.->[]".contains(c))
 }
 
 pub(crate) fn parallel_initialisation(place: &Place) -> String {
-    let Place { variable, touched, used, .. } = place;
+    let Place {
+        variable,
+        touched,
+        used,
+        ..
+    } = place;
     format!(
         "#pragma omp parallel for schedule(static) /* {touched}; as the loop at {used} */\n\
          for (size_t i = 0; i < n; i++)\n    {variable}[i] = 0;\n"
@@ -58,7 +70,11 @@ pub(crate) fn interleave(place: &Place) -> String {
              {variable} = numa_alloc_interleaved(bytes); /* instead of malloc; numa_free({variable}, bytes) */\n"
         );
     }
-    let mask = if *nodes >= 64 { "~0UL".to_owned() } else { format!("{:#x}UL", (1u64 << nodes) - 1) };
+    let mask = if *nodes >= 64 {
+        "~0UL".to_owned()
+    } else {
+        format!("{:#x}UL", (1u64 << nodes) - 1)
+    };
     format!(
         "#include <numaif.h> /* link with -lnuma; before its first touch, {variable} page-aligned */\n\
          unsigned long nodes = {mask};\n\

@@ -7,7 +7,9 @@
 #[must_use]
 pub fn stock_command(policy: &str, affinity: &str, command: &[String]) -> Option<String> {
     let line = shell_line(command);
-    let launched = command.first().is_some_and(|c| c.rsplit('/').next() == Some("srun"));
+    let launched = command
+        .first()
+        .is_some_and(|c| c.rsplit('/').next() == Some("srun"));
     match policy.split_once(':').unwrap_or((policy, "")) {
         ("first-touch", _) if launched => {
             let rest = shell_line(&command[1..]);
@@ -51,8 +53,14 @@ mod tests {
     #[test]
     fn only_policies_a_stock_tool_knows_have_a_stock_command() {
         let command = words("./a");
-        assert_eq!(stock_command("interleave", "compact", &command).unwrap(), "numactl --interleave=all ./a");
-        assert_eq!(stock_command("node:2", "compact", &command).unwrap(), "numactl --preferred=2 ./a");
+        assert_eq!(
+            stock_command("interleave", "compact", &command).unwrap(),
+            "numactl --interleave=all ./a"
+        );
+        assert_eq!(
+            stock_command("node:2", "compact", &command).unwrap(),
+            "numactl --preferred=2 ./a"
+        );
         assert!(stock_command("mixed:0.9", "compact", &command).is_none());
         let spread = stock_command("first-touch", "scatter", &command).unwrap();
         assert_eq!(spread, "OMP_PROC_BIND=spread OMP_PLACES=cores ./a");

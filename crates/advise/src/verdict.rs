@@ -55,10 +55,16 @@ pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Bl
     let machine = context.machine;
     let share = simulation.baseline().memory_share;
     if context.histogram.is_empty() {
-        return nothing(Outcome::Unknown, "No accesses were recorded: there is nothing to judge.".into());
+        return nothing(
+            Outcome::Unknown,
+            "No accesses were recorded: there is nothing to judge.".into(),
+        );
     }
     if machine.node_count() < 2 {
-        let text = format!("Leave it alone: {} has one memory node, every placement is the same.", machine.name);
+        let text = format!(
+            "Leave it alone: {} has one memory node, every placement is the same.",
+            machine.name
+        );
         return nothing(Outcome::LeaveAlone, text);
     }
     if !simulation.is_memory_bound() {
@@ -95,15 +101,28 @@ fn recommendation(
     let command = &context.profile.meta.command;
     let close = |p: &&Prediction| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE) && is_worth_it(p);
     let ranked = simulation.ranked().into_iter().filter(close);
-    let mut stock = ranked.filter_map(|p| Some((p, stock_command(&p.policy, &simulation.affinity, command)?)));
+    let mut stock =
+        ranked.filter_map(|p| Some((p, stock_command(&p.policy, &simulation.affinity, command)?)));
     let (outcome, chosen, next) = match stock.next() {
         Some((p, line)) => (Outcome::Stock, p, line),
-        None => (Outcome::Place, best, map_and_run(&best.policy, &simulation.machine, command)),
+        None => (
+            Outcome::Place,
+            best,
+            map_and_run(&best.policy, &simulation.machine, command),
+        ),
     };
-    let gain = Range::new(chosen.speedup.min - 1.0, chosen.speedup.typical - 1.0, chosen.speedup.max - 1.0);
+    let gain = Range::new(
+        chosen.speedup.min - 1.0,
+        chosen.speedup.typical - 1.0,
+        chosen.speedup.max - 1.0,
+    );
     let how = match outcome {
         Outcome::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
-        Outcome::Stock => format!("within {} of the best ({}), with a stock command", percent(CLOSE), best.policy),
+        Outcome::Stock => format!(
+            "within {} of the best ({}), with a stock command",
+            percent(CLOSE),
+            best.policy
+        ),
         _ => "no stock command comes close".to_owned(),
     };
     let sentence = format!(
@@ -114,7 +133,14 @@ fn recommendation(
         percent(gain.min),
         percent(gain.max),
     );
-    Verdict { outcome, policy: chosen.policy.clone(), gain, sentence, next: Some(next), reasons }
+    Verdict {
+        outcome,
+        policy: chosen.policy.clone(),
+        gain,
+        sentence,
+        next: Some(next),
+        reasons,
+    }
 }
 
 fn map_and_run(policy: &str, machine: &str, command: &[String]) -> String {
@@ -133,16 +159,25 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>
         percent(baseline.memory_share.min),
         percent(baseline.memory_share.max),
     )];
-    let busiest = baseline.controllers.iter().max_by(|a, b| a.utilization.total_cmp(&b.utilization));
+    let busiest = baseline
+        .controllers
+        .iter()
+        .max_by(|a, b| a.utilization.total_cmp(&b.utilization));
     if let Some(controller) = busiest.filter(|c| c.utilization > 0.5) {
         let load = percent(controller.utilization);
-        all.push(format!("The memory controller of node {} is {load} busy on average.", controller.node));
+        all.push(format!(
+            "The memory controller of node {} is {load} busy on average.",
+            controller.node
+        ));
     }
     if let Some(worst) = worst.filter(|w| w.cost_share > 0.05) {
         all.push(worst.sentence.clone());
     }
     if let Some(share) = context.profile.meta.coverage.share().filter(|s| *s < 0.8) {
-        all.push(format!("Only {} of the program's work was seen: the prediction is that partial.", percent(share)));
+        all.push(format!(
+            "Only {} of the program's work was seen: the prediction is that partial.",
+            percent(share)
+        ));
     }
     if let Some(why) = &context.profile.meta.truncated {
         all.push(format!("The profile is cut short: {why}."));
@@ -152,5 +187,9 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>
 
 pub(crate) fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
-    if value.abs() < 9.95 { format!("{value:.1} %").replace(".0 %", " %") } else { format!("{value:.0} %") }
+    if value.abs() < 9.95 {
+        format!("{value:.1} %").replace(".0 %", " %")
+    } else {
+        format!("{value:.0} %")
+    }
 }

@@ -27,9 +27,20 @@ fn machine() -> Machine {
         title: String::new(),
         page_size: 4096,
         nodes: (0..NODES).map(node).collect(),
-        latency_ns: (0..NODES).map(|r| (0..NODES).map(|m| if r == m { 90.0 } else { 160.0 }).collect()).collect(),
+        latency_ns: (0..NODES)
+            .map(|r| (0..NODES).map(|m| if r == m { 90.0 } else { 160.0 }).collect())
+            .collect(),
         links: Vec::new(),
-        routes: vec![vec![Route { links: Vec::new(), bandwidth: 10_000.0 }; NODES as usize]; NODES as usize],
+        routes: vec![
+            vec![
+                Route {
+                    links: Vec::new(),
+                    bandwidth: 10_000.0
+                };
+                NODES as usize
+            ];
+            NODES as usize
+        ],
         backplane: None,
         sources: Vec::new(),
     }
@@ -52,7 +63,10 @@ fn rows(count: u32) -> Vec<Access> {
 }
 
 fn main() {
-    let count = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(20_000_000);
+    let count = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(20_000_000);
     let pages = (ROWS_PER_SLICE / 4) as usize;
     let histogram = Histogram {
         pages: (0..pages as u64).map(PageNumber).collect(),
@@ -63,7 +77,9 @@ fn main() {
     };
     let mapping = |p: u32| Mapping {
         policy: format!("policy {p}"),
-        nodes: (0..pages as u32).map(|i| NodeId(if p == 0 { i / 4000 % NODES } else { (i / p) % NODES })).collect(),
+        nodes: (0..pages as u32)
+            .map(|i| NodeId(if p == 0 { i / 4000 % NODES } else { (i / p) % NODES }))
+            .collect(),
     };
     let mappings: Vec<_> = (0..POLICIES).map(mapping).collect();
     let affinity = Affinity {
@@ -72,7 +88,12 @@ fn main() {
         nodes: (0..THREADS).map(|t| NodeId(t / 8)).collect(),
     };
     let (machine, profile) = (machine(), Profile::default());
-    let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
+    let context = Context {
+        profile: &profile,
+        histogram: &histogram,
+        affinity: &affinity,
+        machine: &machine,
+    };
     let source = InMemory::new(rows(count));
     let start = Instant::now();
     let simulation = simulate(&context, &mappings, &source, &Parameters::default()).expect("in memory");

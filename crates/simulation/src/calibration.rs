@@ -64,7 +64,11 @@ impl Calibration {
     #[must_use]
     pub fn new(profile: &Profile, histogram: &Histogram, parameters: &Parameters) -> Self {
         let meta = &profile.meta;
-        let waiting = if meta.coverage.samples > 0 { meta.coverage.waiting } else { 0.0 };
+        let waiting = if meta.coverage.samples > 0 {
+            meta.coverage.waiting
+        } else {
+            0.0
+        };
         let cpu: u64 = profile.threads.iter().map(|t| t.cpu_ns).sum();
         let side_by_side = meta.host_cpus.clamp(1, (histogram.threads as u32).max(1));
         let (basis, busy_ns) = match (cpu, meta.wall_ns) {
@@ -81,7 +85,11 @@ impl Calibration {
             busy_ns: busy_ns * (1.0 - waiting),
             recording_cost,
             measured_cost: measured.is_some(),
-            accesses: histogram.entries.iter().map(nodewise_analysis::Entry::accesses).sum(),
+            accesses: histogram
+                .entries
+                .iter()
+                .map(nodewise_analysis::Entry::accesses)
+                .sum(),
             lines: histogram.entries.iter().map(|e| u64::from(e.lines)).sum(),
             host_latency_ns: parameters.host_latency_ns,
         }
@@ -90,7 +98,10 @@ impl Calibration {
     /// Splits the recorded time under one scenario.
     pub(crate) fn fit(&self, scenario: &Scenario) -> Fit {
         if self.busy_ns <= 0.0 || self.accesses == 0 {
-            return Fit { ns_per_access: ASSUMED_NS_PER_ACCESS, miss: scenario.miss };
+            return Fit {
+                ns_per_access: ASSUMED_NS_PER_ACCESS,
+                miss: scenario.miss,
+            };
         }
         let plain = self.busy_ns / scenario.recording_cost;
         let memory = self.lines as f64 * scenario.miss * self.host_latency_ns / scenario.parallelism;
@@ -109,11 +120,31 @@ mod tests {
     use nodewise_profile::{Meta, Thread};
 
     fn calibrated(lines: u32, cpu_ns: u64) -> (Calibration, Scenario) {
-        let entry = Entry { reads: 1000, writes: 0, lines, thread: Default::default() };
-        let histogram = Histogram { entries: vec![entry], threads: 1, ..Histogram::default() };
-        let threads = vec![Thread { cpu_ns, ..Thread::default() }];
-        let meta = Meta { wall_ns: 40_000, plain_wall_ns: Some(20_000), ..Meta::default() };
-        let profile = Profile { meta, threads, ..Profile::default() };
+        let entry = Entry {
+            reads: 1000,
+            writes: 0,
+            lines,
+            thread: Default::default(),
+        };
+        let histogram = Histogram {
+            entries: vec![entry],
+            threads: 1,
+            ..Histogram::default()
+        };
+        let threads = vec![Thread {
+            cpu_ns,
+            ..Thread::default()
+        }];
+        let meta = Meta {
+            wall_ns: 40_000,
+            plain_wall_ns: Some(20_000),
+            ..Meta::default()
+        };
+        let profile = Profile {
+            meta,
+            threads,
+            ..Profile::default()
+        };
         let parameters = Parameters::default();
         let calibration = Calibration::new(&profile, &histogram, &parameters);
         let scenario = Scenario {

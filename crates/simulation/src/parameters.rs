@@ -28,7 +28,11 @@ impl Range {
     #[must_use]
     pub fn spanning(values: &[f64]) -> Self {
         let fold = |f: fn(f64, f64) -> f64| values.iter().copied().reduce(f).unwrap_or(0.0);
-        Self::new(fold(f64::min), values.first().copied().unwrap_or(0.0), fold(f64::max))
+        Self::new(
+            fold(f64::min),
+            values.first().copied().unwrap_or(0.0),
+            fold(f64::max),
+        )
     }
 }
 

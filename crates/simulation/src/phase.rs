@@ -78,14 +78,24 @@ impl<'a> Load<'a> {
         let mut put = |path: &[u32], lines: f64| {
             if lines > 0.0 {
                 total += lines * LINE_BYTES;
-                path.iter().for_each(|&r| *over.entry(r).or_insert(0.0) += lines * LINE_BYTES);
+                path.iter()
+                    .for_each(|&r| *over.entry(r).or_insert(0.0) += lines * LINE_BYTES);
             }
         };
         for memory in 0..nodes {
-            put(self.resources.fetch(reader, memory), self.lines[reader * nodes + memory]);
-            put(self.resources.write_back(reader, memory), dirty[reader * nodes + memory]);
+            put(
+                self.resources.fetch(reader, memory),
+                self.lines[reader * nodes + memory],
+            );
+            put(
+                self.resources.write_back(reader, memory),
+                dirty[reader * nodes + memory],
+            );
         }
-        Demand { bytes: total, over: over.into_iter().collect() }
+        Demand {
+            bytes: total,
+            over: over.into_iter().collect(),
+        }
     }
 
     /// Solves `T = max(slowest CPU at the latency that T's load gives, time of the resources)`.
@@ -94,7 +104,9 @@ impl<'a> Load<'a> {
     pub fn solve(&self, scenario: &Scenario, fit: &Fit, parameters: &Parameters) -> Cost {
         let mut latency_ns = self.resources.idle_ns.clone();
         let compute_ns = fit.ns_per_access * self.phase.accesses.iter().max().copied().unwrap_or(0) as f64;
-        let mut low = self.slowest_cpu(scenario, fit, &latency_ns).max(self.drain_ns * fit.miss);
+        let mut low = self
+            .slowest_cpu(scenario, fit, &latency_ns)
+            .max(self.drain_ns * fit.miss);
         let at = |t: f64, latency: &mut Vec<f64>| {
             self.loaded_latency(t, scenario, fit, parameters, latency);
             self.slowest_cpu(scenario, fit, latency)
@@ -109,7 +121,11 @@ impl<'a> Load<'a> {
             }
         }
         at(high, &mut latency_ns);
-        Cost { ns: high, compute_ns, latency_ns }
+        Cost {
+            ns: high,
+            compute_ns,
+            latency_ns,
+        }
     }
 
     /// Time of the CPU that finishes last, at given latencies.
@@ -118,21 +134,37 @@ impl<'a> Load<'a> {
         let wait = fit.miss / scenario.parallelism;
         let time = |(slot, &reader): (usize, &usize)| {
             let latency = &latency_ns[reader * nodes..][..nodes];
-            let waiting: f64 = self.cells(slot).iter().zip(latency).map(|(c, l)| c.lines as f64 * l).sum();
+            let waiting: f64 = self
+                .cells(slot)
+                .iter()
+                .zip(latency)
+                .map(|(c, l)| c.lines as f64 * l)
+                .sum();
             self.phase.accesses[slot] as f64 * fit.ns_per_access + waiting * wait
         };
         self.slot_nodes.iter().enumerate().map(time).fold(0.0, f64::max)
     }
 
     /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`.
-    fn loaded_latency(&self, t: f64, scenario: &Scenario, fit: &Fit, parameters: &Parameters, out: &mut [f64]) {
+    fn loaded_latency(
+        &self,
+        t: f64,
+        scenario: &Scenario,
+        fit: &Fit,
+        parameters: &Parameters,
+        out: &mut [f64],
+    ) {
         let queue: Vec<f64> = self
             .bytes
             .iter()
             .zip(&self.resources.capacity)
             .map(|(bytes, capacity)| {
                 let full = t * capacity * parameters.headroom;
-                let load = if full > 0.0 { (bytes * fit.miss / full).min(1.0 / parameters.headroom) } else { 0.0 };
+                let load = if full > 0.0 {
+                    (bytes * fit.miss / full).min(1.0 / parameters.headroom)
+                } else {
+                    0.0
+                };
                 scenario.queue_ns * load / (2.0 * (1.0 - load))
             })
             .collect();
@@ -140,7 +172,12 @@ impl<'a> Load<'a> {
         for reader in 0..nodes {
             for memory in 0..nodes {
                 let cell = reader * nodes + memory;
-                let queued: f64 = self.resources.fetch(reader, memory).iter().map(|&r| queue[r as usize]).sum();
+                let queued: f64 = self
+                    .resources
+                    .fetch(reader, memory)
+                    .iter()
+                    .map(|&r| queue[r as usize])
+                    .sum();
                 out[cell] = self.resources.idle_ns[cell] + queued;
             }
         }

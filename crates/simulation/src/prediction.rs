@@ -5,6 +5,7 @@ use crate::phase::Load;
 use crate::resources::Resources;
 use crate::tally::{Phase, slots};
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
+use nodewise_analysis::{Metrics, measure};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use rayon::prelude::*;
@@ -129,7 +130,10 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub fn new(context: &Context<'a>, mappings: &'a [Mapping], parameters: &Parameters) -> Self {
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
-        let parameters = Parameters { recording_cost: calibration.recording_cost, ..parameters.clone() };
+        let parameters = Parameters {
+            recording_cost: calibration.recording_cost,
+            ..parameters.clone()
+        };
         let resources = Resources::new(context.machine);
         let scenarios = parameters.scenarios();
         let pairs = resources.nodes * resources.nodes;
@@ -154,7 +158,15 @@ impl<'a> Run<'a> {
 
     /// Adds the phases of one slice.
     pub fn add(&mut self, phases: &[Phase]) {
-        let Self { sums, slot_nodes, resources, scenarios, calibration, parameters, .. } = self;
+        let Self {
+            sums,
+            slot_nodes,
+            resources,
+            scenarios,
+            calibration,
+            parameters,
+            ..
+        } = self;
         let policies = sums.len();
         sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
             for phase in phases {
@@ -189,15 +201,15 @@ impl<'a> Run<'a> {
         let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
         let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
-        let spread = Spread::of(&self.context, &self.mappings[policy]);
+        let metrics = self.measure(&self.mappings[policy]);
         let weighted: f64 = sums.latency.iter().sum();
         Prediction {
             policy: self.mappings[policy].policy.clone(),
             seconds: each(&|s| sums.ns[s] * 1e-9),
             speedup: each(&|s| ratio(baseline.ns[s], sums.ns[s])),
-            local_fraction: spread.local_fraction,
-            access_balance: spread.access_balance,
-            page_balance: spread.page_balance,
+            local_fraction: metrics.local_fraction(),
+            access_balance: metrics.access_balance(),
+            page_balance: metrics.page_balance(),
             latency_ns: ratio(weighted, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
             loaded_ns: self.loaded(sums),
@@ -206,18 +218,34 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn measure(&self, mapping: &Mapping) -> Metrics {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = self.context;
+        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count()).program
+    }
+
     fn loaded(&self, sums: &Sums) -> Vec<Vec<f64>> {
         let mean = |cell: usize| match sums.lines[cell] {
             lines if lines > 0.0 => sums.latency[cell] / lines,
             _ => self.resources.idle_ns[cell],
         };
         let nodes = self.resources.nodes;
-        (0..nodes).map(|r| (0..nodes).map(|m| mean(r * nodes + m)).collect()).collect()
+        (0..nodes)
+            .map(|r| (0..nodes).map(|m| mean(r * nodes + m)).collect())
+            .collect()
     }
 
     fn utilization(&self, sums: &Sums, resource: usize) -> f64 {
         let possible = self.resources.capacity[resource] * sums.ns[0];
-        if possible > 0.0 { sums.bytes[resource] / possible } else { 0.0 }
+        if possible > 0.0 {
+            sums.bytes[resource] / possible
+        } else {
+            0.0
+        }
     }
 
     fn controllers(&self, sums: &Sums) -> Vec<ControllerUse> {
@@ -235,7 +263,12 @@ impl<'a> Run<'a> {
             .map(|(i, link)| {
                 let resource = self.resources.nodes + i;
                 let utilization = self.utilization(sums, resource);
-                LinkUse { from: link.from, to: link.to, bytes: sums.bytes[resource], utilization }
+                LinkUse {
+                    from: link.from,
+                    to: link.to,
+                    bytes: sums.bytes[resource],
+                    utilization,
+                }
             })
             .collect()
     }
@@ -251,39 +284,4 @@ impl Sums {
             self.latency[cell] += lines * latency_ns[cell];
         }
     }
-}
-
-/// Where accesses and pages end up.
-struct Spread {
-    local_fraction: f64,
-    access_balance: f64,
-    page_balance: f64,
-}
-
-impl Spread {
-    fn of(context: &Context<'_>, mapping: &Mapping) -> Self {
-        let nodes = context.machine.node_count();
-        let (mut accesses, mut pages, mut local) = (vec![0u64; nodes], vec![0u64; nodes], 0u64);
-        for (index, home) in mapping.nodes.iter().enumerate() {
-            pages[home.index()] += 1;
-            for entry in context.histogram.page(index).entries {
-                accesses[home.index()] += entry.accesses();
-                if context.affinity.node(entry.thread) == *home {
-                    local += entry.accesses();
-                }
-            }
-        }
-        let total = accesses.iter().sum::<u64>().max(1);
-        Self {
-            local_fraction: local as f64 / total as f64,
-            access_balance: balance(&accesses),
-            page_balance: balance(&pages),
-        }
-    }
-}
-
-/// Diener eq. 3 and 5; 1 where there is nothing.
-fn balance(counts: &[u64]) -> f64 {
-    let (max, min) = (counts.iter().max().copied().unwrap_or(0), counts.iter().min().copied().unwrap_or(0));
-    1.0 - (max - min) as f64 / counts.iter().sum::<u64>().max(1) as f64
 }

@@ -49,8 +49,12 @@ impl Resources {
         let pairs = || (0..nodes).flat_map(|cpu| (0..nodes).map(move |memory| (cpu, memory)));
         Self {
             idle_ns: machine.latency_ns.iter().flatten().copied().collect(),
-            fetch: pairs().map(|(c, m)| with_controller(&path[c * nodes + m], m)).collect(),
-            write_back: pairs().map(|(c, m)| with_controller(&path[m * nodes + c], m)).collect(),
+            fetch: pairs()
+                .map(|(c, m)| with_controller(&path[c * nodes + m], m))
+                .collect(),
+            write_back: pairs()
+                .map(|(c, m)| with_controller(&path[m * nodes + c], m))
+                .collect(),
             capacity,
             nodes,
         }
@@ -75,7 +79,10 @@ fn interconnect(machine: &Machine, reader: NodeId, memory: NodeId, capacity: &mu
     let route = machine.route(reader, memory);
     let first_link = machine.node_count() as u32;
     let mut crossed: Vec<u32> = route.links.iter().map(|l| first_link + l.0).collect();
-    let narrowest = crossed.iter().map(|&r| capacity[r as usize]).fold(f64::INFINITY, f64::min);
+    let narrowest = crossed
+        .iter()
+        .map(|&r| capacity[r as usize])
+        .fold(f64::INFINITY, f64::min);
     let alone = per_ns(route.bandwidth);
     if alone > 0.0 && alone < narrowest * 0.999 {
         capacity.push(alone);

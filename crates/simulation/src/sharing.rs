@@ -16,11 +16,19 @@ pub struct Demand {
 /// its share to the rest. `capacity` is in bytes a nanosecond; a resource without capacity is ignored.
 #[must_use]
 pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
-    let mut left: Vec<(f64, &Demand)> = demands.iter().filter(|d| d.bytes > 0.0).map(|d| (d.bytes, d)).collect();
+    let mut left: Vec<(f64, &Demand)> = demands
+        .iter()
+        .filter(|d| d.bytes > 0.0)
+        .map(|d| (d.bytes, d))
+        .collect();
     let mut now = 0.0;
     while !left.is_empty() {
         let rates = fair_rates(&left, capacity);
-        let step = left.iter().zip(&rates).map(|(d, rate)| d.0 / rate).fold(f64::INFINITY, f64::min);
+        let step = left
+            .iter()
+            .zip(&rates)
+            .map(|(d, rate)| d.0 / rate)
+            .fold(f64::INFINITY, f64::min);
         if !step.is_finite() || step <= 0.0 {
             break;
         }
@@ -45,14 +53,25 @@ fn fair_rates(left: &[(f64, &Demand)], capacity: &[f64]) -> Vec<f64> {
                 pull[resource as usize] += bytes / demand.bytes;
             }
         }
-        let level = |r: usize| if pull[r] > 1e-12 && capacity[r] > 0.0 { free[r] / pull[r] } else { f64::INFINITY };
+        let level = |r: usize| {
+            if pull[r] > 1e-12 && capacity[r] > 0.0 {
+                free[r] / pull[r]
+            } else {
+                f64::INFINITY
+            }
+        };
         let lowest = (0..capacity.len()).map(level).fold(f64::INFINITY, f64::min);
         if !lowest.is_finite() {
             return rates;
         }
-        let full: Vec<bool> = (0..capacity.len()).map(|r| level(r) <= lowest * (1.0 + 1e-9)).collect();
+        let full: Vec<bool> = (0..capacity.len())
+            .map(|r| level(r) <= lowest * (1.0 + 1e-9))
+            .collect();
         for (i, (_, demand)) in left.iter().enumerate() {
-            let blocked = demand.over.iter().any(|&(r, bytes)| bytes > 0.0 && full[r as usize]);
+            let blocked = demand
+                .over
+                .iter()
+                .any(|&(r, bytes)| bytes > 0.0 && full[r as usize]);
             if rising[i] && blocked {
                 (rising[i], rates[i]) = (false, lowest);
                 for &(resource, bytes) in &demand.over {
@@ -69,7 +88,10 @@ mod tests {
     use super::*;
 
     fn demand(bytes: f64, over: &[u32]) -> Demand {
-        Demand { bytes, over: over.iter().map(|&r| (r, bytes)).collect() }
+        Demand {
+            bytes,
+            over: over.iter().map(|&r| (r, bytes)).collect(),
+        }
     }
 
     fn assert_close(a: f64, b: f64) {
@@ -83,7 +105,10 @@ mod tests {
 
     #[test]
     fn equal_readers_share_one_controller_evenly() {
-        assert_close(drain_ns(&[demand(100.0, &[0]), demand(100.0, &[0])], &[10.0]), 20.0);
+        assert_close(
+            drain_ns(&[demand(100.0, &[0]), demand(100.0, &[0])], &[10.0]),
+            20.0,
+        );
     }
 
     #[test]
@@ -96,7 +121,10 @@ mod tests {
     #[test]
     fn who_is_done_leaves_its_share() {
         // 5 + 5 until the small one is done at 2 ns, then 10 for the remaining 90 bytes.
-        assert_close(drain_ns(&[demand(10.0, &[0]), demand(100.0, &[0])], &[10.0]), 11.0);
+        assert_close(
+            drain_ns(&[demand(10.0, &[0]), demand(100.0, &[0])], &[10.0]),
+            11.0,
+        );
     }
 
     #[test]

@@ -37,7 +37,12 @@ impl Placed {
         let policies = mappings.len();
         let mut nodes = vec![0u16; pages * policies];
         for (p, mapping) in mappings.iter().enumerate() {
-            assert_eq!(mapping.nodes.len(), pages, "`{}` is parallel to the histogram", mapping.policy);
+            assert_eq!(
+                mapping.nodes.len(),
+                pages,
+                "`{}` is parallel to the histogram",
+                mapping.policy
+            );
             for (page, node) in mapping.nodes.iter().enumerate() {
                 nodes[page * policies + p] = u16::try_from(node.0).expect("fewer than 65,536 nodes");
             }
@@ -54,7 +59,13 @@ impl Placed {
             }
         }
         before.extend_from_slice(&running);
-        Self { nodes, before, policies, node_count, pages }
+        Self {
+            nodes,
+            before,
+            policies,
+            node_count,
+            pages,
+        }
     }
 
     /// Adds the pages `from..to` to `counts`, `[policy][node]`.
@@ -65,7 +76,10 @@ impl Placed {
         }
         self.count_each(from, first * BLOCK, counts);
         let width = counts.len();
-        let (a, b) = (&self.before[first * width..][..width], &self.before[last * width..][..width]);
+        let (a, b) = (
+            &self.before[first * width..][..width],
+            &self.before[last * width..][..width],
+        );
         for ((count, a), b) in counts.iter_mut().zip(a).zip(b) {
             *count += u64::from(b - a);
         }
@@ -99,11 +113,19 @@ pub(crate) struct Tally<'a> {
 /// CPU slot of each thread, and the node of each slot: threads that share a CPU share its time.
 pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
     let affinity = context.affinity;
-    let mut used: Vec<_> = affinity.cpus.iter().copied().zip(affinity.nodes.iter().copied()).collect();
+    let mut used: Vec<_> = affinity
+        .cpus
+        .iter()
+        .copied()
+        .zip(affinity.nodes.iter().copied())
+        .collect();
     used.sort_unstable();
     used.dedup_by_key(|u| u.0);
     let slot = |cpu| used.binary_search_by_key(cpu, |u| u.0).expect("listed above") as u32;
-    (affinity.cpus.iter().map(slot).collect(), used.iter().map(|u| u.1.index()).collect())
+    (
+        affinity.cpus.iter().map(slot).collect(),
+        used.iter().map(|u| u.1.index()).collect(),
+    )
 }
 
 impl<'a> Tally<'a> {
@@ -144,7 +166,9 @@ impl<'a> Tally<'a> {
     }
 
     fn row(&mut self, row: &Access) {
-        let Some(&slot) = self.slots.get(row.thread.index()) else { return };
+        let Some(&slot) = self.slots.get(row.thread.index()) else {
+            return;
+        };
         let width = self.counts.len();
         let phase = phase(&mut self.phases, row.region.index(), self.slot_count, width);
         phase.accesses[slot as usize] += row.total();
@@ -153,19 +177,28 @@ impl<'a> Tally<'a> {
         }
         let mask = (1u64 << self.shift) - 1;
         let first = row.page.align_down(self.shift);
-        let Some(index) = find(self.pages, self.cursor, first) else { return };
+        let Some(index) = find(self.pages, self.cursor, first) else {
+            return;
+        };
         self.cursor = index;
         let cells = &mut phase.cells[slot as usize * width..][..width];
-        let add = Cell { lines: row.lines, dirty: row.lines.min(row.writes) };
+        let add = Cell {
+            lines: row.lines,
+            dirty: row.lines.min(row.writes),
+        };
         if row.len == 1 {
             return self.placed.add_page(index, 1, add, cells);
         }
         // Base pages of the run that lie in its first page; whole pages after it; the rest.
         let head = (mask + 1 - (row.page.0 & mask)).min(u64::from(row.len));
-        let (whole, tail) = ((u64::from(row.len) - head) >> self.shift, (u64::from(row.len) - head) & mask);
+        let (whole, tail) = (
+            (u64::from(row.len) - head) >> self.shift,
+            (u64::from(row.len) - head) & mask,
+        );
         let end = (index + 1 + whole as usize).min(self.pages.len());
         self.placed.add_page(index, head, add, cells);
-        self.placed.add_run(index + 1, end, mask + 1, add, cells, &mut self.counts);
+        self.placed
+            .add_run(index + 1, end, mask + 1, add, cells, &mut self.counts);
         if tail > 0 && end < self.pages.len() {
             self.placed.add_page(end, tail, add, cells);
         }
@@ -195,7 +228,15 @@ impl Placed {
     }
 
     /// Adds the pages `from..to`, each `weight` base pages.
-    fn add_run(&self, from: usize, to: usize, weight: u64, add: Cell, cells: &mut [Cell], counts: &mut [u64]) {
+    fn add_run(
+        &self,
+        from: usize,
+        to: usize,
+        weight: u64,
+        add: Cell,
+        cells: &mut [Cell],
+        counts: &mut [u64],
+    ) {
         if to <= from {
             return;
         }
@@ -234,7 +275,11 @@ mod tests {
     fn a_galloping_search_finds_what_a_binary_search_finds() {
         let pages: Vec<_> = (0..500u64).map(|i| PageNumber(i * i)).collect();
         for cursor in [0, 3, 250, 499, 500] {
-            for page in (0..250_100).step_by(37).map(PageNumber).chain(pages.iter().copied()) {
+            for page in (0..250_100)
+                .step_by(37)
+                .map(PageNumber)
+                .chain(pages.iter().copied())
+            {
                 assert_eq!(find(&pages, cursor, page), pages.binary_search(&page).ok());
             }
         }
@@ -247,7 +292,15 @@ mod tests {
             nodes: (0..1000).map(|i| NodeId(f(i))).collect(),
         };
         let placed = Placed::new(&[map(|i| i % 3), map(|i| i / 400)], 1000, 3);
-        for (from, to) in [(0, 1000), (1, 999), (5, 6), (127, 129), (128, 256), (300, 300), (100, 640)] {
+        for (from, to) in [
+            (0, 1000),
+            (1, 999),
+            (5, 6),
+            (127, 129),
+            (128, 256),
+            (300, 300),
+            (100, 640),
+        ] {
             let (mut blocks, mut each) = (vec![0; 6], vec![0; 6]);
             placed.count(from, to, &mut blocks);
             placed.count_each(from, to, &mut each);

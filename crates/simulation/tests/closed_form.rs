@@ -15,7 +15,10 @@ fn one_node_costs_compute_and_local_latency() {
     let simulation = predict(&machine(1, 2, WIDE, WIDE), &rows, 2, &[&|_| 0], &exact());
     let lines = 10.0 * 64.0;
     let prediction = simulation.baseline();
-    assert_close(prediction.seconds.typical * 1e9, lines * LOCAL_NS + lines * 8.0 * NS_PER_ACCESS);
+    assert_close(
+        prediction.seconds.typical * 1e9,
+        lines * LOCAL_NS + lines * 8.0 * NS_PER_ACCESS,
+    );
     assert_eq!(prediction.local_fraction, 1.0);
     assert_close(prediction.latency_ns, LOCAL_NS);
 }
@@ -23,12 +26,21 @@ fn one_node_costs_compute_and_local_latency() {
 #[test]
 fn all_remote_costs_remote_latency() {
     let rows = private_reads(2, 10, 64);
-    let simulation = predict(&machine(2, 1, WIDE, WIDE), &rows, 2, &[&|i| 1 - i as u32 / 10, &|i| i as u32 / 10], &exact());
+    let simulation = predict(
+        &machine(2, 1, WIDE, WIDE),
+        &rows,
+        2,
+        &[&|i| 1 - i as u32 / 10, &|i| i as u32 / 10],
+        &exact(),
+    );
     let lines = 10.0 * 64.0;
     let compute = lines * 8.0 * NS_PER_ACCESS;
     let [remote, local] = [&simulation.predictions[0], &simulation.predictions[1]];
     assert_close(remote.seconds.typical * 1e9, lines * REMOTE_NS + compute);
-    assert_close(local.speedup.typical, (lines * REMOTE_NS + compute) / (lines * LOCAL_NS + compute));
+    assert_close(
+        local.speedup.typical,
+        (lines * REMOTE_NS + compute) / (lines * LOCAL_NS + compute),
+    );
     assert_eq!((remote.local_fraction, local.local_fraction), (0.0, 1.0));
 }
 
@@ -51,7 +63,10 @@ fn dirty_lines_cross_the_controller_twice() {
     let mut rows = private_reads(1, 50, 64);
     rows.iter_mut().for_each(|r| (r.writes, r.reads) = (r.reads, 0));
     let simulation = predict(&machine(1, 1, 10.0, WIDE), &rows, 1, &[&|_| 0], &exact());
-    assert_close(simulation.baseline().seconds.typical * 1e9, 2.0 * 50.0 * 64.0 * 64.0 / 0.01);
+    assert_close(
+        simulation.baseline().seconds.typical * 1e9,
+        2.0 * 50.0 * 64.0 * 64.0 / 0.01,
+    );
 }
 
 #[test]
@@ -64,7 +79,10 @@ fn a_backplane_carries_all_remote_traffic_and_no_local_one() {
     let bytes = 4.0 * 50.0 * 64.0 * 64.0;
     assert_close(simulation.predictions[0].seconds.typical * 1e9, bytes / 0.1);
     let lines = 50.0 * 64.0;
-    assert_close(simulation.predictions[1].seconds.typical * 1e9, lines * (LOCAL_NS + 8.0 * NS_PER_ACCESS));
+    assert_close(
+        simulation.predictions[1].seconds.typical * 1e9,
+        lines * (LOCAL_NS + 8.0 * NS_PER_ACCESS),
+    );
 }
 
 #[test]
@@ -76,7 +94,10 @@ fn a_narrow_direction_of_a_link_is_felt_by_its_readers_alone() {
     let from_0 = predict(&m, &[read(1, 7, 64)], 2, &[&|_| 0], &exact());
     let from_1 = predict(&m, &[read(0, 7, 64)], 2, &[&|_| 1], &exact());
     assert_close(from_0.baseline().seconds.typical * 1e9, 64.0 * 64.0 / 0.01);
-    assert_close(from_1.baseline().seconds.typical * 1e9, 64.0 * (REMOTE_NS + 8.0 * NS_PER_ACCESS));
+    assert_close(
+        from_1.baseline().seconds.typical * 1e9,
+        64.0 * (REMOTE_NS + 8.0 * NS_PER_ACCESS),
+    );
     assert_close(from_0.baseline().links[narrow].utilization, 1.0);
 }
 
@@ -84,7 +105,10 @@ fn a_narrow_direction_of_a_link_is_felt_by_its_readers_alone() {
 fn a_route_narrower_than_its_links_is_the_limit() {
     let mut m = machine(2, 1, WIDE, 100.0);
     let links = m.routes[1][0].links.clone();
-    m.routes[1][0] = Route { links, bandwidth: 64.0 };
+    m.routes[1][0] = Route {
+        links,
+        bandwidth: 64.0,
+    };
     let simulation = predict(&m, &[read(1, 7, 640)], 2, &[&|_| 0], &exact());
     assert_close(simulation.baseline().seconds.typical * 1e9, 640.0 * 64.0 / 0.064);
 }
@@ -102,7 +126,10 @@ fn latency_rises_with_load_as_the_formula_says() {
     let latency = LOCAL_NS + 40.0 * load / (2.0 * (1.0 - load));
     assert!(load > 0.1, "the case is about load: {load}");
     assert_close(baseline.latency_ns, latency);
-    assert_close(baseline.seconds.typical * 1e9, lines * (latency + 8.0 * NS_PER_ACCESS));
+    assert_close(
+        baseline.seconds.typical * 1e9,
+        lines * (latency + 8.0 * NS_PER_ACCESS),
+    );
 }
 
 #[test]
@@ -114,7 +141,13 @@ fn regions_and_slices_follow_one_another_and_threads_run_side_by_side() {
     later.slice = SliceId(1);
     let mut elsewhere = b;
     elsewhere.region = RegionId(2);
-    let time = |rows: &[_]| predict(&m, rows, 2, &[&|_| 0], &exact()).baseline().seconds.typical * 1e9;
+    let time = |rows: &[_]| {
+        predict(&m, rows, 2, &[&|_| 0], &exact())
+            .baseline()
+            .seconds
+            .typical
+            * 1e9
+    };
     assert_close(time(&[a, b]), once);
     assert_close(time(&[a, later]), 2.0 * once);
     assert_close(time(&[a, elsewhere]), 2.0 * once);
@@ -124,7 +157,13 @@ fn regions_and_slices_follow_one_another_and_threads_run_side_by_side() {
 fn compute_bound_programs_are_called_so() {
     let mut rows = private_reads(2, 10, 1);
     rows.iter_mut().for_each(|r| r.reads = 1_000_000);
-    let simulation = predict(&machine(2, 1, WIDE, WIDE), &rows, 2, &[&|_| 0, &|i| i as u32 / 10], &Parameters::default());
+    let simulation = predict(
+        &machine(2, 1, WIDE, WIDE),
+        &rows,
+        2,
+        &[&|_| 0, &|i| i as u32 / 10],
+        &Parameters::default(),
+    );
     assert!(!simulation.is_memory_bound());
     let [first, second] = [&simulation.predictions[0], &simulation.predictions[1]];
     assert!((second.speedup.max - 1.0).abs() < 0.01, "{:?}", second.speedup);

@@ -19,8 +19,16 @@ fn homes() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(0..NODES, 40)
 }
 
-fn seconds(controller: f64, link: f64, rows: &[Access], home: &dyn Fn(usize) -> u32, p: &Parameters) -> Range {
-    predict(&machine(NODES, 2, controller, link), rows, 8, &[home], p).baseline().seconds
+fn seconds(
+    controller: f64,
+    link: f64,
+    rows: &[Access],
+    home: &dyn Fn(usize) -> u32,
+    p: &Parameters,
+) -> Range {
+    predict(&machine(NODES, 2, controller, link), rows, 8, &[home], p)
+        .baseline()
+        .seconds
 }
 
 proptest! {
@@ -95,7 +103,9 @@ proptest! {
 fn in_runs(rows: &[Access], home: &dyn Fn(usize) -> u32, shift: u32) -> Vec<f64> {
     use nodewise_machine::NodeId;
     use nodewise_placement::{Context, Mapping};
-    let pages: Vec<_> = (0..700u64.div_ceil(1 << shift)).map(|p| nodewise_profile::PageNumber(p << shift)).collect();
+    let pages: Vec<_> = (0..700u64.div_ceil(1 << shift))
+        .map(|p| nodewise_profile::PageNumber(p << shift))
+        .collect();
     let histogram = nodewise_analysis::Histogram {
         shift,
         objects: vec![Default::default(); pages.len()],
@@ -106,9 +116,22 @@ fn in_runs(rows: &[Access], home: &dyn Fn(usize) -> u32, shift: u32) -> Vec<f64>
     };
     let m = machine(NODES, 2, 1e9, 1e9);
     let (profile, affinity) = (Default::default(), compact(&m, 2));
-    let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &m };
-    let mapping = Mapping { policy: String::new(), nodes: (0..histogram.len()).map(|i| NodeId(home(i))).collect() };
+    let context = Context {
+        profile: &profile,
+        histogram: &histogram,
+        affinity: &affinity,
+        machine: &m,
+    };
+    let mapping = Mapping {
+        policy: String::new(),
+        nodes: (0..histogram.len()).map(|i| NodeId(home(i))).collect(),
+    };
     let source = nodewise_profile::InMemory::new(rows.to_vec());
     let simulation = nodewise_simulation::simulate(&context, &[mapping], &source, &exact()).unwrap();
-    simulation.baseline().controllers.iter().map(|c| c.bytes).collect()
+    simulation
+        .baseline()
+        .controllers
+        .iter()
+        .map(|c| c.bytes)
+        .collect()
 }

@@ -12,13 +12,31 @@ pub const REMOTE_NS: f64 = 200.0;
 
 /// `nodes` nodes of `cpus` CPUs, all pairs linked both ways.
 pub fn machine(nodes: u32, cpus: u32, controller: f64, link: f64) -> Machine {
-    let pairs: Vec<(u32, u32)> = (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b))).filter(|p| p.0 != p.1).collect();
-    let link_of = |from, to| pairs.iter().position(|&p| p == (from, to)).map(|i| LinkId(i as u32));
-    let route = |reader, memory| match link_of(memory, reader) {
-        Some(id) => Route { links: vec![id], bandwidth: link },
-        None => Route { links: vec![], bandwidth: controller },
+    let pairs: Vec<(u32, u32)> = (0..nodes)
+        .flat_map(|a| (0..nodes).map(move |b| (a, b)))
+        .filter(|p| p.0 != p.1)
+        .collect();
+    let link_of = |from, to| {
+        pairs
+            .iter()
+            .position(|&p| p == (from, to))
+            .map(|i| LinkId(i as u32))
     };
-    let square = |cell: &dyn Fn(u32, u32) -> f64| (0..nodes).map(|r| (0..nodes).map(|m| cell(r, m)).collect()).collect();
+    let route = |reader, memory| match link_of(memory, reader) {
+        Some(id) => Route {
+            links: vec![id],
+            bandwidth: link,
+        },
+        None => Route {
+            links: vec![],
+            bandwidth: controller,
+        },
+    };
+    let square = |cell: &dyn Fn(u32, u32) -> f64| {
+        (0..nodes)
+            .map(|r| (0..nodes).map(|m| cell(r, m)).collect())
+            .collect()
+    };
     Machine {
         name: "by-hand".into(),
         title: String::new(),
@@ -32,8 +50,17 @@ pub fn machine(nodes: u32, cpus: u32, controller: f64, link: f64) -> Machine {
             })
             .collect(),
         latency_ns: square(&|r, m| if r == m { LOCAL_NS } else { REMOTE_NS }),
-        links: pairs.iter().map(|&(from, to)| Link { from: NodeId(from), to: NodeId(to), bandwidth: link }).collect(),
-        routes: (0..nodes).map(|r| (0..nodes).map(|m| route(r, m)).collect()).collect(),
+        links: pairs
+            .iter()
+            .map(|&(from, to)| Link {
+                from: NodeId(from),
+                to: NodeId(to),
+                bandwidth: link,
+            })
+            .collect(),
+        routes: (0..nodes)
+            .map(|r| (0..nodes).map(|m| route(r, m)).collect())
+            .collect(),
         backplane: None,
         sources: vec![],
     }
@@ -75,12 +102,18 @@ pub fn histogram(rows: &[Access], threads: usize) -> Histogram {
     let mut cells = std::collections::BTreeMap::<(PageNumber, ThreadId), Entry>::new();
     for row in rows {
         assert_eq!(row.len, 1);
-        let cell = cells.entry((row.page, row.thread)).or_insert(Entry { thread: row.thread, ..Entry::default() });
+        let cell = cells.entry((row.page, row.thread)).or_insert(Entry {
+            thread: row.thread,
+            ..Entry::default()
+        });
         cell.reads += row.reads;
         cell.writes += row.writes;
         cell.lines += row.lines as u32;
     }
-    let mut histogram = Histogram { threads, ..Histogram::default() };
+    let mut histogram = Histogram {
+        threads,
+        ..Histogram::default()
+    };
     for ((page, _), entry) in cells {
         if histogram.pages.last() != Some(&page) {
             histogram.pages.push(page);
@@ -106,14 +139,31 @@ pub fn exact() -> Parameters {
 /// Profile without times: compute is the nominal 0.5 ns an access.
 pub const NS_PER_ACCESS: f64 = 0.5;
 
-pub fn predict(machine: &Machine, rows: &[Access], threads: usize, maps: &[&dyn Fn(usize) -> u32], p: &Parameters) -> Simulation {
+pub fn predict(
+    machine: &Machine,
+    rows: &[Access],
+    threads: usize,
+    maps: &[&dyn Fn(usize) -> u32],
+    p: &Parameters,
+) -> Simulation {
     let histogram = histogram(rows, threads);
-    let profile = Profile { meta: Meta::default(), ..Profile::default() };
+    let profile = Profile {
+        meta: Meta::default(),
+        ..Profile::default()
+    };
     let affinity = compact(machine, threads);
-    let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine };
+    let context = Context {
+        profile: &profile,
+        histogram: &histogram,
+        affinity: &affinity,
+        machine,
+    };
     let mappings: Vec<Mapping> = maps
         .iter()
-        .map(|f| Mapping { policy: "by-hand".into(), nodes: (0..histogram.len()).map(|i| NodeId(f(i))).collect() })
+        .map(|f| Mapping {
+            policy: "by-hand".into(),
+            nodes: (0..histogram.len()).map(|i| NodeId(f(i))).collect(),
+        })
         .collect();
     simulate(&context, &mappings, &InMemory::new(rows.to_vec()), p).expect("in memory")
 }
