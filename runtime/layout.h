@@ -5,6 +5,7 @@
  *   thread-<ordinal>   one per thread, mapped MAP_SHARED: header, window, then counters appended
  *   touches-<ordinal>  one per thread, mapped MAP_SHARED: first touches appended
  *   events             append-only text lines, one write(2) each: modules, objects, threads, regions
+ *   pool               small allocations by call site, mapped MAP_SHARED
  * Nothing has to be flushed: SIGKILL and _exit lose at most what was in registers.
  * The Rust mirror is crates/observe/src/layout.rs; a property test holds the two together.
  */
@@ -74,8 +75,17 @@ typedef struct nw_control {
     uint32_t slices_requested; /* futex word: bumped by a process that has reached a slice end */
     uint32_t slices_taken;     /* futex word: set by the recorder once its snapshot is whole */
     uint32_t recorder_alive;   /* 0: nobody will answer, do not wait */
-    uint32_t unused;
+    uint32_t recorder_pid;     /* should it die without saying so */
 } nw_control;
+
+/* `pool`, one per process image: small allocations by return address, open addressing. The last slot
+ * takes what finds no other. */
+#define NW_POOL_SLOTS 4096u
+typedef struct nw_pool_entry {
+    uint64_t caller; /* 0: free */
+    uint64_t bytes;  /* allocated in all */
+    uint64_t count;
+} nw_pool_entry;
 
 enum nw_slicing { NW_SLICE_TIME = 0, NW_SLICE_ACCESSES = 1, NW_SLICE_REGION = 2 };
 

@@ -1,0 +1,195 @@
+#define _GNU_SOURCE
+#include "heap.h"
+#include "observer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Large allocations. ---- */
+
+static void put_chain(nw_line *line, const uintptr_t *chain, uint32_t depth)
+{
+    nw_observer *observer = nw_here();
+    nw_line_number(line, observer == NULL ? 0 : observer->ordinal);
+    for (uint32_t i = 0; i < depth; i++)
+        nw_line_number(line, chain[i]);
+}
+
+static void log_heap(const nw_allocation *object)
+{
+    if (!nw_recording())
+        return;
+    nw_modules_check();
+    nw_line line = {0};
+    nw_line_begin(&line, "heap");
+    nw_line_number(&line, (uintptr_t)object->address);
+    nw_line_number(&line, object->bytes);
+    nw_line_number(&line, object->mapped);
+    put_chain(&line, object->chain, object->depth);
+    nw_event(&line);
+}
+
+static void log_freed(void *address, size_t mapped)
+{
+    if (!nw_recording())
+        return;
+    nw_line line = {0};
+    nw_line_begin(&line, "free");
+    nw_line_number(&line, (uintptr_t)address);
+    nw_line_number(&line, mapped);
+    nw_event(&line);
+}
+
+/* ---- Small allocations: one pool, its sites by bytes. ---- */
+
+static nw_area pool;
+
+/* The caller's entry, taken if free; the last one when the neighbourhood is full. */
+static nw_pool_entry *pool_entry(uintptr_t caller)
+{
+    nw_pool_entry *entries = (nw_pool_entry *)pool.base;
+    size_t slot = (caller * 0x9e3779b97f4a7c15ull) >> 32;
+    for (int probe = 0; probe < 16; probe++) {
+        nw_pool_entry *entry = &entries[(slot + (size_t)probe) % (NW_POOL_SLOTS - 1)];
+        uint64_t owner = __atomic_load_n(&entry->caller, __ATOMIC_RELAXED);
+        if (owner == caller || (owner == 0 && __atomic_compare_exchange_n(&entry->caller, &owner, caller, 0,
+                                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
+            return entry;
+        if (owner == caller)
+            return entry; /* another thread was faster */
+    }
+    return &entries[NW_POOL_SLOTS - 1];
+}
+
+static void count_pooled(uintptr_t caller, size_t bytes)
+{
+    if (pool.base == NULL || !nw_recording())
+        return;
+    nw_pool_entry *entry = pool_entry(caller);
+    __atomic_fetch_add(&entry->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&entry->count, 1, __ATOMIC_RELAXED);
+}
+
+static const nw_heap_hooks hooks = {.allocated = log_heap, .freed = log_freed, .pooled = count_pooled};
+
+static void open_pool(void)
+{
+    if (pool.base == NULL ? nw_area_reserve(&pool, 16u << 20) : nw_area_clear(&pool))
+        nw_area_grow(&pool, "pool", NW_NO_NUMBER, NW_POOL_SLOTS * sizeof(nw_pool_entry));
+    if (pool.mapped == 0)
+        pool.base = NULL;
+}
+
+void nw_objects_start(void)
+{
+    nw_here(); /* the main thread is number 0 */
+    open_pool();
+    nw_heap_start(&hooks);
+}
+
+void nw_objects_stop(void)
+{
+    nw_heap_stop();
+}
+
+void nw_objects_after_fork(void)
+{
+    open_pool();
+}
+
+/* ---- Mappings the program makes itself. ---- */
+
+static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller)
+{
+    char link[64] = "/proc/self/fd/", path[1024];
+    uintptr_t chain[NW_CHAIN];
+    nw_line line = {0};
+    nw_line_begin(&line, "map");
+    nw_line_number(&line, (uintptr_t)address);
+    nw_line_number(&line, bytes);
+    put_chain(&line, chain, nw_backtrace(caller, chain));
+    if (file >= 0) {
+        char digits[12], *digit = digits + sizeof digits - 1;
+        *digit = 0;
+        for (unsigned number = (unsigned)file; *--digit = (char)('0' + number % 10), (number /= 10) != 0;)
+            ;
+        strcat(link, digit);
+        long length = nw_system(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
+        path[length < 0 ? 0 : length] = 0;
+        nw_line_text(&line, "=");
+        nw_line_text(&line, path);
+    }
+    nw_event(&line);
+}
+
+static void log_unmapped(const void *address, size_t bytes)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "unmap");
+    nw_line_number(&line, (uintptr_t)address);
+    nw_line_number(&line, bytes);
+    nw_event(&line);
+}
+
+static void *returned(long result)
+{
+    if (result < 0 && result > -4096) {
+        errno = (int)-result;
+        return MAP_FAILED;
+    }
+    return (void *)result;
+}
+
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+static __thread int logging __attribute__((tls_model("initial-exec"))); /* the unwinder may map memory */
+
+static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller)
+{
+    void *address = returned(nw_system(SYS_mmap, at, bytes, protection, flags, file, offset));
+    if (address != MAP_FAILED && nw_recording() && !logging) {
+        logging = 1;
+        log_mapping(address, bytes, flags & MAP_ANONYMOUS ? -1 : file, caller);
+        logging = 0;
+    }
+    return address;
+}
+
+NW_EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    return map(at, bytes, protection, flags, file, offset, CALLER);
+}
+
+NW_EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset)
+{
+    return map(at, bytes, protection, flags, file, offset, CALLER);
+}
+
+NW_EXPORT int munmap(void *address, size_t bytes)
+{
+    if (nw_recording() && !logging)
+        log_unmapped(address, bytes);
+    return returned(nw_system(SYS_munmap, address, bytes)) == MAP_FAILED ? -1 : 0;
+}
+
+NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    void *moved = returned(nw_system(SYS_mremap, address, old, bytes, flags, to));
+    if (moved != MAP_FAILED && nw_recording() && !logging) {
+        logging = 1;
+        log_unmapped(address, old);
+        log_mapping(moved, bytes, -1, CALLER);
+        logging = 0;
+    }
+    return moved;
+}

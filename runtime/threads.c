@@ -1,0 +1,306 @@
+#define _GNU_SOURCE
+#include "observer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COUNTERS_SPACE (64ul << 30)
+#define TOUCHES_SPACE (32ul << 30)
+#define FIRST_COUNTERS 896u /* with header and window 64 KiB */
+#define FIRST_TOUCHES 4096u
+
+_Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
+static _Thread_local nw_observer *here __attribute__((tls_model("initial-exec")));
+
+static uint32_t ordinals;
+static nw_observer *all;
+static uint32_t count, sweep_at = 64;
+static int locked;
+
+/* Signals stay out while we hold the lock: a handler may attach its thread. */
+void nw_threads_lock(sigset_t *before)
+{
+    sigset_t every;
+    memset(&every, 0xff, sizeof every);
+    nw_system(SYS_rt_sigprocmask, SIG_BLOCK, &every, before, 8);
+    while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+        nw_system(SYS_sched_yield, 0);
+}
+
+void nw_threads_unlock(const sigset_t *before)
+{
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+    nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8);
+}
+
+static nw_observer *make_observer(void)
+{
+    nw_observer *observer = nw_map_private(sizeof *observer);
+    if (observer != NULL) {
+        observer->ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
+        observer->thread.observer = observer;
+        observer->thread.until_slice = INT64_MAX;
+    }
+    return observer;
+}
+
+static void release(nw_observer *observer)
+{
+    nw_thread_release(&observer->thread);
+    nw_area_release(&observer->counters);
+    nw_area_release(&observer->touches);
+    nw_unmap(observer, sizeof *observer);
+}
+
+static bool is_gone(const nw_observer *observer)
+{
+    return nw_system(SYS_tgkill, nw_system(SYS_getpid, 0), observer->tid, 0) == -ESRCH;
+}
+
+/* Threads are not told apart from their destructors' end, so memory of finished ones is taken back
+ * when their number has doubled. */
+static void sweep(void)
+{
+    for (nw_observer **link = &all; *link != NULL;) {
+        nw_observer *observer = *link;
+        if (is_gone(observer)) {
+            *link = observer->next;
+            release(observer);
+            count--;
+        } else {
+            link = &observer->next;
+        }
+    }
+    sweep_at = count * 2 + 64;
+}
+
+static void enlist(nw_observer *observer)
+{
+    sigset_t before;
+    nw_threads_lock(&before);
+    if (count >= sweep_at)
+        sweep();
+    observer->next = all;
+    all = observer;
+    count++;
+    nw_threads_unlock(&before);
+}
+
+/* ---- What the log says about a thread. ---- */
+
+static int log_tls(struct dl_phdr_info *info, size_t size, void *opaque)
+{
+    (void)size;
+    (void)opaque;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_TLS || info->dlpi_tls_data == NULL)
+            continue;
+        nw_line line = {0};
+        nw_line_begin(&line, "tls");
+        nw_line_number(&line, here->ordinal);
+        nw_line_number(&line, (uintptr_t)info->dlpi_tls_data);
+        nw_line_number(&line, info->dlpi_phdr[i].p_memsz);
+        nw_line_number(&line, info->dlpi_addr);
+        nw_event(&line);
+    }
+    return 0;
+}
+
+static void log_created(const nw_observer *observer, const nw_observer *creator)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "thread");
+    nw_line_number(&line, observer->ordinal);
+    nw_line_number(&line, creator->ordinal);
+    nw_line_number(&line, (uintptr_t)observer->start);
+    nw_event(&line);
+}
+
+/* The main thread's stack is the recorder's to find: it grows. */
+static void log_started(nw_observer *observer)
+{
+    void *stack = NULL;
+    size_t bytes = 0;
+    pthread_attr_t attributes;
+    if (observer->start != NULL && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &stack, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    nw_line line = {0};
+    nw_line_begin(&line, "start");
+    nw_line_number(&line, observer->ordinal);
+    nw_line_number(&line, observer->tid);
+    nw_line_number(&line, (uintptr_t)stack);
+    nw_line_number(&line, bytes);
+    nw_event(&line);
+    dl_iterate_phdr(log_tls, NULL);
+}
+
+static void begin(nw_observer *observer)
+{
+    here = observer;
+    observer->tid = (uint32_t)nw_system(SYS_gettid, 0);
+    enlist(observer);
+    if (nw_recording())
+        log_started(observer);
+}
+
+nw_observer *nw_here(void)
+{
+    if (nw_unlikely(here == NULL)) {
+        nw_observer *observer = make_observer();
+        if (observer == NULL)
+            return NULL;
+        begin(observer);
+    }
+    return here;
+}
+
+/* ---- Files of a thread. ---- */
+
+static uint64_t room(const nw_area *area, size_t offset, size_t entry)
+{
+    return (area->mapped - offset) / entry;
+}
+
+bool nw_counters_reserve(nw_thread *thread, uint64_t entries)
+{
+    nw_observer *observer = thread->observer;
+    if (observer == NULL)
+        return false;
+    size_t bytes = NW_COUNTERS_OFFSET + entries * sizeof(nw_counter);
+    if (!nw_area_grow(&observer->counters, "thread", observer->ordinal, bytes + bytes / 2))
+        return false;
+    thread->counters_room = room(&observer->counters, NW_COUNTERS_OFFSET, sizeof(nw_counter));
+    return true;
+}
+
+bool nw_touches_reserve(nw_thread *thread, uint64_t entries)
+{
+    nw_observer *observer = thread->observer;
+    if (observer == NULL)
+        return false;
+    size_t bytes = entries * sizeof(nw_touch);
+    if (!nw_area_grow(&observer->touches, "touches", observer->ordinal, bytes + bytes / 2))
+        return false;
+    thread->touches_room = room(&observer->touches, 0, sizeof(nw_touch));
+    return true;
+}
+
+static void log_counters(const nw_observer *observer)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "counters");
+    nw_line_number(&line, observer->ordinal);
+    nw_line_number(&line, (uintptr_t)observer->thread.counters);
+    nw_event(&line);
+}
+
+static bool open_files(nw_observer *observer)
+{
+    nw_thread *thread = &observer->thread;
+    if (!nw_counters_reserve(thread, FIRST_COUNTERS) || !nw_touches_reserve(thread, FIRST_TOUCHES))
+        return false;
+    thread->header = (nw_thread_header *)observer->counters.base;
+    thread->window = (nw_slot *)(observer->counters.base + NW_HEADER_BYTES);
+    thread->counters = (nw_counter *)(observer->counters.base + NW_COUNTERS_OFFSET);
+    thread->touches = (nw_touch *)observer->touches.base;
+    thread->until_slice = nw_slice_budget(observer);
+    nw_window_clear(thread->window);
+    thread->header->version = NW_LAYOUT_VERSION;
+    thread->header->ordinal = observer->ordinal;
+    thread->header->tid = observer->tid;
+    thread->header->window_slots = NW_WINDOW_SLOTS;
+    if (nw_recording())
+        log_counters(observer);
+    __atomic_store_n(&thread->header->magic, NW_MAGIC, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* When there is no memory even for a sink: shared by all threads, counts nothing anybody reads. */
+static nw_thread *last_resort(void)
+{
+    static nw_slot window[NW_WINDOW_SLOTS];
+    static nw_thread_header header;
+    static nw_thread thread = {.window = window, .header = &header, .until_slice = INT64_MAX};
+    nw_window_clear(window);
+    return nw_self = &thread;
+}
+
+nw_thread *nw_thread_attach(void)
+{
+    if (nw_self != NULL)
+        return nw_self;
+    nw_observer *observer = nw_here();
+    if (observer == NULL || !nw_area_reserve(&observer->counters, COUNTERS_SPACE) ||
+        !nw_area_reserve(&observer->touches, TOUCHES_SPACE) || !open_files(observer)) {
+        nw_switch_off("out of address space");
+        return last_resort();
+    }
+    return nw_self = &observer->thread;
+}
+
+/* In the child: one thread, the first of a new process image, at the same addresses. */
+void nw_threads_after_fork(void)
+{
+    while (all != NULL) {
+        nw_observer *observer = all;
+        all = observer->next;
+        if (observer != here)
+            release(observer);
+    }
+    count = 0;
+    ordinals = here != NULL;
+    if (here == NULL)
+        return;
+    here->ordinal = 0;
+    here->openmp_known = 0;
+    here->tid = (uint32_t)nw_system(SYS_gettid, 0);
+    here->next = NULL;
+    all = here;
+    count = 1;
+    if (nw_recording())
+        log_started(here);
+    if (nw_self == NULL)
+        return;
+    nw_thread_release(&here->thread);
+    if (!nw_area_clear(&here->counters) || !nw_area_clear(&here->touches) || !open_files(here)) {
+        nw_switch_off("out of memory after fork");
+        last_resort();
+    }
+}
+
+/* ---- pthread_create: the ordinal is the creator's to give, so that it does not race. ---- */
+
+static void *run_thread(void *opaque)
+{
+    nw_observer *observer = opaque;
+    void *(*start)(void *) = observer->start;
+    void *argument = observer->argument;
+    begin(observer);
+    return start(argument);
+}
+
+NW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                             void *argument)
+{
+    static __typeof__(&pthread_create) next;
+    if (next == NULL)
+        next = (__typeof__(next))dlsym(RTLD_NEXT, "pthread_create");
+    nw_observer *creator = nw_recording() ? nw_here() : NULL;
+    nw_observer *observer = creator == NULL ? NULL : make_observer();
+    if (observer == NULL)
+        return next(thread, attributes, start, argument);
+    observer->start = start;
+    observer->argument = argument;
+    log_created(observer, creator);
+    int error = next(thread, attributes, run_thread, observer);
+    if (error != 0)
+        nw_unmap(observer, sizeof *observer);
+    return error;
+}
