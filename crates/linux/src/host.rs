@@ -35,7 +35,9 @@ impl Host {
     /// A host whose `proc` and `sys` lie below `root`; [`Host::default`] is the live one.
     #[must_use]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self {
+            root: root.to_owned(),
+        }
     }
 
     /// Whether this is the machine we run on rather than a copy of another's files.
@@ -83,12 +85,18 @@ impl Host {
         let path = self.root.join(below);
         let entries = std::fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = entries.map_err(|cause| ReadError { path, cause })?;
-        let mut names: Vec<String> = entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .iter()
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort_unstable();
         Ok(names)
     }
 
     pub(crate) fn odd(&self, below: &str, why: &str) -> ReadError {
-        ReadError { path: self.root.join(below), cause: io::Error::new(io::ErrorKind::InvalidData, why) }
+        ReadError {
+            path: self.root.join(below),
+            cause: io::Error::new(io::ErrorKind::InvalidData, why),
+        }
     }
 }

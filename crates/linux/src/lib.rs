@@ -5,8 +5,16 @@
 //! **Constraints.** No policy and no state: what to ask for is decided elsewhere. Every `unsafe` block
 //! says why it is sound.
 //!
-//! **Non-goals.** Parsing what `procfs` already parses.
+//! **Non-goals.** A full reading of `/proc`: only what placement needs, from an injected root.
 
 pub mod affinity;
 pub mod child;
+mod host;
 pub mod mempolicy;
+pub mod numa_maps;
+pub mod probe;
+pub mod process;
+pub mod resctrl;
+pub mod switches;
+
+pub use host::{Host, ReadError};

@@ -1,7 +1,6 @@
 //! Processes and their threads as `/proc` shows them.
 
 use crate::{Host, ReadError};
-use std::os::unix::fs::MetadataExt;
 
 /// What `/proc/PID/status` says of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +64,10 @@ impl Status {
 fn parse_list(text: &str) -> Vec<u32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
+        let (first, last) = (
+            first.trim().parse::<u32>().ok()?,
+            last.trim().parse::<u32>().ok()?,
+        );
         (last < 1 << 20).then_some(first..=last)
     };
     text.split(',').filter_map(part).flatten().collect()
@@ -111,7 +113,11 @@ impl Host {
     /// # Errors
     /// `/proc` cannot be listed.
     pub fn pids(&self) -> Result<Vec<u32>, ReadError> {
-        let mut pids: Vec<u32> = self.names("proc")?.iter().filter_map(|n| n.parse().ok()).collect();
+        let mut pids: Vec<u32> = self
+            .names("proc")?
+            .iter()
+            .filter_map(|n| n.parse().ok())
+            .collect();
         pids.sort_unstable();
         Ok(pids)
     }
@@ -121,7 +127,8 @@ impl Host {
     /// # Errors
     /// No such process.
     pub fn status(&self, pid: u32) -> Result<Status, ReadError> {
-        self.read(&format!("proc/{pid}/status")).map(|text| Status::parse(&text))
+        self.read(&format!("proc/{pid}/status"))
+            .map(|text| Status::parse(&text))
     }
 
     /// Our own status: which user we are, what we are allowed.
@@ -151,12 +158,6 @@ impl Host {
     pub fn has_process(&self, pid: u32) -> bool {
         self.proc().join(pid.to_string()).is_dir()
     }
-
-    /// The file a program path leads to is one we may execute.
-    #[must_use]
-    pub fn is_executable(path: &std::path::Path) -> bool {
-        path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
-    }
 }
 
 #[cfg(test)]
@@ -180,8 +181,14 @@ mod tests {
         let text = "Name:\tsolve\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t    2048 kB\nCapEff:\t0000000000080000\n\
             Cpus_allowed_list:\t0-2,5\nMems_allowed_list:\t1\n";
         let status = Status::parse(text);
-        assert_eq!((status.name.as_str(), status.uid, status.resident), ("solve", 1000, 2 << 20));
-        assert_eq!((status.cpus_allowed.as_slice(), status.mems_allowed.as_slice()), (&[0, 1, 2, 5][..], &[1][..]));
+        assert_eq!(
+            (status.name.as_str(), status.uid, status.resident),
+            ("solve", 1000, 2 << 20)
+        );
+        assert_eq!(
+            (status.cpus_allowed.as_slice(), status.mems_allowed.as_slice()),
+            (&[0, 1, 2, 5][..], &[1][..])
+        );
         assert!(status.has(Capability::SysPtrace) && !status.has(Capability::SysNice));
     }
 

@@ -43,13 +43,20 @@ impl Host {
         let domains = self.names(&format!("{group}/mon_data")).ok()?;
         let caches = domains.iter().filter(|d| d.starts_with("mon_L3_"));
         let count = |domain: &String, what: &str| -> Option<u64> {
-            self.line(&format!("{group}/mon_data/{domain}/mbm_{what}_bytes"))?.parse().ok()
+            self.line(&format!("{group}/mon_data/{domain}/mbm_{what}_bytes"))?
+                .parse()
+                .ok()
         };
         let mut sum: Option<Traffic> = None;
         for domain in caches {
-            let (Some(total), Some(local)) = (count(domain, "total"), count(domain, "local")) else { continue };
+            let (Some(total), Some(local)) = (count(domain, "total"), count(domain, "local")) else {
+                continue;
+            };
             let so_far = sum.unwrap_or_default();
-            sum = Some(Traffic { total: so_far.total.wrapping_add(total), local: so_far.local.wrapping_add(local) });
+            sum = Some(Traffic {
+                total: so_far.total.wrapping_add(total),
+                local: so_far.local.wrapping_add(local),
+            });
         }
         sum
     }
@@ -61,7 +68,16 @@ mod tests {
 
     #[test]
     fn the_share_is_of_the_difference() {
-        let (before, after) = (Traffic { total: 100, local: 90 }, Traffic { total: 300, local: 140 });
+        let (before, after) = (
+            Traffic {
+                total: 100,
+                local: 90,
+            },
+            Traffic {
+                total: 300,
+                local: 140,
+            },
+        );
         assert_eq!(after.local_share_since(before), Some(0.25));
         assert_eq!(before.local_share_since(after), None, "wrapped");
         assert_eq!(before.local_share_since(before), None, "idle");

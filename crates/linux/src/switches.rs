@@ -42,7 +42,9 @@ impl Host {
         if unified.is_some_and(|line| line.split_whitespace().any(|c| c == "memory")) {
             return Some(2);
         }
-        self.names("sys/fs/cgroup/memory").is_ok_and(|n| !n.is_empty()).then_some(1)
+        self.names("sys/fs/cgroup/memory")
+            .is_ok_and(|n| !n.is_empty())
+            .then_some(1)
     }
 
     fn number(&self, below: &str) -> Option<u32> {
@@ -62,7 +64,10 @@ mod tests {
         std::fs::write(folder.join("enabled"), "always [madvise] never\n").unwrap();
         let host = Host::at(&root);
         assert_eq!(host.transparent_huge_pages().as_deref(), Some("madvise"));
-        assert_eq!((host.numa_balancing(), host.ptrace_scope(), host.memory_cgroup()), (None, 0, None));
+        assert_eq!(
+            (host.numa_balancing(), host.ptrace_scope(), host.memory_cgroup()),
+            (None, 0, None)
+        );
         std::fs::remove_dir_all(root).unwrap();
     }
 }
