@@ -6,6 +6,7 @@ use crate::snippet::{self, Place};
 use crate::usage::Usage;
 use crate::verdict::percent;
 use nodewise_analysis::{Metrics, SharingClass, measure};
+use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Object, ObjectId, ObjectKind, RegionKind, SiteId, ThreadId};
 use nodewise_simulation::Simulation;
@@ -49,8 +50,8 @@ pub struct Blame {
     pub object: ObjectId,
     /// Its name.
     pub name: String,
-    /// Share of the memory time that its remote and queued lines waste under first-touch: what a
-    /// perfect placement would save at most.
+    /// Share of the memory time that its remote lines, and those in longer queues than the mean,
+    /// waste under first-touch: what a perfect placement would save at most.
     pub cost_share: f64,
     /// Local fraction of its accesses under first-touch.
     pub local_fraction: f64,
@@ -110,13 +111,20 @@ pub fn blame(
 struct Bill {
     /// All its lines.
     wait: f64,
-    /// The part beyond idle local latency.
+    /// The part beyond local latency at the mean load: what a perfect placement would save.
     wasted: f64,
 }
 
 fn bills(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping) -> Vec<Bill> {
     let mut bills = vec![Bill::default(); context.profile.objects.len()];
     let loaded = &simulation.baseline().loaded_ns;
+    let idle = |node: NodeId| context.machine.latency(node, node);
+    let queues: Vec<f64> = context
+        .machine
+        .cpu_nodes()
+        .map(|n| loaded[n.index()][n.index()] - idle(n))
+        .collect();
+    let mean_queue = queues.iter().sum::<f64>() / queues.len().max(1) as f64;
     for (page, home) in context.histogram.iter().zip(&first_touch.nodes) {
         let Some(bill) = bills.get_mut(page.object.index()) else {
             continue;
@@ -124,9 +132,8 @@ fn bills(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping) 
         for entry in page.entries {
             let node = context.affinity.node(entry.thread);
             let latency = loaded[node.index()][home.index()];
-            let ideal = context.machine.latency(node, node);
             bill.wait += f64::from(entry.lines) * latency;
-            bill.wasted += f64::from(entry.lines) * (latency - ideal).max(0.0);
+            bill.wasted += f64::from(entry.lines) * (latency - idle(node) - mean_queue).max(0.0);
         }
     }
     bills

@@ -1,7 +1,7 @@
-//! Rows a second through the simulator, on one core, for eight mappings of eight nodes at once.
+//! Rows a second through the simulator, for eight mappings of eight nodes at once.
 //!
-//! Usage: `cargo run --release -p nodewise-simulation --example rate [ROWS]`; prints one number of rows
-//! a second. 64 threads; each page is touched by four of them; one slice in a hundred thousand rows.
+//! Usage: `RAYON_NUM_THREADS=1 cargo run --release -p nodewise-simulation --example rate [ROWS]`; prints one number of rows
+//! a second. 64 threads; each page is touched by four of them; a million rows a slice.
 
 use nodewise_analysis::{Affinity, Histogram};
 use nodewise_machine::{CpuId, Machine, Node, NodeId, Route};
@@ -78,7 +78,7 @@ fn main() {
     let mapping = |p: u32| Mapping {
         policy: format!("policy {p}"),
         nodes: (0..pages as u32)
-            .map(|i| NodeId(if p == 0 { i / 4000 % NODES } else { (i / p) % NODES }))
+            .map(|i| NodeId(i / (1 + 600 * p) % NODES))
             .collect(),
     };
     let mappings: Vec<_> = (0..POLICIES).map(mapping).collect();

@@ -1,0 +1,238 @@
+//! From a small program to its verdict, blame and snippet.
+
+use nodewise_advise::{Advice, Outcome, Pattern, Usage, advise};
+use nodewise_analysis::{Affinity, Histogram, compact_order, first_touch_nodes};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::{
+    Access, FirstTouch, Frame, InMemory, Meta, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
+    RegionId, RegionKind, Site, SiteId, SliceId, Thread, ThreadId,
+};
+use nodewise_simulation::{Parameters, simulate};
+
+const THREADS: u32 = 64;
+const PAGES: u32 = 64 * 16;
+
+fn frame(function: &str, file: &str, line: u32) -> Frame {
+    Frame {
+        function: function.into(),
+        file: file.into(),
+        line,
+    }
+}
+
+/// One heap object `rhs` of 1,024 pages, first touched by `toucher(page)` in init.c:30, then used in
+/// solve.c:88 as `users(page)` says.
+fn program(
+    toucher: impl Fn(u32) -> u32,
+    users: impl Fn(u32) -> Vec<u32>,
+    lines: u64,
+    reads: u64,
+) -> (Profile, InMemory) {
+    let base = 1 << 20;
+    let object = Object {
+        kind: ObjectKind::Heap,
+        name: "rhs".into(),
+        site: SiteId(1),
+        first_page: PageNumber(base),
+        pages: u64::from(PAGES),
+        bytes: u64::from(PAGES) * 4096,
+        ..Object::default()
+    };
+    let thread = |t| Thread {
+        openmp: Some(t),
+        ..Thread::default()
+    };
+    let touch = |p| FirstTouch {
+        page: PageNumber(base + u64::from(p)),
+        len: 1,
+        object: ObjectId(1),
+        thread: ThreadId(toucher(p)),
+        site: SiteId(2),
+        ..FirstTouch::default()
+    };
+    let profile = Profile {
+        meta: Meta {
+            command: vec!["./solve".into()],
+            ..Meta::default()
+        },
+        objects: vec![Object::default(), object],
+        threads: (0..THREADS).map(thread).collect(),
+        regions: vec![
+            Region::default(),
+            Region {
+                kind: RegionKind::OpenMp,
+                frame: frame("solve", "src/solve.c", 88),
+            },
+        ],
+        slices: vec![Default::default()],
+        sites: vec![
+            Site::default(),
+            Site {
+                frames: vec![frame("main", "init.c", 20)],
+            },
+            Site {
+                frames: vec![frame("fill", "src/init.c", 30)],
+            },
+        ],
+        first_touches: (0..PAGES).map(touch).collect(),
+    };
+    let row = |region, page: u32, thread, reads, writes, lines| Access {
+        slice: SliceId(0),
+        region: RegionId(region),
+        object: ObjectId(1),
+        thread: ThreadId(thread),
+        page: PageNumber(base + u64::from(page)),
+        len: 1,
+        reads,
+        writes,
+        lines,
+    };
+    let init = (0..PAGES).map(|p| row(0, p, toucher(p), 0, 512, 64));
+    let solve = (0..PAGES).flat_map(|p| users(p).into_iter().map(move |t| row(1, p, t, reads, 0, lines)));
+    (profile, InMemory::new(init.chain(solve).collect()))
+}
+
+fn advice(machine: &str, (profile, accesses): &(Profile, InMemory)) -> Advice {
+    let machine = Machine::named(machine).expect("shipped");
+    let histogram = Histogram::build(accesses, THREADS as usize, 0).expect("in memory");
+    let affinity = Affinity::of_cpus("compact", profile, &machine, &compact_order(&machine));
+    let nodes = machine.node_count();
+    let context = Context {
+        profile,
+        histogram: &histogram,
+        affinity: &affinity,
+        machine: &machine,
+    };
+    let map = |policy: &str, nodes| Mapping {
+        policy: policy.into(),
+        nodes,
+    };
+    let local = (0..PAGES).map(|p| affinity.node(ThreadId(p / 16))).collect();
+    let mappings = [
+        map(
+            "first-touch",
+            first_touch_nodes(profile, &histogram, &affinity, nodes),
+        ),
+        map(
+            "interleave",
+            (0..PAGES).map(|p| NodeId(p % nodes as u32)).collect(),
+        ),
+        map("locality", local),
+    ];
+    let simulation = simulate(&context, &mappings, accesses, &Parameters::default()).expect("in memory");
+    let mut usage = Usage::default();
+    nodewise_profile::AccessSource::visit(accesses, &mut |rows| usage.add(rows)).expect("in memory");
+    advise(&context, &simulation, &mappings[0], &usage)
+}
+
+fn owner(page: u32) -> Vec<u32> {
+    vec![page / 16]
+}
+
+#[test]
+fn a_master_that_initialises_blocks_of_others_is_blamed() {
+    let advice = advice("opteron-6386", &program(|_| 0, owner, 64_000, 512_000));
+    assert_eq!(
+        advice.verdict.outcome,
+        Outcome::Place,
+        "{}",
+        advice.verdict.sentence
+    );
+    assert_eq!(advice.verdict.policy, "locality");
+    assert!(advice.verdict.gain.min > 0.0);
+    let rhs = &advice.blame[0];
+    assert_eq!(rhs.pattern, Pattern::Block);
+    assert!(
+        rhs.sentence
+            .starts_with("`rhs`: first touched by one thread at init.c:30, read by 64 threads at solve.c:88"),
+        "{}",
+        rhs.sentence
+    );
+    assert!(
+        rhs.advice.contains(
+            "parallelise the initialisation loop at init.c:30 with the same schedule as solve.c:88"
+        )
+    );
+    assert!(rhs.snippet.as_ref().unwrap().contains("rhs[i] = 0;"));
+}
+
+#[test]
+fn a_program_that_everybody_reads_gets_the_stock_command() {
+    let everybody = |_| (0..THREADS).step_by(4).collect();
+    let advice = advice("opteron-6386", &program(|_| 0, everybody, 64_00, 512_00));
+    assert_eq!(
+        advice.verdict.outcome,
+        Outcome::Stock,
+        "{}",
+        advice.verdict.sentence
+    );
+    assert_eq!(
+        advice.verdict.next.as_deref(),
+        Some("numactl --interleave=all ./solve")
+    );
+    assert_eq!(advice.blame[0].pattern, Pattern::ReadShared);
+    assert!(
+        advice.blame[0]
+            .snippet
+            .as_ref()
+            .unwrap()
+            .contains("numa_alloc_interleaved")
+    );
+}
+
+#[test]
+fn a_well_placed_program_is_left_alone() {
+    let advice = advice("opteron-6386", &program(|p| p / 16, owner, 64_000, 512_000));
+    assert_eq!(
+        advice.verdict.outcome,
+        Outcome::LeaveAlone,
+        "{}",
+        advice.verdict.sentence
+    );
+    assert!(
+        advice.blame[0].advice.starts_with("leave it alone"),
+        "{:?}",
+        advice.blame[0]
+    );
+}
+
+#[test]
+fn a_program_that_hardly_uses_memory_is_called_so() {
+    let advice = advice("opteron-6386", &program(|_| 0, owner, 64, 5_120_000));
+    assert_eq!(
+        advice.verdict.outcome,
+        Outcome::NotMemoryBound,
+        "{}",
+        advice.verdict.sentence
+    );
+}
+
+#[test]
+fn an_empty_profile_is_not_judged() {
+    let (profile, _) = program(|_| 0, owner, 1, 1);
+    let machine = Machine::named("opteron-6386").expect("shipped");
+    let histogram = Histogram::empty(1, 0);
+    let affinity = Affinity::of_cpus("compact", &profile, &machine, &compact_order(&machine));
+    let context = Context {
+        profile: &profile,
+        histogram: &histogram,
+        affinity: &affinity,
+        machine: &machine,
+    };
+    let mapping = Mapping {
+        policy: "first-touch".into(),
+        nodes: vec![],
+    };
+    let nothing = InMemory::default();
+    let simulation = simulate(
+        &context,
+        std::slice::from_ref(&mapping),
+        &nothing,
+        &Parameters::default(),
+    )
+    .unwrap();
+    let advice = advise(&context, &simulation, &mapping, &Usage::default());
+    assert_eq!(advice.verdict.outcome, Outcome::Unknown);
+    assert!(advice.blame.is_empty());
+}
