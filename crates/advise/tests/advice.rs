@@ -160,7 +160,7 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
 #[test]
 fn a_program_that_everybody_reads_gets_the_stock_command() {
     let everybody = |_| (0..THREADS).step_by(4).collect();
-    let advice = advice("opteron-6386", &program(|_| 0, everybody, 64_00, 512_00));
+    let advice = advice("opteron-6386", &program(|_| 0, everybody, 6_400, 51_200));
     assert_eq!(
         advice.verdict.outcome,
         Outcome::Stock,
