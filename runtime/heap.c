@@ -233,14 +233,15 @@ static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t calle
     return fresh;
 }
 
-static void pooled(uintptr_t caller, size_t bytes)
+static void *pooled(uintptr_t caller, void *address, size_t bytes)
 {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
-    if (to != NULL && to->pooled != NULL && !busy) {
+    if (to != NULL && to->pooled != NULL && address != NULL && !busy) {
         busy = 1;
-        to->pooled(caller, bytes);
+        to->pooled(caller, address, bytes);
         busy = 0;
     }
+    return address;
 }
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
@@ -254,21 +255,17 @@ static void *allocate(size_t bytes, uintptr_t caller)
         if (address != NULL)
             return address;
     }
-    pooled(caller, bytes);
-    return next.malloc(bytes);
+    return pooled(caller, next.malloc(bytes), bytes);
 }
 
+/* Null: the next in line decides, and judges the arguments. */
 static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller)
 {
     if (!resolved())
         return alignment <= 16 ? early_allocate(bytes) : NULL;
-    if (is_large(bytes) && alignment != 0 && (alignment & (alignment - 1)) == 0) {
-        void *address = large_allocate(bytes, alignment, caller);
-        if (address != NULL)
-            return address;
-    }
-    pooled(caller, bytes);
-    return NULL; /* the next in line decides, and judges the arguments */
+    if (is_large(bytes) && alignment != 0 && (alignment & (alignment - 1)) == 0)
+        return large_allocate(bytes, alignment, caller);
+    return NULL;
 }
 
 /* Copies to a new place of another kind: from libc's heap to the zone or back. */
@@ -312,8 +309,7 @@ static void *resize(void *address, size_t bytes, uintptr_t caller)
         return resize_large(address, old, bytes, caller);
     if (is_large(bytes))
         return relocate(address, next.malloc_usable_size(address), bytes, caller);
-    pooled(caller, bytes);
-    return next.realloc(address, bytes);
+    return pooled(caller, next.realloc(address, bytes), bytes);
 }
 
 /* ---- What the program calls. ---- */
@@ -333,8 +329,7 @@ EXPORT void *calloc(size_t count, size_t size)
         if (address != NULL)
             return address;
     }
-    pooled(CALLER, count * size);
-    return next.calloc(count, size);
+    return pooled(CALLER, next.calloc(count, size), count * size);
 }
 
 EXPORT void *realloc(void *address, size_t bytes)
@@ -372,31 +367,34 @@ EXPORT int posix_memalign(void **address, size_t alignment, size_t bytes)
             return 0;
         }
     }
-    return resolved() ? next.posix_memalign(address, alignment, bytes) : ENOMEM;
+    int error = resolved() ? next.posix_memalign(address, alignment, bytes) : ENOMEM;
+    if (error == 0)
+        pooled(CALLER, *address, bytes);
+    return error;
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
     void *address = allocate_aligned(alignment, bytes, CALLER);
-    return address != NULL || !resolved() ? address : next.aligned_alloc(alignment, bytes);
+    return address != NULL || !resolved() ? address : pooled(CALLER, next.aligned_alloc(alignment, bytes), bytes);
 }
 
 EXPORT void *memalign(size_t alignment, size_t bytes)
 {
     void *address = allocate_aligned(alignment, bytes, CALLER);
-    return address != NULL || !resolved() ? address : next.memalign(alignment, bytes);
+    return address != NULL || !resolved() ? address : pooled(CALLER, next.memalign(alignment, bytes), bytes);
 }
 
 EXPORT void *valloc(size_t bytes)
 {
     void *address = allocate_aligned(page_size(), bytes, CALLER);
-    return address != NULL || !resolved() ? address : next.valloc(bytes);
+    return address != NULL || !resolved() ? address : pooled(CALLER, next.valloc(bytes), bytes);
 }
 
 EXPORT void *pvalloc(size_t bytes)
 {
     void *address = allocate_aligned(page_size(), bytes, CALLER);
-    return address != NULL || !resolved() ? address : next.pvalloc(bytes);
+    return address != NULL || !resolved() ? address : pooled(CALLER, next.pvalloc(bytes), bytes);
 }
 
 EXPORT size_t malloc_usable_size(void *address)

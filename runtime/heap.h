@@ -27,7 +27,7 @@ typedef struct nw_allocation {
 typedef struct nw_heap_hooks {
     void (*allocated)(const nw_allocation *object); /* before the program sees the address */
     void (*freed)(void *address, size_t mapped);    /* before the pages go; never used again */
-    void (*pooled)(uintptr_t caller, size_t bytes); /* a small allocation, by return address */
+    void (*pooled)(uintptr_t caller, const void *address, size_t bytes); /* a small allocation */
 } nw_heap_hooks;
 
 /* Large allocations are separate from here on. `hooks` must live as long as the process. */

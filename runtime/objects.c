@@ -61,16 +61,42 @@ static nw_pool_entry *pool_entry(uintptr_t caller)
         if (owner == caller || (owner == 0 && __atomic_compare_exchange_n(&entry->caller, &owner, caller, 0,
                                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
             return entry;
-        if (owner == caller)
-            return entry; /* another thread was faster */
+        if (owner == caller) /* another thread was faster */
+            return entry;
     }
     return &entries[NW_POOL_SLOTS - 1];
 }
 
-static void count_pooled(uintptr_t caller, size_t bytes)
+/* Where small allocations come from, so that their pages are known for the pool's. */
+#define ARENA_SHIFT 26 /* glibc's arenas are 64 MiB, aligned */
+static uintptr_t arenas[1024];
+static __thread uintptr_t last_arena __attribute__((tls_model("initial-exec")));
+
+static void log_arena(uintptr_t arena)
+{
+    last_arena = arena;
+    for (size_t probe = 0; probe < 16; probe++) {
+        uintptr_t *slot = &arenas[(arena + probe) % (sizeof arenas / sizeof *arenas)], owner = 0;
+        if (__atomic_load_n(slot, __ATOMIC_RELAXED) == arena)
+            return;
+        if (__atomic_compare_exchange_n(slot, &owner, arena, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            break;
+        if (owner == arena)
+            return;
+    }
+    nw_line line = {0};
+    nw_line_begin(&line, "arena");
+    nw_line_number(&line, arena << ARENA_SHIFT);
+    nw_line_number(&line, 1ul << ARENA_SHIFT);
+    nw_event(&line);
+}
+
+static void count_pooled(uintptr_t caller, const void *address, size_t bytes)
 {
     if (pool.base == NULL || !nw_recording())
         return;
+    if (nw_unlikely((uintptr_t)address >> ARENA_SHIFT != last_arena))
+        log_arena((uintptr_t)address >> ARENA_SHIFT);
     nw_pool_entry *entry = pool_entry(caller);
     __atomic_fetch_add(&entry->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(&entry->count, 1, __ATOMIC_RELAXED);
