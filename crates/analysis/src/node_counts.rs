@@ -73,13 +73,6 @@ impl NodeCounts {
         best
     }
 
-    /// Whether several nodes share the largest count.
-    #[must_use]
-    pub fn tied(&self) -> bool {
-        let most = self.dominant().1;
-        self.touched.iter().filter(|n| self.of(**n) == most).count() > 1
-    }
-
     /// E_Page of Diener et al., equation 1: between 1/N and 1. A page without accesses has 1: a
     /// single node could hold it at no cost.
     #[must_use]

@@ -12,12 +12,20 @@
 
 mod distribution;
 mod mapping;
+pub mod policies;
 mod policy;
 mod rules;
+mod threads;
+
+#[cfg(test)]
+mod fixtures;
 
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
-pub use policy::{Context, PagePolicy};
+pub use policies::{Outside, page_policies, page_policy};
+pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{
-    Distribution, DistributionError, Kept, Placement, PlacementError, Rule, Run, Selector, ThreadBinding,
+    Applied, Distribution, DistributionError, Kept, Placement, PlacementError, Rule, Run, Selector,
+    ThreadBinding, apply,
 };
+pub use threads::{THREAD_POLICIES, sharing_aware, thread_policy};

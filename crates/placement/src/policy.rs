@@ -1,6 +1,6 @@
 //! The joint between decisions and everything else.
 
-use crate::Mapping;
+use crate::{Mapping, PlacementError};
 use nodewise_analysis::{Affinity, Histogram};
 use nodewise_machine::Machine;
 use nodewise_profile::Profile;
@@ -24,5 +24,27 @@ pub trait PagePolicy: Send + Sync {
     fn name(&self) -> String;
 
     /// A total mapping: one node below `machine.node_count()` per page of the histogram.
+    ///
+    /// # Panics
+    /// If a user's policy fails; [`PagePolicy::try_place`] reports that instead.
     fn place(&self, context: &Context<'_>) -> Mapping;
+
+    /// Like [`PagePolicy::place`], for policies that are not ours and may fail.
+    ///
+    /// # Errors
+    /// One line: what the policy did wrong.
+    fn try_place(&self, context: &Context<'_>) -> Result<Mapping, PolicyError> {
+        Ok(self.place(context))
+    }
+}
+
+/// A policy that could not be named or could not decide: one line.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PolicyError(pub(crate) String);
+
+impl From<PlacementError> for PolicyError {
+    fn from(error: PlacementError) -> Self {
+        Self(error.to_string())
+    }
 }

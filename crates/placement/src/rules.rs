@@ -1,8 +1,11 @@
 //! A placement as rules: what leaves the process that decided, and what `run` enforces.
 
+mod apply;
 mod file;
 mod matching;
 
+pub(crate) use apply::nodes_by_number;
+pub use apply::{Applied, apply};
 pub use file::PlacementError;
 
 use nodewise_machine::{CpuId, NodeId};

@@ -10,17 +10,20 @@ impl Selector {
     /// the name is for people; where a selector has no site, the name decides.
     #[must_use]
     pub fn matches(&self, profile: &Profile, object: &Object) -> bool {
-        let site = || {
-            profile
-                .site(object.site)
-                .map(ToString::to_string)
-                .unwrap_or_default()
-        };
+        let site = profile
+            .site(object.site)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        self.names(object, &site)
+    }
+
+    /// The same, given the object's site in its display form.
+    pub(super) fn names(&self, object: &Object, site: &str) -> bool {
         self.kind == object.kind
             && self.thread.is_none_or(|t| t == object.thread.0)
             && self.sequence.is_none_or(|s| s == object.sequence)
             && match &self.site {
-                Some(wanted) => *wanted == site(),
+                Some(wanted) => wanted == site,
                 None => self.name.as_ref().is_none_or(|n| *n == object.name),
             }
     }

@@ -1,0 +1,206 @@
+//! The registry: every page policy, one a file, one line here.
+
+mod balanced;
+mod custom;
+mod first_touch;
+mod frequency;
+mod interleave;
+mod locality;
+mod map;
+mod mixed;
+mod node;
+mod random;
+mod round_robin;
+mod weighted;
+
+pub use balanced::Balanced;
+pub use custom::Custom;
+pub use first_touch::FirstTouch;
+pub use frequency::Frequency;
+pub use interleave::Interleave;
+pub use locality::Locality;
+pub use map::Map;
+pub use mixed::Mixed;
+pub use node::Node;
+pub use random::Random;
+pub use round_robin::RoundRobin;
+pub use weighted::Weighted;
+
+use crate::{Context, Mapping, PagePolicy, PolicyError};
+use nodewise_analysis::NodeCounts;
+use nodewise_machine::{Machine, NodeId};
+use rayon::prelude::*;
+
+type Policy = Box<dyn PagePolicy>;
+
+/// One line of the registry.
+#[derive(Clone, Copy)]
+pub struct PolicyKind {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// How it is written: `mixed[:MIN_EXCLUSIVITY]`.
+    pub usage: &'static str,
+    /// What it does, in a clause.
+    pub summary: &'static str,
+    /// Whether `all` includes it.
+    pub compared: bool,
+    make: fn(&Request<'_>) -> Result<Policy, PolicyError>,
+}
+
+/// What a registry line gets to make its policy from.
+struct Request<'a> {
+    /// As written.
+    text: &'a str,
+    /// What follows the colon.
+    parameter: Option<&'a str>,
+    machine: &'a Machine,
+    outside: &'a dyn Outside,
+}
+
+/// What policies need from outside this pure crate: the text of map files, and shared libraries.
+pub trait Outside {
+    /// The text of a map file.
+    ///
+    /// # Errors
+    /// One line.
+    fn read(&self, path: &str) -> Result<String, String>;
+
+    /// The policy in a shared library.
+    ///
+    /// # Errors
+    /// One line.
+    fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String>;
+}
+
+/// No files, no libraries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Outside for Nothing {
+    fn read(&self, path: &str) -> Result<String, String> {
+        Err(format!("{path}: files cannot be read here"))
+    }
+
+    fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String> {
+        Err(format!("{path}: shared libraries cannot be loaded here"))
+    }
+}
+
+macro_rules! registry {
+    ($($name:literal $usage:literal $compared:literal $summary:literal => $make:expr;)*) => {
+        /// Every policy that has a name, in the order reports list them.
+        pub const POLICIES: &[PolicyKind] = &[$(PolicyKind {
+            name: $name, usage: $usage, summary: $summary, compared: $compared, make: $make,
+        }),*];
+    };
+}
+
+registry! {
+    "first-touch" "first-touch" true "the kernel's default: where the first thread to touch a page runs"
+        => |r| r.plain(FirstTouch);
+    "random" "random[:SEED]" true "any node, by a seeded hash of the page" => random::make;
+    "interleave" "interleave" true "page number mod nodes" => |r| r.plain(Interleave);
+    "round-robin" "round-robin" true "in the order of first touches, as numactl -i deals" => |r| r.plain(RoundRobin);
+    "locality" "locality" true "the node with the most accesses" => |r| r.plain(Locality);
+    "balanced" "balanced" true "the node with the most accesses that is not overloaded" => |r| r.plain(Balanced);
+    "mixed" "mixed[:MIN_EXCLUSIVITY]" true "locality for exclusive pages, interleave for shared ones" => mixed::make;
+    "frequency" "frequency" true "the processor that accesses the page most; ties and private pages by first touch"
+        => |r| r.plain(Frequency);
+    "weighted" "weighted" true "interleave in proportion to controller bandwidth" => |r| r.plain(Weighted);
+    "node" "node:N" false "all pages on one node" => node::make;
+    "map" "map:FILE" false "the rules of a map file" => map::make;
+}
+
+impl Request<'_> {
+    fn plain(&self, policy: impl PagePolicy + 'static) -> Result<Policy, PolicyError> {
+        match self.parameter {
+            None => Ok(Box::new(policy)),
+            Some(_) => Err(PolicyError(format!(
+                "policy `{}` takes no parameter: write `{}`",
+                self.text,
+                policy.name()
+            ))),
+        }
+    }
+}
+
+/// The policies that a comma-separated list names: `all`, names from the registry, `mixed:0.8..0.99`
+/// for one policy a percent, and paths of shared libraries (`./my-policy.so`).
+///
+/// # Errors
+/// One line: the unknown name with the known ones, or what is wrong with a parameter.
+pub fn page_policies(
+    list: &str,
+    machine: &Machine,
+    outside: &dyn Outside,
+) -> Result<Vec<Box<dyn PagePolicy>>, PolicyError> {
+    let mut policies: Vec<Policy> = Vec::new();
+    for text in list.split(',').map(str::trim) {
+        let more = match text {
+            "all" => POLICIES
+                .iter()
+                .filter(|k| k.compared)
+                .map(|k| page_policy(k.name, machine, outside))
+                .collect(),
+            _ => match text.strip_prefix("mixed:").and_then(|p| p.split_once("..")) {
+                Some((from, to)) => mixed::sweep(from, to),
+                None => page_policy(text, machine, outside).map(|p| vec![p]),
+            },
+        };
+        for policy in more? {
+            if policies.iter().all(|p| p.name() != policy.name()) {
+                policies.push(policy);
+            }
+        }
+    }
+    Ok(policies)
+}
+
+/// The one policy that a name stands for.
+///
+/// # Errors
+/// One line: the unknown name with the known ones, or what is wrong with a parameter.
+pub fn page_policy(
+    text: &str,
+    machine: &Machine,
+    outside: &dyn Outside,
+) -> Result<Box<dyn PagePolicy>, PolicyError> {
+    if text.contains('/') && !text.starts_with("map:") {
+        return outside.plugin(text).map_err(PolicyError);
+    }
+    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+    let Some(kind) = POLICIES.iter().find(|k| k.name == name) else {
+        let known: Vec<_> = POLICIES.iter().map(|k| k.usage).collect();
+        return Err(PolicyError(format!(
+            "unknown policy `{text}`; known: {}, ./LIBRARY.so",
+            known.join(", ")
+        )));
+    };
+    (kind.make)(&Request {
+        text,
+        parameter,
+        machine,
+        outside,
+    })
+}
+
+/// A mapping decided page by page from the accesses by node.
+fn by_counts(
+    policy: &impl PagePolicy,
+    context: &Context<'_>,
+    decide: impl Fn(usize, &NodeCounts) -> NodeId + Sync,
+) -> Mapping {
+    let nodes = context.machine.node_count();
+    let node = |counts: &mut NodeCounts, page: usize| {
+        counts.load(context.histogram.page(page).entries, context.affinity);
+        decide(page, counts)
+    };
+    let pages = (0..context.histogram.len()).into_par_iter().with_min_len(1 << 14);
+    Mapping {
+        policy: policy.name(),
+        nodes: pages.map_init(|| NodeCounts::new(nodes), node).collect(),
+    }
+}
+
+#[cfg(test)]
+mod laws;

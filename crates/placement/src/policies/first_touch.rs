@@ -1,0 +1,29 @@
+//! The kernel's default.
+
+use crate::{Context, Mapping, PagePolicy};
+use nodewise_analysis::first_touch_nodes;
+
+/// Each page on the node of the thread that touched it first: Linux's default and the baseline of
+/// every comparison (Diener III).
+#[derive(Clone, Copy, Debug)]
+pub struct FirstTouch;
+
+impl PagePolicy for FirstTouch {
+    fn name(&self) -> String {
+        "first-touch".into()
+    }
+
+    fn place(&self, context: &Context<'_>) -> Mapping {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = context;
+        let nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+        Mapping {
+            policy: self.name(),
+            nodes,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Interleave in proportion to controller bandwidth.
+
+use crate::{Context, Mapping, PagePolicy};
+use nodewise_machine::{Machine, NodeId};
+
+/// As Linux 6.9's `MPOL_WEIGHTED_INTERLEAVE`: a node of weight w takes w pages in a row, then it is
+/// the next one's turn; which pages, by page number as in [`super::Interleave`]. Weights are as
+/// Linux 6.16 derives them from bandwidths: shares of 32, at least 1, in lowest terms.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighted;
+
+/// What the weights of all nodes sum to, about: a longer round is finer, and later even.
+const ROUND: f64 = 32.0;
+
+/// The weight of each node.
+#[must_use]
+pub fn weights(machine: &Machine) -> Vec<u32> {
+    let total: f64 = machine.nodes.iter().map(|n| n.bandwidth).sum();
+    let weight = |bandwidth: f64| {
+        if total > 0.0 {
+            (ROUND * bandwidth / total).round().max(1.0) as u32
+        } else {
+            1
+        }
+    };
+    let weights: Vec<u32> = machine.nodes.iter().map(|n| weight(n.bandwidth)).collect();
+    let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
+    weights.into_iter().map(|w| w / divisor).collect()
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}
+
+/// One round: node n, as often as its weight.
+pub(crate) fn round(machine: &Machine) -> Vec<NodeId> {
+    let turns = machine.node_ids().zip(weights(machine));
+    turns
+        .flat_map(|(node, weight)| std::iter::repeat_n(node, weight as usize))
+        .collect()
+}
+
+impl PagePolicy for Weighted {
+    fn name(&self) -> String {
+        "weighted".into()
+    }
+
+    fn place(&self, context: &Context<'_>) -> Mapping {
+        let (shift, round) = (context.histogram.shift, round(context.machine));
+        let turn = |number: u64| round[((number >> shift) % round.len() as u64) as usize];
+        let nodes = context
+            .histogram
+            .pages
+            .iter()
+            .map(|p| turn(p.virtual_number()))
+            .collect();
+        Mapping {
+            policy: self.name(),
+            nodes,
+        }
+    }
+}

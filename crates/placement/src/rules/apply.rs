@@ -1,0 +1,130 @@
+//! Rules back to pages: what a placement does to a profile, of whatever size and thread count.
+
+use super::{Distribution, Placement};
+use crate::{Context, Mapping, ObjectPage};
+use nodewise_analysis::{Affinity, first_touch_nodes, thread_numbers};
+use nodewise_machine::NodeId;
+use nodewise_profile::{Object, PageNumber, Profile};
+use std::collections::BTreeSet;
+
+/// How much of a placement found its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Objects that a rule matched.
+    pub matched_objects: usize,
+    /// Objects with recorded pages.
+    pub objects: usize,
+    /// Pages of matched objects.
+    pub matched_pages: u64,
+    /// All pages.
+    pub pages: u64,
+    /// Rules that matched nothing, by index.
+    pub unmatched_rules: Vec<usize>,
+    /// Whether rules name nodes that the machine lacks; those are taken modulo its number of nodes.
+    pub folded: bool,
+}
+
+/// The node of each page of the context under the placement's rules. Threads are where the
+/// context's affinity has them; pages that no rule decides are first touched.
+#[must_use]
+pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied) {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let count = machine.node_count() as u32;
+    let threads = nodes_by_number(profile, affinity);
+    let rules = rule_of_objects(placement, profile);
+    let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let mut applied = Applied {
+        pages: histogram.len() as u64,
+        ..Applied::default()
+    };
+    let mut objects = BTreeSet::new();
+    for (node, (page, id)) in nodes
+        .iter_mut()
+        .zip(histogram.pages.iter().zip(&histogram.objects))
+    {
+        let rule = rules.get(id.index()).copied().flatten();
+        objects.insert((id, rule));
+        applied.matched_pages += u64::from(rule.is_some());
+        let chosen = profile.object(*id).and_then(|object| {
+            let at = object_page(object, *page, histogram.shift);
+            match rule {
+                Some(rule) => placement.rules[rule].node(at, &threads),
+                None => placement.default.node(at, &threads),
+            }
+        });
+        if let Some(chosen) = chosen {
+            applied.folded |= chosen.0 >= count;
+            *node = NodeId(chosen.0 % count);
+        }
+    }
+    applied.objects = objects.len();
+    let used: BTreeSet<usize> = objects.iter().filter_map(|(_, rule)| *rule).collect();
+    applied.matched_objects = objects.iter().filter(|(_, rule)| rule.is_some()).count();
+    applied.unmatched_rules = (0..placement.rules.len()).filter(|r| !used.contains(r)).collect();
+    (
+        Mapping {
+            policy: placement.policy.clone(),
+            nodes,
+        },
+        applied,
+    )
+}
+
+/// The first matching rule of each object.
+fn rule_of_objects(placement: &Placement, profile: &Profile) -> Vec<Option<usize>> {
+    let sites: Vec<String> = profile.sites.iter().map(ToString::to_string).collect();
+    let site = |o: &Object| sites.get(o.site.index()).map_or("", String::as_str);
+    let rule = |o: &Object| placement.rules.iter().position(|r| r.object.names(o, site(o)));
+    profile.objects.iter().map(rule).collect()
+}
+
+/// A page as the formulas see it; a large page stands where the middle of its part of the object
+/// does.
+pub(super) fn object_page(object: &Object, page: PageNumber, shift: u32) -> ObjectPage {
+    let first = page.0.max(object.first_page.0) - object.first_page.0;
+    let end = (page.0 + (1 << shift))
+        .saturating_sub(object.first_page.0)
+        .min(object.pages.max(1))
+        .max(first + 1);
+    ObjectPage {
+        index: first + (end - first - 1) / 2,
+        pages: object.pages.max(1),
+        number: page.virtual_number() >> shift,
+        thread: object.thread.0,
+    }
+}
+
+/// The node of thread number i: its OpenMP number, else its ordinal.
+pub(crate) fn nodes_by_number(profile: &Profile, affinity: &Affinity) -> Vec<NodeId> {
+    let numbers = thread_numbers(profile);
+    let mut nodes = vec![NodeId(0); numbers.iter().max().map_or(0, |n| *n as usize + 1)];
+    for (number, node) in numbers.into_iter().zip(&affinity.nodes) {
+        nodes[number as usize] = *node;
+    }
+    nodes
+}
+
+impl Placement {
+    /// The same rules without page runs: what carries over to another input size.
+    #[must_use]
+    pub fn without_runs(&self) -> Self {
+        let mut bare = self.clone();
+        bare.rules.iter_mut().for_each(|r| r.runs.clear());
+        bare
+    }
+
+    /// Whether any object is left to something else than the kernel.
+    #[must_use]
+    pub fn decides_anything(&self) -> bool {
+        self.default != Distribution::FirstTouch
+            || self
+                .rules
+                .iter()
+                .any(|r| r.distribution != Distribution::FirstTouch || !r.runs.is_empty())
+    }
+}

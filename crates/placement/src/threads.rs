@@ -1,0 +1,150 @@
+//! The registry of thread policies: which thread runs where.
+
+mod file;
+mod sharing_aware;
+
+pub use sharing_aware::sharing_aware;
+
+use crate::policies::Outside;
+use crate::rules::nodes_by_number;
+use crate::{PolicyError, ThreadBinding};
+use nodewise_analysis::{Affinity, Histogram, compact_order, identity_order, scatter_order, thread_numbers};
+use nodewise_machine::{CpuId, Machine, NodeId};
+use nodewise_profile::Profile;
+use std::collections::BTreeMap;
+
+/// What thread policies are called, with what they do: the order of reports.
+pub const THREAD_POLICIES: &[(&str, &str)] = &[
+    ("compact", "node by node"),
+    ("identity", "thread i on CPU i, as the machine numbers them"),
+    ("scatter", "dealt over the nodes in turn"),
+    (
+        "sharing-aware",
+        "threads that share pages on one node, all nodes equally loaded",
+    ),
+    ("file:FILE", "as a TOML or CSV file says"),
+];
+
+/// The affinity a name stands for. More threads than CPUs begin again at the first CPU.
+///
+/// # Errors
+/// One line: the unknown name with the known ones, or what is wrong with the file.
+pub fn thread_policy(
+    text: &str,
+    profile: &Profile,
+    histogram: &Histogram,
+    machine: &Machine,
+    outside: &dyn Outside,
+) -> Result<Affinity, PolicyError> {
+    let cpus = match text {
+        "compact" => compact_order(machine),
+        "identity" => identity_order(machine),
+        "scatter" => scatter_order(machine),
+        "sharing-aware" => sharing_aware(profile, histogram, machine),
+        _ => match text.strip_prefix("file:") {
+            Some(path) => {
+                let content = outside.read(path).map_err(PolicyError)?;
+                file::cpus(&content, machine).map_err(|e| PolicyError(format!("{path}: {e}")))?
+            }
+            None => {
+                let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
+                return Err(PolicyError(format!(
+                    "unknown affinity `{text}`; known: {}",
+                    known.join(", ")
+                )));
+            }
+        },
+    };
+    Ok(Affinity::of_cpus(text, profile, machine, &cpus))
+}
+
+impl ThreadBinding {
+    /// The binding that makes `affinity` real: one CPU per thread number of the recording, then
+    /// the machine's other CPUs in the affinity's own order, for runs with more threads.
+    #[must_use]
+    pub fn of(affinity: &Affinity, profile: &Profile, machine: &Machine) -> Self {
+        let node_of: BTreeMap<CpuId, NodeId> = machine.cpus().into_iter().collect();
+        let nodes = nodes_by_number(profile, affinity);
+        let mut cpus = vec![CpuId(0); nodes.len()];
+        for (number, cpu) in thread_numbers(profile).into_iter().zip(&affinity.cpus) {
+            cpus[number as usize] = *cpu;
+        }
+        let order = match affinity.name.as_str() {
+            "compact" => compact_order(machine),
+            "identity" => identity_order(machine),
+            _ => scatter_order(machine),
+        };
+        let unused: Vec<CpuId> = order.into_iter().filter(|c| !cpus.contains(c)).collect();
+        cpus.extend(unused);
+        let nodes = cpus
+            .iter()
+            .map(|c| node_of.get(c).copied().unwrap_or_default())
+            .collect();
+        Self {
+            name: affinity.name.clone(),
+            cpus,
+            nodes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{Recorded, machine};
+    use crate::policies::Nothing;
+
+    fn recorded() -> Recorded {
+        // Threads t and t + 4 work on the same pages.
+        let pairs = |page: u64, thread: u32| u64::from(u64::from(thread % 4) == page) * 10;
+        Recorded::new(machine(4, 2), 8, &[(4, &pairs)])
+    }
+
+    fn nodes(name: &str) -> Vec<u32> {
+        let Recorded {
+            profile,
+            histogram,
+            machine,
+            ..
+        } = recorded();
+        let affinity = thread_policy(name, &profile, &histogram, &machine, &Nothing).unwrap();
+        assert_eq!(affinity.name, name);
+        affinity.nodes.iter().map(|n| n.0).collect()
+    }
+
+    #[test]
+    fn each_policy_binds_as_its_name_says() {
+        assert_eq!(nodes("compact"), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(nodes("scatter"), [0, 1, 2, 3, 0, 1, 2, 3]);
+        let found = nodes("sharing-aware");
+        assert!((0..4).all(|t| found[t] == found[t + 4]), "{found:?}");
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let Recorded {
+            profile,
+            histogram,
+            machine,
+            ..
+        } = recorded();
+        let error = |text| {
+            thread_policy(text, &profile, &histogram, &machine, &Nothing)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            error("close"),
+            "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, file:FILE"
+        );
+        assert_eq!(error("file:x"), "x: files cannot be read here");
+    }
+
+    #[test]
+    fn a_binding_covers_the_machine_for_runs_with_more_threads() {
+        let recorded = Recorded::new(machine(2, 3), 2, &[]);
+        let binding = ThreadBinding::of(&recorded.affinity, &recorded.profile, &recorded.machine);
+        assert_eq!(binding.cpus, [0, 1, 2, 3, 4, 5].map(CpuId));
+        assert_eq!(binding.nodes, [0, 0, 0, 1, 1, 1].map(NodeId));
+    }
+}
