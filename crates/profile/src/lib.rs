@@ -9,6 +9,7 @@
 //!
 //! **Non-goals.** Storage (see `nodewise-store`), metrics (see `nodewise-analysis`), and anything
 //! that needs a machine: a profile knows threads and pages, not nodes.
+#![forbid(unsafe_code)]
 
 mod access;
 mod ids;

@@ -1,0 +1,70 @@
+# nodewise. `make` alone says what there is.
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH)
+export CARGO_TERM_QUIET ?= true
+
+BIN := target/release
+CLANG = $(or $(firstword $(foreach v,19 20 21 22,$(shell command -v clang-$(v)))),clang)
+WORKLOADS := sor cg adi fft3d kmedian shift bfs
+
+help:
+	@echo 'make demo      the main job from recording to report, on a real program'
+	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx'
+	@echo 'make test      everything that must hold'
+	@echo 'make bench     the figures, with machine and versions'
+	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
+	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
+	@echo 'make fmt       format the sources;  make lint: clippy'
+	@echo 'make workloads the teaching programs, plain and instrumented'
+	@echo 'make clean     remove what was built'
+
+setup: build/setup.stamp
+
+build/setup.stamp: tools/setup
+	@tools/setup
+	@mkdir -p $(@D) && touch $@
+
+build: setup
+	@echo 'build: nodewise (some minutes the first time)'
+	@cargo build --release -p nodewise-cli
+	@echo 'build: compiler pass, runtime'
+	@$(MAKE) -s --no-print-directory -C compiler BUILD_DIR=$(CURDIR)/$(BIN)/lib
+	@$(MAKE) -s --no-print-directory -C runtime BUILD_DIR=$(CURDIR)/$(BIN)/lib
+
+# The instrumented programs depend on what instruments them.
+workloads: build
+	@echo 'build: workloads'
+	@$(MAKE) -s --no-print-directory -C workloads CC=$(CLANG) OUT=$(CURDIR)/build/workloads
+	@$(MAKE) -s --no-print-directory -C workloads CC=$(CURDIR)/$(BIN)/nodewise-cc \
+	    OUT=$(CURDIR)/build/workloads-recorded DEPENDS='$(wildcard $(BIN)/nodewise-cc $(BIN)/lib/*.so)'
+
+demo: workloads
+	@tools/demo
+
+test: workloads
+	@tools/test
+
+bench: workloads
+	@bench/run
+
+reproduce-diener: workloads
+	@bench/reproduce-diener
+
+fmt: setup
+	@cargo fmt
+
+lint: setup
+	@cargo clippy --release --workspace --all-targets -- -D warnings
+
+# Programs, libraries next to them as in the build tree, machines, completions and manual pages.
+install: build
+	@tools/install '$(DESTDIR)$(PREFIX)'
+
+clean:
+	rm -rf target build .venv
+
+.PHONY: help setup build workloads demo test bench reproduce-diener fmt lint install clean
