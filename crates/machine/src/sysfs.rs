@@ -14,47 +14,18 @@ const LOCAL_NS: f64 = 100.0;
 const NODE_BANDWIDTH: f64 = 50_000.0;
 
 impl Machine {
-    /// The host whose sysfs is mounted at `root` (`/sys` on a live system).
+    /// The host whose sysfs is mounted at `root` (`/sys` on a live system). CPUs of a node without
+    /// memory count to the nearest node that has some.
     ///
     /// # Errors
     /// A node's files are missing or cannot be understood.
     pub fn from_sysfs(root: &Path, name: &str) -> Result<Self, MachineError> {
         let sysfs = Sysfs { root };
-        let nodes = sysfs.nodes()?;
-        let count = nodes.len();
-        let latency_ns = sysfs.latencies(&nodes)?;
-        let pairs = (0..count)
-            .flat_map(|m| (0..count).map(move |r| (m, r)))
-            .filter(|(m, r)| m != r);
-        // A remote reader gets what the distance leaves of the memory's own bandwidth.
-        let reach = |reader: usize, memory: usize| {
-            let nearest = (0..count)
-                .map(|r| latency_ns[r][memory])
-                .fold(f64::INFINITY, f64::min);
-            nodes[memory].node.bandwidth * nearest / latency_ns[reader][memory]
-        };
-        let links: Vec<Link> = pairs
-            .map(|(m, r)| Link {
-                from: NodeId(m as u32),
-                to: NodeId(r as u32),
-                bandwidth: reach(r, m),
-            })
-            .collect();
-        let mut routes: Vec<Vec<Route>> = (0..count)
-            .map(|r| {
-                (0..count)
-                    .map(|m| Route {
-                        links: Vec::new(),
-                        bandwidth: reach(r, m),
-                    })
-                    .collect()
-            })
-            .collect();
-        for (id, link) in links.iter().enumerate() {
-            routes[link.to.index()][link.from.index()]
-                .links
-                .push(LinkId(id as u32));
-        }
+        let all = sysfs.nodes()?;
+        let distances = sysfs.distances(&all)?;
+        let (nodes, distances) = with_memory(all, &distances);
+        let latency_ns = latencies(&nodes, &distances);
+        let (links, routes) = crossbar(&nodes, &latency_ns);
         let machine = Self {
             name: name.to_owned(),
             title: title(&nodes),
@@ -71,6 +42,71 @@ impl Machine {
             .map_err(|e| e.at(&root.display().to_string()))?;
         Ok(machine)
     }
+}
+
+/// A private link per ordered pair; a remote reader gets what the latency leaves of the memory's
+/// own bandwidth.
+fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Route>>) {
+    let count = nodes.len();
+    let mut links = Vec::new();
+    let mut routes = vec![vec![Route::default(); count]; count];
+    for (memory, found) in nodes.iter().enumerate() {
+        let nearest = latency_ns
+            .iter()
+            .map(|row| row[memory])
+            .fold(f64::INFINITY, f64::min);
+        for (reader, row) in routes.iter_mut().enumerate() {
+            let bandwidth = (found.node.bandwidth * nearest / latency_ns[reader][memory]).round();
+            row[memory].bandwidth = bandwidth;
+            if reader != memory {
+                row[memory].links.push(LinkId(links.len() as u32));
+                let (from, to) = (NodeId(memory as u32), NodeId(reader as u32));
+                links.push(Link { from, to, bandwidth });
+            }
+        }
+    }
+    (links, routes)
+}
+
+/// Nodes that have memory, with the CPUs of those that have none, and the distances among them.
+fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<f64>>) {
+    let kept: Vec<usize> = (0..all.len()).filter(|n| all[*n].node.memory > 0).collect();
+    if kept.is_empty() {
+        return (all, distances.to_vec());
+    }
+    let nearest = |n: usize| {
+        kept.iter()
+            .copied()
+            .min_by(|a, b| distances[n][*a].total_cmp(&distances[n][*b]))
+    };
+    let mut cpus: Vec<Vec<CpuId>> = vec![Vec::new(); all.len()];
+    for (n, found) in all.iter().enumerate() {
+        cpus[nearest(n).unwrap_or(n)].extend(&found.node.cpus);
+    }
+    let mut nodes: Vec<Found> = all.into_iter().filter(|f| f.node.memory > 0).collect();
+    for (found, n) in nodes.iter_mut().zip(&kept) {
+        found.node.cpus = std::mem::take(&mut cpus[*n]);
+        found.node.cpus.sort_unstable();
+    }
+    let row = |r: &usize| kept.iter().map(|m| distances[*r][*m]).collect();
+    (nodes, kept.iter().map(row).collect())
+}
+
+/// Latencies from distances: a memory's nearest CPUs see its local latency, others more in
+/// proportion to their distance.
+fn latencies(nodes: &[Found], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let latency = |reader: usize, memory: usize| {
+        let readers = (0..nodes.len()).filter(|r| !nodes[*r].node.cpus.is_empty());
+        let nearest = readers
+            .map(|r| distances[r][memory])
+            .fold(f64::INFINITY, f64::min);
+        // A distance of 10 is the local one by definition (ACPI 6.5, 5.2.17).
+        let nearest_ns = nodes[memory].hmat_ns.unwrap_or(LOCAL_NS * nearest / 10.0);
+        nearest_ns * distances[reader][memory] / nearest
+    };
+    (0..nodes.len())
+        .map(|r| (0..nodes.len()).map(|m| latency(r, m)).collect())
+        .collect()
 }
 
 /// A node and what the firmware says of it.
@@ -143,24 +179,6 @@ impl Sysfs<'_> {
             hmat("read_latency"),
             hmat("read_bandwidth"),
         ))
-    }
-
-    /// Latencies from distances: a memory's nearest CPUs see its local latency, others more in
-    /// proportion to their distance.
-    fn latencies(&self, nodes: &[Found]) -> Result<Vec<Vec<f64>>, MachineError> {
-        let distances = self.distances(nodes)?;
-        let latency = |reader: usize, memory: usize| {
-            let readers = (0..nodes.len()).filter(|r| !nodes[*r].node.cpus.is_empty());
-            let nearest = readers
-                .map(|r| distances[r][memory])
-                .fold(f64::INFINITY, f64::min);
-            // A distance of 10 is the local one by definition (ACPI 6.5, 5.2.17).
-            let nearest_ns = nodes[memory].hmat_ns.unwrap_or(LOCAL_NS * nearest / 10.0);
-            nearest_ns * distances[reader][memory] / nearest
-        };
-        Ok((0..nodes.len())
-            .map(|r| (0..nodes.len()).map(|m| latency(r, m)).collect())
-            .collect())
     }
 
     fn distances(&self, nodes: &[Found]) -> Result<Vec<Vec<f64>>, MachineError> {
@@ -244,5 +262,6 @@ fn sources(nodes: &[Found]) -> Vec<Source> {
     if nodes.len() > 1 {
         all.push(Source::assumed("links", "a private link per ordered pair, narrower in proportion to the latency; the kernel does not know links"));
     }
+    all.sort_by(|a, b| (a.assumed, &a.field).cmp(&(b.assumed, &b.field)));
     all
 }

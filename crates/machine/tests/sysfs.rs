@@ -1,0 +1,151 @@
+//! `this`, from copies of what kernels show.
+
+use nodewise_machine::{Machine, MachineError, NodeId};
+use std::path::PathBuf;
+
+/// A sysfs in a folder of its own, removed at the end.
+struct Sysfs(PathBuf);
+
+impl Sysfs {
+    fn new(test: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("nodewise-sysfs-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        Self(root)
+    }
+
+    fn with(self, file: &str, text: &str) -> Self {
+        let path = self.0.join("devices/system").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    fn node(self, index: u32, cpus: &str, kilobytes: u64, distances: &str) -> Self {
+        let meminfo =
+            format!("Node {index} MemTotal:       {kilobytes} kB\nNode {index} MemFree:        1 kB\n");
+        let folder = format!("node/node{index}");
+        self.with(&format!("{folder}/cpulist"), &format!("{cpus}\n"))
+            .with(&format!("{folder}/meminfo"), &meminfo)
+            .with(&format!("{folder}/distance"), &format!("{distances}\n"))
+    }
+
+    fn machine(&self) -> Result<Machine, MachineError> {
+        Machine::from_sysfs(&self.0, "this")
+    }
+}
+
+impl Drop for Sysfs {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn assumed(machine: &Machine, field: &str) -> bool {
+    machine.sources.iter().any(|s| s.field == field && s.assumed)
+}
+
+#[test]
+fn gaps_are_closed_and_the_kernels_numbers_kept() {
+    let sysfs = Sysfs::new("gaps")
+        .with("node/online", "0,2,7\n")
+        .node(0, "0-1,6", 1 << 20, "10 20 30")
+        .node(2, "2-3", 1 << 20, "20 10 20")
+        .node(7, "4-5", 2 << 20, "30 20 10");
+    let machine = sysfs.machine().unwrap();
+    assert_eq!(
+        machine.nodes.iter().map(|n| n.os_index).collect::<Vec<_>>(),
+        [0, 2, 7]
+    );
+    assert_eq!(machine.nodes[0].cpus.len(), 3);
+    assert_eq!(machine.nodes[2].memory, 2 << 30);
+    assert_eq!(machine.numa_factor(), 3.0);
+    assert_eq!(machine.links.len(), 6);
+    assert!(
+        ["latency_ns", "bandwidth", "links"]
+            .iter()
+            .all(|field| assumed(&machine, field))
+    );
+    assert_eq!(Machine::parse(&machine.to_toml(), "saved").unwrap(), machine);
+}
+
+#[test]
+fn memory_without_cpus_is_a_node_and_hmat_gives_its_figures() {
+    let sysfs = Sysfs::new("hmat")
+        .with("node/online", "0-2\n")
+        .node(0, "0-3", 8 << 20, "10 21 17")
+        .node(1, "4-7", 8 << 20, "21 10 28")
+        .node(2, "", 16 << 20, "17 28 10");
+    let sysfs = [(0, "80", "100000"), (1, "80", "100000"), (2, "250", "30000")]
+        .iter()
+        .fold(sysfs, |sysfs, (node, latency, bandwidth)| {
+            let folder = format!("node/node{node}/access0/initiators");
+            sysfs
+                .with(&format!("{folder}/read_latency"), &format!("{latency}\n"))
+                .with(&format!("{folder}/read_bandwidth"), &format!("{bandwidth}\n"))
+        });
+    let machine = sysfs.machine().unwrap();
+    assert_eq!(machine.cpu_nodes().collect::<Vec<_>>(), [NodeId(0), NodeId(1)]);
+    assert_eq!(machine.latency(NodeId(0), NodeId(0)), 80.0);
+    assert_eq!(
+        machine.latency(NodeId(0), NodeId(2)),
+        250.0,
+        "the nearest CPUs see the stated latency"
+    );
+    assert!((machine.latency(NodeId(1), NodeId(2)) - 250.0 * 28.0 / 17.0).abs() < 1e-9);
+    assert_eq!(machine.nodes[2].bandwidth, 30_000.0);
+    assert!(!assumed(&machine, "bandwidth") && assumed(&machine, "latency_ns"));
+}
+
+#[test]
+fn cpus_of_a_node_without_memory_go_to_the_nearest_that_has_some() {
+    let sysfs = Sysfs::new("memoryless")
+        .with("node/online", "0-2\n")
+        .node(0, "0-1", 1 << 20, "10 20 40")
+        .node(1, "2-3", 1 << 20, "20 10 20")
+        .node(2, "4-5", 0, "40 20 10");
+    let machine = sysfs.machine().unwrap();
+    assert_eq!(machine.node_count(), 2);
+    assert_eq!(
+        machine.nodes[1].cpus.iter().map(|c| c.0).collect::<Vec<_>>(),
+        [2, 3, 4, 5]
+    );
+}
+
+#[test]
+fn a_kernel_without_numa_is_one_node() {
+    let machine = Sysfs::new("flat").with("cpu/online", "0-7\n").machine().unwrap();
+    assert_eq!(
+        (machine.node_count(), machine.cpus().len(), machine.numa_factor()),
+        (1, 8, 1.0)
+    );
+}
+
+#[test]
+fn sixty_four_nodes_are_read() {
+    let row = vec!["10"; 64].join(" ");
+    let sysfs = (0..64).fold(Sysfs::new("many").with("node/online", "0-63\n"), |sysfs, n| {
+        sysfs.node(n, &format!("{n}"), 1 << 20, &row)
+    });
+    assert_eq!(sysfs.machine().unwrap().links.len(), 64 * 63);
+}
+
+#[test]
+fn what_is_missing_or_odd_is_named() {
+    let error = Sysfs::new("none").machine().unwrap_err().to_string();
+    assert!(error.contains("cpu/online"), "{error}");
+    let short = Sysfs::new("short")
+        .with("node/online", "0-1\n")
+        .node(0, "0", 1, "10")
+        .node(1, "1", 1, "20 10");
+    let error = short.machine().unwrap_err().to_string();
+    assert!(
+        error.contains("node0/distance") && error.contains("2 distances"),
+        "{error}"
+    );
+}
+
+#[test]
+fn this_host_is_a_machine() {
+    let machine = Machine::load("this").unwrap();
+    assert!(machine.node_count() >= 1 && !machine.cpus().is_empty());
+}
