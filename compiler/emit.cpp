@@ -31,7 +31,7 @@ public:
 
 class Emitter {
 public:
-  explicit Emitter(Function &F) : F(F), M(*F.getParent()), C(F.getContext()) {}
+  Emitter(Function &F, StringRef Prefix) : F(F), M(*F.getParent()), C(F.getContext()), Prefix(Prefix) {}
 
   void loops(ArrayRef<LoopGroup> Groups, ScalarEvolution &SE) {
     SCEVExpander Expander(SE, M.getDataLayout(), "nw");
@@ -44,10 +44,11 @@ public:
     }
   }
 
-  void calls(ArrayRef<BlockGroup> Groups) {
-    for (const BlockGroup &G : Groups) {
-      Builder B(G.At, where(G.At->getDebugLoc()));
-      range(B, address(B, G.Pointer, G.Offset), B.getInt64(0), B.getInt64(1), G.G);
+  void calls(ArrayRef<Access> Plain) {
+    for (const Access &A : Plain) {
+      Builder B(A.At, where(A.At->getDebugLoc()));
+      Group Alone{{{0, A.Size, A.Read, A.Write}}, false};
+      range(B, address(B, A.Pointer, A.Offset), B.getInt64(0), B.getInt64(1), Alone);
     }
   }
 
@@ -109,6 +110,7 @@ private:
   Function &F;
   Module &M;
   LLVMContext &C;
+  StringRef Prefix;
   Type *I64 = Type::getInt64Ty(C);
   Value *Window = nullptr, *Region = nullptr;
   CallInst *Get = nullptr;
@@ -159,7 +161,11 @@ private:
   }
 
   void range(IRBuilder<> &B, Value *Address, Value *Stride, Value *Count, const Group &G) {
-    callRuntime(B, "nw_range", B.getVoidTy(), {Address, Stride, Count, constant(G)});
+    callRange(B, Address, Stride, Count, constant(G));
+  }
+
+  void callRange(IRBuilder<> &B, Value *Address, Value *Stride, Value *Count, GlobalVariable *G) {
+    callRuntime(B, (Prefix + "range").str(), B.getVoidTy(), {Address, Stride, Count, G});
   }
 
   // Splits at B's insertion point; returns where to write the unlikely case, B stays behind it.
@@ -239,14 +245,14 @@ private:
       Value *Skipped = B.CreateBinaryIntrinsic(Intrinsic::cttz, Active, B.getFalse());
       Value *First = B.CreateAdd(integer(B, K.Pointer), B.CreateMul(Skipped, B.getInt64(K.LaneBytes)));
       Value *Any = B.CreateZExt(B.CreateIsNotNull(Active), I64);
-      callRuntime(B, "nw_range", B.getVoidTy(), {First, B.getInt64(0), Any, G});
+      callRange(B, First, B.getInt64(0), Any, G);
       return;
     }
     auto *AddressesTy = FixedVectorType::get(I64, Lanes);
     IRBuilder<> Entry(&*F.getEntryBlock().getFirstInsertionPt());
     AllocaInst *Buffer = Entry.CreateAlloca(AddressesTy);
     B.CreateStore(B.CreatePtrToInt(K.Pointer, AddressesTy), Buffer);
-    callRuntime(B, "nw_lanes", B.getVoidTy(), {Buffer, Active, B.getInt32(Lanes), G});
+    callRuntime(B, (Prefix + "lanes").str(), B.getVoidTy(), {Buffer, Active, B.getInt32(Lanes), G});
   }
 };
 
@@ -268,20 +274,21 @@ CallInst *callRuntime(IRBuilder<> &B, StringRef Name, Type *Result, ArrayRef<Val
   return Call;
 }
 
-void emit(Function &F, const Plan &P, const Accesses &A, Scheme S, ScalarEvolution &SE, LoopInfo &LI,
-          DominatorTree &DT) {
-  Emitter E(F);
+void emit(Function &F, const Plan &P, const Accesses &A, ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT) {
+  Emitter E(F, "nw_");
   E.loops(P.Loops, SE);
-  if (S == Scheme::Auto)
-    E.thread(P.Blocks, DT, LI);
+  E.thread(P.Blocks, DT, LI);
   E.bulks(A.Bulks);
   E.maskeds(A.Maskeds);
-  if (S == Scheme::Single) {
-    E.calls(P.Blocks);
-    return;
-  }
   E.lookups(P.Blocks);
   E.finishThread();
+}
+
+void emitSingly(Function &F, const Accesses &A, StringRef Prefix) {
+  Emitter E(F, Prefix);
+  E.calls(A.Plain);
+  E.bulks(A.Bulks);
+  E.maskeds(A.Maskeds);
 }
 
 } // namespace nodewise

@@ -98,14 +98,17 @@ struct Plan {
 
 enum class Scheme {
   Auto,   // summaries and groups
-  Single, // one call per access: the reference that Auto is checked against
+  Single, // one call per access
+  Check,  // Auto, and one call per access to another set of functions, which tests/oracle has
 };
 
-Plan plan(llvm::ArrayRef<Access> Plain, Scheme S, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI,
+Plan plan(llvm::ArrayRef<Access> Plain, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI, llvm::DominatorTree &DT);
+
+void emit(llvm::Function &F, const Plan &P, const Accesses &A, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI,
           llvm::DominatorTree &DT);
 
-void emit(llvm::Function &F, const Plan &P, const Accesses &A, Scheme S, llvm::ScalarEvolution &SE,
-          llvm::LoopInfo &LI, llvm::DominatorTree &DT);
+// One call per access, of functions whose names begin with Prefix.
+void emitSingly(llvm::Function &F, const Accesses &A, llvm::StringRef Prefix);
 
 // A call of the runtime. It saves nearly all registers itself (preserve_most), so it must not be
 // bound lazily: the dynamic linker's resolver does not.

@@ -2,6 +2,7 @@
 // own pipeline, at any level of optimisation.
 #include "instrument.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -11,7 +12,6 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 #include <cstdlib>
 
@@ -22,7 +22,10 @@ namespace {
 
 Scheme scheme() {
   const char *Wanted = std::getenv("NODEWISE_SCHEME");
-  return Wanted && StringRef(Wanted) == "single" ? Scheme::Single : Scheme::Auto;
+  return StringSwitch<Scheme>(Wanted ? Wanted : "")
+      .Case("single", Scheme::Single)
+      .Case("check", Scheme::Check)
+      .Default(Scheme::Auto);
 }
 
 // Resolvers of indirect functions run before the runtime is relocated.
@@ -38,20 +41,11 @@ bool instrumentable(const Function &F) {
          !F.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) && !F.isPresplitCoroutine() && !isResolver(F);
 }
 
-// For coverage: the distance from an entry of section nw_functions to the function.
+// For coverage: NW_FUNCTION_MARK of runtime.h stands before the function's first byte. It needs no
+// relocation, and the linker keeps or discards it with the function.
 void mark(Function &F) {
-  Module &M = *F.getParent();
-  Type *I64 = Type::getInt64Ty(F.getContext());
-  auto *Entry = new GlobalVariable(M, I64, true, GlobalValue::PrivateLinkage, nullptr, "nw.function");
-  Entry->setInitializer(
-      ConstantExpr::getSub(ConstantExpr::getPtrToInt(&F, I64), ConstantExpr::getPtrToInt(Entry, I64)));
-  Entry->setSection("nw_functions");
-  Entry->setAlignment(Align(8));
-  Entry->setComdat(F.getComdat());
-  // Discarded by the linker together with the function.
-  Entry->setMetadata(LLVMContext::MD_associated,
-                     MDNode::get(F.getContext(), ValueAsMetadata::get(&F)));
-  appendToCompilerUsed(M, Entry);
+  if (!F.hasPrefixData())
+    F.setPrefixData(ConstantDataArray::getString(F.getContext(), "nodewise:counted", false));
 }
 
 class InstrumentPass : public PassInfoMixin<InstrumentPass> {
@@ -60,36 +54,35 @@ public:
     if (!instrumentable(F))
       return PreservedAnalyses::all();
     Accesses A = collect(F, AM.getResult<TargetLibraryAnalysis>(F));
-    if (!A.empty()) {
-      auto &SE = AM.getResult<ScalarEvolutionAnalysis>(F);
-      auto &LI = AM.getResult<LoopAnalysis>(F);
-      auto &DT = AM.getResult<DominatorTreeAnalysis>(F);
-      // Values held over a second return of setjmp are not to be trusted.
-      Scheme S = F.callsFunctionThatReturnsTwice() ? Scheme::Single : scheme();
-      emit(F, plan(A.Plain, S, SE, LI, DT), A, S, SE, LI, DT);
-    }
+    if (!A.empty())
+      count(F, A, AM);
     if (isOutlined(F))
       emitRegion(F);
+    mark(F);
     F.removeFnAttr(Attribute::Memory);
     F.removeFnAttr(Attribute::Speculatable);
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
-};
 
-// Functions are listed last: entries refer to them, and function passes may not add globals freely.
-class MarkPass : public PassInfoMixin<MarkPass> {
-public:
-  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
-    SmallVector<Function *, 0> Functions;
-    for (Function &F : M)
-      if (instrumentable(F))
-        Functions.push_back(&F);
-    for (Function *F : Functions)
-      mark(*F);
-    return PreservedAnalyses::none();
+private:
+  static void count(Function &F, const Accesses &A, FunctionAnalysisManager &AM) {
+    Scheme S = scheme();
+    // Values held over a second return of setjmp are not to be trusted.
+    if (S == Scheme::Single || F.callsFunctionThatReturnsTwice()) {
+      emitSingly(F, A, "nw_");
+      if (S == Scheme::Check)
+        emitSingly(F, A, "nw_check_");
+      return;
+    }
+    auto &SE = AM.getResult<ScalarEvolutionAnalysis>(F);
+    auto &LI = AM.getResult<LoopAnalysis>(F);
+    auto &DT = AM.getResult<DominatorTreeAnalysis>(F);
+    Plan P = plan(A.Plain, SE, LI, DT);
+    if (S == Scheme::Check)
+      emitSingly(F, A, "nw_check_");
+    emit(F, P, A, SE, LI, DT);
   }
-  static bool isRequired() { return true; }
 };
 
 void add(ModulePassManager &Passes, OptimizationLevel) {
@@ -97,7 +90,6 @@ void add(ModulePassManager &Passes, OptimizationLevel) {
   PerFunction.addPass(LoopSimplifyPass());
   PerFunction.addPass(InstrumentPass());
   Passes.addPass(createModuleToFunctionPassAdaptor(std::move(PerFunction)));
-  Passes.addPass(MarkPass());
 }
 
 } // namespace

@@ -251,13 +251,8 @@ private:
 
 } // namespace
 
-Plan plan(ArrayRef<Access> Plain, Scheme S, ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT) {
-  if (S == Scheme::Auto)
-    return Planner(SE, LI, DT).run(Plain);
-  Plan Result;
-  for (const Access &A : Plain)
-    Result.Blocks.push_back({{{{0, A.Size, A.Read, A.Write}}, false}, A.At, A.Pointer, A.Offset});
-  return Result;
+Plan plan(ArrayRef<Access> Plain, ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT) {
+  return Planner(SE, LI, DT).run(Plain);
 }
 
 } // namespace nodewise

@@ -136,9 +136,8 @@ NW_HOT void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t count, c
 NW_HOT uint64_t nw_region_enter(nw_region *region);
 NW_HOT void nw_region_leave(nw_region *region, uint64_t previous);
 
-/* Every module has a section `nw_functions`: for each instrumented function a signed 64-bit distance
- * from the entry itself to the function's first byte. Sizes are in the symbol table. Coverage is the
- * share of samples inside these functions and inside this library's own nw_miss .. nw_lanes. */
-#define NW_FUNCTIONS_SECTION "nw_functions"
+/* These 16 bytes stand before the first byte of every instrumented function (its symbol). Coverage is
+ * the share of samples inside such functions and inside this library's own nw_miss .. nw_lanes. */
+#define NW_FUNCTION_MARK "nodewise:counted"
 
 #endif
