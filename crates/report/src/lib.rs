@@ -11,6 +11,7 @@
 //! **Non-goals.** Metrics (see `nodewise-analysis`), predictions (`-simulation`), advice (`-advise`).
 #![forbid(unsafe_code)]
 
+mod findings;
 mod format;
 mod heat;
 pub mod html;
@@ -18,9 +19,10 @@ pub mod json;
 mod model;
 pub mod text;
 
+pub use findings::Findings;
 pub use format::{bytes, count, percent, ratio, seconds};
 pub use heat::{HeatMap, HeatRow};
 pub use model::{
     Affinity, Coverage, Dynamicity, Estimate, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
-    Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, Verdict,
+    Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UsedBy, Verdict,
 };

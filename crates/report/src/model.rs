@@ -67,6 +67,8 @@ pub enum Outcome {
 pub struct Verdict {
     /// Its kind.
     pub outcome: Outcome,
+    /// The policy it recommends; `first-touch` when nothing is to be done.
+    pub policy: String,
     /// One sentence.
     pub sentence: String,
     /// A command to copy.
@@ -176,6 +178,8 @@ pub struct Source {
     pub field: String,
     /// Its origin.
     pub text: String,
+    /// Nobody measured or stated it.
+    pub assumed: bool,
 }
 
 /// Thread to node.
@@ -203,7 +207,7 @@ pub struct Totals {
 /// One sharing class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sharing {
-    /// `private`, `non-shared`, `node-shared`, `uniformly-shared`.
+    /// `private`, `non-shared`, `node-shared`, `uniformly shared`.
     pub class: String,
     /// Pages in it.
     pub pages: u64,
@@ -254,6 +258,17 @@ pub struct FirstTouch {
     pub largest_share: f64,
 }
 
+/// Who uses an object most.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UsedBy {
+    /// The code region that accesses it most.
+    pub site: String,
+    /// Threads that access it there.
+    pub threads: usize,
+    /// Share of its accesses made there.
+    pub share: f64,
+}
+
 /// One memory object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
@@ -271,8 +286,9 @@ pub struct Object {
     pub accesses: u64,
     /// Share of accesses that are reads.
     pub read_fraction: f64,
-    /// Threads that accessed it.
-    pub threads: usize,
+    /// Share of the program's memory time that its remote and queued lines waste under
+    /// first-touch: what a perfect placement of it would save at most.
+    pub cost_share: f64,
     /// Exclusivity over its pages, weighted by accesses.
     pub exclusivity: f64,
     /// Local fraction under first-touch.
@@ -283,6 +299,8 @@ pub struct Object {
     pub pattern: String,
     /// Who touched it first.
     pub first_touch: Option<FirstTouch>,
+    /// Who uses it most.
+    pub used_by: Option<UsedBy>,
     /// What happened, in one sentence.
     pub blame: String,
     /// What to do about it, in one sentence.
@@ -292,14 +310,6 @@ pub struct Object {
     /// Its page × thread figure; for the page alone.
     #[serde(skip)]
     pub heat: Option<HeatMap>,
-}
-
-impl Object {
-    /// Accesses that first-touch serves from another node.
-    #[must_use]
-    pub fn remote_accesses(&self) -> f64 {
-        self.accesses as f64 * (1.0 - self.local_fraction)
-    }
 }
 
 /// One time slice.
@@ -315,6 +325,8 @@ pub struct Slice {
     pub exclusivity: f64,
     /// Under first-touch.
     pub local_fraction: f64,
+    /// Pages that would have to move in it.
+    pub migrations: u64,
 }
 
 /// Moves that would keep every page where it is used most.
@@ -333,10 +345,9 @@ impl Report {
         self.policies.iter().find(|p| p.policy == "first-touch")
     }
 
-    /// The policy with the least predicted time, or without predictions the most local accesses.
+    /// Whether the verdict recommends this policy.
     #[must_use]
-    pub fn best(&self) -> Option<&Policy> {
-        let cost = |p: &Policy| p.seconds.map_or(1.0 - p.local_fraction, |s| s.typical);
-        self.policies.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
+    pub fn recommends(&self, policy: &Policy) -> bool {
+        self.verdict.policy == policy.policy
     }
 }

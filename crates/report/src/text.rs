@@ -16,7 +16,9 @@ pub struct Screen {
 }
 
 /// Objects that get a line of blame.
-const BLAMED: usize = 4;
+const BLAMED: usize = 3;
+/// Objects that waste less of the memory time are not worth a line.
+const COSTLY: f64 = 0.02;
 /// Narrower screens get wrapped words, not shorter ones.
 const NARROWEST: usize = 60;
 
@@ -59,10 +61,11 @@ impl Writer {
         }
     }
 
-    /// Appends `text` wrapped, continuation lines indented.
-    fn wrapped(&self, out: &mut String, indent: usize, text: &str, paint: impl Fn(&str) -> String) {
+    /// Appends `text` wrapped, after `lead` on the first line and as many spaces on the others.
+    fn wrapped(&self, out: &mut String, lead: &str, text: &str, paint: impl Fn(&str) -> String) {
+        let indent = lead.chars().count();
         for (i, line) in wrap(text, self.screen.width - indent).iter().enumerate() {
-            let lead = if i == 0 { "" } else { &" ".repeat(indent)[..] };
+            let lead = if i == 0 { lead } else { &" ".repeat(indent)[..] };
             let _ = writeln!(out, "{lead}{}", paint(line));
         }
     }
@@ -78,9 +81,9 @@ impl Writer {
             report.machine.nodes.len(),
             bytes(report.page_size)
         );
-        self.wrapped(out, 0, &facts, |l| self.dim(l));
+        self.wrapped(out, "", &facts, |l| self.dim(l));
         if let Some(reason) = &p.truncated {
-            self.wrapped(out, 0, &format!("cut short: {}", clean(reason)), |l| {
+            self.wrapped(out, "", &format!("cut short: {}", clean(reason)), |l| {
                 self.paint("33", l)
             });
         }
@@ -92,9 +95,15 @@ impl Writer {
             Outcome::LeaveAlone | Outcome::NotMemoryBound => "1;32",
             Outcome::Unknown => "1",
         };
-        self.wrapped(out, 0, &clean(&report.verdict.sentence), |l| self.paint(code, l));
+        self.wrapped(out, "", &clean(&report.verdict.sentence), |l| self.paint(code, l));
         if let Some(next) = &report.verdict.next {
-            let _ = writeln!(out, "  next: {}", self.bold(&clean(next)));
+            // A shell goes on reading after `&&`: broken there, it can still be copied.
+            for (lead, part) in std::iter::once("  next: ")
+                .chain(std::iter::repeat("        "))
+                .zip(steps(next))
+            {
+                let _ = writeln!(out, "{lead}{}", self.bold(&clean(part)));
+            }
         }
         out.push('\n');
     }
@@ -107,9 +116,8 @@ impl Writer {
             head.extend(["page balance", "pages moved"]);
         }
         table.push_record(head);
-        let best = report.best().map(|p| p.policy.as_str());
         for policy in &report.policies {
-            table.push_record(row(policy, best == Some(&policy.policy), wide));
+            table.push_record(row(policy, report.recommends(policy), wide));
         }
         let mut text = table
             .build()
@@ -129,28 +137,25 @@ impl Writer {
     }
 
     fn objects(&self, out: &mut String, report: &Report) {
-        for object in report.objects.iter().take(BLAMED) {
-            let text = format!(
-                "{} ({}, {} of accesses, {} local, {}): {} {}",
-                clean(&object.name),
-                bytes(object.pages * report.page_size),
-                percent(object.accesses as f64 / report.totals.accesses.max(1) as f64),
-                percent(object.local_fraction),
-                object.sharing,
-                clean(&object.blame),
-                clean(&object.advice),
-            );
-            self.wrapped(out, 2, &text, str::to_owned);
+        let costly = report
+            .objects
+            .iter()
+            .take_while(|o| o.cost_share >= COSTLY)
+            .count();
+        let shown = costly.clamp(report.objects.len().min(1), BLAMED);
+        for (i, object) in report.objects[..shown].iter().enumerate() {
+            self.wrapped(out, "", &clean(&object.blame), str::to_owned);
+            self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
+            if let Some(snippet) = object.snippet.as_ref().filter(|_| i == 0) {
+                snippet.lines().for_each(|l| {
+                    let _ = writeln!(out, "      {}", self.dim(&clean(l)));
+                });
+            }
         }
-        let left = report.objects.len().saturating_sub(BLAMED);
+        let left = report.objects.len() - shown;
         if left > 0 {
-            let _ = writeln!(
-                out,
-                "{}",
-                self.dim(&format!(
-                    "and {left} more objects: --html FILE or --json shows them"
-                ))
-            );
+            let more = format!("and {left} more with --html FILE or --json");
+            let _ = writeln!(out, "{}", self.dim(&more));
         }
         out.push('\n');
     }
@@ -166,16 +171,16 @@ impl Writer {
             coverage(&report.coverage),
             seconds(report.program.wall_seconds),
         );
-        self.wrapped(out, 0, &text, |l| self.dim(l));
+        self.wrapped(out, "", &text, |l| self.dim(l));
     }
 }
 
-fn row(policy: &Policy, best: bool, wide: bool) -> Vec<String> {
+fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
     let time = policy.seconds.map_or("–".to_owned(), |s| {
         format!("{} ({} – {})", seconds(s.typical), seconds(s.min), seconds(s.max))
     });
     let mut row = vec![
-        format!("{}{}", policy.policy, if best { " *" } else { "" }),
+        format!("{}{}", policy.policy, if recommended { " *" } else { "" }),
         time,
         policy.speedup.map_or("–".to_owned(), |s| ratio(s.typical)),
         percent(policy.local_fraction),
@@ -209,6 +214,11 @@ pub fn coverage(coverage: &Coverage) -> String {
     }
 }
 
+/// The commands of a line, each but the last with its `&&`.
+fn steps(line: &str) -> impl Iterator<Item = &str> {
+    line.split_inclusive(" && ").map(str::trim_end)
+}
+
 /// Names from the program cannot move the cursor or colour the terminal.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
@@ -218,7 +228,9 @@ fn clean(text: &str) -> String {
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut used = 0;
-    for word in text.split_whitespace() {
+    // A number keeps its per cent sign.
+    for word in text.replace(" %", "\u{a0}%").split(' ') {
+        let word = word.replace('\u{a0}', " ");
         let length = word.chars().count();
         if used > 0 && used + 1 + length > width {
             lines.push(String::new());
@@ -229,7 +241,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
             line.push(' ');
             used += 1;
         }
-        line.push_str(word);
+        line.push_str(&word);
         used += length;
     }
     lines

@@ -36,7 +36,14 @@ pub fn write(report: &Report) -> String {
 }
 
 fn latencies(machine: &Machine) -> String {
-    let cells = || machine.latency_ns.iter().flatten().copied();
+    let cells = || {
+        machine
+            .latency_ns
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|ns| ns.is_finite())
+    };
     let (low, high) = (cells().fold(f64::INFINITY, f64::min), cells().fold(0.0, f64::max));
     let class = |ns: f64| {
         if high > low {
@@ -55,6 +62,10 @@ fn latencies(machine: &Machine) -> String {
     for (r, node) in machine.nodes.iter().enumerate() {
         let _ = write!(html, "<tr><th scope=\"row\">{r}</th>");
         for (m, &ns) in machine.latency_ns.get(r).into_iter().flatten().enumerate() {
+            if !ns.is_finite() {
+                html.push_str("<td class=\"n\">–</td>");
+                continue;
+            }
             let value = figure(&format!("/machine/latency_ns/{r}/{m}"), ns, &format!("{ns:.0}"));
             let _ = write!(html, "<td class=\"n level-{}\">{value}</td>", class(ns));
         }

@@ -23,10 +23,10 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// A sentence in which `names` stand between back-ticks.
+/// A sentence in which `names` stand between back-ticks; a per cent sign stays with its number.
 pub fn prose(text: &str) -> String {
     let mut html = String::new();
-    for (i, part) in text.split('`').enumerate() {
+    for (i, part) in text.replace(" %", "\u{a0}%").split('`').enumerate() {
         match i % 2 {
             0 => html.push_str(&Text(part).to_string()),
             _ => html.push_str(&format!("<code>{}</code>", Text(part))),

@@ -7,11 +7,11 @@ use std::fmt::Write;
 /// Objects shown open; the rest is folded.
 const SHOWN: usize = 12;
 
-/// The table and, below it, what to change.
+/// The table; below the figures of each object, what to change.
 pub fn write(report: &Report) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"objects\"><h2 id=\"objects\">Objects, the costliest first</h2>\
-         <p>Cost is remote accesses under first-touch. Exclusivity near 100 % means that moving pages is enough; \
+         <p>Cost is the share of the program’s memory time that an object’s remote and queued accesses waste under first-touch: what the best place for it could save. Exclusivity near 100 % means that moving pages is enough; \
          near 1/nodes it means that everyone uses everything, and only another schedule or even spreading helps.</p>",
     );
     let (shown, folded) = report.objects.split_at(report.objects.len().min(SHOWN));
@@ -24,9 +24,6 @@ pub fn write(report: &Report) -> String {
             table(folded, SHOWN, report)
         );
     }
-    for object in shown.iter().filter(|o| o.snippet.is_some()) {
-        html.push_str(&card(object));
-    }
     html.push_str("</section>");
     html
 }
@@ -35,8 +32,8 @@ fn table(objects: &[Object], offset: usize, report: &Report) -> String {
     let mut html = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"objects\"><table class=\"objects\"><thead><tr>\
          <th scope=\"col\">Object</th><th scope=\"col\" class=\"n\">Size</th><th scope=\"col\" class=\"n\">Accesses</th>\
-         <th scope=\"col\" colspan=\"2\">Local today</th><th scope=\"col\" class=\"n\">Exclusivity</th>\
-         <th scope=\"col\">Sharing</th><th scope=\"col\">Pattern</th><th scope=\"col\">What happened, what to do</th></tr></thead><tbody>",
+         <th scope=\"col\" colspan=\"2\">Cost</th><th scope=\"col\" class=\"n\">Local today</th><th scope=\"col\" class=\"n\">Exclusivity</th>\
+         <th scope=\"col\">Sharing</th><th scope=\"col\">Pattern</th></tr></thead><tbody>",
     );
     for (i, object) in objects.iter().enumerate() {
         html.push_str(&row(offset + i, object, report));
@@ -49,7 +46,9 @@ fn row(i: usize, object: &Object, report: &Report) -> String {
     let at = |key: &str| format!("/objects/{i}/{key}");
     format!(
         "<tr><th scope=\"row\"><code>{}</code><small>{}</small></th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-         <td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"prose\">{} <strong>{}</strong></td></tr>",
+         <td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td>{}</td><td>{}</td></tr>\
+         <tr class=\"why\"><td colspan=\"9\"><p>{} <strong>{}</strong></p>{}</td></tr>",
         Text(&object.name),
         Text(&object.site),
         figure(
@@ -58,7 +57,8 @@ fn row(i: usize, object: &Object, report: &Report) -> String {
             &bytes(object.pages * report.page_size)
         ),
         figure(&at("accesses"), object.accesses, &count(object.accesses)),
-        bar("local", object.local_fraction),
+        bar("remote", object.cost_share),
+        figure(&at("cost_share"), object.cost_share, &percent(object.cost_share)),
         figure(
             &at("local_fraction"),
             object.local_fraction,
@@ -73,14 +73,15 @@ fn row(i: usize, object: &Object, report: &Report) -> String {
         Text(&object.pattern),
         prose(&object.blame),
         prose(&object.advice),
+        snippet(object)
     )
 }
 
-fn card(object: &Object) -> String {
-    format!(
-        "<article class=\"fix\"><h3>Mend <code>{}</code></h3><p>{}</p><pre tabindex=\"0\"><code>{}</code></pre></article>",
-        Text(&object.name),
-        prose(&object.advice),
-        Text(object.snippet.as_deref().unwrap_or_default())
-    )
+fn snippet(object: &Object) -> String {
+    object.snippet.as_ref().map_or_else(String::new, |code| {
+        format!(
+            "<details><summary>As code</summary><pre tabindex=\"0\"><code>{}</code></pre></details>",
+            Text(code)
+        )
+    })
 }

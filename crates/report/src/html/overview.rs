@@ -22,7 +22,7 @@ fn header(report: &Report) -> String {
         bytes(report.totals.pages * report.page_size),
         figure("/totals/pages", report.totals.pages, &count(report.totals.pages)),
         bytes(report.page_size),
-        Text(&report.machine.title),
+        Text(&report.machine.name),
         report.machine.nodes.len(),
         Text(&report.affinity.name),
     );
@@ -57,7 +57,7 @@ fn verdict(report: &Report) -> String {
         let _ = write!(
             html,
             "<div class=\"command\"><code id=\"next\">{}</code><button type=\"button\" data-copy=\"next\">Copy</button></div>",
-            Text(next)
+            Text(&next.replace(" && ", " &&\n"))
         );
     }
     if !report.verdict.reasons.is_empty() {

@@ -12,7 +12,6 @@ pub fn write(report: &Report) -> String {
         .filter_map(|p| p.seconds)
         .map(|s| s.max)
         .fold(0.0, f64::max);
-    let best = report.best().map(|p| p.policy.as_str());
     let mut html = String::from(
         "<section aria-labelledby=\"policies\"><h2 id=\"policies\">What each policy would cost</h2>\
          <p>The bar is the typical predicted wall time, the line across its end the range; shorter is better. \
@@ -24,23 +23,23 @@ pub fn write(report: &Report) -> String {
          <th scope=\"col\" class=\"n\">Pages moved</th></tr></thead><tbody>",
     );
     for (i, policy) in report.policies.iter().enumerate() {
-        html.push_str(&row(i, policy, longest, best == Some(&policy.policy)));
+        html.push_str(&row(i, policy, longest, report.recommends(policy)));
     }
     html.push_str("</tbody></table></div></section>");
     html
 }
 
-fn row(i: usize, policy: &Policy, longest: f64, best: bool) -> String {
+fn row(i: usize, policy: &Policy, longest: f64, recommended: bool) -> String {
     let share = |key: &str, value: f64| figure(&format!("/policies/{i}/{key}"), value, &percent(value));
     let mark = match policy.policy.as_str() {
-        "first-touch" if best => " <small class=\"mark\">today · best</small>",
+        "first-touch" if recommended => " <small class=\"mark\">today · keep it</small>",
         "first-touch" => " <small class=\"mark\">today</small>",
-        _ if best => " <small class=\"mark best\">best</small>",
+        _ if recommended => " <small class=\"mark best\">recommended</small>",
         _ => "",
     };
     let mut html = format!(
         "<tr{}><th scope=\"row\"><code>{}</code>{mark}</th>",
-        if best { " class=\"best\"" } else { "" },
+        if recommended { " class=\"best\"" } else { "" },
         Text(&policy.policy)
     );
     match policy.seconds {

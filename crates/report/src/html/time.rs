@@ -69,6 +69,7 @@ fn thin(slices: &[Slice]) -> Vec<Slice> {
                 accesses,
                 exclusivity: mean(|s| s.exclusivity),
                 local_fraction: mean(|s| s.local_fraction),
+                migrations: group.iter().map(|s| s.migrations).sum(),
             }
         })
         .collect()

@@ -1,0 +1,330 @@
+//! From what the other crates found to the report.
+
+use crate::HeatMap;
+use crate::model::*;
+use nodewise_advise::{Advice, Blame};
+use nodewise_analysis::{Measured, Metrics, SharingClass, Timeline, measure};
+use nodewise_machine::Machine as Target;
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::{Meta, Observer, Profile};
+use nodewise_simulation::{Prediction, Range, Simulation};
+
+/// Objects that get a page × thread figure.
+const FIGURES: usize = 8;
+/// Objects of fewer accesses than this share of all get none.
+const WORTH_A_FIGURE: f64 = 1e-3;
+
+/// Everything a report is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Findings<'a> {
+    /// Profile, histogram, affinity and machine.
+    pub context: &'a Context<'a>,
+    /// The mappings compared; the first is first-touch.
+    pub mappings: &'a [Mapping],
+    /// Their predicted cost, in the same order.
+    pub simulation: &'a Simulation,
+    /// What follows from it.
+    pub advice: &'a Advice,
+    /// The run in slices under the first mapping.
+    pub timeline: &'a Timeline,
+}
+
+impl Report {
+    /// Puts the findings into their final form.
+    ///
+    /// # Panics
+    /// If there is no mapping.
+    #[must_use]
+    pub fn new(findings: &Findings<'_>) -> Self {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = *findings.context;
+        let baseline = findings.measure(&findings.mappings[0]);
+        let program = &baseline.program;
+        Self {
+            schema: SCHEMA,
+            nodewise: env!("CARGO_PKG_VERSION").to_owned(),
+            verdict: verdict(&findings.advice.verdict),
+            program: recorded(&profile.meta, histogram.threads),
+            coverage: coverage(&profile.meta),
+            machine: target(machine),
+            affinity: Affinity {
+                name: affinity.name.clone(),
+                thread_nodes: affinity.nodes.iter().map(|n| n.0).collect(),
+            },
+            page_size: histogram.page_size(),
+            totals: Totals {
+                pages: program.pages,
+                reads: program.reads,
+                writes: program.writes,
+                accesses: program.accesses(),
+            },
+            application_exclusivity: program.application_exclusivity(),
+            sharing: sharing(program),
+            policies: findings.policies(program),
+            objects: findings.objects(&baseline),
+            slices: slices(findings.timeline, profile),
+            dynamicity: Dynamicity {
+                migrations: findings.timeline.dynamicity.total(),
+                pages_by_moves: findings.timeline.dynamicity.distribution(),
+            },
+            notes: notes(findings),
+        }
+    }
+}
+
+impl Findings<'_> {
+    fn measure(&self, mapping: &Mapping) -> Measured {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = *self.context;
+        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count())
+    }
+
+    fn policies(&self, baseline: &Metrics) -> Vec<Policy> {
+        let first = &self.mappings[0].nodes;
+        let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
+            policy: mapping.policy.clone(),
+            application_exclusivity: baseline.application_exclusivity(),
+            page_balance: predicted.page_balance,
+            access_balance: predicted.access_balance,
+            local_fraction: predicted.local_fraction,
+            migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,
+            seconds: Some(estimate(predicted.seconds)),
+            speedup: Some(estimate(predicted.speedup)),
+        };
+        self.mappings
+            .iter()
+            .zip(&self.simulation.predictions)
+            .map(one)
+            .collect()
+    }
+
+    fn objects(&self, measured: &Measured) -> Vec<Object> {
+        let pair = [&self.mappings[0], self.alternative()];
+        let shown = if std::ptr::eq(pair[0], pair[1]) {
+            &pair[..1]
+        } else {
+            &pair[..]
+        };
+        let least = measured.program.accesses() as f64 * WORTH_A_FIGURE;
+        let mut figures = FIGURES;
+        let one = |blame: &Blame| {
+            let metrics = measured.objects.get(&blame.object)?;
+            let mut object = self.object(blame, metrics)?;
+            if figures > 0 && metrics.pages > 1 && metrics.accesses() as f64 > least {
+                let Context {
+                    histogram, affinity, ..
+                } = *self.context;
+                object.heat = HeatMap::new(histogram, blame.object, affinity, shown);
+                figures -= 1;
+            }
+            Some(object)
+        };
+        self.advice.blame.iter().filter_map(one).collect()
+    }
+
+    /// What first-touch is shown against: what the verdict recommends, else the best of the others.
+    fn alternative(&self) -> &Mapping {
+        let recommended = self.mappings[1..]
+            .iter()
+            .find(|m| m.policy == self.advice.verdict.policy);
+        let others = self.mappings.iter().zip(&self.simulation.predictions).skip(1);
+        let best = others.min_by(|a, b| a.1.seconds.typical.total_cmp(&b.1.seconds.typical));
+        recommended.or(best.map(|b| b.0)).unwrap_or(&self.mappings[0])
+    }
+
+    fn object(&self, blame: &Blame, metrics: &Metrics) -> Option<Object> {
+        let profile = self.context.profile;
+        let object = profile.object(blame.object)?;
+        Some(Object {
+            name: object.name.clone(),
+            kind: object.kind.name().to_owned(),
+            site: profile
+                .site(object.site)
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            bytes: object.bytes,
+            pages: metrics.pages,
+            accesses: metrics.accesses(),
+            read_fraction: metrics.reads as f64 / metrics.accesses().max(1) as f64,
+            cost_share: blame.cost_share,
+            exclusivity: metrics.application_exclusivity(),
+            local_fraction: metrics.local_fraction(),
+            sharing: metrics.sharing().name().to_owned(),
+            pattern: blame.pattern.name().to_owned(),
+            first_touch: blame.first_touched.as_ref().map(|t| FirstTouch {
+                site: t.at.clone(),
+                threads: t.threads,
+                largest_share: t.largest_share,
+            }),
+            used_by: blame.used_by.as_ref().map(|u| UsedBy {
+                site: u.at.clone(),
+                threads: u.threads,
+                share: u.share,
+            }),
+            blame: blame.sentence.clone(),
+            advice: as_sentence(&blame.advice),
+            snippet: blame.snippet.clone(),
+            heat: None,
+        })
+    }
+}
+
+fn verdict(verdict: &nodewise_advise::Verdict) -> Verdict {
+    Verdict {
+        outcome: match verdict.outcome {
+            nodewise_advise::Outcome::Place => Outcome::Place,
+            nodewise_advise::Outcome::Stock => Outcome::Stock,
+            nodewise_advise::Outcome::LeaveAlone => Outcome::LeaveAlone,
+            nodewise_advise::Outcome::NotMemoryBound => Outcome::NotMemoryBound,
+            nodewise_advise::Outcome::Unknown => Outcome::Unknown,
+        },
+        policy: verdict.policy.clone(),
+        sentence: verdict.sentence.clone(),
+        next: verdict.next.clone(),
+        reasons: verdict.reasons.clone(),
+    }
+}
+
+fn recorded(meta: &Meta, threads: usize) -> Program {
+    Program {
+        command: meta.command.clone(),
+        threads,
+        started_at: meta.started_at,
+        wall_seconds: meta.wall_ns as f64 * 1e-9,
+        plain_wall_seconds: meta.plain_wall_ns.map(|ns| ns as f64 * 1e-9),
+        observer: meta.observer.name().to_owned(),
+        exact: matches!(meta.observer, Observer::Instrument | Observer::Synthetic),
+        slicing: meta.slicing.clone(),
+        exit_status: meta.exit_status,
+        truncated: meta.truncated.clone(),
+        host: Host {
+            model: meta.host_model.clone(),
+            cpus: meta.host_cpus,
+            nodes: meta.host_nodes,
+        },
+    }
+}
+
+fn coverage(meta: &Meta) -> Coverage {
+    let c = &meta.coverage;
+    let module = |(name, share): &(String, f64)| MissedModule {
+        name: name.clone(),
+        share: *share,
+    };
+    Coverage {
+        share: c.share(),
+        samples: c.samples,
+        instrumented: c.instrumented,
+        waiting: c.waiting,
+        missed: c.missed,
+        kernel: c.kernel,
+        missed_modules: c.missed_modules.iter().map(module).collect(),
+    }
+}
+
+fn target(machine: &Target) -> Machine {
+    let node = |n: &nodewise_machine::Node| Node {
+        cpus: n.cpus.len(),
+        memory: n.memory,
+        bandwidth: n.bandwidth,
+    };
+    let source = |s: &nodewise_machine::Source| Source {
+        field: s.field.clone(),
+        text: s.text.clone(),
+        assumed: s.assumed,
+    };
+    Machine {
+        name: machine.name.clone(),
+        title: machine.title.clone(),
+        nodes: machine.nodes.iter().map(node).collect(),
+        numa_factor: machine.numa_factor(),
+        latency_ns: machine.latency_ns.clone(),
+        sources: machine.sources.iter().map(source).collect(),
+    }
+}
+
+fn sharing(program: &Metrics) -> Vec<Sharing> {
+    let class = |class: SharingClass| Sharing {
+        class: class.name().to_owned(),
+        pages: program.class_pages[class.index()],
+        accesses: program.class_accesses[class.index()],
+    };
+    SharingClass::ALL.into_iter().map(class).collect()
+}
+
+fn slices(timeline: &Timeline, profile: &Profile) -> Vec<Slice> {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let one = |s: &nodewise_analysis::SliceMetrics| {
+        let time = profile.slices.get(s.slice.index()).copied().unwrap_or_default();
+        Slice {
+            start_seconds: seconds(time.start_ns),
+            end_seconds: seconds(time.end_ns),
+            accesses: s.metrics.accesses(),
+            exclusivity: s.metrics.application_exclusivity(),
+            local_fraction: s.metrics.local_fraction(),
+            migrations: s.migrations,
+        }
+    };
+    timeline.slices.iter().map(one).collect()
+}
+
+fn notes(findings: &Findings<'_>) -> Vec<String> {
+    let Context {
+        profile,
+        machine,
+        affinity,
+        ..
+    } = *findings.context;
+    let (calibration, meta) = (&findings.simulation.calibration, &profile.meta);
+    let mut notes = vec![format!("Predicted times rest on {}.", calibration.basis.text())];
+    if !calibration.measured_cost {
+        notes.push(format!(
+            "The plain build was not timed: recording is taken to have slowed it by {:.1} to {:.1} times.",
+            calibration.recording_cost.min, calibration.recording_cost.max
+        ));
+    }
+    if affinity.cpus.len() > machine.cpus().len() {
+        notes.push(format!(
+            "{} threads share {} CPUs of the machine.",
+            affinity.cpus.len(),
+            machine.cpus().len()
+        ));
+    }
+    let assumed = machine.sources.iter().filter(|s| s.assumed).count();
+    if assumed > 0 {
+        notes.push(format!(
+            "{assumed} of the machine’s figures are assumptions; they are marked above."
+        ));
+    }
+    if let Some(status) = meta.exit_status.filter(|s| *s != 0) {
+        notes.push(format!("The program ended with status {status}."));
+    }
+    notes
+}
+
+fn estimate(range: Range) -> Estimate {
+    Estimate {
+        min: range.min,
+        typical: range.typical,
+        max: range.max,
+    }
+}
+
+/// With a capital and a full stop.
+fn as_sentence(phrase: &str) -> String {
+    let mut letters = phrase.chars();
+    let first = letters
+        .next()
+        .map(|c| c.to_uppercase().to_string())
+        .unwrap_or_default();
+    let stop = if phrase.ends_with('.') { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}
