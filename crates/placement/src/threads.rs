@@ -9,9 +9,8 @@ use crate::policies::Outside;
 use crate::rules::nodes_by_number;
 use crate::{PolicyError, ThreadBinding};
 use nodewise_analysis::{Affinity, Histogram, compact_order, identity_order, scatter_order, thread_numbers};
-use nodewise_machine::{CpuId, Machine, NodeId};
+use nodewise_machine::{CpuId, Machine};
 use nodewise_profile::Profile;
-use std::collections::BTreeMap;
 
 /// What thread policies are called, with what they do: the order of reports.
 pub const THREAD_POLICIES: &[(&str, &str)] = &[
@@ -59,27 +58,14 @@ pub fn thread_policy(
 }
 
 impl ThreadBinding {
-    /// The binding that makes `affinity` real: one CPU per thread number of the recording, then
-    /// the machine's other CPUs in the affinity's own order, for runs with more threads.
+    /// The binding that makes `affinity` real: the CPU and node of each thread number.
     #[must_use]
-    pub fn of(affinity: &Affinity, profile: &Profile, machine: &Machine) -> Self {
-        let node_of: BTreeMap<CpuId, NodeId> = machine.cpus().into_iter().collect();
+    pub fn of(affinity: &Affinity, profile: &Profile) -> Self {
         let nodes = nodes_by_number(profile, affinity);
         let mut cpus = vec![CpuId(0); nodes.len()];
         for (number, cpu) in thread_numbers(profile).into_iter().zip(&affinity.cpus) {
             cpus[number as usize] = *cpu;
         }
-        let order = match affinity.name.as_str() {
-            "compact" => compact_order(machine),
-            "identity" => identity_order(machine),
-            _ => scatter_order(machine),
-        };
-        let unused: Vec<CpuId> = order.into_iter().filter(|c| !cpus.contains(c)).collect();
-        cpus.extend(unused);
-        let nodes = cpus
-            .iter()
-            .map(|c| node_of.get(c).copied().unwrap_or_default())
-            .collect();
         Self {
             name: affinity.name.clone(),
             cpus,
@@ -93,6 +79,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{Recorded, machine};
     use crate::policies::Nothing;
+    use nodewise_machine::NodeId;
 
     fn recorded() -> Recorded {
         // Threads t and t + 4 work on the same pages.
@@ -141,10 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_covers_the_machine_for_runs_with_more_threads() {
-        let recorded = Recorded::new(machine(2, 3), 2, &[]);
-        let binding = ThreadBinding::of(&recorded.affinity, &recorded.profile, &recorded.machine);
-        assert_eq!(binding.cpus, [0, 1, 2, 3, 4, 5].map(CpuId));
-        assert_eq!(binding.nodes, [0, 0, 0, 1, 1, 1].map(NodeId));
+    fn a_binding_is_by_thread_number() {
+        let mut recorded = Recorded::new(machine(2, 3), 2, &[]);
+        recorded.profile.threads.reverse();
+        let Recorded { profile, machine, .. } = &recorded;
+        let affinity = Affinity::of_cpus("scatter", profile, machine, &scatter_order(machine));
+        let binding = ThreadBinding::of(&affinity, profile);
+        assert_eq!(binding.cpus, [0, 3].map(CpuId));
+        assert_eq!(binding.nodes, [0, 1].map(NodeId));
     }
 }
