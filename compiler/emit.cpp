@@ -8,6 +8,7 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
@@ -17,7 +18,7 @@ namespace nodewise {
 namespace {
 
 // layout.h
-constexpr unsigned PageShift = 12, LineShift = 6, PageBytes = 1 << PageShift;
+constexpr unsigned PageShift = 12, PageBytes = 1 << PageShift, LineShift = 6, LineBytes = 1 << LineShift;
 constexpr unsigned WindowSlots = 1024, SlotShift = 5;
 constexpr unsigned SlotCounter = 8, SlotBitmap = 16, CounterReads = 8, CounterWrites = 16;
 // runtime.h
@@ -33,14 +34,19 @@ class Emitter {
 public:
   Emitter(Function &F, StringRef Prefix) : F(F), M(*F.getParent()), C(F.getContext()), Prefix(Prefix) {}
 
-  void loops(ArrayRef<LoopGroup> Groups, ScalarEvolution &SE) {
+  // Values of all groups first: expansion needs the control flow that it was planned for.
+  void expand(const Plan &P, ScalarEvolution &SE) {
     SCEVExpander Expander(SE, M.getDataLayout(), "nw");
-    for (const LoopGroup &G : Groups) {
+    for (const LoopGroup &G : P.Loops) {
       Value *Base = Expander.expandCodeFor(G.Base, nullptr, G.At);
       Value *Stride = Expander.expandCodeFor(G.Stride, I64, G.At);
       Value *Count = Expander.expandCodeFor(G.Count, I64, G.At);
-      Builder B(G.At, where(G.Where));
-      range(B, integer(B, Base), Stride, Count, G.G);
+      IRBuilder<> B(G.At);
+      Sites.push_back({G.At, where(G.Where), integer(B, Base), Stride, Count, &G.G});
+    }
+    for (const BlockGroup &G : P.Blocks) {
+      IRBuilder<> B(G.At);
+      Sites.push_back({G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0), B.getInt64(1), &G.G});
     }
   }
 
@@ -53,12 +59,12 @@ public:
   }
 
   // Before any block is split: the thread is looked up once, where all lookups are reached from.
-  void thread(ArrayRef<BlockGroup> Groups, DominatorTree &DT, LoopInfo &LI) {
-    if (Groups.empty())
+  void thread(DominatorTree &DT, LoopInfo &LI) {
+    if (Sites.empty())
       return;
-    BasicBlock *At = Groups.front().At->getParent();
-    for (const BlockGroup &G : Groups)
-      At = DT.findNearestCommonDominator(At, G.At->getParent());
+    BasicBlock *At = Sites.front().At->getParent();
+    for (const Site &S : Sites)
+      At = DT.findNearestCommonDominator(At, S.At->getParent());
     while (LI.getLoopFor(At) || At->getFirstInsertionPt() == At->end())
       At = DT.getNode(At)->getIDom()->getBlock();
     auto First = At->isEntryBlock() ? At->getFirstNonPHIOrDbgOrAlloca() : At->getFirstInsertionPt();
@@ -86,9 +92,12 @@ public:
     Thread->addIncoming(Get, Slow->getParent());
   }
 
-  void lookups(ArrayRef<BlockGroup> Groups) {
-    for (const BlockGroup &G : Groups)
-      lookup(G);
+  void lookups() {
+    for (const Site &S : Sites)
+      if (dense(S))
+        lookup(S);
+      else
+        slowly(S, S.At);
   }
 
   void bulks(ArrayRef<Bulk> Bulks) {
@@ -107,6 +116,14 @@ public:
   }
 
 private:
+  // A group and where it is counted: Count times, at Address, Address + Stride, ...
+  struct Site {
+    Instruction *At;
+    DebugLoc Where;
+    Value *Address, *Stride, *Count;
+    const Group *G;
+  };
+
   Function &F;
   Module &M;
   LLVMContext &C;
@@ -114,6 +131,7 @@ private:
   Type *I64 = Type::getInt64Ty(C);
   Value *Window = nullptr, *Region = nullptr;
   CallInst *Get = nullptr;
+  SmallVector<Site, 0> Sites;
 
   // Call-outs carry the access's line: a first touch is reported there.
   DebugLoc where(const DebugLoc &Access) const {
@@ -173,19 +191,45 @@ private:
     return SplitBlockAndInsertIfThen(Condition, B.GetInsertPoint(), false, rarely());
   }
 
-  void lookup(const BlockGroup &G) {
-    Builder B(G.At, where(G.At->getDebugLoc()));
-    Value *Address = address(B, G.Pointer, G.Offset);
-    if (G.G.last() > 0) {
-      Value *Offset = B.CreateAnd(Address, B.getInt64(PageBytes - 1));
-      Value *Crosses = B.CreateICmpUGT(Offset, B.getInt64(PageBytes - 1 - G.G.last()));
+  void slowly(const Site &S, Instruction *At) {
+    Builder B(At, S.Where);
+    range(B, S.Address, S.Stride, S.Count, *S.G);
+  }
+
+  static bool once(const Site &S) { return match(S.Count, PatternMatch::m_One()); }
+
+  // No line is left out between the first and the last repetition.
+  static bool dense(const Site &S) {
+    auto *Stride = dyn_cast<ConstantInt>(S.Stride);
+    return Stride && Stride->getValue().abs().ult(S.G->span() + LineBytes);
+  }
+
+  // If all begins on one page, in line: one lookup for all repetitions.
+  void lookup(const Site &S) {
+    Builder B(S.At, S.Where);
+    int64_t Stride = cast<ConstantInt>(S.Stride)->getSExtValue();
+    Value *Advance = B.CreateMul(B.CreateSub(S.Count, B.getInt64(1)), B.getInt64(Stride));
+    Value *Low = Stride < 0 ? B.CreateAdd(S.Address, Advance) : S.Address;
+    Value *Extent = Stride < 0 ? B.CreateNeg(Advance) : Advance;
+    Value *Offset = B.CreateAnd(Low, B.getInt64(PageBytes - 1));
+    if (Value *Crosses = crosses(B, S, Offset, Extent)) {
       Instruction *Slow, *Fast;
-      SplitBlockAndInsertIfThenElse(Crosses, G.At, &Slow, &Fast, rarely());
-      Builder S(Slow, where(G.At->getDebugLoc()));
-      range(S, Address, B.getInt64(0), B.getInt64(1), G.G);
+      SplitBlockAndInsertIfThenElse(Crosses, S.At, &Slow, &Fast, rarely());
+      slowly(S, Slow);
       B.SetInsertPoint(Fast);
     }
-    count(B, found(B, Address), Address, G.G);
+    Value *Slot = found(B, Low);
+    Value *Lines = lines(B, Low, B.CreateAdd(Offset, Extent), once(S) && S.G->OneLine, S.G->span());
+    count(B, Slot, S, Lines);
+  }
+
+  // When the inlined count would be wrong; null: never.
+  Value *crosses(IRBuilder<> &B, const Site &S, Value *Offset, Value *Extent) {
+    if (once(S) && S.G->last() == 0)
+      return nullptr;
+    Value *Last = B.CreateAdd(Extent, B.getInt64(S.G->last()));
+    Value *Leaves = B.CreateICmpUGT(B.CreateAdd(Offset, Last), B.getInt64(PageBytes - 1));
+    return isa<ConstantInt>(S.Count) ? Leaves : B.CreateOr(Leaves, B.CreateIsNull(S.Count));
   }
 
   // The window's slot of this page.
@@ -207,29 +251,27 @@ private:
     return Either;
   }
 
-  void bump(IRBuilder<> &B, Value *Field, unsigned By) {
+  void bump(IRBuilder<> &B, Value *Field, Value *Count, unsigned By) {
     if (By)
-      B.CreateStore(B.CreateAdd(B.CreateLoad(I64, Field), B.getInt64(By)), Field);
+      B.CreateStore(B.CreateAdd(B.CreateLoad(I64, Field), B.CreateMul(Count, B.getInt64(By))), Field);
   }
 
-  void count(IRBuilder<> &B, Value *Slot, Value *Address, const Group &G) {
+  void count(IRBuilder<> &B, Value *Slot, const Site &S, Value *Lines) {
     Value *Counter = B.CreateLoad(B.getPtrTy(), field(B, Slot, SlotCounter), "nw.counter");
-    bump(B, field(B, Counter, CounterReads), G.reads());
-    bump(B, field(B, Counter, CounterWrites), G.writes());
+    bump(B, field(B, Counter, CounterReads), S.Count, S.G->reads());
+    bump(B, field(B, Counter, CounterWrites), S.Count, S.G->writes());
     Value *Bitmap = field(B, Slot, SlotBitmap);
-    B.CreateStore(B.CreateOr(B.CreateLoad(I64, Bitmap), lines(B, Address, G)), Bitmap);
+    B.CreateStore(B.CreateOr(B.CreateLoad(I64, Bitmap), Lines), Bitmap);
   }
 
-  // Bits of the lines from the group's first to its last byte, as far as they are on the page.
-  Value *lines(IRBuilder<> &B, Value *Address, const Group &G) {
-    auto LineOf = [&](Value *V) { return B.CreateAnd(B.CreateLShr(V, LineShift), B.getInt64(63)); };
-    Value *First = LineOf(Address);
-    if (G.OneLine)
+  // Bits of the lines from the first byte at Low to the last one of `Span` bytes at page offset End,
+  // as far as they are on the page.
+  Value *lines(IRBuilder<> &B, Value *Low, Value *End, bool OneLine, unsigned Span) {
+    Value *First = B.CreateAnd(B.CreateLShr(Low, LineShift), B.getInt64(63));
+    if (OneLine)
       return B.CreateShl(B.getInt64(1), First);
-    Value *Offset = B.CreateAnd(Address, B.getInt64(PageBytes - 1));
-    Value *End = B.CreateAdd(Offset, B.getInt64(G.span() - 1));
-    Value *Last = B.CreateLShr(B.CreateBinaryIntrinsic(Intrinsic::umin, End, B.getInt64(PageBytes - 1)), LineShift);
-    return B.CreateSub(B.CreateShl(B.getInt64(2), Last), B.CreateShl(B.getInt64(1), First));
+    Value *LastByte = B.CreateBinaryIntrinsic(Intrinsic::umin, B.CreateAdd(End, B.getInt64(Span - 1)), B.getInt64(PageBytes - 1));
+    return B.CreateSub(B.CreateShl(B.getInt64(2), B.CreateLShr(LastByte, LineShift)), B.CreateShl(B.getInt64(1), First));
   }
 
   // One call: the first active lane's address, or every lane's.
@@ -276,11 +318,11 @@ CallInst *callRuntime(IRBuilder<> &B, StringRef Name, Type *Result, ArrayRef<Val
 
 void emit(Function &F, const Plan &P, const Accesses &A, ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT) {
   Emitter E(F, "nw_");
-  E.loops(P.Loops, SE);
-  E.thread(P.Blocks, DT, LI);
+  E.expand(P, SE);
+  E.thread(DT, LI);
   E.bulks(A.Bulks);
   E.maskeds(A.Maskeds);
-  E.lookups(P.Blocks);
+  E.lookups();
   E.finishThread();
 }
 

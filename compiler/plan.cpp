@@ -185,11 +185,11 @@ private:
     size_t Oldest = Families.size() > MaxFamilies ? Families.size() - MaxFamilies : 0;
     for (size_t I = Families.size(); I-- > Oldest;) {
       Family &F = Families[I];
-      if (!F.First || F.First->getType() != S->getType())
+      if (!F.First || SE.getPointerBase(F.First) != SE.getPointerBase(S))
         continue;
-      std::optional<APInt> Distance = SE.computeConstantDifference(S, F.First);
-      if (Distance && Distance->getSignificantBits() <= 32) {
-        F.Kin.push_back({Distance->getSExtValue(), &A});
+      auto *Distance = dyn_cast<SCEVConstant>(SE.getMinusSCEV(S, F.First));
+      if (Distance && Distance->getAPInt().getSignificantBits() <= 32) {
+        F.Kin.push_back({Distance->getAPInt().getSExtValue(), &A});
         return;
       }
     }
