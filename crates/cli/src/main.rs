@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod selection;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ pub mod child;
 mod host;
 pub mod mempolicy;
 pub mod numa_maps;
+pub mod plugin;
 pub mod probe;
 pub mod process;
 pub mod resctrl;

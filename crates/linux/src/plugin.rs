@@ -17,6 +17,14 @@ pub struct PluginError {
     what: String,
 }
 
+impl PluginError {
+    /// What is wrong, without the path.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.what
+    }
+}
+
 /// What one thread did to one page; mirrors `nodewise_cell`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
