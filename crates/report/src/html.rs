@@ -6,7 +6,7 @@
 
 mod heat;
 mod machine;
-mod markup;
+pub(crate) mod markup;
 mod method;
 mod objects;
 mod overview;

@@ -18,6 +18,7 @@ pub mod html;
 pub mod json;
 mod model;
 pub mod text;
+mod topology_svg;
 
 pub use findings::Findings;
 pub use format::{bytes, count, percent, ratio, seconds};
@@ -26,3 +27,4 @@ pub use model::{
     Affinity, Coverage, Dynamicity, Estimate, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
     Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UsedBy, Verdict,
 };
+pub use topology_svg::topology_svg;

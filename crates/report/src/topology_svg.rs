@@ -1,0 +1,125 @@
+//! A machine as a picture: nodes on a circle or in their sockets, links as wide as they carry, the
+//! latency matrix beside them. One SVG file, light and dark, with tooltips.
+
+mod layout;
+mod links;
+mod matrix;
+
+use crate::html::markup::Text;
+use layout::{Layout, Spot};
+use nodewise_machine::{Machine, Node, format_bytes, format_list};
+use std::fmt::Write;
+
+/// Colours twice: attributes cannot know the reader's scheme, and not every viewer knows variables.
+const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#171b21}\
+.title{font-size:19px;font-weight:600}.small{font-size:11px;fill:#59636f}.name{font-weight:600}.middle{text-anchor:middle}\
+.end{text-anchor:end}.ground{fill:#f5f6f8}.node{fill:#fff;stroke:#1667a8;stroke-width:1.5}\
+.far{fill:#fff;stroke:#d05f00;stroke-width:1.5;stroke-dasharray:5 3}.socket{fill:none;stroke:#aab3bf;stroke-width:1.2}\
+.link{stroke:#1a7a5c;fill:none;stroke-opacity:.75}.head{fill:#1a7a5c}.hub{fill:#dde1e7;stroke:#aab3bf}.cell{stroke:#f5f6f8}\
+@media(prefers-color-scheme:dark){text{fill:#e7ebf0}.small{fill:#9aa5b2}.ground{fill:#0e1217}.node{fill:#161b22;stroke:#5fb0f2}\
+.far{fill:#161b22;stroke:#ff9d4d}.socket{stroke:#56616e}.link{stroke:#4cc79b}.head{fill:#4cc79b}\
+.hub{fill:#2a323c;stroke:#56616e}.cell{stroke:#0e1217}.ink{fill:#171b21}}";
+
+/// The picture of a machine, a complete SVG document.
+#[must_use]
+pub fn topology_svg(machine: &Machine) -> String {
+    let layout = Layout::of(machine);
+    let matrix = matrix::draw(machine, layout.width + 30.0, 84.0);
+    let width = layout.width + 30.0 + matrix.width + 24.0;
+    let height = layout.height.max(matrix.height + 84.0) + 40.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\" role=\"img\" aria-label=\"{title}\"><style>{STYLE}</style>\n\
+         <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n\
+         <text class=\"title\" x=\"24\" y=\"34\">{name}</text><text class=\"small\" x=\"24\" y=\"54\">{title}</text>\n",
+        title = Text(&machine.title),
+        name = Text(&machine.name),
+    );
+    for socket in &layout.sockets {
+        let _ = writeln!(
+            svg,
+            "<rect class=\"socket\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"14\"/>",
+            socket.x, socket.y, socket.width, socket.height
+        );
+    }
+    svg.push_str(&links::draw(machine, &layout));
+    for (index, (node, spot)) in machine.nodes.iter().zip(&layout.nodes).enumerate() {
+        svg.push_str(&draw_node(index, node, spot));
+    }
+    svg.push_str(&matrix.svg);
+    let _ = write!(
+        svg,
+        "<text class=\"small\" x=\"24\" y=\"{:.0}\">{}</text>\n</svg>\n",
+        height - 16.0,
+        Text(&footnote(machine))
+    );
+    svg
+}
+
+fn draw_node(index: usize, node: &Node, spot: &Spot) -> String {
+    let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
+    let cpus = if cpus.is_empty() {
+        "no CPUs".to_owned()
+    } else {
+        format!("CPUs {}", format_list(&cpus))
+    };
+    let memory = format!("{} · {}", format_bytes(node.memory), gigabytes(node.bandwidth));
+    let class = if node.cpus.is_empty() { "far" } else { "node" };
+    let (left, top) = (spot.x - spot.width / 2.0, spot.y - spot.height / 2.0);
+    let mut svg = format!(
+        "<g><title>node {index}: {cpus}; {memory}</title><rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" \
+         width=\"{:.1}\" height=\"{:.1}\" rx=\"8\"/>",
+        spot.width, spot.height
+    );
+    let mut line = |class: &str, y: f64, text: &str| {
+        let _ = write!(
+            svg,
+            "<text class=\"{class} middle\" x=\"{:.1}\" y=\"{y:.1}\">{text}</text>",
+            spot.x
+        );
+    };
+    if spot.height < 50.0 {
+        line("name", spot.y + 4.0, &index.to_string());
+    } else {
+        line("name", spot.y - 10.0, &format!("node {index}"));
+        line(
+            "small",
+            spot.y + 5.0,
+            &shortened(&cpus, (spot.width / 6.0) as usize),
+        );
+        line("small", spot.y + 19.0, &memory);
+    }
+    svg.push_str("</g>\n");
+    svg
+}
+
+fn shortened(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(columns.saturating_sub(1))
+        .chain(['…'])
+        .collect()
+}
+
+/// MB/s as `5.6 GB/s`.
+fn gigabytes(bandwidth: f64) -> String {
+    let gigabytes = bandwidth / 1000.0;
+    let digits = usize::from(gigabytes < 99.95) + usize::from(gigabytes < 0.995);
+    format!("{gigabytes:.digits$} GB/s")
+}
+
+fn footnote(machine: &Machine) -> String {
+    let mut assumed: Vec<&str> = machine
+        .sources
+        .iter()
+        .filter(|s| s.assumed)
+        .map(|s| s.field.as_str())
+        .collect();
+    assumed.dedup();
+    if assumed.is_empty() {
+        return "Every figure is stated or measured.".to_owned();
+    }
+    format!("Assumed, not measured: {}.", assumed.join(", "))
+}

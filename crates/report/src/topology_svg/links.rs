@@ -1,0 +1,232 @@
+//! Links: a line for both directions where they are alike, an arrow each where they are not.
+
+use super::gigabytes;
+use super::layout::Layout;
+use nodewise_machine::{LinkId, Machine, NodeId};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Lines between more nodes than this hide each other; a sentence says it better.
+const MOST_LINES: usize = 130;
+
+pub fn draw(machine: &Machine, layout: &Layout) -> String {
+    if let Some(total) = machine.backplane {
+        return backplane(machine, layout, total);
+    }
+    let anchors = anchored(machine, layout);
+    let inside: Vec<_> = anchors
+        .iter()
+        .filter(|(ends, _)| ends.0.socket.is_some() && ends.0.socket == ends.1.socket)
+        .collect();
+    let lines: Vec<_> = anchors
+        .iter()
+        .filter(|(ends, _)| ends.0.socket.is_none() || ends.0.socket != ends.1.socket)
+        .collect();
+    let mut svg = String::new();
+    if lines.len() > MOST_LINES {
+        let _ = writeln!(
+            svg,
+            "<text class=\"small middle\" x=\"{:.0}\" y=\"{:.0}\">{} pairs of nodes, each with a link of its own</text>",
+            layout.width / 2.0,
+            76.0 + (layout.height - 76.0) / 2.0,
+            lines.len()
+        );
+        return svg;
+    }
+    let widest = anchors
+        .iter()
+        .flat_map(|(_, both)| both.iter().flatten())
+        .copied()
+        .fold(0.0, f64::max);
+    for (ends, both) in lines {
+        svg.push_str(&line(ends, *both, widest));
+    }
+    for (index, socket) in layout.sockets.iter().enumerate() {
+        let widths = inside
+            .iter()
+            .filter(|(e, _)| e.0.socket == Some(index))
+            .flat_map(|(_, b)| b.iter().flatten());
+        let width = widths.copied().fold(0.0, f64::max);
+        if width > 0.0 {
+            let _ = writeln!(
+                svg,
+                "<text class=\"small middle\" x=\"{:.0}\" y=\"{:.0}\">inside: up to {} for each pair</text>",
+                socket.x + socket.width / 2.0,
+                socket.y + socket.height - 11.0,
+                gigabytes(width)
+            );
+        }
+    }
+    svg
+}
+
+/// An end of a line: a node, or a socket whose nodes share the link.
+#[derive(Clone, Debug, PartialEq)]
+struct Anchor {
+    label: String,
+    socket: Option<usize>,
+    at: (f64, f64),
+    /// Half the extent of what stands there.
+    half: (f64, f64),
+}
+
+type Ends = (Anchor, Anchor);
+
+/// Links by the pair of their ends: bandwidth there and back.
+fn anchored(machine: &Machine, layout: &Layout) -> Vec<(Ends, [Option<f64>; 2])> {
+    let mut pairs: BTreeMap<(Vec<NodeId>, Vec<NodeId>), [Option<f64>; 2]> = BTreeMap::new();
+    for (id, link) in machine.links.iter().enumerate() {
+        let (from, to) = machine.link_ends(LinkId(id as u32));
+        let back = usize::from(from > to);
+        let key = if back == 1 { (to, from) } else { (from, to) };
+        pairs.entry(key).or_default()[back] = Some(link.bandwidth);
+    }
+    pairs
+        .into_iter()
+        .map(|((a, b), both)| ((anchor(&a, layout), anchor(&b, layout)), both))
+        .collect()
+}
+
+fn anchor(nodes: &[NodeId], layout: &Layout) -> Anchor {
+    let socket = layout.sockets.iter().position(|s| s.nodes.contains(&nodes[0]));
+    if let (Some(index), true) = (socket, nodes.len() > 1) {
+        let s = &layout.sockets[index];
+        let at = (s.x + s.width / 2.0, s.y + s.height / 2.0);
+        let label = format!(
+            "nodes {}",
+            nodes
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        return Anchor {
+            label,
+            socket,
+            at,
+            half: (s.width / 2.0, s.height / 2.0),
+        };
+    }
+    let spot = layout.nodes[nodes[0].index()];
+    Anchor {
+        label: format!("node {}", nodes[0]),
+        socket,
+        at: (spot.x, spot.y),
+        half: (spot.width / 2.0, spot.height / 2.0),
+    }
+}
+
+fn line(ends: &Ends, both: [Option<f64>; 2], widest: f64) -> String {
+    let (a, b) = ends;
+    match both {
+        [Some(there), Some(back)] if (there - back).abs() <= 0.002 * there => {
+            let what = format!("{} and {}: {} each way", a.label, b.label, gigabytes(there));
+            stroke(a, b, there, widest, 0.0, &what)
+        }
+        _ => {
+            let both = [(a, b, both[0]), (b, a, both[1])];
+            let alone = both.iter().filter(|(.., width)| width.is_some()).count() == 1;
+            let bend = if alone { 0.0 } else { 9.0 };
+            let one = |(from, to, width): &(&Anchor, &Anchor, Option<f64>)| {
+                let width = (*width)?;
+                let what = format!(
+                    "{} to {}: {}{}",
+                    from.label,
+                    to.label,
+                    gigabytes(width),
+                    if alone { ", one way" } else { "" }
+                );
+                Some(stroke(from, to, width, widest, bend, &what) + &head(from, to, bend))
+            };
+            both.iter().filter_map(one).collect()
+        }
+    }
+}
+
+/// Where the line from `a` to `b`, moved sideways, leaves the rectangle around `a`.
+fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
+    let (dx, dy) = (b.at.0 - a.at.0, b.at.1 - a.at.1);
+    let length = dx.hypot(dy).max(1.0);
+    let reach = (a.half.0 / dx.abs()).min(a.half.1 / dy.abs()).min(1.0);
+    (
+        a.at.0 + dx * reach - dy / length * aside,
+        a.at.1 + dy * reach + dx / length * aside,
+    )
+}
+
+fn stroke(a: &Anchor, b: &Anchor, bandwidth: f64, widest: f64, aside: f64, what: &str) -> String {
+    let (from, to) = (edge(a, b, aside), edge(b, a, -aside));
+    let width = 1.2 + 6.0 * bandwidth / widest;
+    let mut svg = format!(
+        "<g><title>{what}</title><line class=\"link\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke-width=\"{width:.1}\"/>",
+        from.0, from.1, to.0, to.1
+    );
+    if a.socket.is_some() && b.socket.is_some() {
+        let _ = write!(
+            svg,
+            "<text class=\"small middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            (from.0 + to.0) / 2.0,
+            (from.1 + to.1) / 2.0 - 9.0 + 20.0 * f64::from(aside > 0.0 && a.at.0 > b.at.0),
+            gigabytes(bandwidth)
+        );
+    }
+    svg.push_str("</g>\n");
+    svg
+}
+
+fn head(from: &Anchor, to: &Anchor, aside: f64) -> String {
+    let tip = edge(to, from, -aside);
+    let (dx, dy) = (to.at.0 - from.at.0, to.at.1 - from.at.1);
+    let length = dx.hypot(dy).max(1.0);
+    let (ux, uy) = (dx / length, dy / length);
+    let wing = |side: f64| {
+        (
+            tip.0 - 11.0 * ux - side * 5.0 * uy,
+            tip.1 - 11.0 * uy + side * 5.0 * ux,
+        )
+    };
+    let (left, right) = (wing(1.0), wing(-1.0));
+    format!(
+        "<polygon class=\"head\" points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>\n",
+        tip.0, tip.1, left.0, left.1, right.0, right.1
+    )
+}
+
+/// All nodes on one hub: which pair talks matters less than the sum.
+fn backplane(machine: &Machine, layout: &Layout, total: f64) -> String {
+    let centre = layout
+        .nodes
+        .iter()
+        .fold((0.0, 0.0), |sum, s| (sum.0 + s.x, sum.1 + s.y));
+    let count = layout.nodes.len() as f64;
+    let hub = Anchor {
+        label: "backplane".to_owned(),
+        socket: None,
+        at: (centre.0 / count, centre.1 / count),
+        half: (58.0, 26.0),
+    };
+    let mut svg = String::new();
+    for id in machine.node_ids() {
+        let port = machine
+            .links
+            .iter()
+            .filter(|l| l.from == id)
+            .map(|l| l.bandwidth)
+            .fold(0.0, f64::max);
+        let what = format!("node {id} and backplane: {} each way", gigabytes(port));
+        svg.push_str(&stroke(&anchor(&[id], layout), &hub, port, total, 0.0, &what));
+    }
+    let (x, y) = hub.at;
+    let _ = writeln!(
+        svg,
+        "<rect class=\"hub\" x=\"{:.1}\" y=\"{:.1}\" width=\"116\" height=\"52\" rx=\"26\"/>\
+         <text class=\"name middle\" x=\"{x:.1}\" y=\"{:.1}\">backplane</text>\
+         <text class=\"small middle\" x=\"{x:.1}\" y=\"{:.1}\">{} in all</text>",
+        x - 58.0,
+        y - 26.0,
+        y - 2.0,
+        y + 14.0,
+        gigabytes(total)
+    );
+    svg
+}
