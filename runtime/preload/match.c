@@ -69,6 +69,19 @@ static void find_images(void) {
     dl_iterate_phdr(add_image, NULL);
 }
 
+/* The executable's own writable data, which comes first: variables that no rule names. */
+static int rest_of_main(struct dl_phdr_info *info, size_t size, void *place) {
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && part->p_flags & PF_W)
+            (*(nw_span_function **)place)(info->dlpi_addr + part->p_vaddr, part->p_memsz);
+    }
+    return 1;
+}
+
+void nw_main_data(nw_span_function *place) { dl_iterate_phdr(rest_of_main, (void *)&place); }
+
 static int count_loads(struct dl_phdr_info *info, size_t size, void *loads) {
     (void)size;
     *(unsigned long long *)loads = info->dlpi_adds;

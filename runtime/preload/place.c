@@ -170,20 +170,29 @@ void nw_place(nw_object *object) {
         place_stretches(object);
 }
 
-/* Whole pages that a variable owns most of. */
+/* The pages that lie in a span by more than half. */
+static void place_span(uint32_t rule, uint64_t start, uint64_t bytes) {
+    uint64_t half = nw_page_bytes / 2;
+    uint64_t first = (start + half - 1) >> nw_page_shift, end = (start + bytes + half) >> nw_page_shift;
+    if (end <= first)
+        return;
+    nw_object object = {.page = first, .pages = end - first, .rule = rule};
+    nw_place(&object);
+    nw_objects_add(&object);
+}
+
+static void place_unnamed(uint64_t start, uint64_t bytes) {
+    place_span(nw_placement->rules.count, start, bytes);
+}
+
+/* Rules come after the fallback: the last word of the kernel's policies holds. */
 void nw_place_variables(void) {
+    if (nw_placement->flags & NW_PLACE_REST)
+        nw_main_data(place_unnamed);
     for (uint32_t i = 0; i < nw_placement->variables.count; i++) {
         const nw_variable *variable = &nw_variables(nw_placement)[i];
         uint64_t bias = nw_module_bias(variable->module);
-        if (bias == 0)
-            continue;
-        uint64_t half = nw_page_bytes / 2, start = (bias & ~1ull) + variable->address;
-        nw_object object = {.page = (start + half - 1) >> nw_page_shift, .rule = variable->rule};
-        uint64_t end = (start + variable->bytes + half) >> nw_page_shift;
-        if (end <= object.page)
-            continue;
-        object.pages = end - object.page;
-        nw_place(&object);
-        nw_objects_add(&object);
+        if (bias != 0)
+            place_span(variable->rule, (bias & ~1ull) + variable->address, variable->bytes);
     }
 }

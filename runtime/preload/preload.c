@@ -93,6 +93,8 @@ static void after_fork(void) {
 
 static int is_target(const nw_table *table) {
     struct stat status;
+    if (table->target.device == 0 && table->target.inode == 0)
+        return 1;
     return stat("/proc/self/exe", &status) == 0 && status.st_dev == table->target.device &&
            status.st_ino == table->target.inode;
 }
@@ -132,7 +134,8 @@ __attribute__((constructor)) static void begin(void) {
         place_rest();
         nw_place_variables();
         pthread_atfork(NULL, NULL, after_fork);
-        nw_heap_start(&hooks);
+        if (nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
+            nw_heap_start(&hooks);
     }
     errno = before;
 }

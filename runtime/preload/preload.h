@@ -50,6 +50,9 @@ uint64_t nw_kernel_free_bytes(void);
 uint32_t nw_match(const nw_allocation *object);
 /* The load bias of one of the table's modules; 0 when it is not loaded. */
 uint64_t nw_module_bias(uint32_t module);
+/* Calls `place` for each writable part of the executable. */
+typedef void nw_span_function(uint64_t start, uint64_t bytes);
+void nw_main_data(nw_span_function *place);
 void nw_match_start(void);
 void nw_match_after_fork(void);
 void nw_match_thread_ends(void);

@@ -74,7 +74,7 @@ static const char *fault(const nw_table *table, uint64_t size) {
     NW_SECTIONS(NW_SECTION_FITS)
 #undef NW_SECTION_FITS
     if (table->nodes.count == 0 || table->nodes.count > NW_NODES ||
-        table->thread_cpus.count != table->thread_nodes.count || table->main_module >= table->modules.count)
+        table->thread_cpus.count != table->thread_nodes.count)
         return "the table's counts are damaged";
     for (uint32_t i = 0; i < table->nodes.count; i++)
         if (nw_nodes(table)[i] >= NW_NODES)

@@ -86,9 +86,9 @@ typedef struct nw_table {
     uint64_t magic;
     uint32_t version, flags;
     uint64_t bytes;          /* of the whole file */
-    nw_module target;        /* the one executable this is for */
+    nw_module target;        /* the one executable this is for; zeros: any */
     uint32_t granule;        /* base pages decided together: 1, or 512 where huge pages are on */
-    uint32_t main_module;    /* index of the executable in modules */
+    uint32_t unused;
     nw_distribution fallback; /* for objects no rule names */
 #define NW_SECTION_FIELD(type, name) nw_section name;
     NW_SECTIONS(NW_SECTION_FIELD)

@@ -1,1 +1,35 @@
 //! Rules made real on a running kernel.
+//!
+//! **Purpose.** From a [`nodewise_placement::Placement`], this host and the actual binary to a
+//! [`Plan`]: the table that the preload obeys, the environment, the process's memory policy. From the
+//! summaries that placed processes leave to [`Achieved`]: what was wanted and what was got.
+//!
+//! **Constraints.** Prefers, never binds memory; keeps to allowed nodes and CPUs. A plan changes
+//! nothing until it is carried out.
+//!
+//! **Non-goals.** Deciding where things should go, moving pages of a process that already runs.
+
+#![forbid(unsafe_code)]
+
+mod achieved;
+mod error;
+mod fold;
+mod host;
+mod plan;
+mod request;
+mod rules;
+mod sites;
+mod summary;
+mod table;
+mod target;
+mod threads;
+
+pub use achieved::{Achieved, RuleAchieved, Watch};
+pub use error::EnforceError;
+pub use host::{Host, HostNode, HugePages};
+pub use plan::{Options, PageSize, Plan};
+pub use request::Request;
+pub use rules::RuleFound;
+pub use table::Table;
+pub use target::Target;
+pub use threads::{Binding, Threads};

@@ -1,0 +1,208 @@
+//! What came of a placement, over all processes that it was for.
+
+use crate::summary::{Live, State, Summary, Tally};
+use crate::{EnforceError, Table};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Objects of one rule: what was wanted and what was got, by logical node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleAchieved {
+    /// Objects placed.
+    pub objects: u64,
+    /// Their pages.
+    pub pages: u64,
+    /// Pages with memory when looked at.
+    pub touched: u64,
+    /// Of those, where they were wanted (all, where the kernel was to decide).
+    pub right: u64,
+    /// Pages wanted on each node.
+    pub wanted: Vec<u64>,
+    /// Pages with memory on each node.
+    pub got: Vec<u64>,
+}
+
+/// The outcome of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Achieved {
+    /// Process images that were placed.
+    pub processes: usize,
+    /// By rule of the placement.
+    pub rules: Vec<RuleAchieved>,
+    /// Objects that no rule names.
+    pub rest: RuleAchieved,
+    /// Threads bound by the preload, OpenMP's own apart.
+    pub threads_bound: u32,
+    /// Placement calls that the kernel refused, and the last reason.
+    pub refused: u32,
+    /// The last reason of a refusal, in words.
+    pub refusal: Option<String>,
+    /// Objects decided in larger pieces, for want of mappings or memory.
+    pub coarsened: u32,
+    /// Objects placed but not followed: too many at once.
+    pub untracked: u32,
+    /// Pages touched on the program's behalf.
+    pub populated: u64,
+    /// Objects recognised by function names and order only.
+    pub by_name: u64,
+    /// Why placement was switched off in some process.
+    pub switched_off: Option<String>,
+    /// Processes that ended without a last look (killed); figures are from the last one before.
+    pub killed: usize,
+}
+
+/// Looks at placed processes while they run, so that being killed loses little.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Touched, right and got of each rule, by process.
+    seen: HashMap<u32, Vec<Tally>>,
+}
+
+/// Pages of one object asked about in one look.
+const SAMPLE: u64 = 1024;
+
+impl Watch {
+    /// Asks the kernel where the pages of all live objects are, a sample of each.
+    pub fn look(&mut self, folder: &Path, table: &Table) {
+        for summary in summaries(folder).filter(|s| s.state() == State::Running) {
+            let mut tallies = vec![
+                Tally {
+                    got: vec![0; table.nodes.len()],
+                    ..Tally::default()
+                };
+                summary.rules() + 1
+            ];
+            for object in summary.live() {
+                if let Some(tally) = tallies.get_mut(object.rule as usize) {
+                    read_back(summary.pid(), object, table, tally);
+                }
+            }
+            self.seen.insert(summary.pid(), tallies);
+        }
+    }
+}
+
+fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
+    let stride = object.pages.div_ceil(SAMPLE).max(1);
+    let pages: Vec<u64> = (object.page..object.page + object.pages)
+        .step_by(stride as usize)
+        .collect();
+    let addresses: Vec<u64> = pages.iter().map(|p| p << 12).collect();
+    let Ok(nodes) = nodewise_linux::mempolicy::nodes_of_pages(pid, &addresses) else {
+        return;
+    };
+    for (page, node) in pages.into_iter().zip(nodes) {
+        let Some(node) = node.and_then(|n| table.nodes.iter().position(|o| *o == n)) else {
+            continue;
+        };
+        let wanted = table.wanted(object.rule, object.thread, (object.page, object.pages), page);
+        tally.touched += stride;
+        tally.got[node] += stride;
+        tally.right += if wanted.is_none_or(|w| w.index() == node) {
+            stride
+        } else {
+            0
+        };
+    }
+}
+
+fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
+        .filter_map(|e| Summary::read(&e.path()))
+}
+
+impl Achieved {
+    /// Adds up what the processes left in `folder`. `rules` gives the placement's rule of each of the
+    /// table's; `count` is how many the placement has.
+    ///
+    /// # Errors
+    /// The folder is gone.
+    pub fn read(
+        folder: &Path,
+        table: &Table,
+        rules: &[usize],
+        count: usize,
+        watch: &Watch,
+    ) -> Result<Self, EnforceError> {
+        folder
+            .metadata()
+            .map_err(|e| EnforceError::io("read", folder, &e))?;
+        let mut all = Self {
+            rules: vec![RuleAchieved::default(); count],
+            ..Self::default()
+        };
+        for summary in summaries(folder) {
+            all.add(&summary, table, rules, watch);
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, summary: &Summary, table: &Table, rules: &[usize], watch: &Watch) {
+        self.processes += 1;
+        self.threads_bound += summary.threads();
+        self.coarsened += summary.coarsened();
+        self.untracked += summary.untracked();
+        self.populated += summary.populated();
+        self.by_name += summary.by_name();
+        let (refused, error) = summary.refused();
+        self.refused += refused;
+        if refused > 0 {
+            self.refusal = Some(std::io::Error::from_raw_os_error(error).to_string());
+        }
+        self.switched_off = summary.off().or(self.switched_off.take());
+        let seen = watch
+            .seen
+            .get(&summary.pid())
+            .filter(|_| summary.state() == State::Running);
+        self.killed += usize::from(summary.state() == State::Running);
+        for rule in 0..=summary.rules() {
+            let mut tally = summary.tally(rule, table.nodes.len());
+            if let Some(last) = seen.and_then(|s| s.get(rule)) {
+                tally.touched += last.touched;
+                tally.right += last.right;
+                tally.got.iter_mut().zip(&last.got).for_each(|(a, b)| *a += b);
+            }
+            let into = rules
+                .get(rule)
+                .and_then(|r| self.rules.get_mut(*r))
+                .unwrap_or(&mut self.rest);
+            into.add(&tally);
+        }
+    }
+
+    /// All rules together, the rest left out.
+    #[must_use]
+    pub fn total(&self) -> RuleAchieved {
+        let mut total = RuleAchieved::default();
+        for rule in &self.rules {
+            total.merge(rule);
+        }
+        total
+    }
+}
+
+impl RuleAchieved {
+    fn add(&mut self, tally: &Tally) {
+        self.merge(&Self {
+            objects: tally.objects,
+            pages: tally.pages,
+            touched: tally.touched,
+            right: tally.right,
+            wanted: tally.wanted.clone(),
+            got: tally.got.clone(),
+        });
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.objects += other.objects;
+        self.pages += other.pages;
+        self.touched += other.touched;
+        self.right += other.right;
+        for (into, from) in [(&mut self.wanted, &other.wanted), (&mut self.got, &other.got)] {
+            into.resize(into.len().max(from.len()), 0);
+            into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The part of this host that a placed program may use.
+
+use crate::EnforceError;
+use nodewise_machine::{CpuId, Machine};
+use std::path::Path;
+
+/// Whether memory comes in pages of 2 MiB by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePages {
+    /// Wherever an aligned 2 MiB fit.
+    Always,
+    /// Only where the program asks.
+    OnRequest,
+    /// Never.
+    Never,
+}
+
+/// A node that memory may be placed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostNode {
+    /// The kernel's number.
+    pub os_index: u32,
+    /// Its CPUs that we may use, ascending.
+    pub cpus: Vec<CpuId>,
+}
+
+/// Allowed nodes and CPUs. A map's node i is the i-th of `nodes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// In the order of `--nodes`, else ascending.
+    pub nodes: Vec<HostNode>,
+    /// Transparent huge pages.
+    pub huge: HugePages,
+    /// Made up for a trace: nothing is really bound or placed.
+    pub pretended: bool,
+}
+
+impl Host {
+    /// This host, inside the cpuset and the affinity we were started with; `wanted` are the kernel's
+    /// numbers of the nodes to use, all allowed ones if empty.
+    ///
+    /// # Errors
+    /// The host cannot be read, or a wanted node does not exist or is not allowed here.
+    pub fn this(wanted: &[u32]) -> Result<Self, EnforceError> {
+        let machine =
+            Machine::from_sysfs(Path::new("/sys"), "this").map_err(|e| EnforceError::new(e.to_string()))?;
+        let nodes = nodewise_linux::mempolicy::allowed_nodes()
+            .unwrap_or_else(|_| machine.nodes.iter().map(|n| n.os_index).collect());
+        let cpus = nodewise_linux::affinity::allowed_cpus()
+            .map_err(|e| EnforceError::new(format!("cannot read the CPU affinity: {e}")))?;
+        Ok(Self {
+            nodes: select(&machine, &nodes, &cpus, wanted)?,
+            huge: huge_pages(Path::new("/sys")),
+            pretended: false,
+        })
+    }
+
+    /// `nodes` equal nodes with `cpus` CPUs each, numbered node by node.
+    #[must_use]
+    pub fn pretended(nodes: u32, cpus: u32) -> Self {
+        let node = |n: u32| HostNode {
+            os_index: n,
+            cpus: (n * cpus..(n + 1) * cpus).map(CpuId).collect(),
+        };
+        Self {
+            nodes: (0..nodes).map(node).collect(),
+            huge: HugePages::Never,
+            pretended: true,
+        }
+    }
+
+    /// CPUs that may be used.
+    #[must_use]
+    pub fn cpu_count(&self) -> usize {
+        self.nodes.iter().map(|n| n.cpus.len()).sum()
+    }
+}
+
+fn select(
+    machine: &Machine,
+    nodes: &[u32],
+    cpus: &[u32],
+    wanted: &[u32],
+) -> Result<Vec<HostNode>, EnforceError> {
+    let allowed: Vec<HostNode> = machine
+        .nodes
+        .iter()
+        .filter(|n| nodes.contains(&n.os_index) && (n.memory > 0 || machine.nodes.len() == 1))
+        .map(|n| HostNode {
+            os_index: n.os_index,
+            cpus: n.cpus.iter().copied().filter(|c| cpus.contains(&c.0)).collect(),
+        })
+        .collect();
+    if wanted.is_empty() {
+        return Ok(allowed);
+    }
+    let find = |w: &u32| {
+        allowed.iter().find(|n| n.os_index == *w).cloned().ok_or_else(|| {
+            let known: Vec<_> = allowed.iter().map(|n| n.os_index.to_string()).collect();
+            EnforceError::new(format!(
+                "--nodes: node {w} does not exist or is not allowed here; allowed: {}",
+                known.join(",")
+            ))
+        })
+    };
+    wanted.iter().map(find).collect()
+}
+
+fn huge_pages(sysfs: &Path) -> HugePages {
+    let path = sysfs.join("kernel/mm/transparent_hugepage/enabled");
+    match std::fs::read_to_string(path).unwrap_or_default() {
+        text if text.contains("[always]") => HugePages::Always,
+        text if text.contains("[madvise]") => HugePages::OnRequest,
+        _ => HugePages::Never,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_a_node_with_cpus() {
+        let host = Host::this(&[]).unwrap();
+        assert!(host.cpu_count() > 0);
+        assert_eq!(Host::this(&[host.nodes[0].os_index]).unwrap().nodes.len(), 1);
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_refused() {
+        let error = Host::this(&[4000]).unwrap_err().to_string();
+        assert!(error.contains("node 4000 does not exist"), "{error}");
+    }
+}

@@ -1,0 +1,340 @@
+//! What running a command under a placement will take, before anything is started.
+
+use crate::rules::{Resolved, resolve};
+use crate::table::{NODES, flags};
+use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, Target, Threads};
+use nodewise_linux::mempolicy::{NodeMask, Policy};
+use nodewise_machine::NodeId;
+use nodewise_placement::{Distribution, Placement};
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+/// The granularity of decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageSize {
+    /// 2 MiB where the kernel makes huge pages by itself or the map was made at 2 MiB, else 4 KiB.
+    Auto,
+    /// 4 KiB; huge pages are turned off for placed objects.
+    Base,
+    /// 2 MiB.
+    Huge,
+}
+
+/// How the user wants it done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How threads are bound.
+    pub binding: Binding,
+    /// How many threads the program will have, if its user knows better than we do.
+    pub threads: Option<usize>,
+    /// The granularity.
+    pub page_size: PageSize,
+}
+
+/// Everything that will be done to the command.
+#[derive(Debug)]
+pub struct Plan {
+    /// The program that is placed; `None` if all that run are.
+    pub target: Option<Target>,
+    /// What each rule of the map finds in it.
+    pub rules: Vec<RuleFound>,
+    /// The placement's rule of each of the table's.
+    pub origin: Vec<usize>,
+    /// Threads, CPUs, nodes.
+    pub threads: Threads,
+    /// The kernel's numbers of the nodes used.
+    pub nodes: Vec<u32>,
+    /// What the preload is told; `None`: no preload.
+    pub table: Option<Table>,
+    /// Variables set for the command.
+    pub environment: Vec<(String, String)>,
+    /// The policy the command starts under.
+    pub policy: Option<Policy>,
+    /// What could not be done, or was decided: one line each.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Works out how to run `command` as `request` says on `host`. Nothing is changed.
+    ///
+    /// # Errors
+    /// The program cannot be reached ([`Target::find`]), or the host lacks what the policy needs.
+    pub fn new(
+        request: &Request,
+        host: &Host,
+        command: &[String],
+        options: &Options,
+    ) -> Result<Self, EnforceError> {
+        let map = match request {
+            Request::Map(placement) => Some(placement.as_ref()),
+            _ => None,
+        };
+        let target = match (Target::find(command, request.program()), map) {
+            (Ok(target), _) => Some(target),
+            (Err(error), None) if !error.is_not_found() && *request != Request::Interleave => None,
+            (Err(error), _) => return Err(error),
+        };
+        let count = thread_count(target.as_ref(), host, map, options);
+        let mut plan = Self {
+            rules: Vec::new(),
+            origin: Vec::new(),
+            threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding)),
+            nodes: host.nodes.iter().map(|n| n.os_index).collect(),
+            table: None,
+            environment: Vec::new(),
+            policy: None,
+            notes: Vec::new(),
+            target,
+        };
+        if let (Some(placement), Some(target)) = (map, &plan.target) {
+            let resolved = resolve(placement, target)?;
+            plan.rules.clone_from(&resolved.found);
+            plan.check_map(placement, host);
+            plan.tabulate(placement, resolved, host, options)?;
+        }
+        if host.nodes.len() < 2 && !host.pretended {
+            plan.leave_alone();
+            return Ok(plan);
+        }
+        plan.process_policy(request, host)?;
+        plan.bind(options);
+        Ok(plan)
+    }
+
+    /// How many rules find something in the program.
+    #[must_use]
+    pub fn found(&self) -> usize {
+        self.rules.iter().filter(|r| r.missing.is_none()).count()
+    }
+
+    /// On one node there is nothing to choose.
+    fn leave_alone(&mut self) {
+        self.table = None;
+        self.notes
+            .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
+    }
+
+    fn check_map(&mut self, placement: &Placement, host: &Host) {
+        let program = self
+            .target
+            .as_ref()
+            .and_then(|t| t.path.file_name())
+            .unwrap_or_default();
+        if !placement.program.is_empty() && *program != *placement.program {
+            self.notes.push(format!(
+                "the map is of `{}`, this is `{}`: {} of {} rules match",
+                placement.program,
+                program.to_string_lossy(),
+                self.found(),
+                self.rules.len()
+            ));
+        }
+        let here = host.nodes.len();
+        if placement.nodes as usize > here && here > 1 {
+            self.notes.push(format!(
+                "the map is for {} nodes, here are {here}: node i becomes i mod {here}",
+                placement.nodes
+            ));
+        }
+        if (placement.nodes as usize) < here {
+            self.notes
+                .push(format!("the map uses {} of {here} nodes", placement.nodes));
+        }
+    }
+
+    fn tabulate(
+        &mut self,
+        placement: &Placement,
+        resolved: Resolved,
+        host: &Host,
+        options: &Options,
+    ) -> Result<(), EnforceError> {
+        let mut placement = placement.clone();
+        let mut rules = resolved.rules;
+        let here = host.nodes.len() as u32;
+        crate::fold::fold(&mut placement, here);
+        for (rule, origin) in rules.iter_mut().zip(&resolved.origin) {
+            rule.distribution = placement.rules[*origin].distribution.clone();
+            rule.runs.clone_from(&placement.rules[*origin].runs);
+        }
+        let huge_map = placement.page_size >= 2 << 20;
+        let mut table = self.empty_table(placement.default.clone(), host, options, huge_map)?;
+        table.modules = resolved.modules;
+        table.target = table.modules.first().copied().unwrap_or_default();
+        table.sites = resolved.sites;
+        table.rules = rules;
+        table.variables = resolved.variables;
+        self.origin = resolved.origin;
+        self.table = Some(table);
+        Ok(())
+    }
+
+    fn empty_table(
+        &self,
+        fallback: Distribution,
+        host: &Host,
+        options: &Options,
+        huge_map: bool,
+    ) -> Result<Table, EnforceError> {
+        if self.nodes.iter().any(|n| *n >= NODES) {
+            return Err(EnforceError::new(format!(
+                "node numbers from {NODES} are not supported"
+            )));
+        }
+        let always = host.huge == HugePages::Always;
+        let huge = match options.page_size {
+            PageSize::Auto => always || huge_map,
+            PageSize::Base => false,
+            PageSize::Huge => true,
+        };
+        let rest = if matches!(fallback, Distribution::Interleave(_)) {
+            flags::PLACE_REST
+        } else {
+            0
+        };
+        let split = if always && !huge { flags::SPLIT_HUGE } else { 0 };
+        Ok(Table {
+            flags: rest | split,
+            target: (0, 0),
+            granule: if huge { 512 } else { 1 },
+            fallback,
+            nodes: self.nodes.clone(),
+            thread_nodes: self.threads.nodes.clone(),
+            thread_cpus: self.threads.cpus.iter().map(|c| c.0).collect(),
+            modules: Vec::new(),
+            sites: crate::sites::Sites::default(),
+            rules: Vec::new(),
+            variables: Vec::new(),
+        })
+    }
+
+    /// What the process starts under; interleaving by page number takes the preload.
+    fn process_policy(&mut self, request: &Request, host: &Host) -> Result<(), EnforceError> {
+        let all: NodeMask = self.nodes.iter().copied().collect();
+        self.policy = match request {
+            Request::Map(_) | Request::Interleave => None,
+            Request::FirstTouch => Some(Policy::PreferredMany(all)),
+            Request::RoundRobin => Some(Policy::Interleave(all)),
+            Request::Weighted => Some(Policy::WeightedInterleave(all)),
+            Request::Node(n) => {
+                let node = self.nodes.get(*n as usize).ok_or_else(|| {
+                    EnforceError::new(format!(
+                        "--policy node:{n}: nodes are 0 to {}",
+                        self.nodes.len() - 1
+                    ))
+                })?;
+                Some(Policy::Preferred(std::iter::once(*node).collect()))
+            }
+        };
+        if host.pretended {
+            self.policy = None;
+        }
+        self.settle_policy(all);
+        if *request == Request::Interleave {
+            let nodes = (0..self.nodes.len() as u32).map(NodeId).collect();
+            let options = Options {
+                binding: Binding::None,
+                threads: None,
+                page_size: PageSize::Auto,
+            };
+            self.table = Some(self.empty_table(Distribution::Interleave(nodes), host, &options, false)?);
+        }
+        Ok(())
+    }
+
+    /// Older kernels lack the newer policies: the nearest that works.
+    fn settle_policy(&mut self, all: NodeMask) {
+        let Some(Err(error)) = self.policy.map(Policy::probe) else {
+            return;
+        };
+        let (instead, note) = match self.policy {
+            Some(Policy::WeightedInterleave(_)) => (
+                Some(Policy::Interleave(all)),
+                "this kernel has no weighted interleave (Linux 6.9): equal weights",
+            ),
+            Some(Policy::PreferredMany(_)) => (
+                None,
+                "this kernel cannot prefer several nodes (Linux 5.15): --nodes is for threads only",
+            ),
+            _ => (None, "the kernel refused the memory policy"),
+        };
+        self.policy = instead;
+        self.notes.push(format!("{note} ({error})"));
+    }
+
+    /// OpenMP binds its own threads; others are bound as they are created.
+    fn bind(&mut self, options: &Options) {
+        if options.binding == Binding::None || self.threads.cpus.is_empty() {
+            return;
+        }
+        if self.target.as_ref().is_none_or(Target::uses_openmp) {
+            let own = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
+            if let Some(set) = own.iter().find(|v| std::env::var_os(v).is_some()) {
+                self.notes.push(format!(
+                    "threads are bound by {set} as you set it, not by the plan"
+                ));
+                return;
+            }
+            self.environment
+                .push(("OMP_PLACES".into(), self.threads.openmp_places()));
+            self.environment.push(("OMP_PROC_BIND".into(), "close".into()));
+        } else {
+            if self.table.is_none() {
+                self.table = self.bare_table();
+            }
+            if let Some(table) = &mut self.table {
+                table.flags |= flags::BIND_THREADS;
+            }
+        }
+    }
+
+    /// For binding alone.
+    fn bare_table(&self) -> Option<Table> {
+        let target = self.target.as_ref()?.path.metadata().ok()?;
+        Some(Table {
+            flags: 0,
+            target: (target.dev(), target.ino()),
+            granule: 1,
+            fallback: Distribution::FirstTouch,
+            nodes: self.nodes.clone(),
+            thread_nodes: self.threads.nodes.clone(),
+            thread_cpus: self.threads.cpus.iter().map(|c| c.0).collect(),
+            modules: Vec::new(),
+            sites: crate::sites::Sites::default(),
+            rules: Vec::new(),
+            variables: Vec::new(),
+        })
+    }
+
+    /// Sets `command` up: environment and memory policy. `preload` is the library, `folder` where the
+    /// table is and summaries go.
+    pub fn dress(&self, command: &mut Command, preload: &std::path::Path, folder: &std::path::Path) {
+        command.envs(self.environment.iter().map(|(k, v)| (k, v)));
+        if self.table.is_some() {
+            let mut libraries = preload.as_os_str().to_owned();
+            if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
+                libraries.push(":");
+                libraries.push(others);
+            }
+            command
+                .env("LD_PRELOAD", libraries)
+                .env("NODEWISE_PLACEMENT", folder);
+        }
+        if let Some(policy) = self.policy {
+            policy.before_exec(command);
+        }
+    }
+}
+
+fn thread_count(target: Option<&Target>, host: &Host, map: Option<&Placement>, options: &Options) -> usize {
+    let openmp = target.is_none_or(Target::uses_openmp);
+    let asked = || {
+        let variable = std::env::var("OMP_NUM_THREADS").ok()?;
+        variable.split(',').next()?.trim().parse::<usize>().ok()
+    };
+    let recorded = || map.map(|m| m.threads as usize).filter(|t| *t > 0);
+    let count = options
+        .threads
+        .or_else(|| if openmp { asked() } else { recorded() });
+    count.unwrap_or_else(|| host.cpu_count()).max(1)
+}

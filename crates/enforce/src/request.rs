@@ -1,0 +1,99 @@
+//! What `--policy` of `run` asks for.
+
+use crate::EnforceError;
+use nodewise_placement::Placement;
+use std::path::Path;
+
+/// A placement from a map, or one that needs none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Rules from a file.
+    Map(Box<Placement>),
+    /// The kernel's default.
+    FirstTouch,
+    /// By virtual page number (Diener eq. 6).
+    Interleave,
+    /// In the order of faults, as `numactl --interleave` does.
+    RoundRobin,
+    /// One node while it has room.
+    Node(u32),
+    /// In the order of faults, weighted by the kernel's weights (Linux 6.9).
+    Weighted,
+}
+
+impl Request {
+    /// Reads a policy as written on the command line.
+    ///
+    /// # Errors
+    /// An unreadable map, an unknown policy, or one that needs a profile and so a map.
+    pub fn parse(policy: &str) -> Result<Self, EnforceError> {
+        let (name, rest) = policy.split_once(':').unwrap_or((policy, ""));
+        match (name, rest) {
+            ("map", "") => Err(EnforceError::new("--policy map: needs a file: map:FILE")),
+            ("map", file) => read_map(Path::new(file)),
+            ("first-touch", "") => Ok(Self::FirstTouch),
+            ("interleave", "") => Ok(Self::Interleave),
+            ("round-robin", "") => Ok(Self::RoundRobin),
+            ("weighted", "") => Ok(Self::Weighted),
+            ("node", number) => number
+                .parse()
+                .map(Self::Node)
+                .map_err(|_| EnforceError::new(format!("--policy {policy}: not a node number"))),
+            _ if needs_profile(policy, name) => Err(EnforceError::new(format!(
+                "--policy {policy} needs a profile: `nodewise map --policy {policy} -o FILE`, then --policy map:FILE"
+            ))),
+            _ => Err(EnforceError::new(format!(
+                "unknown policy `{policy}`; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted"
+            ))),
+        }
+    }
+
+    /// File name of the program the rules were recorded for.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::Map(placement) => Some(&placement.program)
+                .filter(|p| !p.is_empty())
+                .map(String::as_str),
+            _ => None,
+        }
+    }
+}
+
+fn needs_profile(policy: &str, name: &str) -> bool {
+    let deciding = ["locality", "balanced", "mixed", "frequency", "random"];
+    deciding.contains(&name) || Path::new(policy).extension().is_some_and(|e| e == "so")
+}
+
+fn read_map(path: &Path) -> Result<Request, EnforceError> {
+    let text = std::fs::read_to_string(path).map_err(|e| EnforceError::io("read the map", path, &e))?;
+    let placement =
+        Placement::read(&text).map_err(|e| EnforceError::new(format!("{}: {e}", path.display())))?;
+    Ok(Request::Map(Box::new(placement)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_without_a_map_are_read() {
+        assert_eq!(Request::parse("node:3").unwrap(), Request::Node(3));
+        assert_eq!(Request::parse("round-robin").unwrap(), Request::RoundRobin);
+    }
+
+    #[test]
+    fn what_cannot_be_run_says_why_in_one_line() {
+        for (policy, expected) in [
+            ("mixed:0.9", "needs a profile"),
+            ("./mine.so", "needs a profile"),
+            ("magic", "unknown policy `magic`"),
+            ("node:x", "not a node number"),
+            ("map:", "needs a file"),
+            ("map:/nonexistent.map", "cannot read the map /nonexistent.map"),
+        ] {
+            let error = Request::parse(policy).unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
+}

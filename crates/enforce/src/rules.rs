@@ -1,0 +1,212 @@
+//! The rules of a placement against the actual binary: what each one finds there.
+
+use crate::sites::Sites;
+use crate::table::{ANY, TableRule, TableVariable};
+use crate::{EnforceError, Target};
+use nodewise_placement::{Placement, Rule, Selector};
+use nodewise_profile::ObjectKind;
+use nodewise_symbols::Module;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What became of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleFound {
+    /// The objects it is about, in words.
+    pub object: String,
+    /// The distribution as maps write it.
+    pub distribution: String,
+    /// Where it applies: code or variables of the binary.
+    pub places: Vec<String>,
+    /// Why it cannot apply, if it cannot.
+    pub missing: Option<String>,
+}
+
+/// Rules ready for the table.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// By rule of the placement.
+    pub found: Vec<RuleFound>,
+    pub rules: Vec<TableRule>,
+    /// The placement's rule of each of `rules`.
+    pub origin: Vec<usize>,
+    pub variables: Vec<TableVariable>,
+    pub sites: Sites,
+    /// Device and inode.
+    pub modules: Vec<(u64, u64)>,
+}
+
+/// Looks up every rule in the program and its libraries.
+pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved, EnforceError> {
+    let paths: Vec<&Path> = std::iter::once(target.path.as_path())
+        .chain(target.libraries.iter().map(AsRef::as_ref))
+        .collect();
+    let modules: Vec<Module> = paths.iter().filter_map(|p| Module::open(p).ok()).collect();
+    let identity = |m: &Module| {
+        let meta = m
+            .path()
+            .metadata()
+            .map_err(|e| EnforceError::io("read", m.path(), &e))?;
+        Ok((meta.dev(), meta.ino()))
+    };
+    let mut resolved = Resolved {
+        modules: modules.iter().map(identity).collect::<Result<_, _>>()?,
+        ..Resolved::default()
+    };
+    let texts = site_texts(placement);
+    resolved.sites = Sites::resolve(&texts, &modules);
+    for (index, rule) in placement.rules.iter().enumerate() {
+        let outcome = resolved.outcome(rule, &texts, &modules);
+        resolved.add(index, rule, outcome);
+    }
+    Ok(resolved)
+}
+
+/// The distinct sites of heap rules.
+fn site_texts(placement: &Placement) -> Vec<String> {
+    let heap = placement
+        .rules
+        .iter()
+        .filter(|r| r.object.kind == ObjectKind::Heap);
+    let mut texts: Vec<String> = heap.filter_map(|r| r.object.site.clone()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts
+}
+
+/// Where a rule applies.
+enum Outcome {
+    Site(u32, Vec<String>),
+    Variables(Vec<(u32, u64, u64)>, Vec<String>),
+    Missing(String),
+}
+
+impl Resolved {
+    fn outcome(&self, rule: &Rule, texts: &[String], modules: &[Module]) -> Outcome {
+        let Selector { kind, site, name, .. } = &rule.object;
+        match (kind, site, name) {
+            (ObjectKind::Heap, Some(site), _) => self.site(site, texts, modules),
+            (ObjectKind::Heap, None, None) => {
+                Outcome::Site(ANY, vec!["any allocation of 64 KiB or more".into()])
+            }
+            (ObjectKind::Heap, None, Some(_)) => {
+                Outcome::Missing("a heap object is found by its site, and the rule has none".into())
+            }
+            (ObjectKind::Static, _, Some(name)) => variables(name, modules),
+            _ => Outcome::Missing(format!("{} memory stays with the default", kind.name())),
+        }
+    }
+
+    fn site(&self, site: &str, texts: &[String], modules: &[Module]) -> Outcome {
+        let index = texts.partition_point(|t| t.as_str() < site);
+        let Some(resolved) = &self.sites.sites[index] else {
+            let program = modules
+                .first()
+                .map(|m| m.file_name().into_owned())
+                .unwrap_or_default();
+            return Outcome::Missing(format!("no such code in {program} or its libraries"));
+        };
+        let before = self.sites.sites[..index].iter().flatten().count();
+        let starts = |r: &&crate::sites::ResolvedRange| match resolved.by_name {
+            true => r.frames.last() == resolved.frames.last(),
+            false => r.frames.first() == resolved.frames.first(),
+        };
+        let place = |r: &crate::sites::ResolvedRange| {
+            format!(
+                "{}+{:#x}..{:#x}",
+                modules[r.module as usize].file_name(),
+                r.start,
+                r.end
+            )
+        };
+        let mut places: Vec<String> = self.sites.ranges.iter().filter(starts).map(place).collect();
+        if resolved.by_name {
+            places.push("by function name only: no line table".into());
+        }
+        Outcome::Site(before as u32, places)
+    }
+
+    fn add(&mut self, index: usize, rule: &Rule, outcome: Outcome) {
+        let mut found = RuleFound {
+            object: describe(&rule.object),
+            distribution: rule.distribution.to_string(),
+            places: Vec::new(),
+            missing: None,
+        };
+        let number = self.rules.len() as u32;
+        let site = match outcome {
+            Outcome::Missing(why) => {
+                found.missing = Some(why);
+                self.found.push(found);
+                return;
+            }
+            Outcome::Site(site, places) => {
+                found.places = places;
+                site
+            }
+            Outcome::Variables(variables, places) => {
+                found.places = places;
+                self.variables.extend(
+                    variables
+                        .into_iter()
+                        .map(|(module, address, bytes)| TableVariable {
+                            address,
+                            bytes,
+                            module,
+                            rule: number,
+                        }),
+                );
+                ANY
+            }
+        };
+        self.found.push(found);
+        self.origin.push(index);
+        self.rules.push(TableRule {
+            kind: rule.object.kind as u32,
+            site,
+            thread: rule.object.thread.unwrap_or(ANY),
+            sequence: rule.object.sequence.unwrap_or(ANY),
+            distribution: rule.distribution.clone(),
+            pages: rule.pages,
+            runs: rule.runs.clone(),
+        });
+    }
+}
+
+/// The variable in the first module that has it: the program before its libraries.
+fn variables(name: &str, modules: &[Module]) -> Outcome {
+    for (index, module) in modules.iter().enumerate() {
+        let named: Vec<_> = module
+            .variables()
+            .into_iter()
+            .filter(|v| v.name == name && !v.thread_local)
+            .collect();
+        if named.is_empty() {
+            continue;
+        }
+        let file = module.file_name();
+        let places = named
+            .iter()
+            .map(|v| format!("{file}+{:#x}, {} bytes", v.address, v.size))
+            .collect();
+        return Outcome::Variables(
+            named.iter().map(|v| (index as u32, v.address, v.size)).collect(),
+            places,
+        );
+    }
+    Outcome::Missing("no such variable".into())
+}
+
+fn describe(selector: &Selector) -> String {
+    let mut text = selector.kind.name().to_owned();
+    for part in [&selector.name, &selector.site].into_iter().flatten() {
+        text += &format!(" `{part}`");
+    }
+    if let Some(thread) = selector.thread {
+        text += &format!(" of thread {thread}");
+    }
+    if let Some(sequence) = selector.sequence {
+        text += &format!(" number {sequence}");
+    }
+    text
+}

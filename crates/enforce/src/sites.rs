@@ -1,0 +1,226 @@
+//! Call sites of rules in the actual binary: which code ranges stand for which source frames.
+
+use nodewise_profile::{Frame, Site};
+use nodewise_symbols::{CodeRange, Module};
+use std::collections::HashMap;
+
+/// A site of the map, as the binary can show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResolvedSite {
+    /// Indices of frames, innermost first; 0 stands for any frame that no module knows.
+    pub frames: Vec<u32>,
+    /// Only function names are known.
+    pub by_name: bool,
+}
+
+/// A code range of one module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResolvedRange {
+    pub module: u32,
+    pub start: u64,
+    pub end: u64,
+    pub frames: Vec<u32>,
+}
+
+/// Everything the preload needs to turn return addresses into sites.
+#[derive(Debug, Default)]
+pub(crate) struct Sites {
+    /// Parallel to the sites asked for: `None` where the binary has no such code.
+    pub sites: Vec<Option<ResolvedSite>>,
+    /// Ascending by module and address, disjoint.
+    pub ranges: Vec<ResolvedRange>,
+}
+
+/// What a site is told by.
+type Key = (String, String, u32);
+
+impl Sites {
+    /// Finds `sites`, given in their display form, in `modules`.
+    pub(crate) fn resolve(sites: &[String], modules: &[Module]) -> Self {
+        let wanted: Vec<Vec<Frame>> = sites.iter().map(|s| trimmed(parse(s))).collect();
+        let mut search = Search::new(modules);
+        search.by_lines(wanted.iter().flatten());
+        let mut found: Vec<_> = wanted.iter().map(|w| search.site(w, false)).collect();
+        let missing: Vec<usize> = (0..found.len()).filter(|i| found[*i].is_none()).collect();
+        search.by_functions(missing.iter().flat_map(|i| &wanted[*i]));
+        for i in missing {
+            found[i] = search.site(&functions_only(&wanted[i]), true);
+        }
+        Self {
+            sites: found,
+            ranges: search.disjoint(),
+        }
+    }
+}
+
+/// Reads [`Site`]'s display form.
+fn parse(site: &str) -> Vec<Frame> {
+    site.split(" < ").take(Site::DEPTH).map(frame).collect()
+}
+
+fn frame(text: &str) -> Frame {
+    let located = text.rsplit_once(' ').and_then(|(function, place)| {
+        let (file, line) = place.rsplit_once(':')?;
+        Some(Frame {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: line.parse().ok()?,
+        })
+    });
+    located.unwrap_or_else(|| Frame {
+        function: text.to_owned(),
+        ..Frame::default()
+    })
+}
+
+/// The part of a chain that another build and another OpenMP runtime share: up to `main`, or to the
+/// outlined body of a parallel region, and without the threading library's frames at its end.
+fn trimmed(mut frames: Vec<Frame>) -> Vec<Frame> {
+    if let Some(main) = frames.iter().position(|f| f.function == "main") {
+        frames.truncate(main + 1);
+    }
+    if let Some(outlined) = frames.iter().position(is_outlined) {
+        frames.truncate(outlined.max(1));
+    }
+    if frames.iter().any(|f| !f.file.is_empty()) {
+        while frames.last().is_some_and(|f| f.file.is_empty()) {
+            frames.pop();
+        }
+    }
+    frames
+}
+
+fn is_outlined(frame: &Frame) -> bool {
+    frame.function.contains(".omp_outlined") || frame.function.contains("._omp_fn.")
+}
+
+fn functions_only(frames: &[Frame]) -> Vec<Frame> {
+    frames
+        .iter()
+        .map(|f| Frame {
+            function: f.function.clone(),
+            ..Frame::default()
+        })
+        .collect()
+}
+
+fn key(frame: &Frame) -> Key {
+    (frame.function.clone(), frame.file_name().to_owned(), frame.line)
+}
+
+struct Search<'a> {
+    modules: &'a [Module],
+    ids: HashMap<Key, u32>,
+    ranges: Vec<ResolvedRange>,
+}
+
+impl<'a> Search<'a> {
+    fn new(modules: &'a [Module]) -> Self {
+        Self {
+            modules,
+            ids: HashMap::new(),
+            ranges: Vec::new(),
+        }
+    }
+
+    /// Code of frames as recorded: function, file and line; functions for those without a file.
+    fn by_lines<'f>(&mut self, frames: impl Iterator<Item = &'f Frame>) {
+        let frames: Vec<Frame> = frames.cloned().collect();
+        self.add(&frames, |_, _| true);
+    }
+
+    /// Whole functions, of modules without line tables.
+    fn by_functions<'f>(&mut self, frames: impl Iterator<Item = &'f Frame>) {
+        let frames: Vec<Frame> = functions_only(&frames.cloned().collect::<Vec<_>>());
+        self.add(&frames, |module, range| {
+            module
+                .frames(range.addresses.start)
+                .iter()
+                .all(|f| f.file.is_empty())
+        });
+    }
+
+    fn add(&mut self, frames: &[Frame], accept: impl Fn(&Module, &CodeRange) -> bool) {
+        if frames.is_empty() {
+            return;
+        }
+        for (index, module) in self.modules.iter().enumerate() {
+            for range in module.ranges_of(frames).into_iter().filter(|r| accept(module, r)) {
+                let frames = range.frames.iter().map(|f| self.id(f)).collect();
+                let (start, end) = (range.addresses.start, range.addresses.end);
+                self.ranges.push(ResolvedRange {
+                    module: index as u32,
+                    start,
+                    end,
+                    frames,
+                });
+            }
+        }
+    }
+
+    fn id(&mut self, frame: &Frame) -> u32 {
+        let next = self.ids.len() as u32 + 1;
+        *self.ids.entry(key(frame)).or_insert(next)
+    }
+
+    /// A site whose innermost frame some code begins with; frames that no code has become 0.
+    fn site(&self, frames: &[Frame], by_name: bool) -> Option<ResolvedSite> {
+        let ids: Vec<u32> = frames
+            .iter()
+            .map(|f| self.ids.get(&key(f)).copied().unwrap_or(0))
+            .collect();
+        let known = |ids: &[u32]| {
+            let begins = |r: &ResolvedRange| r.frames.iter().zip(ids).all(|(a, b)| a == b);
+            self.ranges.iter().any(begins)
+        };
+        let present = match by_name {
+            true => ids.last().is_some_and(|last| *last != 0),
+            false => ids.first().is_some_and(|first| *first != 0) && known(&ids),
+        };
+        present.then_some(ResolvedSite { frames: ids, by_name })
+    }
+
+    fn disjoint(mut self) -> Vec<ResolvedRange> {
+        self.ranges.sort_by_key(|r| (r.module, r.start, r.end));
+        let mut last = (u32::MAX, 0);
+        self.ranges.retain(|r| {
+            let free = r.module != last.0 || r.start >= last.1;
+            if free {
+                last = (r.module, r.end);
+            }
+            free
+        });
+        self.ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(site: &str) -> Vec<String> {
+        trimmed(parse(site)).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_site_is_read_back_as_displayed() {
+        let text = "std::less<int>::operator() map.h:12 < build mesh.c:42 < main mesh.c:90";
+        assert_eq!(Site { frames: parse(text) }.to_string(), text);
+    }
+
+    #[test]
+    fn what_another_build_does_not_share_is_cut_off() {
+        assert_eq!(
+            names("f a.c:1 < main a.c:9 < libc.so.6+0x2724a < _start"),
+            ["f a.c:1", "main a.c:9"]
+        );
+        assert_eq!(
+            names("f a.c:1 < main.omp_outlined a.c:9 < __kmp_invoke_microtask"),
+            ["f a.c:1"]
+        );
+        assert_eq!(
+            names("operator new < f a.c:1 < start_thread"),
+            ["operator new", "f a.c:1"]
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! The executable that rules are for, and the libraries it brings.
+
+use crate::EnforceError;
+use nodewise_symbols::Module;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A dynamically linked executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The shared libraries it loads at start, as the loader finds them.
+    pub libraries: Vec<PathBuf>,
+}
+
+impl Target {
+    /// The program among `command` that rules recorded for `program` are about: the first word with
+    /// that file name (so that `numactl … ./app` and `mpirun … ./app` work), else the command itself.
+    ///
+    /// # Errors
+    /// It does not exist, is a script, static, or set-user-ID: a preload would not reach it.
+    pub fn find(command: &[String], program: Option<&str>) -> Result<Self, EnforceError> {
+        let first = command
+            .first()
+            .ok_or_else(|| EnforceError::new("no command given"))?;
+        let named = |word: &&String| {
+            Path::new(word)
+                .file_name()
+                .is_some_and(|f| Some(f) == program.map(AsRef::as_ref))
+        };
+        let wrapped = command
+            .iter()
+            .filter(named)
+            .find_map(|w| which(w).filter(|p| is_elf(p)));
+        let path = wrapped
+            .or_else(|| which(first))
+            .ok_or_else(|| EnforceError::not_found(format!("{first}: no such program")))?;
+        check(&path, program)?;
+        let libraries = libraries(&path);
+        Ok(Self { path, libraries })
+    }
+
+    /// Whether one of its libraries is an OpenMP runtime.
+    #[must_use]
+    pub fn uses_openmp(&self) -> bool {
+        self.libraries
+            .iter()
+            .filter_map(|l| l.file_name()?.to_str())
+            .any(|name| {
+                ["libgomp", "libomp", "libiomp"]
+                    .iter()
+                    .any(|runtime| name.starts_with(runtime))
+            })
+    }
+}
+
+/// The file a command word means: a path, or a name looked up in `PATH`.
+pub(crate) fn which(word: &str) -> Option<PathBuf> {
+    let executable = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    if word.contains('/') {
+        return Some(PathBuf::from(word)).filter(executable);
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|f| f.join(word))
+        .find(executable)
+}
+
+fn is_elf(path: &Path) -> bool {
+    use std::io::Read;
+    let mut magic = [0; 4];
+    std::fs::File::open(path)
+        .and_then(|mut f| f.read_exact(&mut magic))
+        .is_ok()
+        && magic == *b"\x7fELF"
+}
+
+fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
+    let refuse = |what: String| Err(EnforceError::new(format!("{}: {what}", path.display())));
+    if !is_elf(path) {
+        let program = program.unwrap_or("the program");
+        return refuse(format!(
+            "is a script; rules reach programs only: start {program} itself"
+        ));
+    }
+    let module = Module::open(path).map_err(|e| EnforceError::new(e.to_string()))?;
+    if !module.is_dynamic() {
+        return refuse("is statically linked, so nothing can be placed in it; link it dynamically, or use --policy round-robin, node:N or weighted".into());
+    }
+    let mode = path
+        .metadata()
+        .map_err(|e| EnforceError::io("read", path, &e))?
+        .mode();
+    if mode & 0o6000 != 0 {
+        return refuse(
+            "is set-user-ID or set-group-ID: the loader ignores preloads for it; run a plain copy".into(),
+        );
+    }
+    Ok(())
+}
+
+/// What the dynamic loader would load, asked of the loader itself; it does not start the program.
+fn libraries(path: &Path) -> Vec<PathBuf> {
+    let listed = Command::new(path)
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
+        .env_remove("LD_PRELOAD")
+        .output();
+    let Ok(listed) = listed else { return Vec::new() };
+    String::from_utf8_lossy(&listed.stdout)
+        .lines()
+        .filter_map(|line| line.split_once("=> ")?.1.split(" (").next())
+        .filter(|path| path.starts_with('/'))
+        .map(PathBuf::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_behind_its_starter() {
+        let command = ["env", "A=1", "sh", "-c", "true"].map(str::to_owned);
+        let target = Target::find(&command, Some("sh")).unwrap();
+        assert!(target.path.ends_with("sh"), "{target:?}");
+        assert!(
+            target
+                .libraries
+                .iter()
+                .any(|l| l.to_string_lossy().contains("libc.so"))
+        );
+        assert!(!target.uses_openmp());
+    }
+
+    #[test]
+    fn what_a_preload_cannot_reach_is_refused() {
+        let missing = Target::find(&["/nonexistent".to_owned()], None).unwrap_err();
+        assert!(missing.is_not_found());
+        let folder = std::env::temp_dir().join(format!("nodewise-target-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = folder.join("script");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let error = Target::find(&[script.display().to_string()], Some("app")).unwrap_err();
+        assert!(error.to_string().ends_with("start app itself"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,227 @@
+//! Which thread runs where in this run, whatever the number of threads was when recorded.
+
+use crate::{EnforceError, Host};
+use nodewise_machine::{CpuId, NodeId};
+use nodewise_placement::ThreadBinding;
+
+/// How to bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// As the map says, stretched to the number of threads; without a map, compact.
+    AsMapped,
+    /// Node by node.
+    Compact,
+    /// Over the nodes in turn.
+    Scatter,
+    /// In the order of CPU numbers.
+    Identity,
+    /// Not at all; distributions by thread go by where threads would be.
+    None,
+}
+
+impl std::str::FromStr for Binding {
+    type Err = EnforceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "map" => Self::AsMapped,
+            "compact" => Self::Compact,
+            "scatter" => Self::Scatter,
+            "identity" => Self::Identity,
+            "none" => Self::None,
+            _ => {
+                return Err(EnforceError::new(format!(
+                    "unknown binding `{text}`; known: map, compact, scatter, identity, none"
+                )));
+            }
+        })
+    }
+}
+
+/// CPU and node of every thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// How it was made.
+    pub name: String,
+    /// By OpenMP number, else ordinal.
+    pub cpus: Vec<CpuId>,
+    /// Logical nodes, parallel to `cpus`.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Threads {
+    /// Places `count` threads on `host`. With no CPU on any node everything is on node 0.
+    #[must_use]
+    pub fn new(host: &Host, count: usize, binding: &Binding, map: Option<&ThreadBinding>) -> Self {
+        let name = match (binding, map) {
+            (Binding::AsMapped | Binding::None, Some(map)) if !map.cpus.is_empty() => &map.name,
+            (Binding::Scatter, _) => "scatter",
+            (Binding::Identity, _) => "identity",
+            _ => "compact",
+        };
+        let (name, bound) = match (order(host, name), map) {
+            (Some(order), None) => (name, deal(&order, count)),
+            (Some(order), Some(map)) => match exact(host, count, map).filter(|_| name == map.name) {
+                Some(exact) => (name, exact),
+                None => (name, deal(&order, count)),
+            },
+            (None, Some(map)) => (
+                name,
+                exact(host, count, map).unwrap_or_else(|| stretched(host, count, map)),
+            ),
+            (None, None) => ("compact", deal(&compact(host), count)),
+        };
+        let (cpus, nodes) = bound.into_iter().unzip();
+        Self {
+            name: name.to_owned(),
+            cpus,
+            nodes,
+        }
+    }
+
+    /// The value of `OMP_PLACES` that puts thread i on its CPU, with `OMP_PROC_BIND=close`.
+    #[must_use]
+    pub fn openmp_places(&self) -> String {
+        let places: Vec<_> = self.cpus.iter().map(|c| format!("{{{c}}}")).collect();
+        places.join(",")
+    }
+}
+
+type Bound = (CpuId, NodeId);
+
+/// The CPUs in the order that an affinity's name stands for, where it stands for one.
+fn order(host: &Host, name: &str) -> Option<Vec<Bound>> {
+    match name {
+        "compact" => Some(compact(host)),
+        "scatter" => Some(scatter(host)),
+        "identity" => {
+            let mut order = compact(host);
+            order.sort_unstable();
+            Some(order)
+        }
+        _ => None,
+    }
+}
+
+fn compact(host: &Host) -> Vec<Bound> {
+    let of = |(n, node): (usize, &crate::HostNode)| {
+        node.cpus
+            .iter()
+            .map(|c| (*c, NodeId(n as u32)))
+            .collect::<Vec<_>>()
+    };
+    host.nodes.iter().enumerate().flat_map(of).collect()
+}
+
+fn scatter(host: &Host) -> Vec<Bound> {
+    let rounds = host.nodes.iter().map(|n| n.cpus.len()).max().unwrap_or(0);
+    let round = |r: usize| {
+        let of = move |(n, node): (usize, &crate::HostNode)| Some((*node.cpus.get(r)?, NodeId(n as u32)));
+        host.nodes.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+    };
+    (0..rounds).flat_map(round).collect()
+}
+
+/// More threads than CPUs begin again at the first.
+fn deal(order: &[Bound], count: usize) -> Vec<Bound> {
+    order
+        .iter()
+        .copied()
+        .cycle()
+        .take(if order.is_empty() { 0 } else { count })
+        .collect()
+}
+
+/// The map's own CPUs, if this is the machine and the number of threads it was made for.
+fn exact(host: &Host, count: usize, map: &ThreadBinding) -> Option<Vec<Bound>> {
+    let here = |(cpu, node): (&CpuId, &NodeId)| {
+        host.nodes
+            .get(node.index())?
+            .cpus
+            .contains(cpu)
+            .then_some((*cpu, *node))
+    };
+    let bound: Option<Vec<_>> = map.cpus.iter().zip(&map.nodes).map(here).collect();
+    bound.filter(|b| b.len() == count)
+}
+
+/// Thread i goes where the recorded thread at the same share of all threads was: to its node's next
+/// CPU while there is a free one, else to the free CPU of the nearest node by number.
+fn stretched(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
+    let mut free: Vec<Vec<CpuId>> = host
+        .nodes
+        .iter()
+        .map(|n| n.cpus.iter().rev().copied().collect())
+        .collect();
+    let mut bound = Vec::with_capacity(count);
+    for i in 0..count {
+        if free.iter().all(Vec::is_empty) {
+            return deal(&bound, count);
+        }
+        let home = map.nodes[i * map.nodes.len() / count].index() % free.len();
+        let nearest = (0..free.len())
+            .filter(|n| !free[*n].is_empty())
+            .min_by_key(|n| (n.abs_diff(home), *n));
+        if let Some((node, cpu)) = nearest.and_then(|n| Some((n, free[n].pop()?))) {
+            bound.push((cpu, NodeId(node as u32)));
+        }
+    }
+    bound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(name: &str, nodes: &[u32]) -> ThreadBinding {
+        ThreadBinding {
+            name: name.into(),
+            cpus: (0..nodes.len() as u32).map(|i| CpuId(i + 100)).collect(),
+            nodes: nodes.iter().copied().map(NodeId).collect(),
+        }
+    }
+
+    fn nodes(threads: &Threads) -> Vec<u32> {
+        threads.nodes.iter().map(|n| n.0).collect()
+    }
+
+    #[test]
+    fn names_deal_cpus_as_they_say() {
+        let host = Host::pretended(2, 2);
+        let of = |binding| nodes(&Threads::new(&host, 6, &binding, None));
+        assert_eq!(of(Binding::AsMapped), [0, 0, 1, 1, 0, 0]);
+        assert_eq!(of(Binding::Scatter), [0, 1, 0, 1, 0, 1]);
+        assert_eq!(of(Binding::Identity), [0, 0, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn twice_the_threads_keep_their_share_of_the_nodes() {
+        let host = Host::pretended(4, 4);
+        let mapped = map("sharing-aware", &[3, 3, 1, 1, 0, 0, 2, 2]);
+        let threads = Threads::new(&host, 16, &Binding::AsMapped, Some(&mapped));
+        assert_eq!(nodes(&threads), [3, 3, 3, 3, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 2, 2]);
+        let mut cpus = threads.cpus.clone();
+        cpus.sort_unstable();
+        cpus.dedup();
+        assert_eq!(cpus.len(), 16);
+    }
+
+    #[test]
+    fn a_map_for_this_machine_is_followed_to_the_cpu() {
+        let host = Host::pretended(2, 4);
+        let mapped = ThreadBinding {
+            name: "file:bind".into(),
+            cpus: vec![CpuId(5), CpuId(2)],
+            nodes: vec![NodeId(1), NodeId(0)],
+        };
+        let threads = Threads::new(&host, 2, &Binding::AsMapped, Some(&mapped));
+        assert_eq!(threads.openmp_places(), "{5},{2}");
+    }
+
+    #[test]
+    fn a_full_node_overflows_to_its_neighbour() {
+        let host = Host::pretended(2, 2);
+        let threads = Threads::new(&host, 4, &Binding::AsMapped, Some(&map("file:x", &[0, 0])));
+        assert_eq!(nodes(&threads), [0, 0, 1, 1]);
+    }
+}
