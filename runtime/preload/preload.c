@@ -106,6 +106,8 @@ static const nw_table *table_for_me(void) {
         return NULL;
     strcpy(folder, from);
     snprintf(path, sizeof path, "%s/table", folder);
+    if (access(path, F_OK) != 0)
+        return NULL; /* `run` has ended and cleaned up: a daemon's children are on their own */
     const nw_table *table = nw_table_open(path, &why);
     if (!table)
         nw_preload_off(why);

@@ -18,6 +18,12 @@ impl EnforceError {
         }
     }
 
+    /// A wrong argument: one line.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(message)
+    }
+
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

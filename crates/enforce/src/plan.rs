@@ -97,7 +97,7 @@ impl Plan {
             return Ok(plan);
         }
         plan.process_policy(request, host)?;
-        plan.bind(options);
+        plan.bind(host, options);
         Ok(plan)
     }
 
@@ -263,11 +263,13 @@ impl Plan {
     }
 
     /// OpenMP binds its own threads; others are bound as they are created.
-    fn bind(&mut self, options: &Options) {
+    fn bind(&mut self, host: &Host, options: &Options) {
         if options.binding == Binding::None || self.threads.cpus.is_empty() {
             return;
         }
-        if self.target.as_ref().is_none_or(Target::uses_openmp) {
+        if host.pretended {
+            self.bind_by_preload();
+        } else if self.target.as_ref().is_none_or(Target::uses_openmp) {
             let own = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
             if let Some(set) = own.iter().find(|v| std::env::var_os(v).is_some()) {
                 self.notes.push(format!(
@@ -279,12 +281,17 @@ impl Plan {
                 .push(("OMP_PLACES".into(), self.threads.openmp_places()));
             self.environment.push(("OMP_PROC_BIND".into(), "close".into()));
         } else {
-            if self.table.is_none() {
-                self.table = self.bare_table();
-            }
-            if let Some(table) = &mut self.table {
-                table.flags |= flags::BIND_THREADS;
-            }
+            self.bind_by_preload();
+        }
+    }
+
+    /// As threads are created; on a pretended host this only leaves a trace.
+    fn bind_by_preload(&mut self) {
+        if self.table.is_none() {
+            self.table = self.bare_table();
+        }
+        if let Some(table) = &mut self.table {
+            table.flags |= flags::BIND_THREADS;
         }
     }
 

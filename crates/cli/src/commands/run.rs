@@ -1,10 +1,206 @@
-//! `nodewise run`.
+//! `nodewise run`: an unmodified program under a placement.
 
-use crate::exit::Outcome;
+mod outcome;
+
+use crate::exit::{Outcome, OwnFailure};
+use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
+use nodewise_linux::child::{Forwarding, shell_status};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// map:FILE, first-touch, interleave, round-robin, node:N, weighted
+    #[arg(long, value_name = "P", default_value = "first-touch")]
+    policy: String,
+    /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them
+    #[arg(long, value_name = "LIST")]
+    nodes: Option<String>,
+    /// How threads are bound: map (as the map says), compact, scatter, identity, none
+    #[arg(long, value_name = "T", default_value = "map")]
+    bind: Binding,
+    /// Threads the program will have [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Place pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    page_size: Option<PageSize>,
+    /// Show what would be done, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Messages as JSON: of a dry run on standard output, else on standard error
+    #[arg(long)]
+    json: bool,
+    /// Write what was achieved to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Replace an existing report
+    #[arg(long)]
+    force: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<String>,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("run: under construction")
+fn page_size(text: &str) -> Result<PageSize, String> {
+    match nodewise_machine::parse_bytes(text) {
+        Some(4096) => Ok(PageSize::Base),
+        Some(0x20_0000) => Ok(PageSize::Huge),
+        _ => Err(format!("`{text}` is neither 4K nor 2M")),
+    }
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    check_report(arguments)?;
+    let plan = plan(arguments).map_err(own_failure)?;
+    if arguments.dry_run {
+        outcome::print_plan(&plan, arguments.json)?;
+        return Ok(Outcome::Done);
+    }
+    let folder = Folder::new(&plan).map_err(own_failure)?;
+    let (status, watch) = execute(arguments, &plan, folder.path())?;
+    let achieved = achieved(&plan, folder.path(), &watch);
+    outcome::print(&plan, achieved.as_ref(), arguments.json)?;
+    if let Some(path) = &arguments.report {
+        outcome::write(path, &plan, achieved.as_ref())?;
+    }
+    Ok(Outcome::Child(shell_status(status)))
+}
+
+fn check_report(arguments: &Arguments) -> anyhow::Result<()> {
+    match &arguments.report {
+        Some(path) if path.exists() && !arguments.force => Err(failure(
+            125,
+            format!("{} exists; --force replaces it", path.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
+    let request = Request::parse(&arguments.policy)?;
+    let options = Options {
+        binding: arguments.bind.clone(),
+        threads: arguments.threads,
+        page_size: arguments.page_size.unwrap_or(PageSize::Auto),
+    };
+    Plan::new(&request, &host(arguments)?, &arguments.command, &options)
+}
+
+/// This host; for a trace, a made-up one.
+fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
+    let number = |variable: &str, default| {
+        std::env::var(variable)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
+    };
+    if std::env::var_os("NODEWISE_PRELOAD_TRACE").is_some() {
+        return Ok(Host::pretended(
+            number("NODEWISE_PRELOAD_NODES", 4),
+            number("NODEWISE_PRELOAD_CPUS", 4),
+        ));
+    }
+    let list = arguments.nodes.as_deref().map(|text| {
+        nodewise_machine::parse_list(text)
+            .ok_or_else(|| EnforceError::usage(format!("--nodes {text}: not a list like 0-1,4")))
+    });
+    Host::this(&list.transpose()?.unwrap_or_default())
+}
+
+fn execute(arguments: &Arguments, plan: &Plan, folder: &Path) -> anyhow::Result<(ExitStatus, Watch)> {
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]);
+    let preload = plan.table.as_ref().map(|_| preload()).transpose()?;
+    plan.dress(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
+    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&arguments.command[0], &e))?;
+    let (mut watch, mut pause) = (Watch::default(), Duration::from_secs(1));
+    let status = child.wait(pause, |_| {
+        if let Some(table) = &plan.table {
+            watch.look(folder, table);
+        }
+        pause = (pause * 2).min(Duration::from_secs(60));
+        pause
+    })?;
+    Ok((status, watch))
+}
+
+fn achieved(plan: &Plan, folder: &Path, watch: &Watch) -> Option<Achieved> {
+    let table = plan.table.as_ref()?;
+    Achieved::read(folder, table, &plan.origin, plan.rules.len(), watch).ok()
+}
+
+/// The library, next to this program or where an installation has it.
+fn preload() -> anyhow::Result<PathBuf> {
+    const NAME: &str = "libnodewise-preload.so";
+    let own = std::env::current_exe()?;
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let places = [
+        beside.join("lib"),
+        beside.to_owned(),
+        beside.join("../lib/nodewise"),
+    ];
+    places
+        .iter()
+        .map(|p| p.join(NAME))
+        .find(|p| p.exists())
+        .ok_or_else(|| {
+            failure(
+                125,
+                format!(
+                    "{NAME} is missing beside {}; `make build` makes it",
+                    own.display()
+                ),
+            )
+        })
+}
+
+/// A folder for the table and the summaries, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(plan: &Plan) -> Result<Self, EnforceError> {
+        let path = std::env::temp_dir().join(format!("nodewise-run-{}", std::process::id()));
+        let made = std::fs::create_dir(&path).and_then(|()| match &plan.table {
+            Some(table) => std::fs::write(path.join("table"), table.to_bytes()),
+            None => Ok(()),
+        });
+        made.map_err(|e| EnforceError::usage(format!("cannot write {}: {e}; set TMPDIR", path.display())))?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn cannot_start(program: &str, error: &std::io::Error) -> anyhow::Error {
+    let status = if error.kind() == ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    failure(status, format!("cannot start {program}: {error}"))
+}
+
+#[allow(clippy::needless_pass_by_value)] // a mapper of errors
+fn own_failure(error: EnforceError) -> anyhow::Error {
+    failure(if error.is_not_found() { 127 } else { 125 }, error.to_string())
+}
+
+fn failure(status: u8, message: String) -> anyhow::Error {
+    OwnFailure { status, message }.into()
 }

@@ -1,0 +1,283 @@
+//! What `run` says: the plan of a dry run, and what was achieved.
+
+use nodewise_enforce::{Achieved, Plan, RuleAchieved};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+
+/// A dry run, on standard output.
+pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&plan_json(plan))?)?;
+        return Ok(());
+    }
+    for line in plan_lines(plan) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn plan_lines(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(target) = &plan.target {
+        lines.push(format!("program  {}", target.path.display()));
+    }
+    lines.push(format!("nodes    {}", list(&plan.nodes)));
+    lines.push(format!(
+        "threads  {} on CPUs {} ({})",
+        plan.threads.cpus.len(),
+        list(&plan.threads.cpus),
+        plan.threads.name
+    ));
+    lines.extend(
+        plan.policy
+            .iter()
+            .map(|p| format!("policy   {p:?}").replace("NodeMask", "")),
+    );
+    lines.extend(plan.environment.iter().map(|(k, v)| format!("set      {k}={v}")));
+    if plan.table.is_some() {
+        lines.push("preload  places objects of 64 KiB and more before they are touched".into());
+    }
+    for rule in &plan.rules {
+        lines.push(format!("rule     {} -> {}", rule.object, rule.distribution));
+        lines.extend(rule.places.iter().map(|p| format!("           at {p}")));
+        lines.extend(
+            rule.missing
+                .iter()
+                .map(|why| format!("           unmatched: {why}")),
+        );
+    }
+    lines.extend(plan.notes.iter().map(|note| format!("note     {note}")));
+    lines
+}
+
+/// What was achieved, on standard error.
+pub fn print(plan: &Plan, achieved: Option<&Achieved>, as_json: bool) -> anyhow::Result<()> {
+    let mut out = std::io::stderr().lock();
+    if as_json {
+        writeln!(out, "{}", serde_json::to_string(&report(plan, achieved))?)?;
+        return Ok(());
+    }
+    for line in lines(plan, achieved) {
+        writeln!(out, "nodewise: {line}")?;
+    }
+    Ok(())
+}
+
+fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
+    let mut lines = plan.notes.clone();
+    match achieved {
+        Some(achieved) if achieved.processes == 0 => {
+            lines.push(
+                "no process was placed: the program never started, or its loader ignored the preload".into(),
+            );
+        }
+        Some(achieved) => lines.extend(achieved_lines(plan, achieved)),
+        None if !plan.rules.is_empty() => {
+            lines.push(format!(
+                "{} of {} rules name code or variables of this program",
+                plan.found(),
+                plan.rules.len()
+            ));
+        }
+        None => {}
+    }
+    for rule in &plan.rules {
+        lines.extend(
+            rule.missing
+                .iter()
+                .map(|why| format!("unmatched rule: {}: {why}", rule.object)),
+        );
+    }
+    lines
+}
+
+fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
+    let mut lines = Vec::new();
+    let total = achieved.total();
+    if !plan.rules.is_empty() {
+        let used = achieved.rules.iter().filter(|r| r.objects > 0).count();
+        lines.push(format!(
+            "{used} of {} rules placed {} objects, {} pages{}",
+            plan.rules.len(),
+            total.objects,
+            total.pages,
+            share(&total)
+        ));
+        lines.extend(per_node(plan, &total));
+    }
+    if achieved.rest.wanted.iter().any(|w| *w > 0) {
+        lines.push(format!(
+            "by default {} objects, {} pages{}",
+            achieved.rest.objects,
+            achieved.rest.pages,
+            share(&achieved.rest)
+        ));
+        lines.extend(per_node(plan, &achieved.rest));
+    }
+    if achieved.threads_bound > 0 {
+        lines.push(format!(
+            "{} threads bound ({})",
+            achieved.threads_bound, plan.threads.name
+        ));
+    } else if plan.environment.iter().any(|(k, _)| k == "OMP_PLACES") {
+        lines.push(format!(
+            "{} OpenMP threads bound ({})",
+            plan.threads.cpus.len(),
+            plan.threads.name
+        ));
+    }
+    lines.extend(trouble(achieved));
+    lines
+}
+
+fn share(rule: &RuleAchieved) -> String {
+    if rule.touched == 0 {
+        return String::new();
+    }
+    let percent = 100.0 * rule.right as f64 / rule.touched as f64;
+    format!(
+        "; {percent:.1} % of {} touched pages are where they were wanted",
+        rule.touched
+    )
+}
+
+fn per_node(plan: &Plan, rule: &RuleAchieved) -> Option<String> {
+    let row = |pages: &[u64]| {
+        let cells: Vec<_> = plan
+            .nodes
+            .iter()
+            .zip(pages)
+            .map(|(n, p)| format!("{n}:{p}"))
+            .collect();
+        cells.join(" ")
+    };
+    let got = if rule.touched > 0 {
+        row(&rule.got)
+    } else {
+        "not read back".into()
+    };
+    rule.wanted
+        .iter()
+        .any(|w| *w > 0)
+        .then(|| format!("pages per node: wanted {}, got {got}", row(&rule.wanted)))
+}
+
+fn trouble(achieved: &Achieved) -> Vec<String> {
+    let mut lines = Vec::new();
+    if achieved.refused > 0 {
+        let why = achieved.refusal.as_deref().unwrap_or("no reason");
+        lines.push(format!(
+            "{} placement calls were refused by the kernel: {why}",
+            achieved.refused
+        ));
+    }
+    if achieved.coarsened > 0 {
+        lines.push(format!(
+            "{} objects were placed in larger pieces, for want of mappings or free memory",
+            achieved.coarsened
+        ));
+    }
+    if achieved.by_name > 0 {
+        lines.push(format!(
+            "{} objects were recognised by function names and order only; build with -g for lines",
+            achieved.by_name
+        ));
+    }
+    if achieved.untracked > 0 {
+        lines.push(format!(
+            "{} objects were placed but not read back: too many at once",
+            achieved.untracked
+        ));
+    }
+    if achieved.killed > 0 {
+        lines.push("killed before the last look: figures are those of the look before".into());
+    }
+    lines.extend(
+        achieved
+            .switched_off
+            .iter()
+            .map(|why| format!("placement was switched off: {why}")),
+    );
+    lines
+}
+
+/// Writes the report to a temporary name and renames it.
+pub fn write(path: &Path, plan: &Plan, achieved: Option<&Achieved>) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(&report(plan, achieved))? + "\n";
+    let temporary = path.with_extension("new");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
+}
+
+fn report(plan: &Plan, achieved: Option<&Achieved>) -> Value {
+    let mut value = plan_json(plan);
+    value["achieved"] = achieved.map_or(Value::Null, |a| achieved_json(plan, a));
+    value
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let rules: Vec<_> = plan
+        .rules
+        .iter()
+        .map(|r| json!({"object": r.object, "distribution": r.distribution, "places": r.places, "unmatched": r.missing}))
+        .collect();
+    let environment: serde_json::Map<String, Value> = plan
+        .environment
+        .iter()
+        .map(|(k, v)| (k.clone(), v.clone().into()))
+        .collect();
+    json!({
+        "program": plan.target.as_ref().map(|t| t.path.display().to_string()),
+        "nodes": plan.nodes,
+        "threads": {
+            "binding": plan.threads.name,
+            "cpus": plan.threads.cpus.iter().map(|c| c.0).collect::<Vec<_>>(),
+            "nodes": plan.threads.nodes.iter().map(|n| n.0).collect::<Vec<_>>(),
+        },
+        "rules_found": plan.found(),
+        "rules": rules,
+        "environment": environment,
+        "preload": plan.table.is_some(),
+        "notes": plan.notes,
+    })
+}
+
+fn achieved_json(plan: &Plan, achieved: &Achieved) -> Value {
+    let rule = |r: &RuleAchieved| json!({"objects": r.objects, "pages": r.pages, "touched": r.touched, "right": r.right, "wanted": r.wanted, "got": r.got});
+    let by_rule: Vec<_> = plan
+        .rules
+        .iter()
+        .zip(&achieved.rules)
+        .map(|(found, r)| {
+            let mut value = rule(r);
+            value["object"] = found.object.clone().into();
+            value
+        })
+        .collect();
+    json!({
+        "processes": achieved.processes,
+        "total": rule(&achieved.total()),
+        "rules": by_rule,
+        "default": rule(&achieved.rest),
+        "threads_bound": achieved.threads_bound,
+        "refused": achieved.refused,
+        "refusal": achieved.refusal,
+        "coarsened": achieved.coarsened,
+        "untracked": achieved.untracked,
+        "populated": achieved.populated,
+        "by_name": achieved.by_name,
+        "killed": achieved.killed,
+        "switched_off": achieved.switched_off,
+    })
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    values
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
+}
