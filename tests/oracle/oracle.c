@@ -204,6 +204,10 @@ __attribute__((visibility("default"), noreturn)) void _exit(int status) {
     __builtin_unreachable();
 }
 
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) {
+    _exit(status);
+}
+
 __attribute__((destructor)) static void end(void) {
     if (!agree()) {
         fflush(NULL);
