@@ -9,7 +9,9 @@
 
 pub mod affinity;
 pub mod child;
+pub mod futex;
 mod host;
+pub mod mapping;
 pub mod mempolicy;
 pub mod numa_maps;
 pub mod plugin;

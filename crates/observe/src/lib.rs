@@ -1,1 +1,34 @@
 //! Running programs to profiles.
+//!
+//! **Purpose.** [`record`] runs a program that was built to count its accesses, reads its raw files
+//! (`runtime/layout.h`) while it runs, and writes a profile slice by slice.
+//!
+//! **Constraints.** Memory grows with the pages a program touches, not with how long it runs. The
+//! program is never stopped by us: raw files are read as they are, and hold whatever a process that
+//! died has counted. Nothing is trusted in them beyond what is checked.
+//!
+//! **Non-goals.** What the counts mean (see `nodewise-analysis`); printing (see the command).
+
+#![forbid(unsafe_code)]
+
+mod claims;
+mod code;
+mod control;
+mod error;
+mod events;
+mod image;
+mod layout;
+mod objects;
+mod pool;
+mod program;
+mod recorder;
+mod recording;
+mod rows;
+mod slicing;
+mod tables;
+mod thread_file;
+
+pub use error::{Error, ErrorKind};
+pub use program::{check_instrumented, find};
+pub use recorder::{Options, Progress, Recorded, record};
+pub use slicing::{Slicing, SlicingError};

@@ -159,7 +159,7 @@ pub enum RegionKind {
 }
 
 /// A code region.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Region {
     /// What it is.
     pub kind: RegionKind,

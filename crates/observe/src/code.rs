@@ -1,0 +1,171 @@
+//! Addresses of a running process to frames, through the modules it loaded.
+
+use nodewise_profile::{Frame, Site};
+use nodewise_symbols::{Module, Variable, assigned_variable};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A loaded module of one process image.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What to subtract from an address to get the module's own.
+    pub bias: u64,
+    /// Lowest address and the one after the highest.
+    pub start: u64,
+    pub end: u64,
+    /// Index into the library.
+    pub file: usize,
+}
+
+/// Every module file any image loaded, each read once and only when asked about.
+#[derive(Default)]
+pub struct Library {
+    files: Vec<ModuleFile>,
+    by_path: HashMap<String, usize>,
+    sources: HashMap<String, Option<Vec<String>>>,
+}
+
+struct ModuleFile {
+    path: String,
+    module: Option<Option<Module>>,
+    frames: HashMap<u64, Vec<Frame>>,
+    variables: Option<Vec<Variable>>,
+}
+
+impl Library {
+    /// The number of the module at `path`.
+    pub fn file(&mut self, path: &str) -> usize {
+        if let Some(&known) = self.by_path.get(path) {
+            return known;
+        }
+        let file = ModuleFile {
+            path: path.to_owned(),
+            module: None,
+            frames: HashMap::new(),
+            variables: None,
+        };
+        self.files.push(file);
+        self.by_path.insert(path.to_owned(), self.files.len() - 1);
+        self.files.len() - 1
+    }
+
+    /// The module's file name.
+    pub fn name(&self, file: usize) -> &str {
+        let path = &self.files[file].path;
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    /// The module's variables, ascending by address.
+    pub fn variables(&mut self, file: usize) -> &[Variable] {
+        let file = &mut self.files[file];
+        let module = file
+            .module
+            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok());
+        file.variables
+            .get_or_insert_with(|| module.as_ref().map(Module::variables).unwrap_or_default())
+    }
+
+    /// The frames at an address of a process with these modules, innermost first.
+    pub fn frames(&mut self, modules: &[Loaded], address: u64) -> Vec<Frame> {
+        let Some(loaded) = modules.iter().rev().find(|m| (m.start..m.end).contains(&address)) else {
+            return vec![Frame {
+                function: format!("{address:#x}"),
+                ..Frame::default()
+            }];
+        };
+        let own = address - loaded.bias;
+        let name = self.name(loaded.file).to_owned();
+        let file = &mut self.files[loaded.file];
+        let module = file
+            .module
+            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok());
+        file.frames
+            .entry(own)
+            .or_insert_with(|| match module {
+                Some(module) => module.frames(own),
+                None => vec![Frame {
+                    function: format!("{name}+{own:#x}"),
+                    ..Frame::default()
+                }],
+            })
+            .clone()
+    }
+
+    /// The site of a chain of return addresses, innermost first. Frames without source (the C library,
+    /// `operator new`, OpenMP's own) are left out unless there is nothing else: they differ between
+    /// hosts, and rules must not.
+    pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
+        let all: Vec<Frame> = chain
+            .iter()
+            .flat_map(|&pc| self.frames(modules, pc.saturating_sub(1)))
+            .collect();
+        let sourced = all.iter().any(|f| !f.file.is_empty());
+        let frames: Vec<Frame> = all
+            .into_iter()
+            .filter(|f| !sourced || !f.file.is_empty())
+            .take(Site::DEPTH)
+            .collect();
+        let main = frames.iter().position(|f| f.function == "main");
+        Site {
+            frames: frames[..main.map_or(frames.len(), |i| i + 1)].to_vec(),
+        }
+    }
+
+    /// What the programmer calls an object made at `site`: the variable it is assigned to, else the
+    /// function that made it. Allocation helpers are looked through.
+    pub fn object_name(&mut self, site: &Site) -> String {
+        let Some(frame) = site
+            .frames
+            .iter()
+            .find(|f| !is_allocator(f))
+            .or(site.frames.first())
+        else {
+            return "heap".to_owned();
+        };
+        self.variable_at(frame)
+            .unwrap_or_else(|| short(&frame.function).to_owned())
+    }
+
+    /// The variable a statement assigns to; statements may have begun up to three lines above.
+    fn variable_at(&mut self, frame: &Frame) -> Option<String> {
+        let lines = self
+            .sources
+            .entry(frame.file.clone())
+            .or_insert_with(|| {
+                let text = std::fs::read(&frame.file).ok()?;
+                Some(
+                    String::from_utf8_lossy(&text)
+                        .lines()
+                        .map(str::to_owned)
+                        .collect(),
+                )
+            })
+            .as_ref()?;
+        let last = (frame.line as usize).checked_sub(1)?;
+        for (above, line) in (0..=last).rev().take(4).map(|i| lines.get(i)).enumerate() {
+            let line = line?;
+            if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
+                return None;
+            }
+            if let Some(name) = assigned_variable(line) {
+                return Some(name);
+            }
+        }
+        None
+    }
+}
+
+fn is_allocator(frame: &Frame) -> bool {
+    let function = frame.function.to_ascii_lowercase();
+    frame.file.is_empty()
+        || function.contains("alloc")
+        || function.starts_with("std::")
+        || function.starts_with("__gnu_cxx::")
+        || function.starts_with("void std::")
+        || function.starts_with("operator new")
+}
+
+/// A demangled name without its parameters.
+fn short(function: &str) -> &str {
+    function.split('(').next().unwrap_or(function)
+}

@@ -1,0 +1,69 @@
+//! The page through which processes ask for slices.
+
+use crate::layout::{self, control};
+use crate::slicing::Slicing;
+use nodewise_linux::futex;
+use nodewise_linux::mapping::SharedFile;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+/// The recorder's side of `raw/control`.
+pub struct Control(SharedFile);
+
+impl Control {
+    /// Makes the page; processes may start from here on.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written.
+    pub fn create(raw: &Path, slicing: Slicing) -> io::Result<Self> {
+        let control = Self(SharedFile::create(&raw.join("control"), control::BYTES)?);
+        let (kind, accesses) = match slicing {
+            Slicing::Time(_) => (layout::slicing::TIME, 0),
+            Slicing::Accesses(count) => (layout::slicing::ACCESSES, count),
+            Slicing::Region => (layout::slicing::REGION, 0),
+        };
+        control.0.words()[control::SLICE_ACCESSES].store(accesses, Relaxed);
+        control.half(control::VERSION).store(layout::VERSION, Relaxed);
+        control.half(control::SLICING).store(kind, Relaxed);
+        control
+            .half(control::RECORDER_PID)
+            .store(std::process::id(), Relaxed);
+        control.half(control::RECORDER_ALIVE).store(1, Relaxed);
+        control.0.words()[control::MAGIC].store(layout::MAGIC, Release);
+        Ok(control)
+    }
+
+    /// How many slices have been asked for; waits for one more than `taken`, not longer than
+    /// `at_most`.
+    pub fn requested(&self, taken: u32, at_most: Duration) -> u32 {
+        let word = self.half(control::SLICES_REQUESTED);
+        if word.load(Acquire) == taken && !at_most.is_zero() {
+            futex::wait(word, taken, at_most);
+        }
+        word.load(Acquire)
+    }
+
+    /// Lets those go on who asked for the first `count` slices.
+    pub fn taken(&self, count: u32) {
+        self.half(control::SLICES_TAKEN).store(count, Release);
+        futex::wake(self.half(control::SLICES_TAKEN));
+    }
+
+    /// Wakes who waits in [`Control::requested`].
+    pub fn wake(&self) {
+        futex::wake(self.half(control::SLICES_REQUESTED));
+    }
+
+    /// Nobody answers from here on.
+    pub fn close(&self) {
+        self.half(control::RECORDER_ALIVE).store(0, Release);
+        futex::wake(self.half(control::SLICES_TAKEN));
+    }
+
+    fn half(&self, index: usize) -> &AtomicU32 {
+        &self.0.half_words()[index]
+    }
+}

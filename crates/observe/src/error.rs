@@ -1,0 +1,51 @@
+//! What can go wrong with a recording.
+
+use std::fmt::Display;
+use std::path::Path;
+
+/// An error in one line: what, where, the mend.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// What sort of error it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The program is not there.
+    NotFound,
+    /// The program is there and cannot be run.
+    NotExecutable,
+    /// The program does not count its accesses.
+    NotInstrumented,
+    /// The profile or a raw file cannot be read or written.
+    Io,
+}
+
+impl Error {
+    /// What sort of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn raw(path: &Path, cause: &dyn Display) -> Self {
+        Self::new(ErrorKind::Io, format!("{}: {cause}", path.display()))
+    }
+}
+
+impl From<nodewise_store::Error> for Error {
+    fn from(error: nodewise_store::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string())
+    }
+}

@@ -1,0 +1,234 @@
+//! Claims become the profile's objects when a page of theirs is first seen.
+
+use crate::claims::What;
+use crate::image::Image;
+use crate::tables::Tables;
+use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, PageNumber, SiteId, ThreadId};
+
+/// Variables smaller than this stay in their module's pool: they can hardly own a page.
+const OWN_OBJECT: u64 = BASE_PAGE_SIZE / 2;
+
+/// The object that owns the page at `address`.
+pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
+    loop {
+        let Some(claim) = image.claims.owner(address).map(|c| *c) else {
+            let pooled = image.pool.contains(image.brk, address);
+            return if pooled {
+                object(image, tables, What::Arena, address, address)
+            } else {
+                ObjectId(0)
+            };
+        };
+        if let Some(known) = claim.object {
+            return known;
+        }
+        if let What::Segment { module } = claim.what {
+            claim_variables(image, tables, module, claim.start, claim.end);
+            continue;
+        }
+        let found = object(image, tables, claim.what, claim.start, claim.end);
+        if let Some(claim) = image.claims.owner(address) {
+            claim.object = Some(found);
+        }
+        return found;
+    }
+}
+
+/// Gives each large variable of a writable segment its own claim.
+fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u64, end: u64) {
+    image.claims.insert(
+        start,
+        end,
+        What::Static {
+            module,
+            variable: None,
+        },
+    );
+    let loaded = &image.modules[module as usize];
+    for (i, v) in tables.library.variables(loaded.file).iter().enumerate() {
+        let at = loaded.bias.wrapping_add(v.address);
+        let inside = at >= start && at.checked_add(v.size).is_some_and(|e| e <= end);
+        if !v.thread_local && v.size >= OWN_OBJECT && inside {
+            let what = What::Static {
+                module,
+                variable: Some(i as u32),
+            };
+            image.claims.insert(at, at + v.size, what);
+        }
+    }
+}
+
+/// Claims a thread's copy of a module's thread-local storage.
+pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: u64, bytes: u64, bias: u64) {
+    let Some(module) = image.modules.iter().rposition(|m| m.bias == bias) else {
+        return;
+    };
+    image.claims.insert(
+        address,
+        address + bytes,
+        What::Tls {
+            ordinal,
+            module: module as u32,
+            variable: None,
+        },
+    );
+    let file = image.modules[module].file;
+    if bytes < OWN_OBJECT {
+        return;
+    }
+    for (i, v) in tables.library.variables(file).iter().enumerate() {
+        if v.thread_local && v.size >= OWN_OBJECT && v.address + v.size <= bytes {
+            let what = What::Tls {
+                ordinal,
+                module: module as u32,
+                variable: Some(i as u32),
+            };
+            image
+                .claims
+                .insert(address + v.address, address + v.address + v.size, what);
+        }
+    }
+}
+
+/// The object for `what`, made if there is none; pieces of one claim are one object.
+fn object(image: &mut Image, tables: &mut Tables, what: What, start: u64, end: u64) -> ObjectId {
+    let process = image.ordinal.unwrap_or(0);
+    let first = PageNumber::of_address(process, start);
+    let last = PageNumber::of_address(process, end.saturating_sub(1).max(start));
+    let pages = |o: &Object| o.first_page.0 + o.pages;
+    if let Some(&known) = image.objects.get(&what) {
+        let object = &mut tables.profile.objects[known.index()];
+        let beyond = pages(object).max(last.0 + 1);
+        object.first_page = object.first_page.min(first);
+        object.pages = beyond - object.first_page.0;
+        return known;
+    }
+    let described = Object {
+        first_page: first,
+        pages: last.0 + 1 - first.0,
+        ..describe(image, tables, what)
+    };
+    let id = tables.object(described);
+    image.objects.insert(what, id);
+    id
+}
+
+fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
+    let named = |kind, name: String, bytes| Object {
+        kind,
+        name,
+        bytes,
+        ..Object::default()
+    };
+    match what {
+        What::Allocation {
+            site,
+            ordinal,
+            sequence,
+            bytes,
+            mapped,
+        } => {
+            let kind = if mapped {
+                ObjectKind::Mapping
+            } else {
+                ObjectKind::Heap
+            };
+            let name = allocation_name(tables, site);
+            let thread = image.thread(tables, ordinal);
+            Object {
+                site,
+                thread,
+                sequence,
+                ..named(kind, name, bytes)
+            }
+        }
+        What::File { name } => named(ObjectKind::File, image.names[name as usize].clone(), 0),
+        What::Stack { ordinal } => owned(
+            image,
+            tables,
+            ordinal,
+            named(ObjectKind::Stack, "stack".to_owned(), 0),
+        ),
+        What::Tls {
+            ordinal,
+            module,
+            variable,
+        } => {
+            let (name, bytes) = variable_name(image, tables, module, variable, "thread-local data");
+            owned(image, tables, ordinal, named(ObjectKind::Tls, name, bytes))
+        }
+        What::Static { module, variable } => {
+            let (name, bytes) = variable_name(image, tables, module, variable, "static data");
+            named(ObjectKind::Static, name, bytes)
+        }
+        What::Segment { module } | What::Image { module } => {
+            let file = image.modules[module as usize].file;
+            named(ObjectKind::Image, tables.library.name(file).to_owned(), 0)
+        }
+        What::Arena => named(ObjectKind::Arena, "small allocations".to_owned(), 0),
+    }
+}
+
+fn owned(image: &mut Image, tables: &mut Tables, ordinal: u32, object: Object) -> Object {
+    let thread: ThreadId = image.thread(tables, ordinal);
+    Object { thread, ..object }
+}
+
+fn allocation_name(tables: &mut Tables, site: SiteId) -> String {
+    let frames = tables.profile.sites[site.index()].clone();
+    tables.library.object_name(&frames)
+}
+
+fn variable_name(
+    image: &Image,
+    tables: &mut Tables,
+    module: u32,
+    variable: Option<u32>,
+    rest: &str,
+) -> (String, u64) {
+    let file = image.modules[module as usize].file;
+    if let Some(v) = variable.and_then(|i| tables.library.variables(file).get(i as usize)) {
+        return (v.name.clone(), v.size);
+    }
+    (format!("{} ({rest})", tables.library.name(file)), 0)
+}
+
+/// What only the end of the recording can say: how much of pools and stacks was used, and by whom.
+pub fn finish(image: &Image, tables: &mut Tables) {
+    if let Some(&arena) = image.objects.get(&What::Arena) {
+        finish_arena(image, tables, arena);
+    }
+    let stacks = image
+        .objects
+        .iter()
+        .filter(|(what, _)| matches!(what, What::Stack { .. }));
+    for (_, &stack) in stacks {
+        let pages = || tables.profile.first_touches.iter().filter(|t| t.object == stack);
+        let first = pages().map(|t| t.page).min();
+        let beyond = pages().map(|t| t.page.offset(u64::from(t.len))).max();
+        if let (Some(first), Some(beyond)) = (first, beyond) {
+            let object = &mut tables.profile.objects[stack.index()];
+            (object.first_page, object.pages) = (first, beyond.0 - first.0);
+        }
+    }
+}
+
+/// The pool's largest callers; its pages are the touched ones, wherever they are.
+fn finish_arena(image: &Image, tables: &mut Tables, arena: ObjectId) {
+    let mut parts: Vec<(SiteId, u64)> = Vec::new();
+    for (caller, bytes) in image.pool.callers() {
+        let site = tables.library.site(&image.modules, &[caller]);
+        let site = tables.site(site);
+        match parts.iter_mut().find(|p| p.0 == site) {
+            Some(part) => part.1 += bytes,
+            None => parts.push((site, bytes)),
+        }
+    }
+    parts.sort_unstable_by_key(|p| (std::cmp::Reverse(p.1), p.0));
+    let touches = tables.profile.first_touches.iter().filter(|t| t.object == arena);
+    let pages: u64 = touches.map(|t| u64::from(t.len)).sum();
+    let object = &mut tables.profile.objects[arena.index()];
+    object.bytes = parts.iter().map(|p| p.1).sum();
+    object.pages = pages.max(1);
+    object.parts = parts;
+}

@@ -1,0 +1,99 @@
+//! The program to be recorded: where it is, and whether it counts its accesses.
+
+use crate::error::{Error, ErrorKind};
+use nodewise_symbols::Module;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The library a counting program asks for.
+const RUNTIME: &str = "libnodewise-rt.so";
+
+/// The file that running `command` would execute.
+///
+/// # Errors
+/// There is none, or it is not executable.
+pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
+    let name = Path::new(command);
+    let not_found = || {
+        Error::new(
+            ErrorKind::NotFound,
+            format!("{}: no such program", name.display()),
+        )
+    };
+    let file = if name.components().count() > 1 {
+        Some(name.to_owned()).filter(|f| f.exists())
+    } else {
+        let folders = path.map(std::env::split_paths).into_iter().flatten();
+        folders.map(|f| f.join(name)).find(|f| is_executable(f))
+    };
+    let file = file.ok_or_else(not_found)?;
+    if !is_executable(&file) {
+        let message = format!("{}: not executable; chmod +x it", file.display());
+        return Err(Error::new(ErrorKind::NotExecutable, message));
+    }
+    Ok(file)
+}
+
+/// Refuses a program that would leave an empty profile. A script may start one that counts.
+///
+/// # Errors
+/// It is not built with `nodewise-cc`.
+pub fn check_instrumented(file: &Path) -> Result<(), Error> {
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut magic));
+    if read.is_err() || &magic != b"\x7fELF" {
+        return Ok(());
+    }
+    let module = Module::open(file).map_err(|e| Error::new(ErrorKind::NotExecutable, e.to_string()))?;
+    if module.needed().iter().any(|n| n == RUNTIME) {
+        return Ok(());
+    }
+    let why = if module.is_dynamic() {
+        "does not count its accesses: rebuild it with CC=nodewise-cc CXX=nodewise-cxx, or, if it starts \
+         a program that does, add --via instrument"
+    } else {
+        "is a static binary, and counting needs a shared library: rebuild it with CC=nodewise-cc, \
+         without -static"
+    };
+    Err(Error::new(
+        ErrorKind::NotInstrumented,
+        format!("{} {why}", file.display()),
+    ))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        let path = OsStr::new("/nonexistent:/bin");
+        assert_eq!(find(OsStr::new("sh"), Some(path)).unwrap(), Path::new("/bin/sh"));
+        assert_eq!(find(OsStr::new("/bin/sh"), None).unwrap(), Path::new("/bin/sh"));
+        assert_eq!(
+            find(OsStr::new("sh"), None).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            find(OsStr::new("./etc"), Some(path)).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            find(OsStr::new("/etc/passwd"), None).unwrap_err().kind(),
+            ErrorKind::NotExecutable
+        );
+    }
+
+    #[test]
+    fn a_plain_program_is_refused_with_the_mend() {
+        let error = check_instrumented(Path::new("/bin/sh")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotInstrumented);
+        assert!(error.to_string().contains("nodewise-cc"));
+    }
+}

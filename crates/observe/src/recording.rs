@@ -1,0 +1,163 @@
+//! All process images of a recording, read slice by slice into a profile.
+
+use crate::error::Error;
+use crate::image::Image;
+use crate::tables::Tables;
+use crate::{objects, rows};
+use nodewise_profile::{Access, Profile, Slice, SliceId};
+use nodewise_store::Writer;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Page numbers hold 16 bits of the image's ordinal.
+const MOST_IMAGES: usize = 1 << 16;
+
+/// A recording under way.
+pub struct Recording {
+    raw: PathBuf,
+    writer: Writer,
+    tables: Tables,
+    images: Vec<Image>,
+    known: HashSet<OsString>,
+    counted: usize,
+    accesses: u64,
+    dropped: u64,
+    slices: usize,
+    last_end: u64,
+}
+
+impl Recording {
+    /// Reads the images below `raw` into `writer`.
+    #[must_use]
+    pub fn new(raw: &Path, writer: Writer) -> Self {
+        Self {
+            raw: raw.to_owned(),
+            writer,
+            tables: Tables::default(),
+            images: Vec::new(),
+            known: HashSet::new(),
+            counted: 0,
+            accesses: 0,
+            dropped: 0,
+            slices: 0,
+            last_end: 0,
+        }
+    }
+
+    /// Ends a slice at `now`, nanoseconds since the beginning.
+    ///
+    /// # Errors
+    /// The profile cannot be written, or a raw file not be read.
+    pub fn cut(&mut self, now: u64) -> Result<(), Error> {
+        self.find_images()?;
+        let slice = SliceId::from_index(self.slices);
+        let mut rows: Vec<Access> = Vec::new();
+        for image in self.images.iter_mut().filter(|i| !i.closed()) {
+            let ended = !Path::new("/proc").join(image.pid.to_string()).exists();
+            let ordinal = u16::try_from(self.counted).unwrap_or(u16::MAX);
+            let was_counted = image.ordinal.is_some();
+            image
+                .advance(&mut self.tables, slice, ordinal, &mut rows)
+                .map_err(|e| Error::raw(&image.folder, &e))?;
+            self.counted += usize::from(!was_counted && image.ordinal.is_some());
+            if ended {
+                self.dropped += image.dropped();
+                image.close();
+            }
+        }
+        self.images.retain(|i| i.ordinal.is_some() || !i.closed());
+        rows::sort(&mut rows);
+        self.accesses += rows.iter().map(Access::total).sum::<u64>();
+        self.writer.slice(
+            Slice {
+                start_ns: self.last_end,
+                end_ns: now.max(self.last_end),
+            },
+            &rows,
+        )?;
+        self.last_end = now.max(self.last_end);
+        self.slices += 1;
+        Ok(())
+    }
+
+    /// Accesses counted so far, by everyone.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Accesses that could not be counted, so far.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped + self.images.iter().map(Image::dropped).sum::<u64>()
+    }
+
+    /// Slices cut so far.
+    #[must_use]
+    pub fn slices(&self) -> usize {
+        self.slices
+    }
+
+    /// Process images that made accesses.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.counted
+    }
+
+    /// Whether any program announced itself, accesses or not.
+    #[must_use]
+    pub fn heard_of_any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Why some process stopped recording, if one did.
+    #[must_use]
+    pub fn truncated(&self) -> Option<String> {
+        self.images.iter().find_map(Image::truncated)
+    }
+
+    /// The manifest to be written.
+    pub fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.tables.profile
+    }
+
+    /// Completes the tables, writes them and returns them.
+    ///
+    /// # Errors
+    /// The profile cannot be written.
+    pub fn finish(mut self) -> Result<Profile, Error> {
+        for image in &mut self.images {
+            objects::finish(image, &mut self.tables);
+            image.finish_threads(&mut self.tables);
+        }
+        self.tables.finish();
+        self.writer.finish(&self.tables.profile)?;
+        Ok(self.tables.profile)
+    }
+
+    /// Folders that have appeared since, parents before their children.
+    fn find_images(&mut self) -> Result<(), Error> {
+        let entries = std::fs::read_dir(&self.raw).map_err(|e| Error::raw(&self.raw, &e))?;
+        let mut fresh: Vec<(u32, u32, OsString)> = entries
+            .flatten()
+            .map(|e| e.file_name())
+            .filter(|name| !self.known.contains(name))
+            .filter_map(|name| image_name(&name.to_string_lossy()).map(|(pid, n)| (pid, n, name)))
+            .collect();
+        fresh.sort();
+        for (pid, _, name) in fresh {
+            if self.known.len() < MOST_IMAGES {
+                self.images.push(Image::new(self.raw.join(&name), pid));
+            }
+            self.known.insert(name);
+        }
+        Ok(())
+    }
+}
+
+/// `<pid>-<sequence>`.
+fn image_name(name: &str) -> Option<(u32, u32)> {
+    let (pid, sequence) = name.split_once('-')?;
+    Some((pid.parse().ok()?, sequence.parse().ok()?))
+}
