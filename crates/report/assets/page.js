@@ -14,6 +14,7 @@ const accesses = (f, cell) => {
   const l = level(f, cell);
   return l === 0 ? 0 : Math.round(Math.exp(((l - 1) / 4094) * Math.log(f.max)));
 };
+const home = (f, node, column) => VALUE[f.homes[placement][node * f.columns + column]] / 63;
 const local = (f, cell) => VALUE[f.local[placement][cell]] / 63;
 
 function color(name) {
@@ -42,19 +43,19 @@ function draw(canvas, f, focus) {
   for (let row = 0; row < f.rows.length; row++) {
     for (let column = 0; column < f.columns; column++) {
       const cell = row * f.columns + column;
-      const home = f.homes[placement][column] === f.rows[row][1];
-      const ground = home ? palette.home : palette.card;
+      const here = home(f, f.rows[row][1], column);
+      const ground = mix(palette.card, palette.home, here);
       const l = level(f, cell);
-      if (!home && l === 0) continue;
+      if (here === 0 && l === 0) continue;
       const hue = mix(palette.remote, palette.local, local(f, cell));
       pen.fillStyle = css(l === 0 ? ground : mix(ground, hue, 0.15 + 0.85 * (l / 4095) ** 3));
       const left = Math.round(x(column) * scale) / scale;
       const right = Math.round(x(column + 1) * scale) / scale;
       const inset = rowHeight(f) > 8 ? 2 : 1;
       pen.fillRect(left, row * rowHeight(f), right - left, rowHeight(f));
-      if (l > 0 && home) {
-        // A rim of the band stays visible around what is on it.
-        pen.fillStyle = css(palette.home);
+      if (l > 0 && here > 0) {
+        // A rim of the band stays visible below what is on it.
+        pen.fillStyle = css(ground);
         pen.fillRect(left, (row + 1) * rowHeight(f) - inset / 2, right - left, inset / 2);
       }
     }
@@ -91,6 +92,15 @@ function short(n) {
   return unit === 0 ? `${n}` : `${n.toPrecision(3)}${units[unit]}`;
 }
 
+function lives(f, column) {
+  const nodes = f.homes[placement].length / f.columns;
+  const shares = Array.from({ length: nodes }, (_, node) => [node, home(f, node, column)]).filter(([, share]) => share > 0);
+  if (shares.length === 1) return `lives on node ${shares[0][0]}`;
+  shares.sort((a, b) => b[1] - a[1]);
+  const most = shares.slice(0, 3).map(([node, share]) => `node ${node} ${Math.round(share * 100)} %`);
+  return `lives on ${most.join(", ")}${shares.length > 3 ? " …" : ""}`;
+}
+
 function read(f, { row, column }) {
   const cell = row * f.columns + column;
   const first = Math.floor((column * f.pages) / f.columns);
@@ -99,7 +109,7 @@ function read(f, { row, column }) {
   const n = accesses(f, cell);
   const who = `${f.rows[row][0]} on node ${f.rows[row][1]}`;
   const what = n === 0 ? "no accesses" : `about ${short(n)} accesses, ${Math.round(local(f, cell) * 100)} % local`;
-  return `${pages}, ${who}: ${what}; pages live on node ${f.homes[placement][column]}`;
+  return `${pages}, ${who}: ${what}; ${lives(f, column)}`;
 }
 
 const plates = [...document.querySelectorAll("canvas[data-heat]")].map((canvas) => {

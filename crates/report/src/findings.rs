@@ -118,16 +118,29 @@ impl Findings<'_> {
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
             let mut object = self.object(blame, metrics)?;
+            if !self.pays() {
+                object.advice = "Leave it alone: no placement is predicted to pay.".to_owned();
+                object.snippet = None;
+            }
             if figures > 0 && metrics.pages > 1 && metrics.accesses() as f64 > least {
                 let Context {
-                    histogram, affinity, ..
+                    histogram,
+                    affinity,
+                    machine,
+                    ..
                 } = *self.context;
-                object.heat = HeatMap::new(histogram, blame.object, affinity, shown);
+                object.heat = HeatMap::new(histogram, blame.object, affinity, machine.node_count(), shown);
                 figures -= 1;
             }
             Some(object)
         };
         self.advice.blame.iter().filter_map(one).collect()
+    }
+
+    /// Whether the verdict is to do something: advice on an object must not contradict it.
+    fn pays(&self) -> bool {
+        use nodewise_advise::Outcome::{Place, Stock};
+        matches!(self.advice.verdict.outcome, Place | Stock)
     }
 
     /// What first-touch is shown against: what the verdict recommends, else the best of the others.

@@ -50,6 +50,11 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// `1 node`, `8 nodes`.
+pub fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// `512 B`, `1.50 MiB`.
 #[must_use]
 pub fn bytes(n: u64) -> String {

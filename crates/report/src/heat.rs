@@ -1,7 +1,6 @@
 //! The page × thread figure of one object, aggregated so that any object fits a screen and a file.
 
 use nodewise_analysis::{Affinity, Entry, Histogram};
-use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
 use nodewise_profile::{ObjectId, ThreadId};
 use std::ops::Range;
@@ -21,8 +20,10 @@ pub struct HeatMap {
     pub accesses: Vec<u64>,
     /// Local accesses, `[placement][row * columns + column]`.
     pub local: Vec<Vec<u64>>,
-    /// The node that holds most pages of a column, `[placement][column]`.
-    pub homes: Vec<Vec<u32>>,
+    /// Nodes of the machine.
+    pub nodes: usize,
+    /// Pages of a column by home node, `[placement][node * columns + column]`.
+    pub homes: Vec<Vec<u64>>,
 }
 
 /// One row.
@@ -46,6 +47,7 @@ impl HeatMap {
         histogram: &Histogram,
         object: ObjectId,
         affinity: &Affinity,
+        nodes: usize,
         mappings: &[&Mapping],
     ) -> Option<Self> {
         let pages: Vec<usize> = (0..histogram.len())
@@ -63,7 +65,8 @@ impl HeatMap {
             pages: pages.len() as u64,
             accesses: vec![0; cells],
             local: vec![vec![0; cells]; mappings.len()],
-            homes: vec![Vec::with_capacity(columns); mappings.len()],
+            nodes,
+            homes: vec![vec![0; nodes * columns]; mappings.len()],
             rows,
         };
         let row_of = map.row_of(histogram.threads);
@@ -82,7 +85,9 @@ impl HeatMap {
                 }
             }
             for (homes, mapping) in map.homes.iter_mut().zip(mappings) {
-                homes.push(commonest(group.iter().map(|&p| mapping.nodes[p])));
+                group
+                    .iter()
+                    .for_each(|&p| homes[mapping.nodes[p].index() * columns + column] += 1);
             }
         }
         Some(map)
@@ -146,26 +151,10 @@ fn rows(threads: usize, affinity: &Affinity) -> Vec<HeatRow> {
         .collect()
 }
 
-/// The most frequent node; the lowest of equals.
-fn commonest(nodes: impl Iterator<Item = NodeId>) -> u32 {
-    let mut counts: Vec<usize> = Vec::new();
-    for node in nodes {
-        if counts.len() <= node.index() {
-            counts.resize(node.index() + 1, 0);
-        }
-        counts[node.index()] += 1;
-    }
-    let best = counts
-        .iter()
-        .enumerate()
-        .max_by_key(|&(i, n)| (n, std::cmp::Reverse(i)));
-    best.map_or(0, |(i, _)| i as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::CpuId;
+    use nodewise_machine::{CpuId, NodeId};
     use nodewise_profile::PageNumber;
     use proptest::prelude::*;
 
@@ -201,11 +190,12 @@ mod tests {
             let (histogram, affinity) = (histogram(pages, threads), affinity(threads, nodes));
             let nodes = (0..pages).map(|p| NodeId((p % nodes) as u32)).collect();
             let mapping = Mapping { policy: "interleave".into(), nodes };
-            let map = HeatMap::new(&histogram, ObjectId(1), &affinity, &[&mapping]).unwrap();
+            let map = HeatMap::new(&histogram, ObjectId(1), &affinity, 9, &[&mapping]).unwrap();
             prop_assert_eq!(map.accesses.iter().sum::<u64>(), (pages * (pages + 1) / 2) as u64);
             let threads_shown: usize = map.rows.iter().map(|r| r.threads.len()).sum();
             prop_assert_eq!(threads_shown, threads);
             prop_assert!(map.columns <= HeatMap::COLUMNS);
+            prop_assert_eq!(map.homes[0].iter().sum::<u64>(), pages as u64);
             prop_assert!(map.local[0].iter().zip(&map.accesses).all(|(l, a)| l <= a));
         }
     }
@@ -213,7 +203,7 @@ mod tests {
     #[test]
     fn an_object_nobody_accessed_has_no_figure() {
         assert_eq!(
-            HeatMap::new(&histogram(4, 2), ObjectId(7), &affinity(2, 2), &[]),
+            HeatMap::new(&histogram(4, 2), ObjectId(7), &affinity(2, 2), 2, &[]),
             None
         );
     }

@@ -1,5 +1,6 @@
 //! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
 
+use crate::format::plural;
 use crate::{Coverage, Outcome, Policy, Report, bytes, count, percent, ratio, seconds};
 use std::fmt::Write;
 use tabled::builder::Builder;
@@ -73,12 +74,12 @@ impl Writer {
     fn head(&self, out: &mut String, report: &Report) {
         let p = &report.program;
         let facts = format!(
-            "{}: {} threads ({}) on {} ({} nodes), {} pages",
+            "{}: {} ({}) on {} ({}), {} pages",
             clean(&p.command.join(" ")),
-            p.threads,
+            plural(p.threads, "thread"),
             report.affinity.name,
             report.machine.name,
-            report.machine.nodes.len(),
+            plural(report.machine.nodes.len(), "node"),
             bytes(report.page_size)
         );
         self.wrapped(out, "", &facts, |l| self.dim(l));

@@ -117,7 +117,8 @@ pub struct Packed<'a> {
     accesses: String,
     /// One character a cell and placement: 63 · local share.
     local: Vec<String>,
-    homes: &'a [Vec<u32>],
+    /// One character a column and placement for each node in turn: 63 · share of its pages there.
+    homes: Vec<String>,
 }
 
 /// Every figure, in the order of the canvases.
@@ -162,8 +163,18 @@ fn pack<'a>(name: &'a str, map: &'a HeatMap) -> Packed<'a> {
             .iter()
             .map(|l| l.iter().zip(&map.accesses).map(share).map(digit).collect())
             .collect(),
-        homes: &map.homes,
+        homes: map.homes.iter().map(|h| homes(map, h)).collect(),
     }
+}
+
+fn homes(map: &HeatMap, pages: &[u64]) -> String {
+    let whole = |column: usize| {
+        (0..map.nodes)
+            .map(|n| pages[n * map.columns + column])
+            .sum::<u64>()
+    };
+    let share = |(i, n): (usize, &u64)| (63.0 * *n as f64 / whole(i % map.columns) as f64).round() as usize;
+    pages.iter().enumerate().map(share).map(digit).collect()
 }
 
 fn digit(six_bits: usize) -> char {

@@ -1,6 +1,7 @@
 //! The top of the page: what was recorded, the verdict, four figures.
 
 use super::markup::{Text, figure, prose};
+use crate::format::plural;
 use crate::{Outcome, Report, bytes, count, percent, seconds};
 use std::fmt::Write;
 
@@ -16,14 +17,14 @@ fn header(report: &Report) -> String {
     let program = &report.program;
     let command = program.command.join(" ");
     let mut html = format!(
-        "<header><p class=\"kicker\">nodewise report</p><h1><code>{}</code></h1><p class=\"facts\">{} threads · {} in {} pages of {} · judged for {} ({} nodes), threads {}</p>",
+        "<header><p class=\"kicker\">nodewise report</p><h1><code>{}</code></h1><p class=\"facts\">{} threads · {} in {} pages of {} · judged for {} ({}), threads {}</p>",
         Text(&command),
         figure("/program/threads", program.threads, &program.threads.to_string()),
         bytes(report.totals.pages * report.page_size),
         figure("/totals/pages", report.totals.pages, &count(report.totals.pages)),
         bytes(report.page_size),
         Text(&report.machine.name),
-        report.machine.nodes.len(),
+        plural(report.machine.nodes.len(), "node"),
         Text(&report.affinity.name),
     );
     if let Some(reason) = &program.truncated {

@@ -1,0 +1,143 @@
+//! A small profile on disk: eight threads, two arrays first touched by the master.
+
+use nodewise_profile::*;
+use nodewise_store::Writer;
+use std::path::{Path, PathBuf};
+
+const THREADS: u32 = 8;
+const PAGES: u32 = 512;
+
+fn frame(line: u32) -> Frame {
+    Frame {
+        function: "main".into(),
+        file: "solve.c".into(),
+        line,
+    }
+}
+
+fn tables() -> Profile {
+    let object = |name: &str, first: u64| Object {
+        kind: ObjectKind::Heap,
+        name: name.into(),
+        site: SiteId(1),
+        first_page: PageNumber(first),
+        pages: PAGES.into(),
+        bytes: u64::from(PAGES) * BASE_PAGE_SIZE,
+        ..Object::default()
+    };
+    let touch = |object: u32, first: u64| FirstTouch {
+        page: PageNumber(first),
+        len: PAGES,
+        object: ObjectId(object),
+        site: SiteId(2),
+        ..FirstTouch::default()
+    };
+    Profile {
+        meta: Meta {
+            observer: Observer::Synthetic,
+            command: vec!["./solve".into()],
+            wall_ns: 200_000_000,
+            slicing: "100ms".into(),
+            host_cpus: 8,
+            host_nodes: 1,
+            host_model: "a CPU".into(),
+            coverage: Coverage {
+                samples: 100,
+                instrumented: 0.9,
+                missed: 0.1,
+                missed_modules: vec![("libm.so.6".into(), 0.1)],
+                ..Coverage::default()
+            },
+            exit_status: Some(0),
+            version: "0".into(),
+            ..Meta::default()
+        },
+        objects: vec![Object::default(), object("grid", 4096), object("rhs", 8192)],
+        threads: (0..THREADS)
+            .map(|t| Thread {
+                openmp: Some(t),
+                cpu_ns: 150_000_000,
+                ..Thread::default()
+            })
+            .collect(),
+        regions: vec![
+            Region::default(),
+            Region {
+                kind: RegionKind::OpenMp,
+                frame: frame(88),
+            },
+        ],
+        slices: Vec::new(),
+        sites: vec![
+            Site::default(),
+            Site {
+                frames: vec![frame(30)],
+            },
+            Site {
+                frames: vec![frame(34)],
+            },
+        ],
+        first_touches: vec![touch(1, 4096), touch(2, 8192)],
+    }
+}
+
+/// `grid` is divided into blocks, one a thread; everyone reads all of `rhs`.
+fn solve() -> Vec<Access> {
+    let block = PAGES / THREADS;
+    let row = Access {
+        region: RegionId(1),
+        reads: 50_000,
+        writes: 9_000,
+        lines: 6_400,
+        ..Access::default()
+    };
+    let of_thread = |t: u32| {
+        let page = PageNumber(4096 + u64::from(t * block));
+        [
+            Access {
+                object: ObjectId(1),
+                thread: ThreadId(t),
+                page,
+                len: block,
+                ..row
+            },
+            Access {
+                object: ObjectId(2),
+                thread: ThreadId(t),
+                page: PageNumber(8192),
+                len: PAGES,
+                writes: 0,
+                ..row
+            },
+        ]
+    };
+    (0..THREADS).flat_map(of_thread).collect()
+}
+
+/// Writes it into a fresh folder of the test's own.
+pub fn profile(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut tables = tables();
+    let mut writer = Writer::create(&folder, &tables.meta, false).unwrap();
+    let slice = |n: u64| Slice {
+        start_ns: n * 100_000_000,
+        end_ns: (n + 1) * 100_000_000,
+    };
+    let first = Access {
+        len: PAGES,
+        writes: 512,
+        lines: 64,
+        ..Access::default()
+    };
+    let touches = [(1, 4096), (2, 8192)].map(|(o, p)| Access {
+        object: ObjectId(o),
+        page: PageNumber(p),
+        ..first
+    });
+    writer.slice(slice(0), &touches).unwrap();
+    writer.slice(slice(1), &solve()).unwrap();
+    tables.slices = vec![slice(0), slice(1)];
+    writer.finish(&tables).unwrap();
+    folder
+}
