@@ -1,10 +1,103 @@
-//! `nodewise simulate`.
+//! `nodewise simulate`: the predicted cost of each policy, side by side.
+
+mod json;
+mod table;
 
 use crate::exit::Outcome;
+use crate::selection::{Selected, Selection};
+use anyhow::bail;
+use nodewise_analysis::{Affinity, thread_numbers};
+use nodewise_machine::CpuId;
+use nodewise_simulation::{Parameters, Simulation};
+use std::collections::BTreeMap;
 
+/// What `--machine papers` stands for.
+const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
+                      sci-cluster-4,nehalem-2s,westmere-4s";
+
+/// `--machine` may also be a comma-separated list; `papers` stands for all of the papers' machines.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep
+    #[arg(long, value_name = "P,…", default_value = "all")]
+    policy: String,
+    /// Run on this many CPUs: neighbouring threads of the recording share one
+    #[arg(long, value_name = "T")]
+    threads: Option<u32>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("simulate: under construction")
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let machines = arguments.selection.machine.replace("papers", PAPERS);
+    let mut done = Vec::new();
+    for machine in machines.split(',') {
+        let selection = Selection {
+            machine: machine.trim().to_owned(),
+            ..arguments.selection.clone()
+        };
+        let mut selected = selection.open()?;
+        if let Some(cpus) = arguments.threads {
+            selected.affinity = folded(&selected, cpus)?;
+        }
+        let simulation = predict(&selected, &arguments.policy)?;
+        done.push((selected.machine, selected.histogram.page_size(), simulation));
+    }
+    if arguments.json {
+        let all: Vec<_> = done
+            .iter()
+            .map(|(m, size, s)| json::OnMachine::new(m, *size, s))
+            .collect();
+        let text = match all.as_slice() {
+            [one] => serde_json::to_string_pretty(one)?,
+            several => serde_json::to_string_pretty(several)?,
+        };
+        println!("{text}");
+    } else {
+        let tables: Vec<_> = done.iter().map(|(m, _, s)| table::write(m, s)).collect();
+        print!("{}", tables.join("\n"));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Simulates a list of policies; first-touch comes first, asked for or not.
+pub fn predict(selected: &Selected, policies: &str) -> anyhow::Result<Simulation> {
+    let mappings = selected.mappings(&format!("first-touch,{policies}"))?;
+    let parameters = Parameters::default();
+    Ok(nodewise_simulation::simulate(
+        &selected.context(),
+        &mappings,
+        &selected.reader,
+        &parameters,
+    )?)
+}
+
+/// Neighbouring threads on one CPU, so that blocks stay together.
+fn folded(selected: &Selected, cpus: u32) -> anyhow::Result<Affinity> {
+    let numbers = thread_numbers(selected.profile());
+    let threads = numbers.iter().max().map_or(0, |n| n + 1);
+    if cpus == 0 || cpus > threads {
+        bail!("--threads {cpus}: the profile has {threads} threads; record it with more to predict more");
+    }
+    let placed = selected.affinity.cpus.iter().zip(&selected.affinity.nodes);
+    let place_of: BTreeMap<u32, _> = numbers.iter().copied().zip(placed).collect();
+    let fold = |n: &u32| {
+        let kept = (u64::from(*n) * u64::from(cpus) / u64::from(threads)) as u32;
+        place_of
+            .range(..=kept)
+            .next_back()
+            .map(|(_, (cpu, node))| (**cpu, **node))
+    };
+    let places = numbers
+        .iter()
+        .map(|n| fold(n).unwrap_or((CpuId(0), Default::default())));
+    let (cpus, nodes) = places.unzip();
+    Ok(Affinity {
+        name: selected.affinity.name.clone(),
+        cpus,
+        nodes,
+    })
 }

@@ -1,0 +1,156 @@
+//! `simulate --json`: its keys are described in `docs/model.md` and stay.
+
+use nodewise_machine::Machine;
+use nodewise_simulation::{Prediction, Range, Simulation};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct OnMachine<'a> {
+    machine: &'a str,
+    title: &'a str,
+    estimate: bool,
+    affinity: &'a str,
+    threads: usize,
+    cpus: usize,
+    page_size: u64,
+    memory_bound: bool,
+    calibration: Calibration,
+    parameters: Parameters,
+    sources: Vec<Source<'a>>,
+    policies: Vec<Policy<'a>>,
+}
+
+#[derive(Serialize)]
+struct Calibration {
+    basis: &'static str,
+    cpu_seconds: f64,
+    recording_cost: [f64; 3],
+    recording_cost_measured: bool,
+    accesses: u64,
+    lines: u64,
+}
+
+/// Each as `[min, typical, max]`.
+#[derive(Serialize)]
+struct Parameters {
+    parallelism: [f64; 3],
+    miss: [f64; 3],
+    queue_ns: [f64; 3],
+    headroom: f64,
+    host_latency_ns: f64,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    field: &'a str,
+    text: &'a str,
+    assumed: bool,
+}
+
+#[derive(Serialize)]
+struct Policy<'a> {
+    policy: &'a str,
+    seconds: f64,
+    seconds_range: [f64; 2],
+    speedup: f64,
+    speedup_range: [f64; 2],
+    local_fraction: f64,
+    access_balance: f64,
+    page_balance: f64,
+    latency_ns: f64,
+    memory_share: f64,
+    controllers: Vec<Controller>,
+    links: Vec<Link>,
+}
+
+#[derive(Serialize)]
+struct Controller {
+    node: u32,
+    bytes: f64,
+    utilization: f64,
+}
+
+#[derive(Serialize)]
+struct Link {
+    from: u32,
+    to: u32,
+    bytes: f64,
+    utilization: f64,
+}
+
+fn three(range: Range) -> [f64; 3] {
+    [range.min, range.typical, range.max]
+}
+
+fn ends(range: Range) -> [f64; 2] {
+    [range.min, range.max]
+}
+
+impl<'a> OnMachine<'a> {
+    pub fn new(machine: &'a Machine, page_size: u64, simulation: &'a Simulation) -> Self {
+        let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
+        Self {
+            machine: &machine.name,
+            title: &machine.title,
+            estimate: true,
+            affinity: &simulation.affinity,
+            threads: simulation.threads,
+            cpus: simulation.cpus,
+            page_size,
+            memory_bound: simulation.is_memory_bound(),
+            calibration: Calibration {
+                basis: calibration.basis.text(),
+                cpu_seconds: calibration.busy_ns * 1e-9,
+                recording_cost: three(calibration.recording_cost),
+                recording_cost_measured: calibration.measured_cost,
+                accesses: calibration.accesses,
+                lines: calibration.lines,
+            },
+            parameters: Parameters {
+                parallelism: three(parameters.parallelism),
+                miss: three(parameters.miss),
+                queue_ns: three(parameters.queue_ns),
+                headroom: parameters.headroom,
+                host_latency_ns: parameters.host_latency_ns,
+            },
+            sources: machine.sources.iter().map(source).collect(),
+            policies: simulation.ranked().into_iter().map(policy).collect(),
+        }
+    }
+}
+
+fn source(source: &nodewise_machine::Source) -> Source<'_> {
+    Source {
+        field: &source.field,
+        text: &source.text,
+        assumed: source.assumed,
+    }
+}
+
+fn policy(p: &Prediction) -> Policy<'_> {
+    let controllers = p.controllers.iter().map(|c| Controller {
+        node: c.node.0,
+        bytes: c.bytes,
+        utilization: c.utilization,
+    });
+    let links = p.links.iter().map(|l| Link {
+        from: l.from.0,
+        to: l.to.0,
+        bytes: l.bytes,
+        utilization: l.utilization,
+    });
+    Policy {
+        policy: &p.policy,
+        seconds: p.seconds.typical,
+        seconds_range: ends(p.seconds),
+        speedup: p.speedup.typical,
+        speedup_range: ends(p.speedup),
+        local_fraction: p.local_fraction,
+        access_balance: p.access_balance,
+        page_balance: p.page_balance,
+        latency_ns: p.latency_ns,
+        memory_share: p.memory_share.typical,
+        controllers: controllers.collect(),
+        links: links.collect(),
+    }
+}

@@ -1,0 +1,151 @@
+//! `simulate` for people: one table a machine, best first.
+
+use nodewise_machine::Machine;
+use nodewise_simulation::{Prediction, Range, Simulation};
+use std::fmt::Write;
+
+pub fn write(machine: &Machine, simulation: &Simulation) -> String {
+    let mut out = format!(
+        "{}: {}\n{} threads on {} CPUs ({})\n\n",
+        machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
+    );
+    let rows = simulation.ranked().into_iter().map(row);
+    out += &align(std::iter::once(header()).chain(rows));
+    out.push('\n');
+    if !simulation.is_memory_bound() {
+        let share = simulation.baseline().memory_share.typical * 100.0;
+        let _ = writeln!(
+            out,
+            "Not memory bound: memory is {share:.1} % of the time; all policies are about equal."
+        );
+    }
+    out + &notes(machine, simulation)
+}
+
+const COLUMNS: usize = 9;
+type Row = [String; COLUMNS];
+
+fn header() -> Row {
+    [
+        "policy",
+        "seconds",
+        "(range)",
+        "speed-up",
+        "(range)",
+        "local",
+        "balance",
+        "latency",
+        "busiest controller, link",
+    ]
+    .map(str::to_owned)
+}
+
+fn row(p: &Prediction) -> Row {
+    let busy = |all: Vec<(String, f64)>| {
+        let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        most.filter(|(_, u)| *u > 0.0)
+            .map_or("-".to_owned(), |(name, u)| format!("{name} {:.0} %", u * 100.0))
+    };
+    let controllers = p.controllers.iter().map(|c| (c.node.to_string(), c.utilization));
+    let links = p
+        .links
+        .iter()
+        .map(|l| (format!("{}→{}", l.from, l.to), l.utilization));
+    [
+        p.policy.clone(),
+        significant(p.seconds.typical),
+        span(p.seconds),
+        significant(p.speedup.typical),
+        span(p.speedup),
+        format!("{:.1} %", p.local_fraction * 100.0),
+        format!("{:.2}", p.access_balance),
+        format!("{:.0} ns", p.latency_ns),
+        format!("{}, {}", busy(controllers.collect()), busy(links.collect())),
+    ]
+}
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    let digits = if value > 0.0 {
+        (2 - value.log10().floor() as i32).clamp(0, 9)
+    } else {
+        0
+    };
+    format!("{value:.*}", digits as usize)
+}
+
+fn span(range: Range) -> String {
+    format!("({}–{})", significant(range.min), significant(range.max))
+}
+
+/// Columns as wide as their widest cell; the first and last to the left, the others to the right.
+fn align(rows: impl Iterator<Item = Row>) -> String {
+    let rows: Vec<Row> = rows.collect();
+    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
+    let mut out = String::new();
+    for row in &rows {
+        for (c, cell) in row.iter().enumerate() {
+            let w = widths[c];
+            let _ = match c {
+                0 => write!(out, "{cell:<w$}"),
+                _ if c == COLUMNS - 1 => write!(out, "  {cell}"),
+                _ => write!(out, "  {cell:>w$}"),
+            };
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn notes(machine: &Machine, simulation: &Simulation) -> String {
+    let c = &simulation.calibration;
+    let cost = c.recording_cost;
+    let cost = match c.measured_cost {
+        true => format!("recording cost {:.2}× measured", cost.typical),
+        false => format!(
+            "recording cost {:.1}× ({:.1}–{:.1}) assumed",
+            cost.typical, cost.min, cost.max
+        ),
+    };
+    let p = &simulation.parameters;
+    let varied = |r: Range| format!("{} ({}–{})", r.typical, r.min, r.max);
+    let mut out = format!(
+        "Estimates. Baseline of speed-ups: {}. Balance is of accesses by home node (1 is even).\n\
+         Calibrated by the {}; {cost}.\n\
+         Varied one at a time: misses in flight {}, share of lines that reach memory {}, queueing {} ns.\n",
+        simulation.baseline().policy,
+        c.basis.text(),
+        varied(p.parallelism),
+        varied(p.miss),
+        varied(p.queue_ns),
+    );
+    let assumed: Vec<_> = machine
+        .sources
+        .iter()
+        .filter(|s| s.assumed)
+        .map(|s| s.field.as_str())
+        .collect();
+    if !assumed.is_empty() {
+        let _ = writeln!(
+            out,
+            "Assumed about this machine: {} (`nodewise topo --machine {}` has the sources).",
+            assumed.join(", "),
+            machine.name
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_are_kept_at_any_size() {
+        assert_eq!(
+            [0.0012345, 1.0, 12.345, 1234.5].map(significant),
+            ["0.00123", "1.00", "12.3", "1234"]
+        );
+    }
+}
