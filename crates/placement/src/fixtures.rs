@@ -41,9 +41,13 @@ pub(crate) struct Recorded {
     pub machine: Machine,
 }
 
+/// Pages of an object, and the accesses of thread t to its page i.
+pub(crate) type Pattern<'a> = (u64, &'a dyn Fn(u64, u32) -> u64);
+
 impl Recorded {
-    /// Threads on CPUs node by node; `objects` are (pages, accesses of page i by thread t).
-    pub fn new(machine: Machine, threads: u32, objects: &[(u64, &dyn Fn(u64, u32) -> u64)]) -> Self {
+    /// Threads on CPUs node by node; each object has a site of its own and is
+    /// first touched by thread 0.
+    pub fn new(machine: Machine, threads: u32, objects: &[Pattern<'_>]) -> Self {
         let mut profile = empty_profile(threads);
         let (mut rows, mut next) = (Vec::new(), 1000);
         for (pages, accesses) in objects {

@@ -25,7 +25,7 @@ pub use mapping::Mapping;
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{
-    Applied, Distribution, DistributionError, Kept, Placement, PlacementError, Rule, Run, Selector,
-    ThreadBinding, apply,
+    Applied, Distribution, DistributionError, Kept, Placement, PlacementError, Recognised, Rule, Run,
+    Selector, ThreadBinding, apply, recognise,
 };
 pub use threads::{THREAD_POLICIES, sharing_aware, thread_policy};

@@ -24,7 +24,8 @@ pub use mixed::Mixed;
 pub use node::Node;
 pub use random::Random;
 pub use round_robin::RoundRobin;
-pub use weighted::Weighted;
+pub(crate) use weighted::round as weighted_round;
+pub use weighted::{Weighted, weights};
 
 use crate::{Context, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::NodeCounts;

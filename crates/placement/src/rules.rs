@@ -1,12 +1,16 @@
 //! A placement as rules: what leaves the process that decided, and what `run` enforces.
 
 mod apply;
+mod candidates;
 mod file;
 mod matching;
+mod recognise;
+mod samples;
 
 pub(crate) use apply::nodes_by_number;
 pub use apply::{Applied, apply};
 pub use file::PlacementError;
+pub use recognise::{Recognised, recognise};
 
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::ObjectKind;

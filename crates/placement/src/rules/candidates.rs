@@ -1,0 +1,165 @@
+//! Distributions that might express what a mapping does to an object, simplest first.
+
+use super::Distribution;
+use super::samples::{Piece, Sample};
+use nodewise_machine::NodeId;
+
+/// What candidates depend on besides the object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    /// Node of thread number i.
+    pub threads: &'a [NodeId],
+    /// Nodes of the machine.
+    pub nodes: usize,
+    /// The list that the weighted policy deals by.
+    pub weighted: &'a [NodeId],
+}
+
+/// Enough to tell two distributions apart, few enough to try hundreds.
+const SCORED: usize = 1 << 12;
+/// How many numbers of repetitions to try around the estimate.
+const REPEATS: u32 = 200;
+
+/// What a simpler distribution may lose against the best.
+const NEARLY: f64 = 0.01;
+/// What blocks by thread may lose besides, where few pages lie between borders.
+const AT_BORDERS: f64 = 0.1;
+
+/// Distributions worth trying for one object, in ascending complexity.
+pub(super) fn candidates(piece: &Piece<'_>, scene: &Scene<'_>) -> Vec<Distribution> {
+    let mut found = vec![Distribution::FirstTouch];
+    found.extend(heaviest_node(&piece.samples).map(Distribution::Node));
+    found.push(Distribution::Allocator);
+    found.push(Distribution::Interleave(
+        (0..scene.nodes as u32).map(NodeId).collect(),
+    ));
+    found.push(Distribution::Interleave(scene.weighted.to_vec()));
+    found.push(Distribution::ByThread { repeat: 1 });
+    found.extend(dealt(&piece.samples, scene));
+    found.extend(repeated(piece, scene));
+    found.extend(shares(piece));
+    found
+}
+
+fn heaviest_node(samples: &[Sample]) -> Option<NodeId> {
+    let mut weight: Vec<(NodeId, u64)> = Vec::new();
+    for sample in samples {
+        match weight.iter_mut().find(|w| w.0 == sample.home) {
+            Some(entry) => entry.1 += sample.accesses,
+            None => weight.push((sample.home, sample.accesses)),
+        }
+    }
+    weight
+        .into_iter()
+        .max_by_key(|(node, w)| (*w, std::cmp::Reverse(*node)))
+        .map(|w| w.0)
+}
+
+/// An interleave over some other list: the majority at each turn, for lists as long as the nodes
+/// are many, and those in use.
+fn dealt(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
+    let mut used: Vec<NodeId> = samples.iter().map(|s| s.home).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut lengths = vec![used.len(), scene.nodes, scene.weighted.len()];
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths.retain(|l| *l > 1);
+    lengths
+        .into_iter()
+        .filter_map(|length| turns(samples, length))
+        .map(Distribution::Interleave)
+        .collect()
+}
+
+fn turns(samples: &[Sample], length: usize) -> Option<Vec<NodeId>> {
+    let mut by_turn: Vec<Vec<Sample>> = vec![Vec::new(); length];
+    for sample in samples {
+        by_turn[(sample.at.number % length as u64) as usize].push(*sample);
+    }
+    by_turn.iter().map(|turn| heaviest_node(turn)).collect()
+}
+
+/// Blocks by thread in several parts, as y- and z-wise loops make: about as many parts as the
+/// mapping changes node more often than one part would.
+fn repeated(piece: &Piece<'_>, scene: &Scene<'_>) -> Option<Distribution> {
+    let changes = |nodes: &[NodeId]| nodes.windows(2).filter(|w| w[0] != w[1]).count();
+    let homes: Vec<NodeId> = piece.samples.iter().map(|s| s.home).collect();
+    let cyclic: Vec<NodeId> = scene
+        .threads
+        .iter()
+        .chain(scene.threads.first())
+        .copied()
+        .collect();
+    let per_part = changes(&cyclic).max(1);
+    let estimate = (changes(&homes) + 1).div_ceil(per_part) as u32;
+    let most = (piece.object.pages / per_part as u64).min(u64::from(u32::MAX)) as u32;
+    let reach = (estimate / 4).clamp(2, REPEATS / 2);
+    let thin = piece.thinned(SCORED);
+    let tried = estimate.saturating_sub(reach).max(2)..=estimate.saturating_add(reach).min(most);
+    let candidates = tried.map(|repeat| Distribution::ByThread { repeat });
+    candidates.rev().max_by_key(|d| thin.agreement(d, scene.threads))
+}
+
+/// One contiguous part per node, in the order of the nodes' pages.
+fn shares(piece: &Piece<'_>) -> Option<Distribution> {
+    const WHOLE: u64 = 1_000_000;
+    let mut parts: Vec<(NodeId, u64, u64)> = Vec::new(); // node, pages, sum of indices
+    for sample in &piece.samples {
+        match parts.iter_mut().find(|p| p.0 == sample.home) {
+            Some(part) => (part.1, part.2) = (part.1 + 1, part.2 + sample.at.index),
+            None => parts.push((sample.home, 1, sample.at.index)),
+        }
+    }
+    parts.sort_by_key(|(_, pages, sum)| sum / pages);
+    let mut ranks = 0;
+    let mut begun = 0;
+    let mut list = Vec::new();
+    for (i, (node, pages, _)) in parts.iter().enumerate() {
+        ranks += *pages as usize;
+        let end = match piece.samples.get(ranks) {
+            Some(next) if i + 1 < parts.len() => {
+                u128::from(next.first) * u128::from(WHOLE) / u128::from(piece.object.pages.max(1))
+            }
+            _ => u128::from(WHOLE),
+        };
+        let end = (end as u64).min(WHOLE);
+        list.extend((end > begun).then(|| (*node, (end - begun) as f64 / WHOLE as f64)));
+        begun = end.max(begun);
+    }
+    (list.len() > 1).then_some(Distribution::Block(list))
+}
+
+/// The first candidate that is nearly as good as the best over all pieces.
+pub(super) fn simplest(
+    pieces: &[&Piece<'_>],
+    candidates: Vec<Distribution>,
+    scene: &Scene<'_>,
+) -> Distribution {
+    let thin: Vec<Piece<'_>> = pieces.iter().map(|p| p.thinned(SCORED)).collect();
+    let total = thin.iter().map(|p| p.accesses).sum::<u64>().max(1) as f64;
+    let pages: u64 = pieces.iter().map(|p| p.object.pages).sum();
+    let score =
+        |d: &Distribution| thin.iter().map(|p| p.agreement(d, scene.threads)).sum::<u64>() as f64 / total;
+    let scores: Vec<f64> = candidates.iter().map(score).collect();
+    let best = scores.iter().copied().fold(0.0, f64::max);
+    let borders = |d: &Distribution| (borders(d, scene) * pieces.len()) as f64 / pages.max(1) as f64;
+    let enough = |(d, score): &(Distribution, f64)| *score >= best - NEARLY - borders(d).min(AT_BORDERS);
+    candidates
+        .into_iter()
+        .zip(scores)
+        .find(enough)
+        .map_or(Distribution::FirstTouch, |f| f.0)
+}
+
+/// Borders between nodes, at each of which the program may cut a page away from where we do.
+fn borders(distribution: &Distribution, scene: &Scene<'_>) -> usize {
+    match distribution {
+        Distribution::ByThread { repeat } => *repeat as usize * changes(scene.threads.iter()),
+        _ => 0,
+    }
+}
+
+fn changes<'n>(nodes: impl Iterator<Item = &'n NodeId> + Clone) -> usize {
+    nodes.clone().zip(nodes.skip(1)).filter(|(a, b)| a != b).count()
+}

@@ -1,0 +1,247 @@
+//! From a mapping to the few rules that express it.
+
+use super::candidates::{Scene, candidates, simplest};
+use super::samples::{Group, Piece, groups};
+use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply, nodes_by_number};
+use crate::policies::weighted_round;
+use crate::{Context, Mapping};
+use nodewise_analysis::{first_touch_nodes, measure};
+use nodewise_machine::{NodeId, format_bytes};
+use nodewise_profile::BASE_PAGE_SIZE;
+
+/// A mapping as rules, with the evidence for each one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recognised {
+    /// The rules.
+    pub placement: Placement,
+    /// Why each rule, in one line: parallel to the placement's rules.
+    pub evidence: Vec<String>,
+}
+
+impl Recognised {
+    /// The map file, with the evidence as comments.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        self.placement.to_toml_with(&self.evidence)
+    }
+}
+
+/// Objects of one site that may have rules of their own: beyond, a map is no longer readable, and
+/// the site's common rule has to do.
+const OWN_RULES: usize = 64;
+
+/// How much of an object's accesses its site's common rule may lose before it gets its own.
+const OWN_GAIN: f64 = 0.05;
+
+/// The rules that express a mapping: per object the simplest distribution, runs of pages for what
+/// it misses, one rule for all objects of a site where one serves them.
+#[must_use]
+pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let first_touch = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let threads = nodes_by_number(profile, affinity);
+    let weighted = weighted_round(machine);
+    let scene = Scene {
+        threads: &threads,
+        nodes: machine.node_count(),
+        weighted: &weighted,
+    };
+    let total = histogram.entries.iter().map(|e| e.accesses()).sum();
+    let rules = groups(context, mapping, &first_touch)
+        .iter()
+        .flat_map(|g| group_rules(g, &scene, total))
+        .collect::<Vec<_>>();
+    let (rules, evidence) = rules.into_iter().unzip();
+    let mut placement = Placement {
+        policy: mapping.policy.clone(),
+        machine: machine.name.clone(),
+        nodes: machine.node_count() as u32,
+        program: program(context),
+        threads: threads.len() as u32,
+        page_size: histogram.page_size(),
+        binding: ThreadBinding::of(affinity, profile),
+        default: Distribution::FirstTouch,
+        rules,
+        kept: Kept::default(),
+    };
+    placement.kept = kept(context, mapping, &placement);
+    Recognised { placement, evidence }
+}
+
+fn program(context: &Context<'_>) -> String {
+    let command = context.profile.meta.command.first().map_or("", String::as_str);
+    command.rsplit('/').next().unwrap_or_default().replace('\n', " ")
+}
+
+/// What the rules are worth on the recording itself.
+fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let local = |nodes: &[NodeId]| {
+        measure(profile, histogram, affinity, nodes, machine.node_count())
+            .program
+            .local_fraction()
+    };
+    Kept {
+        mapping_local: local(&mapping.nodes),
+        rules_local: local(&apply(placement, context).0.nodes),
+        transferable_local: local(&apply(&placement.without_runs(), context).0.nodes),
+    }
+}
+
+/// The rules of one site, objects with rules of their own first.
+fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, String)> {
+    let pieces: Vec<&Piece<'_>> = group.pieces.iter().collect();
+    let common = common(group, &pieces, scene);
+    let with_evidence = |rule: Rule, pieces: &[&Piece<'_>]| {
+        let evidence = evidence(&rule, pieces, scene, total);
+        (rule, evidence)
+    };
+    if let [piece] = pieces.as_slice() {
+        let rule = piece.rule(group.selector.clone(), common, scene.threads);
+        return if says_nothing(&rule) {
+            Vec::new()
+        } else {
+            vec![with_evidence(rule, &pieces)]
+        };
+    }
+    let own = |p: &&Piece<'_>| own_rule(&group.selector, p, &common, scene);
+    let mut rules: Vec<_> = pieces
+        .iter()
+        .filter_map(|p| Some((own(p)?, *p)))
+        .take(OWN_RULES)
+        .collect();
+    rules.sort_by_key(|(r, _)| (r.object.thread, r.object.sequence));
+    let rest: Vec<&Piece<'_>> = pieces
+        .iter()
+        .copied()
+        .filter(|p| !rules.iter().any(|(_, q)| std::ptr::eq(*p, *q)))
+        .collect();
+    let mut found: Vec<_> = rules
+        .into_iter()
+        .map(|(rule, piece)| with_evidence(rule, &[piece]))
+        .collect();
+    if common != Distribution::FirstTouch && !rest.is_empty() {
+        let largest = rest.iter().map(|p| p.object.pages).max().unwrap_or(1);
+        let rule = Rule {
+            object: group.selector.clone(),
+            distribution: common,
+            runs: Vec::new(),
+            pages: largest,
+        };
+        found.push(with_evidence(rule, &rest));
+    }
+    found
+}
+
+fn says_nothing(rule: &Rule) -> bool {
+    rule.distribution == Distribution::FirstTouch && rule.runs.is_empty()
+}
+
+/// The simplest distribution for all objects of a site together, among those of its heaviest.
+fn common(group: &Group<'_>, pieces: &[&Piece<'_>], scene: &Scene<'_>) -> Distribution {
+    const HEAVIEST: usize = 4;
+    let mut tried: Vec<Distribution> = Vec::new();
+    for piece in pieces.iter().take(HEAVIEST) {
+        for candidate in candidates(piece, scene) {
+            if !tried.contains(&candidate) {
+                tried.push(candidate);
+            }
+        }
+    }
+    // "Its allocator's node" says more than "node 0" where several threads allocate.
+    let allocators = group
+        .pieces
+        .iter()
+        .any(|p| p.object.thread != group.pieces[0].object.thread);
+    tried.sort_by_key(|d| complexity(d, allocators));
+    simplest(pieces, tried, scene)
+}
+
+fn complexity(distribution: &Distribution, allocators: bool) -> u32 {
+    match distribution {
+        Distribution::FirstTouch => 0,
+        Distribution::Allocator => {
+            if allocators {
+                1
+            } else {
+                3
+            }
+        }
+        Distribution::Node(_) => 2,
+        Distribution::ByThread { repeat: 1 } => 4,
+        Distribution::Interleave(_) => 5,
+        Distribution::ByThread { .. } => 6,
+        Distribution::Block(_) => 7,
+    }
+}
+
+/// A rule for one object of a site with several, if the common one does not do it justice.
+fn own_rule(
+    selector: &Selector,
+    piece: &Piece<'_>,
+    common: &Distribution,
+    scene: &Scene<'_>,
+) -> Option<Rule> {
+    let agreed = piece.agreement(common, scene.threads);
+    if agreed == piece.accesses {
+        return None;
+    }
+    let best = simplest(&[piece], candidates(piece, scene), scene);
+    let gain = piece.agreement(&best, scene.threads).saturating_sub(agreed) as f64;
+    let distribution = if gain > OWN_GAIN * piece.accesses as f64 {
+        best
+    } else {
+        common.clone()
+    };
+    let (thread, sequence) = (Some(piece.object.thread.0), Some(piece.object.sequence));
+    Some(piece.rule(
+        Selector {
+            thread,
+            sequence,
+            ..selector.clone()
+        },
+        distribution,
+        scene.threads,
+    ))
+}
+
+fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -> String {
+    let accesses: u64 = pieces.iter().map(|p| p.accesses).sum();
+    let agreed: u64 = pieces
+        .iter()
+        .map(|p| p.agreement(&rule.distribution, scene.threads))
+        .sum();
+    let bytes: u64 = pieces.iter().map(|p| p.object.pages * BASE_PAGE_SIZE).sum();
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let name = rule.object.name.as_deref().unwrap_or("unnamed");
+    let objects = if pieces.len() == 1 {
+        String::new()
+    } else {
+        format!(" × {}", pieces.len())
+    };
+    let runs = match rule.runs.len() {
+        0 => String::new(),
+        1 => "; 1 run of pages is apart".into(),
+        n => format!("; {n} runs of pages are apart"),
+    };
+    format!(
+        "{name}{objects}: {}, {:.1} % of all accesses, {:.1} % of them to pages that the distribution puts as the policy does{runs}",
+        format_bytes(bytes),
+        percent(accesses, total),
+        percent(agreed, accesses),
+    )
+}
+
+#[cfg(test)]
+#[path = "transfer_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! A mapping seen object by object: what the recogniser reads.
+
+use super::apply::object_page;
+use super::{Distribution, Rule, Run, Selector};
+use crate::{Context, Mapping, ObjectPage};
+use nodewise_machine::NodeId;
+use nodewise_profile::{Object, ObjectId, ObjectKind};
+use std::collections::BTreeMap;
+
+/// A page of an object and what the mapping decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub at: ObjectPage,
+    /// First base page in the object, and how many.
+    pub first: u64,
+    pub len: u64,
+    pub home: NodeId,
+    pub first_touch: NodeId,
+    pub accesses: u64,
+}
+
+/// The recorded pages of one object.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<'a> {
+    pub object: &'a Object,
+    pub samples: Vec<Sample>,
+    pub accesses: u64,
+}
+
+/// Objects that one selector can name.
+#[derive(Clone, Debug)]
+pub(super) struct Group<'a> {
+    pub selector: Selector,
+    /// Descending by accesses.
+    pub pieces: Vec<Piece<'a>>,
+    pub accesses: u64,
+}
+
+/// The groups of a mapping that rules may be about, descending by accesses. The rest (stacks,
+/// pools of small allocations, files, images) is left to the default.
+pub(super) fn groups<'a>(context: &Context<'a>, mapping: &Mapping, first_touch: &[NodeId]) -> Vec<Group<'a>> {
+    let mut groups: BTreeMap<(ObjectKind, String), Group<'a>> = BTreeMap::new();
+    for (id, samples) in samples(context, mapping, first_touch) {
+        let Some(object) = context.profile.object(id) else {
+            continue;
+        };
+        let selector = selector(context, object);
+        let key = (
+            object.kind,
+            selector
+                .site
+                .clone()
+                .or_else(|| selector.name.clone())
+                .unwrap_or_default(),
+        );
+        let accesses = samples.iter().map(|s| s.accesses).sum();
+        let group = groups.entry(key).or_insert(Group {
+            selector,
+            pieces: Vec::new(),
+            accesses: 0,
+        });
+        group.pieces.push(Piece {
+            object,
+            samples,
+            accesses,
+        });
+        group.accesses += accesses;
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups
+        .iter_mut()
+        .for_each(|g| g.pieces.sort_by_key(|p| std::cmp::Reverse(p.accesses)));
+    groups.sort_by_key(|g| std::cmp::Reverse(g.accesses));
+    groups
+}
+
+fn samples(
+    context: &Context<'_>,
+    mapping: &Mapping,
+    first_touch: &[NodeId],
+) -> BTreeMap<ObjectId, Vec<Sample>> {
+    let mut objects: BTreeMap<ObjectId, Vec<Sample>> = BTreeMap::new();
+    let shift = context.histogram.shift;
+    for page in context.histogram.iter() {
+        let Some(object) = context.profile.object(page.object).filter(|o| placeable(o.kind)) else {
+            continue;
+        };
+        let first = page.page.0.saturating_sub(object.first_page.0);
+        let end = (page.page.0 + (1 << shift))
+            .saturating_sub(object.first_page.0)
+            .min(object.pages);
+        objects.entry(page.object).or_default().push(Sample {
+            at: object_page(object, page.page, shift),
+            first,
+            len: end.saturating_sub(first).max(1),
+            home: mapping.nodes[page.index],
+            first_touch: first_touch[page.index],
+            accesses: page.accesses(),
+        });
+    }
+    objects
+}
+
+fn placeable(kind: ObjectKind) -> bool {
+    matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
+}
+
+fn selector(context: &Context<'_>, object: &Object) -> Selector {
+    let site = context.profile.site(object.site).filter(|s| !s.frames.is_empty());
+    Selector {
+        kind: object.kind,
+        site: site.map(|s| s.to_string().replace('\n', " ")),
+        name: (!object.name.is_empty()).then(|| object.name.replace('\n', " ")),
+        thread: None,
+        sequence: None,
+    }
+}
+
+impl Sample {
+    /// Where a distribution puts the page.
+    pub fn under(&self, distribution: &Distribution, threads: &[NodeId]) -> NodeId {
+        distribution.node(self.at, threads).unwrap_or(self.first_touch)
+    }
+}
+
+impl Piece<'_> {
+    /// Accesses to pages that a distribution puts where the mapping does.
+    pub fn agreement(&self, distribution: &Distribution, threads: &[NodeId]) -> u64 {
+        let agrees = |s: &&Sample| s.under(distribution, threads) == s.home;
+        self.samples.iter().filter(agrees).map(|s| s.accesses).sum()
+    }
+
+    /// At most about `count` samples, drawn by a hash of their index so that no period in the
+    /// mapping goes unseen.
+    pub fn thinned(&self, count: usize) -> Self {
+        let keep = |s: &&Sample| {
+            let hash = (s.at.index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            (hash * self.samples.len() as u64) >> 32 < count as u64
+        };
+        let samples: Vec<_> = self.samples.iter().filter(keep).copied().collect();
+        let accesses = samples.iter().map(|s| s.accesses).sum();
+        Self {
+            object: self.object,
+            samples,
+            accesses,
+        }
+    }
+
+    /// The rule for this object and only it, or for all of `selector` where that is given: the
+    /// distribution, and runs where the mapping disagrees.
+    pub fn rule(&self, selector: Selector, distribution: Distribution, threads: &[NodeId]) -> Rule {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut joins = false; // whether the sample before this one ended the last run
+        for sample in &self.samples {
+            let differs = sample.under(&distribution, threads) != sample.home;
+            if differs {
+                match runs.last_mut().filter(|r| joins && r.node == sample.home) {
+                    Some(run) => run.len = sample.first + sample.len - run.first,
+                    None => runs.push(Run {
+                        first: sample.first,
+                        len: sample.len,
+                        node: sample.home,
+                    }),
+                }
+            }
+            joins = differs;
+        }
+        Rule {
+            object: selector,
+            distribution,
+            runs,
+            pages: self.object.pages.max(1),
+        }
+    }
+}
