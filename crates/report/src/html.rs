@@ -46,7 +46,6 @@ pub fn write(report: &Report) -> String {
         "time" => time::write(report),
         "machine" => machine::write(report),
         "method" => method::write(report),
-        "report" => json_block(report),
         "figures" => json_block(&heat::packed(report)),
         other => unreachable!("the template names an unknown part `{other}`"),
     })

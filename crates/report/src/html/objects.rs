@@ -4,8 +4,10 @@ use super::markup::{Text, bar, figure, prose};
 use crate::{Object, Report, bytes, count, percent};
 use std::fmt::Write;
 
-/// Objects shown open; the rest is folded.
+/// Objects shown open.
 const SHOWN: usize = 12;
+/// Objects shown folded; a page is for people, `--json` has all.
+const FOLDED: usize = 200;
 
 /// The table; below the figures of each object, what to change.
 pub fn write(report: &Report) -> String {
@@ -14,15 +16,19 @@ pub fn write(report: &Report) -> String {
          <p>Cost is the share of the program’s memory time that an object’s remote and queued accesses waste under first-touch: what the best place for it could save. Exclusivity near 100 % means that moving pages is enough; \
          near 1/nodes it means that everyone uses everything, and only another schedule or even spreading helps.</p>",
     );
-    let (shown, folded) = report.objects.split_at(report.objects.len().min(SHOWN));
+    let (shown, rest) = report.objects.split_at(report.objects.len().min(SHOWN));
+    let folded = &rest[..rest.len().min(FOLDED)];
     html.push_str(&table(shown, 0, report));
     if !folded.is_empty() {
+        let table = table(folded, SHOWN, report);
         let _ = write!(
             html,
-            "<details><summary>{} smaller objects</summary>{}</details>",
-            folded.len(),
-            table(folded, SHOWN, report)
+            "<details><summary>{} smaller objects</summary>{table}</details>",
+            folded.len()
         );
+    }
+    if rest.len() > folded.len() {
+        let _ = write!(html, "<p>{} more are in the JSON.</p>", rest.len() - folded.len());
     }
     html.push_str("</section>");
     html
