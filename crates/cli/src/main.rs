@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod output;
 mod selection;
 
 use clap::Parser;

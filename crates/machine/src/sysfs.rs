@@ -28,7 +28,7 @@ impl Machine {
         let (links, routes) = crossbar(&nodes, &latency_ns);
         let machine = Self {
             name: name.to_owned(),
-            title: title(&nodes),
+            title: "this host, as its kernel shows it".to_owned(),
             page_size: 4096,
             sources: sources(&nodes),
             nodes: nodes.into_iter().map(|n| n.node).collect(),
@@ -223,16 +223,6 @@ fn found(
         hmat_ns,
         hmat_bandwidth: hmat_bandwidth.is_some(),
     }
-}
-
-fn title(nodes: &[Found]) -> String {
-    let cpus: usize = nodes.iter().map(|n| n.node.cpus.len()).sum();
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    format!(
-        "this host: {}, {}",
-        plural(nodes.len(), "node"),
-        plural(cpus, "CPU")
-    )
 }
 
 fn sources(nodes: &[Found]) -> Vec<Source> {

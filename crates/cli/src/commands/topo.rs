@@ -1,10 +1,71 @@
-//! `nodewise topo`.
+//! `nodewise topo`: shows a machine.
+
+mod json;
+mod text;
 
 use crate::exit::Outcome;
+use crate::output::{Screen, write_file};
+use nodewise_machine::Machine;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// A shipped machine's name, a machine file, or `this`
+    #[arg(long, value_name = "M", default_value = "this")]
+    machine: String,
+    /// List the shipped machines
+    #[arg(long, conflicts_with_all = ["json", "svg", "output"])]
+    list: bool,
+    /// Print JSON: every figure, stable keys
+    #[arg(long)]
+    json: bool,
+    /// Draw a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write a machine file, to look at this machine from another
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite FILE
+    #[arg(long)]
+    force: bool,
+    /// Read `this` below another root than /
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("topo: under construction")
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.list {
+        return list();
+    }
+    let machine = load(&arguments.machine, arguments.root.as_deref())?;
+    if let Some(file) = &arguments.svg {
+        write_file(file, &nodewise_report::topology_svg(&machine), arguments.force)?;
+    }
+    if let Some(file) = &arguments.output {
+        write_file(file, &machine.to_toml(), arguments.force)?;
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&json::Topology::of(&machine))?);
+    } else if arguments.svg.is_none() && arguments.output.is_none() {
+        print!("{}", text::write(&machine, Screen::of_stdout()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// A machine by name; `this` may be another root's.
+fn load(name: &str, root: Option<&Path>) -> anyhow::Result<Machine> {
+    Ok(match root {
+        Some(root) if name == "this" => Machine::from_sysfs(&root.join("sys"), name)?,
+        _ => Machine::load(name)?,
+    })
+}
+
+fn list() -> anyhow::Result<Outcome> {
+    let names = Machine::names();
+    let width = names.iter().map(|n| n.len()).max().unwrap_or(0);
+    println!("{:width$}  this host, as its kernel shows it", "this");
+    for name in names {
+        println!("{name:width$}  {}", Machine::named(name)?.title);
+    }
+    Ok(Outcome::Done)
 }

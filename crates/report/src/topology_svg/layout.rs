@@ -35,7 +35,7 @@ pub struct Layout {
 }
 
 const TOP: f64 = 76.0;
-const CARD: (f64, f64) = (126.0, 58.0);
+const CARD: (f64, f64) = (140.0, 58.0);
 
 impl Layout {
     pub fn of(machine: &Machine) -> Self {

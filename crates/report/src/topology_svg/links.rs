@@ -74,7 +74,8 @@ type Ends = (Anchor, Anchor);
 
 /// Links by the pair of their ends: bandwidth there and back.
 fn anchored(machine: &Machine, layout: &Layout) -> Vec<(Ends, [Option<f64>; 2])> {
-    let mut pairs: BTreeMap<(Vec<NodeId>, Vec<NodeId>), [Option<f64>; 2]> = BTreeMap::new();
+    type Group = Vec<NodeId>;
+    let mut pairs: BTreeMap<(Group, Group), [Option<f64>; 2]> = BTreeMap::new();
     for (id, link) in machine.links.iter().enumerate() {
         let (from, to) = machine.link_ends(LinkId(id as u32));
         let back = usize::from(from > to);
@@ -147,11 +148,12 @@ fn line(ends: &Ends, both: [Option<f64>; 2], widest: f64) -> String {
 fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
     let (dx, dy) = (b.at.0 - a.at.0, b.at.1 - a.at.1);
     let length = dx.hypot(dy).max(1.0);
-    let reach = (a.half.0 / dx.abs()).min(a.half.1 / dy.abs()).min(1.0);
-    (
-        a.at.0 + dx * reach - dy / length * aside,
-        a.at.1 + dy * reach + dx / length * aside,
-    )
+    let shift = (-dy / length * aside, dx / length * aside);
+    let reach = |half: f64, shift: f64, d: f64| (half - shift * d.signum()) / d.abs();
+    let reach = reach(a.half.0, shift.0, dx)
+        .min(reach(a.half.1, shift.1, dy))
+        .min(1.0);
+    (a.at.0 + shift.0 + dx * reach, a.at.1 + shift.1 + dy * reach)
 }
 
 fn stroke(a: &Anchor, b: &Anchor, bandwidth: f64, widest: f64, aside: f64, what: &str) -> String {
@@ -180,10 +182,8 @@ fn head(from: &Anchor, to: &Anchor, aside: f64) -> String {
     let length = dx.hypot(dy).max(1.0);
     let (ux, uy) = (dx / length, dy / length);
     let wing = |side: f64| {
-        (
-            tip.0 - 11.0 * ux - side * 5.0 * uy,
-            tip.1 - 11.0 * uy + side * 5.0 * ux,
-        )
+        let (back, out) = (14.0, side * 7.0);
+        (tip.0 - back * ux - out * uy, tip.1 - back * uy + out * ux)
     };
     let (left, right) = (wing(1.0), wing(-1.0));
     format!(

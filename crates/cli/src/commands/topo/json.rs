@@ -1,0 +1,110 @@
+//! The machine as JSON; keys are documented in `docs/machines.md`.
+
+use nodewise_machine::{LinkId, Machine, NodeId};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Topology {
+    name: String,
+    title: String,
+    page_size: u64,
+    numa_factor: f64,
+    nodes: Vec<Node>,
+    latency_ns: Vec<Vec<f64>>,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: Vec<Vec<f64>>,
+    #[serde(rename = "backplane_MBps")]
+    backplane: Option<f64>,
+    links: Vec<Link>,
+    routes: Vec<Route>,
+    sources: Vec<Source>,
+}
+
+#[derive(Serialize)]
+struct Node {
+    node: u32,
+    os_index: u32,
+    cpus: Vec<u32>,
+    memory_bytes: u64,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: f64,
+}
+
+#[derive(Serialize)]
+struct Link {
+    from: Vec<u32>,
+    to: Vec<u32>,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: f64,
+}
+
+/// Of a pair of different nodes.
+#[derive(Serialize)]
+struct Route {
+    memory: u32,
+    reader: u32,
+    via: Vec<u32>,
+    links: Vec<u32>,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: f64,
+}
+
+#[derive(Serialize)]
+struct Source {
+    field: String,
+    text: String,
+    assumed: bool,
+}
+
+impl Topology {
+    pub fn of(machine: &Machine) -> Self {
+        let ids = || machine.node_ids();
+        let route = |(memory, reader): (NodeId, NodeId)| Route {
+            memory: memory.0,
+            reader: reader.0,
+            via: numbers(&machine.via(reader, memory)),
+            links: machine.route(reader, memory).links.iter().map(|l| l.0).collect(),
+            bandwidth: machine.route(reader, memory).bandwidth,
+        };
+        let pairs = ids().flat_map(|m| ids().map(move |r| (m, r))).filter(|(m, r)| m != r);
+        let row = |r: NodeId| ids().map(|m| machine.route(r, m).bandwidth).collect();
+        let source = |s: &nodewise_machine::Source| Source {
+            field: s.field.clone(),
+            text: s.text.clone(),
+            assumed: s.assumed,
+        };
+        Self {
+            name: machine.name.clone(),
+            title: machine.title.clone(),
+            page_size: machine.page_size,
+            numa_factor: machine.numa_factor(),
+            nodes: ids().map(|n| node(machine, n)).collect(),
+            latency_ns: machine.latency_ns.clone(),
+            bandwidth: ids().map(row).collect(),
+            backplane: machine.backplane,
+            links: (0..machine.links.len() as u32).map(|l| link(machine, LinkId(l))).collect(),
+            routes: pairs.map(route).collect(),
+            sources: machine.sources.iter().map(source).collect(),
+        }
+    }
+}
+
+fn node(machine: &Machine, id: NodeId) -> Node {
+    let node = &machine.nodes[id.index()];
+    Node {
+        node: id.0,
+        os_index: node.os_index,
+        cpus: node.cpus.iter().map(|c| c.0).collect(),
+        memory_bytes: node.memory,
+        bandwidth: node.bandwidth,
+    }
+}
+
+fn link(machine: &Machine, id: LinkId) -> Link {
+    let (from, to) = machine.link_ends(id);
+    Link { from: numbers(&from), to: numbers(&to), bandwidth: machine.links[id.0 as usize].bandwidth }
+}
+
+fn numbers(nodes: &[NodeId]) -> Vec<u32> {
+    nodes.iter().map(|n| n.0).collect()
+}

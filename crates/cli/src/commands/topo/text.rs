@@ -1,0 +1,192 @@
+//! The machine on one screen.
+
+use crate::output::Screen;
+use nodewise_machine::{LinkId, Machine, NodeId, Source, format_list};
+use nodewise_report::bytes;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Matrices of more nodes than this do not fit a screen.
+const MOST_COLUMNS: usize = 24;
+
+pub fn write(machine: &Machine, screen: Screen) -> String {
+    let mut out = headline(machine, screen);
+    out.push_str(&nodes(machine));
+    out.push_str(&latencies(machine, screen));
+    out.push_str(&links(machine, screen));
+    out.push_str(&routes(machine, screen));
+    out.push('\n');
+    for (assumed, label) in [(false, "source"), (true, "assumed")] {
+        for source in machine.sources.iter().filter(|s| s.assumed == assumed) {
+            out.push_str(&provenance(source, label, screen));
+        }
+    }
+    out
+}
+
+fn headline(machine: &Machine, screen: Screen) -> String {
+    let memory: u64 = machine.nodes.iter().map(|n| n.memory).sum();
+    format!(
+        "{}: {}\n{}, {}, {} of memory, pages of {}, NUMA factor {:.1}\n\n",
+        screen.paint(1, &machine.name),
+        machine.title,
+        plural(machine.node_count(), "node"),
+        plural(machine.cpus().len(), "CPU"),
+        bytes(memory),
+        bytes(machine.page_size),
+        machine.numa_factor()
+    )
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn nodes(machine: &Machine) -> String {
+    let mut out = format!("{:>5}  {:>10}  {:>12}  CPUs\n", "node", "memory", "bandwidth");
+    for (id, node) in machine.nodes.iter().enumerate() {
+        let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
+        let cpus = if cpus.is_empty() { "none".to_owned() } else { format_list(&cpus) };
+        let kernel = if node.os_index as usize == id {
+            String::new()
+        } else {
+            format!("  (the kernel's node {})", node.os_index)
+        };
+        let memory = if node.memory == 0 { "?".to_owned() } else { bytes(node.memory) };
+        let _ = writeln!(out, "{id:>5}  {memory:>10}  {:>12}  {cpus}{kernel}", gigabytes(node.bandwidth));
+    }
+    out
+}
+
+/// MB/s as GB/s with three digits.
+fn gigabytes(bandwidth: f64) -> String {
+    format!("{} GB/s", short(bandwidth))
+}
+
+fn short(bandwidth: f64) -> String {
+    let gigabytes = bandwidth / 1000.0;
+    match gigabytes {
+        g if g >= 99.95 => format!("{g:.0}"),
+        g if g >= 9.995 => format!("{g:.1}"),
+        g => format!("{g:.2}"),
+    }
+}
+
+/// Latency and, beside it where there is room, what one reader gets alone.
+fn latencies(machine: &Machine, screen: Screen) -> String {
+    let count = machine.node_count();
+    if count == 1 {
+        return format!("\nlatency {:.0} ns, all of it local\n", machine.latency(NodeId(0), NodeId(0)));
+    }
+    if count > MOST_COLUMNS {
+        return latency_classes(machine);
+    }
+    let width = 6;
+    let both = 2 * (5 + count * width) + 3 <= screen.width;
+    let pad = 5 + count * width;
+    let titles = ("latency, ns (row reads column)", "alone, GB/s");
+    let second = |text: &str| if both { format!("   {text}") } else { String::new() };
+    let mut out = format!("\n{}\n", format!("{:<pad$}{}", titles.0, second(titles.1)).trim_end());
+    let header: String = machine.node_ids().map(|m| format!("{m:>width$}")).collect();
+    let _ = writeln!(out, "{:>5}{header}{}", "", second(&format!("{:>5}{header}", "")));
+    for reader in machine.cpu_nodes() {
+        let row: String = machine.node_ids().map(|m| latency_cell(machine, reader, m, width, screen)).collect();
+        let alone = |m| format!("{:>width$}", short(machine.route(reader, m).bandwidth));
+        let alone: String = machine.node_ids().map(alone).collect();
+        let _ = writeln!(out, "{reader:>5}{row}{}", second(&format!("{reader:>5}{alone}")));
+    }
+    out
+}
+
+fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, width: usize, screen: Screen) -> String {
+    let latency = machine.latency(reader, memory);
+    let nearest = machine.node_ids().map(|m| machine.latency(reader, m)).fold(f64::INFINITY, f64::min);
+    let colour = match latency / nearest {
+        r if r < 1.05 => 32,
+        r if r < 1.6 => 33,
+        _ => 31,
+    };
+    let digits = usize::from(latency < 99.95 && latency.fract() != 0.0);
+    screen.paint(colour, &format!("{latency:>width$.digits$}"))
+}
+
+/// How many pairs of nodes see which latency.
+fn latency_classes(machine: &Machine) -> String {
+    let mut classes: BTreeMap<u64, usize> = BTreeMap::new();
+    for reader in machine.cpu_nodes() {
+        for memory in machine.node_ids() {
+            *classes.entry(machine.latency(reader, memory).round() as u64).or_default() += 1;
+        }
+    }
+    let mut out = "\nlatency, ns\n".to_owned();
+    for (latency, pairs) in classes.iter().take(MOST_COLUMNS) {
+        let _ = writeln!(out, "{latency:>7}  {}", plural(*pairs, "pair"));
+    }
+    out
+}
+
+/// Links of equal bandwidth on one line; `0-1` goes both ways, `7>3` one way.
+fn links(machine: &Machine, screen: Screen) -> String {
+    let mut by_width: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let ends: Vec<_> = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l))).collect();
+    for (id, ((from, to), link)) in ends.iter().zip(&machine.links).enumerate() {
+        let back = |other: usize| {
+            ends[other] == (to.clone(), from.clone()) && machine.links[other].bandwidth == link.bandwidth
+        };
+        let twin = (0..ends.len()).find(|other| *other != id && back(*other));
+        if twin.is_some_and(|other| other < id) {
+            continue;
+        }
+        let arrow = if twin.is_some() { "-" } else { ">" };
+        let text = format!("{}{arrow}{}", group(from), group(to));
+        by_width.entry(link.bandwidth.round() as u64).or_default().push(text);
+    }
+    let mut out = String::new();
+    if !by_width.is_empty() {
+        out.push_str("\nlinks (a-b both ways, a>b data flows one way)\n");
+    }
+    for (width, mut links) in by_width.into_iter().rev() {
+        let more = links.len().saturating_sub(120);
+        links.truncate(120);
+        let more = if more > 0 { format!("and {more} more") } else { String::new() };
+        let words = links.iter().map(String::as_str).chain([more.as_str()]).filter(|w| !w.is_empty());
+        out.push_str(&screen.wrap(&format!("{:>12}  ", gigabytes(width as f64)), words));
+    }
+    if let Some(total) = machine.backplane {
+        let _ = writeln!(out, "{:>12}  backplane, shared by all", gigabytes(total));
+    }
+    out
+}
+
+fn group(nodes: &[NodeId]) -> String {
+    match nodes {
+        [one] => one.to_string(),
+        _ => format!("{{{}}}", format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>()).replace('-', "..")),
+    }
+}
+
+/// Pairs that are more than one link apart, by the number of links.
+fn routes(machine: &Machine, screen: Screen) -> String {
+    let mut by_hops: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for memory in machine.node_ids() {
+        for reader in machine.node_ids().filter(|r| machine.route(*r, memory).links.len() > 1) {
+            let via = machine.via(reader, memory);
+            let stops = [&[memory][..], &via, &[reader]].concat();
+            let path: Vec<String> = stops.iter().map(ToString::to_string).collect();
+            by_hops.entry(via.len() + 1).or_default().push(path.join(">"));
+        }
+    }
+    let mut out = String::new();
+    for (hops, routes) in by_hops {
+        out.push_str(&screen.wrap(&format!("{hops:>7} hops  "), routes.iter().map(String::as_str)));
+    }
+    out
+}
+
+fn provenance(source: &Source, label: &str, screen: Screen) -> String {
+    let colour = if source.assumed { 33 } else { 2 };
+    let field = format!("{}:", source.field);
+    let words = [field.as_str()].into_iter().chain(source.text.split(' '));
+    let text = screen.wrap(&format!("{label:>8}  "), words);
+    text.replacen(label, &screen.paint(colour, label), 1)
+}
