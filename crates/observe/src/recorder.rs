@@ -75,7 +75,10 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     command.env("NODEWISE_RAW", &raw);
 
     let start = Instant::now();
-    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&command, &e))?;
+    let child = Forwarding::start(&mut command).map_err(|e| {
+        let _ = std::fs::remove_dir_all(folder); // ours, and empty
+        cannot_start(&command, &e)
+    })?;
     let stop = AtomicBool::new(false);
     let mut recording = Recording::new(&raw, writer);
     recording.profile_mut().meta = meta;

@@ -23,7 +23,6 @@ pub struct Recording {
     counted: usize,
     accesses: u64,
     dropped: u64,
-    slices: usize,
     last_end: u64,
 }
 
@@ -40,7 +39,6 @@ impl Recording {
             counted: 0,
             accesses: 0,
             dropped: 0,
-            slices: 0,
             last_end: 0,
         }
     }
@@ -51,7 +49,7 @@ impl Recording {
     /// The profile cannot be written, or a raw file not be read.
     pub fn cut(&mut self, now: u64) -> Result<(), Error> {
         self.find_images()?;
-        let slice = SliceId::from_index(self.slices);
+        let slice = SliceId::from_index(self.slices());
         let mut rows: Vec<Access> = Vec::new();
         for image in self.images.iter_mut().filter(|i| !i.closed()) {
             let ended = !Path::new("/proc").join(image.pid.to_string()).exists();
@@ -96,7 +94,7 @@ impl Recording {
     /// Slices cut so far.
     #[must_use]
     pub fn slices(&self) -> usize {
-        self.slices
+        self.tables.profile.slices.len()
     }
 
     /// Process images that made accesses.

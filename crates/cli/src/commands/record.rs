@@ -1,10 +1,176 @@
-//! `nodewise record`.
+//! `nodewise record`: a program built with `nodewise-cc` to a profile.
 
-use crate::exit::Outcome;
+mod summary;
+
+use crate::exit::{Outcome, OwnFailure};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_observe::{Error, ErrorKind, Options, Progress, Slicing};
+use nodewise_profile::{Meta, Observer};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Where a slice ends: a time (1s, 100ms), accesses:N, or region
+    #[arg(long, value_name = "S", default_value = "1s")]
+    slice: Slicing,
+    /// Where the profile goes [default: the first unused nodewise-profile-N]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Replace a profile that is there
+    #[arg(long)]
+    force: bool,
+    /// Threads to run with: sets `OMP_NUM_THREADS`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+    /// How to observe
+    #[arg(long, default_value = "auto")]
+    via: Via,
+    /// Make a profile of what an interrupted recording left in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "threads"])]
+    recover: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(
+        required_unless_present = "recover",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("record: under construction")
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Via {
+    /// The program counts its accesses itself; checked beforehand
+    Auto,
+    /// The same, unchecked: CMD starts a program that counts
+    Instrument,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if let Some(folder) = &arguments.recover {
+        let profile = nodewise_observe::recover(folder)?;
+        summary::recovered(folder, &profile);
+        return Ok(Outcome::Done);
+    }
+    record(arguments).map_err(own_failure)
+}
+
+fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let program = &arguments.command[0];
+    let file = nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
+    if arguments.via == Via::Auto {
+        nodewise_observe::check_instrumented(&file)?;
+    }
+    let folder = match &arguments.output {
+        Some(folder) => folder.clone(),
+        None => nodewise_store::unused(Path::new("")),
+    };
+    let mut command = Command::new(program);
+    command.args(&arguments.command[1..]);
+    let cpus = cpus();
+    set_openmp(&mut command, arguments.threads, cpus);
+    let options = Options {
+        command,
+        folder: &folder,
+        force: arguments.force,
+        slicing: arguments.slice,
+        meta: meta(arguments, cpus),
+    };
+    let bar = progress_bar();
+    let recorded = nodewise_observe::record(options, |p| show(&bar, &p));
+    bar.finish_and_clear();
+    let recorded = recorded?;
+    summary::recorded(&folder, &recorded);
+    Ok(Outcome::Child(recorded.status))
+}
+
+/// More OpenMP threads than CPUs must not spin: they would wait for one another's time slices.
+fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
+    if let Some(threads) = threads {
+        command.env("OMP_NUM_THREADS", threads.to_string());
+    }
+    let inherited = || {
+        std::env::var("OMP_NUM_THREADS")
+            .ok()?
+            .split(',')
+            .next()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let crowded = threads.or_else(inherited).is_some_and(|t| t as usize > cpus);
+    if crowded && std::env::var_os("OMP_WAIT_POLICY").is_none() {
+        eprintln!(
+            "nodewise: more threads than the {cpus} CPUs: waiting threads sleep (OMP_WAIT_POLICY=passive)"
+        );
+        command.env("OMP_WAIT_POLICY", "passive");
+    }
+}
+
+fn meta(arguments: &Arguments, cpus: usize) -> Meta {
+    let host = nodewise_linux::Host::default();
+    let nodes = host.names("sys/devices/system/node").unwrap_or_default();
+    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    Meta {
+        observer: Observer::Instrument,
+        command: arguments
+            .command
+            .iter()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect(),
+        started_at: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs()),
+        slicing: arguments.slice.to_string(),
+        host_cpus: cpus as u32,
+        host_nodes: nodes.iter().filter(is_node).count().max(1) as u32,
+        host_model: model(&host),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Meta::default()
+    }
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn model(host: &nodewise_linux::Host) -> String {
+    let text = host.read("proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("model name"));
+    line.and_then(|l| l.split_once(':'))
+        .map_or_else(String::new, |l| l.1.trim().to_owned())
+}
+
+/// On a terminal; otherwise nothing is shown.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("recording {elapsed} {msg}").expect("a valid template"));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    bar.set_message(format!(
+        "{} accesses, {} slices",
+        summary::short(progress.accesses as f64),
+        progress.slices
+    ));
+    bar.tick();
+}
+
+/// `record` passes its child's status through, so its own failures are 125 to 127.
+fn own_failure(error: anyhow::Error) -> anyhow::Error {
+    let status = match error.downcast_ref::<Error>().map(Error::kind) {
+        Some(ErrorKind::NotFound) => 127,
+        Some(ErrorKind::NotExecutable) => 126,
+        _ => 125,
+    };
+    OwnFailure {
+        status,
+        message: format!("{error:#}"),
+    }
+    .into()
 }

@@ -1,0 +1,100 @@
+//! What `record` says at the end, on standard error.
+
+use nodewise_observe::Recorded;
+use nodewise_profile::{Coverage, ObjectKind, Profile};
+use std::path::Path;
+
+/// After a recording.
+pub fn recorded(folder: &Path, recorded: &Recorded) {
+    let profile = &recorded.profile;
+    if !recorded.heard_of_any {
+        eprintln!(
+            "nodewise: nothing was recorded: no program built with nodewise-cc ran, or it could not write to {}",
+            folder.display()
+        );
+        return;
+    }
+    eprintln!(
+        "nodewise: {} accesses by {} to {} of {}, in {}{}",
+        short(recorded.accesses as f64),
+        count(profile.threads.len(), "thread"),
+        count(pages(profile), "page"),
+        count(placeable(profile), "object"),
+        count(profile.slices.len(), "slice"),
+        if recorded.processes > 1 {
+            format!(", {} processes", recorded.processes)
+        } else {
+            String::new()
+        },
+    );
+    eprintln!("nodewise: {}", coverage(&profile.meta.coverage));
+    if recorded.dropped > 0 {
+        eprintln!(
+            "nodewise: {} accesses in signal handlers were not counted",
+            short(recorded.dropped as f64)
+        );
+    }
+    if let Some(why) = &profile.meta.truncated {
+        eprintln!("nodewise: the profile is cut short: {why}");
+    }
+    where_and_next(folder);
+}
+
+/// After a recovery.
+pub fn recovered(folder: &Path, profile: &Profile) {
+    eprintln!(
+        "nodewise: recovered {} by {}",
+        count(pages(profile), "page"),
+        count(profile.threads.len(), "thread")
+    );
+    where_and_next(folder);
+}
+
+/// 1234567 as `1.2 M`.
+pub fn short(number: f64) -> String {
+    let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
+    match units.into_iter().find(|u| number >= u.0) {
+        Some((size, unit)) => format!("{:.1}{unit}", number / size),
+        None => format!("{number:.0}"),
+    }
+}
+
+fn where_and_next(folder: &Path) {
+    let folder = folder.display();
+    eprintln!("nodewise: profile in {folder}; next: nodewise report {folder}");
+}
+
+fn coverage(coverage: &Coverage) -> String {
+    let Some(share) = coverage.share() else {
+        return "coverage unknown: sampling is not permitted; sysctl kernel.perf_event_paranoid=2".to_owned();
+    };
+    let mut line = format!("coverage {:.0} % of the program's own CPU time", share * 100.0);
+    let missed: Vec<String> = coverage
+        .missed_modules
+        .iter()
+        .take(3)
+        .map(|(m, s)| format!("{m} {:.0} %", s * 100.0))
+        .collect();
+    if share < 0.995 && !missed.is_empty() {
+        line += &format!(" (not counted: {})", missed.join(", "));
+    }
+    line
+}
+
+fn pages(profile: &Profile) -> usize {
+    profile.first_touches.iter().map(|t| t.len as usize).sum()
+}
+
+/// Objects a placement can be about.
+fn placeable(profile: &Profile) -> usize {
+    let placeable = |k: ObjectKind| !k.is_private() && k != ObjectKind::Unknown;
+    profile.objects.iter().filter(|o| placeable(o.kind)).count()
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!(
+        "{} {what}{}",
+        short(number as f64),
+        if number == 1 { "" } else { "s" }
+    )
+}

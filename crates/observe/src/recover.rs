@@ -1,0 +1,65 @@
+//! What an interrupted recording left behind becomes a profile.
+
+use crate::error::{Error, ErrorKind};
+use crate::recording::Recording;
+use nodewise_profile::Profile;
+use nodewise_store::{Reader, Writer};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Reads `folder/raw` into a profile of one slice that replaces what is in `folder`. Until that
+/// profile is whole, `folder` stays as it is.
+///
+/// # Errors
+/// There is nothing to recover, or the profile cannot be written.
+pub fn recover(folder: &Path) -> Result<Profile, Error> {
+    let raw = folder.join("raw");
+    if !raw.is_dir() {
+        let message = format!("{}: nothing to recover: it has no folder `raw`", folder.display());
+        return Err(Error::new(ErrorKind::Io, message));
+    }
+    let (fresh, old) = (beside(folder, "recovered"), beside(folder, "interrupted"));
+    let meta = Reader::open(folder)
+        .map(|r| r.profile().meta.clone())
+        .unwrap_or_default();
+    let writer = Writer::create(&fresh, &meta, true)?;
+    let mut recording = Recording::new(&raw, writer);
+    recording.profile_mut().meta = meta.clone();
+    let wall = last_written(&raw).saturating_sub(meta.started_at.saturating_mul(1_000_000_000));
+    recording.cut(wall)?;
+    recording.profile_mut().meta.wall_ns = wall;
+    let truncated = recording
+        .truncated()
+        .unwrap_or_else(|| "the recorder was interrupted".to_owned());
+    recording.profile_mut().meta.truncated = Some(truncated);
+    let profile = recording.finish()?;
+    let io = |e: std::io::Error| Error::raw(folder, &e);
+    std::fs::rename(folder, &old).map_err(io)?;
+    std::fs::rename(&fresh, folder).map_err(io)?;
+    std::fs::remove_dir_all(&old).map_err(io)?;
+    Ok(profile)
+}
+
+/// When a process last wrote, Unix time in nanoseconds; 0 if none did.
+fn last_written(raw: &Path) -> u64 {
+    let entries = |p: &Path| {
+        std::fs::read_dir(p)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path())
+    };
+    let times = entries(raw).flat_map(|image| entries(&image).collect::<Vec<_>>());
+    let times = times.filter_map(|file| std::fs::metadata(file).ok()?.modified().ok());
+    let newest = times
+        .max()
+        .and_then(|t| t.duration_since(UNIX_EPOCH).ok())
+        .unwrap_or_default();
+    u64::try_from(newest.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn beside(folder: &Path, what: &str) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{what}"));
+    folder.with_file_name(name)
+}
