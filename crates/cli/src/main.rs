@@ -1,4 +1,5 @@
 //! The `nodewise` command: arguments, printing, exit codes, nothing else.
+#![forbid(unsafe_code)]
 
 mod commands;
 mod exit;
