@@ -173,15 +173,42 @@ int nw_kernel_query(const uint64_t *pages, uint32_t count, uint32_t *nodes) {
     return 0;
 }
 
-int nw_kernel_bind(uint32_t ordinal, uint32_t cpu) {
-    nw_kernel_trace("bind %u %u\n", ordinal, cpu);
-    if (trace >= 0)
-        return 0;
-    unsigned long bits[1024 / 64] = {0};
-    if (cpu >= 1024)
+#define CPUS 8192
+
+static int run_on(uint32_t cpu) {
+    unsigned long bits[CPUS / 64] = {0};
+    if (cpu >= CPUS)
         return -EINVAL;
     bits[cpu / 64] = 1ul << (cpu % 64);
     return result(syscall(SYS_sched_setaffinity, 0, sizeof bits, bits));
+}
+
+int nw_kernel_bind(uint32_t ordinal, uint32_t cpu) {
+    nw_kernel_trace("bind %u %u\n", ordinal, cpu);
+    return trace >= 0 ? 0 : run_on(cpu);
+}
+
+static int home; /* the policy is ours */
+
+void nw_kernel_home(uint32_t cpu, uint32_t node) {
+    unsigned long bits[CPUS / 64];
+    int mode;
+    nw_kernel_trace("home %u %u\n", cpu, node);
+    if (trace >= 0)
+        return;
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof bits, bits);
+    if (bytes > 0 && run_on(cpu) == 0)
+        syscall(SYS_sched_setaffinity, 0, bytes, bits);
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) != 0 || mode != MODE_DEFAULT)
+        return;
+    mask set = mask_of(&node, 1);
+    home = syscall(SYS_set_mempolicy, MODE_PREFERRED, set.words, MASK_BITS) == 0;
+}
+
+void nw_kernel_home_ends(void) {
+    if (home)
+        syscall(SYS_set_mempolicy, MODE_DEFAULT, NULL, 0ul);
+    home = 0;
 }
 
 uint64_t nw_kernel_free_bytes(void) {

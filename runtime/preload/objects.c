@@ -2,7 +2,7 @@
 #include "preload.h"
 
 #define PROBES 64u
-#define SAMPLE 65536u /* pages of one object asked about, evenly spread */
+#define SAMPLE 262144u /* pages of one object asked about, evenly spread */
 #define BATCH 512u
 
 static uint64_t slot_of(uint64_t page, uint32_t probe) {
@@ -44,9 +44,20 @@ void nw_objects_add(const nw_object *object) {
     __atomic_fetch_add(&nw_report->untracked, 1, __ATOMIC_RELAXED);
 }
 
+/* A prime that no number of nodes divides, or interleaving would fall into step with it. */
+static uint64_t stride_of(uint64_t pages) {
+    static const uint64_t primes[] = {131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537};
+    uint32_t i = 0;
+    if (pages <= SAMPLE)
+        return 1;
+    while (i + 1 < sizeof primes / sizeof *primes && primes[i] < pages / SAMPLE)
+        i++;
+    return primes[i];
+}
+
 /* Asks the kernel where the pages are and adds it up, each asked page standing for `stride`. */
 static void read_back(const nw_object *object) {
-    uint64_t pages[BATCH], stride = (object->pages + SAMPLE - 1) / SAMPLE;
+    uint64_t pages[BATCH], stride = stride_of(object->pages);
     uint32_t nodes[BATCH];
     nw_tally *tally = &nw_report->tallies[object->rule];
     for (uint64_t at = 0; at < object->pages;) {

@@ -134,6 +134,7 @@ __attribute__((constructor)) static void begin(void) {
         nw_kernel_start(nw_placement);
         nw_match_start();
         place_rest();
+        nw_threads_start();
         nw_place_variables();
         pthread_atfork(NULL, NULL, after_fork);
         if (nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)

@@ -44,6 +44,9 @@ int nw_kernel_split_huge(uint64_t page, uint64_t pages);
 /* The logical node of each page, NW_NODE_NONE where untouched or elsewhere. */
 int nw_kernel_query(const uint64_t *pages, uint32_t count, uint32_t *nodes);
 int nw_kernel_bind(uint32_t ordinal, uint32_t cpu);
+/* Goes to a CPU without staying bound to it, and prefers its node until nw_kernel_home_ends. */
+void nw_kernel_home(uint32_t cpu, uint32_t node);
+void nw_kernel_home_ends(void);
 uint64_t nw_kernel_free_bytes(void);
 
 /* match.c: which rule an object falls under; rules.count is the fallback. */
@@ -76,6 +79,7 @@ void nw_objects_read_back(void);
 
 /* threads.c: of the calling thread, in the order of pthread_create; the main thread is 0. */
 uint32_t nw_thread_ordinal(void);
+void nw_threads_start(void);
 
 #pragma GCC visibility pop
 #endif

@@ -22,6 +22,7 @@ enum nw_table_flags {
     NW_BIND_THREADS = 1,    /* in pthread_create: the program has no OpenMP places */
     NW_SPLIT_HUGE = 2,      /* decide at 4 KiB although huge pages are on: turn them off per object */
     NW_PLACE_REST = 4,      /* `fallback` also goes for small allocations, by the process's policy */
+    NW_MAIN_HOME = 8,       /* the main thread begins at its node, before anything has bound it */
 };
 
 /* A shared object of the program, known by its file. */

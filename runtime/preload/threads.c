@@ -54,14 +54,22 @@ static int placed_by_program(const pthread_attr_t *attributes) {
            CPU_COUNT(&set) < CPU_SETSIZE;
 }
 
-/* The main thread is bound once others appear: until then programs count CPUs by its mask. */
+/* The main thread is bound once others appear: until then programs count CPUs by its mask. OpenMP
+ * runtimes have bound it by now. */
 static int binding_on(void) {
-    static _Atomic int main_bound;
-    if (!(nw_placement->flags & NW_BIND_THREADS))
-        return 0;
-    if (ordinal == 0 && !atomic_exchange(&main_bound, 1))
+    static _Atomic int main_settled;
+    int ours = (nw_placement->flags & NW_BIND_THREADS) != 0;
+    if (ordinal != 0 || atomic_exchange(&main_settled, 1))
+        return ours;
+    nw_kernel_home_ends();
+    if (ours)
         bind();
-    return 1;
+    return ours;
+}
+
+void nw_threads_start(void) {
+    if (nw_placement->flags & NW_MAIN_HOME && nw_placement->thread_cpus.count)
+        nw_kernel_home(nw_thread_cpus(nw_placement)[0], nw_thread_nodes(nw_placement)[0]);
 }
 
 __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,

@@ -58,8 +58,21 @@ pub struct Watch {
     seen: HashMap<u32, Vec<Tally>>,
 }
 
-/// Pages of one object asked about in one look.
-const SAMPLE: u64 = 1024;
+/// Pages of one object asked about in one look, or about that many.
+const SAMPLE: u64 = 65_536;
+
+/// A prime that no number of nodes divides, or interleaving would fall into step with it.
+fn stride(pages: u64) -> u64 {
+    const PRIMES: [u64; 6] = [131, 521, 2053, 8209, 32_771, 131_101];
+    if pages <= SAMPLE {
+        1
+    } else {
+        PRIMES
+            .into_iter()
+            .find(|p| *p >= pages / SAMPLE)
+            .unwrap_or(1_048_583)
+    }
+}
 
 impl Watch {
     /// Asks the kernel where the pages of all live objects are, a sample of each.
@@ -83,7 +96,7 @@ impl Watch {
 }
 
 fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
-    let stride = object.pages.div_ceil(SAMPLE).max(1);
+    let stride = stride(object.pages);
     let pages: Vec<u64> = (object.page..object.page + object.pages)
         .step_by(stride as usize)
         .collect();

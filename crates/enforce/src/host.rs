@@ -31,6 +31,8 @@ pub struct Host {
     pub nodes: Vec<HostNode>,
     /// Transparent huge pages.
     pub huge: HugePages,
+    /// Whether the user chose the nodes.
+    pub chosen: bool,
     /// Made up for a trace: nothing is really bound or placed.
     pub pretended: bool,
 }
@@ -51,6 +53,7 @@ impl Host {
         Ok(Self {
             nodes: select(&machine, &nodes, &cpus, wanted)?,
             huge: huge_pages(Path::new("/sys")),
+            chosen: !wanted.is_empty(),
             pretended: false,
         })
     }
@@ -65,6 +68,7 @@ impl Host {
         Self {
             nodes: (0..nodes).map(node).collect(),
             huge: HugePages::Never,
+            chosen: false,
             pretended: true,
         }
     }

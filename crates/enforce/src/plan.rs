@@ -50,6 +50,8 @@ pub struct Plan {
     pub environment: Vec<(String, String)>,
     /// The policy the command starts under.
     pub policy: Option<Policy>,
+    /// The CPUs the command may use; none: those we may.
+    pub cpus: Vec<u32>,
     /// What could not be done, or was decided: one line each.
     pub notes: Vec<String>,
 }
@@ -83,6 +85,7 @@ impl Plan {
             table: None,
             environment: Vec::new(),
             policy: None,
+            cpus: Vec::new(),
             notes: Vec::new(),
             target,
         };
@@ -213,7 +216,7 @@ impl Plan {
         let all: NodeMask = self.nodes.iter().copied().collect();
         self.policy = match request {
             Request::Map(_) | Request::Interleave => None,
-            Request::FirstTouch => Some(Policy::PreferredMany(all)),
+            Request::FirstTouch => host.chosen.then_some(Policy::PreferredMany(all)),
             Request::RoundRobin => Some(Policy::Interleave(all)),
             Request::Weighted => Some(Policy::WeightedInterleave(all)),
             Request::Node(n) => {
@@ -267,31 +270,37 @@ impl Plan {
         if options.binding == Binding::None || self.threads.cpus.is_empty() {
             return;
         }
-        if host.pretended {
-            self.bind_by_preload();
-        } else if self.target.as_ref().is_none_or(Target::uses_openmp) {
-            let own = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
-            if let Some(set) = own.iter().find(|v| std::env::var_os(v).is_some()) {
-                self.notes.push(format!(
-                    "threads are bound by {set} as you set it, not by the plan"
-                ));
-                return;
-            }
-            self.environment
-                .push(("OMP_PLACES".into(), self.threads.openmp_places()));
-            self.environment.push(("OMP_PROC_BIND".into(), "close".into()));
-        } else {
-            self.bind_by_preload();
+        if host.chosen && !host.pretended {
+            self.cpus = host
+                .nodes
+                .iter()
+                .flat_map(|n| n.cpus.iter().map(|c| c.0))
+                .collect();
         }
+        if host.pretended || self.target.as_ref().is_some_and(|t| !t.uses_openmp()) {
+            self.bind_by_preload(flags::BIND_THREADS);
+            return;
+        }
+        let own = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
+        if let Some(set) = own.iter().find(|v| std::env::var_os(v).is_some()) {
+            let note = format!("threads are bound by {set} as you set it, not by the plan");
+            self.notes.push(note);
+            return;
+        }
+        self.environment = vec![
+            ("OMP_PLACES".into(), self.threads.openmp_places()),
+            ("OMP_PROC_BIND".into(), "close".into()),
+        ];
+        self.bind_by_preload(0);
     }
 
-    /// As threads are created; on a pretended host this only leaves a trace.
-    fn bind_by_preload(&mut self) {
+    /// The main thread begins where it will be bound; `others` says who binds the rest.
+    fn bind_by_preload(&mut self, others: u32) {
         if self.table.is_none() {
             self.table = self.bare_table();
         }
         if let Some(table) = &mut self.table {
-            table.flags |= flags::BIND_THREADS;
+            table.flags |= flags::MAIN_HOME | others;
         }
     }
 
@@ -329,6 +338,9 @@ impl Plan {
         }
         if let Some(policy) = self.policy {
             policy.before_exec(command);
+        }
+        if !self.cpus.is_empty() {
+            nodewise_linux::affinity::before_exec(&self.cpus, command);
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod flags {
     pub(crate) const BIND_THREADS: u32 = 1;
     pub(crate) const SPLIT_HUGE: u32 = 2;
     pub(crate) const PLACE_REST: u32 = 4;
+    pub(crate) const MAIN_HOME: u32 = 8;
 }
 
 /// A rule as the preload reads it.

@@ -1,6 +1,8 @@
 //! Which CPUs a thread may run on.
 
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 const CPUS: usize = 8192;
 const WORDS: usize = CPUS / 64;
@@ -26,6 +28,30 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     Ok((0..CPUS as u32)
         .filter(|c| words[*c as usize / 64] >> (c % 64) & 1 == 1)
         .collect())
+}
+
+/// Lets `command` start on these CPUs only.
+pub fn before_exec(cpus: &[u32], command: &mut Command) {
+    let mut words = [0u64; WORDS];
+    for cpu in cpus.iter().filter(|c| **c < CPUS as u32) {
+        words[*cpu as usize / 64] |= 1 << (cpu % 64);
+    }
+    let apply = move || {
+        // SAFETY: the kernel reads the given number of bytes.
+        match unsafe {
+            libc::syscall(
+                libc::SYS_sched_setaffinity,
+                0,
+                size_of_val(&words),
+                words.as_ptr(),
+            )
+        } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(apply) };
 }
 
 #[cfg(test)]
