@@ -67,15 +67,13 @@ impl Recording {
         self.images.retain(|i| i.ordinal.is_some() || !i.closed());
         rows::sort(&mut rows);
         self.accesses += rows.iter().map(Access::total).sum::<u64>();
-        self.writer.slice(
-            Slice {
-                start_ns: self.last_end,
-                end_ns: now.max(self.last_end),
-            },
-            &rows,
-        )?;
-        self.last_end = now.max(self.last_end);
-        self.slices += 1;
+        let ended = Slice {
+            start_ns: self.last_end,
+            end_ns: now.max(self.last_end),
+        };
+        self.writer.slice(ended, &rows)?;
+        self.last_end = ended.end_ns;
+        self.tables.profile.slices.push(ended);
         Ok(())
     }
 
