@@ -248,10 +248,12 @@ static void call(void) {
     char a[256];
     if (parallel)
         return assign();
-    index_of(a, ELEMENTS);
+    index_of(a, ELEMENTS - 1);
     switch (below(3)) {
     case 0:
+        line("longs[%s] += 1;", a);
         line("may_leave();");
+        line("longs[%s + 1] += 1;", a);
         break;
     case 1:
         line("longs[%s] += helper(%ld);", a, below(30));
@@ -264,7 +266,7 @@ static void call(void) {
 static void loop(void);
 
 static void statement(void) {
-    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic, arithmetic, condition, condition, copy, atomic, local, pointer_walk, leave, call};
+    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic, arithmetic, condition, condition, copy, atomic, local, pointer_walk, leave, call, call};
     if (depth < DEPTH && chance(25))
         loop();
     else
@@ -472,7 +474,7 @@ static void run_kernels(int kernels) {
     line("    atexit(print);");
     line("    fill();");
     for (int k = 0; k < kernels; k++) {
-        line("    fuse = %ld;", 1 + below(400));
+        line("    fuse = %ld;", 1 + below(chance(50) ? 5 : 400));
         line("#ifdef __cplusplus");
         line("    try { kernel%d(); } catch (int) { puts(\"caught\"); }", k);
         line("#else");
