@@ -11,6 +11,8 @@ use nodewise_simulation::{Prediction, Range, Simulation};
 
 /// Objects that get a page × thread figure.
 const FIGURES: usize = 8;
+/// Smaller objects show nothing.
+const LARGE_ENOUGH: u64 = 8;
 /// Objects of fewer accesses than this share of all get none.
 const WORTH_A_FIGURE: f64 = 1e-3;
 
@@ -118,29 +120,18 @@ impl Findings<'_> {
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
             let mut object = self.object(blame, metrics)?;
-            if !self.pays() {
+            // Advice on an object must not contradict the verdict.
+            if !verdict(&self.advice.verdict).outcome.is_to_act() {
                 object.advice = "Leave it alone: no placement is predicted to pay.".to_owned();
                 object.snippet = None;
             }
-            if figures > 0 && metrics.pages > 1 && metrics.accesses() as f64 > least {
-                let Context {
-                    histogram,
-                    affinity,
-                    machine,
-                    ..
-                } = *self.context;
-                object.heat = HeatMap::new(histogram, blame.object, affinity, machine.node_count(), shown);
+            if figures > 0 && metrics.pages >= LARGE_ENOUGH && metrics.accesses() as f64 > least {
+                object.heat = HeatMap::new(self.context, blame.object, shown);
                 figures -= 1;
             }
             Some(object)
         };
         self.advice.blame.iter().filter_map(one).collect()
-    }
-
-    /// Whether the verdict is to do something: advice on an object must not contradict it.
-    fn pays(&self) -> bool {
-        use nodewise_advise::Outcome::{Place, Stock};
-        matches!(self.advice.verdict.outcome, Place | Stock)
     }
 
     /// What first-touch is shown against: what the verdict recommends, else the best of the others.

@@ -1,8 +1,8 @@
 //! The page × thread figure of one object, aggregated so that any object fits a screen and a file.
 
-use nodewise_analysis::{Affinity, Entry, Histogram};
-use nodewise_placement::Mapping;
-use nodewise_profile::{ObjectId, ThreadId};
+use nodewise_analysis::{Affinity, Entry, thread_numbers};
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::ObjectId;
 use std::ops::Range;
 
 /// Accesses by group of threads and group of pages, and how many of them each placement makes local.
@@ -29,7 +29,7 @@ pub struct HeatMap {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeatRow {
-    /// Threads in it, by their number in the profile.
+    /// The numbers of its threads: their OpenMP numbers where they have one.
     pub threads: Vec<u32>,
     /// Their node.
     pub node: u32,
@@ -43,18 +43,18 @@ impl HeatMap {
 
     /// The figure of one object under each of the mappings; `None` when it was never accessed.
     #[must_use]
-    pub fn new(
-        histogram: &Histogram,
-        object: ObjectId,
-        affinity: &Affinity,
-        nodes: usize,
-        mappings: &[&Mapping],
-    ) -> Option<Self> {
+    pub fn new(context: &Context<'_>, object: ObjectId, mappings: &[&Mapping]) -> Option<Self> {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = *context;
         let pages: Vec<usize> = (0..histogram.len())
             .filter(|&i| histogram.objects[i] == object)
             .collect();
-        let rows = rows(histogram.threads, affinity);
-        let columns = pages.len().min(Self::COLUMNS);
+        let (rows, row_of) = rows(&thread_numbers(profile), affinity);
+        let (columns, nodes) = (pages.len().min(Self::COLUMNS), machine.node_count());
         if columns == 0 {
             return None;
         }
@@ -69,7 +69,6 @@ impl HeatMap {
             homes: vec![vec![0; nodes * columns]; mappings.len()],
             rows,
         };
-        let row_of = map.row_of(histogram.threads);
         for column in 0..columns {
             let group = &pages[group(column, columns, pages.len())];
             for &page in group {
@@ -111,16 +110,6 @@ impl HeatMap {
         }
     }
 
-    fn row_of(&self, threads: usize) -> Vec<usize> {
-        let mut rows = vec![0; threads];
-        for (row, r) in self.rows.iter().enumerate() {
-            for &thread in &r.threads {
-                rows[thread as usize] = row;
-            }
-        }
-        rows
-    }
-
     /// Accesses of a row, and how many of them each placement makes local.
     #[must_use]
     pub fn row_totals(&self, row: usize) -> (u64, Vec<u64>) {
@@ -135,32 +124,41 @@ fn group(column: usize, columns: usize, pages: usize) -> Range<usize> {
     column * pages / columns..(column + 1) * pages / columns
 }
 
-/// Threads ordered by node; each node's threads split into as many rows as fit.
-fn rows(threads: usize, affinity: &Affinity) -> Vec<HeatRow> {
-    let mut order: Vec<u32> = (0..threads as u32).collect();
-    order.sort_by_key(|&t| (affinity.node(ThreadId(t)), t));
-    let per_row = threads.div_ceil(HeatMap::ROWS).max(1);
-    order
-        .chunk_by(|&a, &b| affinity.node(ThreadId(a)) == affinity.node(ThreadId(b)))
-        .flat_map(|node| {
-            node.chunks(per_row).map(|group| HeatRow {
-                threads: group.to_vec(),
-                node: affinity.node(ThreadId(group[0])).0,
-            })
-        })
-        .collect()
+/// Threads ordered by node and number, each node's split into as many rows as fit; and the row of
+/// each thread of the profile.
+fn rows(numbers: &[u32], affinity: &Affinity) -> (Vec<HeatRow>, Vec<usize>) {
+    let node = |thread: &usize| affinity.nodes[*thread];
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by_key(|t| (node(t), numbers[*t]));
+    let per_row = numbers.len().div_ceil(HeatMap::ROWS).max(1);
+    let (mut rows, mut row_of) = (Vec::new(), vec![0; numbers.len()]);
+    for group in order
+        .chunk_by(|a, b| node(a) == node(b))
+        .flat_map(|n| n.chunks(per_row))
+    {
+        group.iter().for_each(|t| row_of[*t] = rows.len());
+        let threads = group.iter().map(|t| numbers[*t]).collect();
+        rows.push(HeatRow {
+            threads,
+            node: node(&group[0]).0,
+        });
+    }
+    (rows, row_of)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{CpuId, NodeId};
-    use nodewise_profile::PageNumber;
+    use nodewise_analysis::Histogram;
+    use nodewise_machine::{CpuId, Machine, NodeId};
+    use nodewise_profile::{PageNumber, Profile, Thread, ThreadId};
     use proptest::prelude::*;
 
-    /// Page `p` of object 1 is accessed by thread `p % threads`, `p + 1` times.
-    fn histogram(pages: usize, threads: usize) -> Histogram {
-        Histogram {
+    /// The figure of object `shown` where page `p` of object 1 is accessed by thread `p % threads`,
+    /// `p + 1` times, and lives on node `p % 4`.
+    fn map(pages: usize, threads: usize, shown: u32) -> Option<HeatMap> {
+        let thread = |p: usize| ThreadId((p % threads) as u32);
+        let histogram = Histogram {
             shift: 0,
             pages: (0..pages as u64).map(PageNumber).collect(),
             objects: vec![ObjectId(1); pages],
@@ -168,43 +166,72 @@ mod tests {
             entries: (0..pages)
                 .map(|p| Entry {
                     reads: p as u64 + 1,
-                    thread: ThreadId((p % threads) as u32),
+                    thread: thread(p),
                     ..Entry::default()
                 })
                 .collect(),
             threads,
-        }
-    }
-
-    fn affinity(threads: usize, nodes: usize) -> Affinity {
-        Affinity {
+        };
+        // Numbered backwards: the profile's order is not the team's.
+        let numbered = |t: usize| Thread {
+            openmp: Some((threads - 1 - t) as u32),
+            ..Thread::default()
+        };
+        let profile = Profile {
+            threads: (0..threads).map(numbered).collect(),
+            ..Profile::default()
+        };
+        let affinity = Affinity {
             name: "scatter".into(),
             cpus: (0..threads as u32).map(CpuId).collect(),
-            nodes: (0..threads).map(|t| NodeId((t % nodes) as u32)).collect(),
-        }
+            nodes: (0..threads).map(|t| NodeId((t % 4) as u32)).collect(),
+        };
+        let machine = Machine::named("xeon-x7550").unwrap();
+        let context = Context {
+            profile: &profile,
+            histogram: &histogram,
+            affinity: &affinity,
+            machine: &machine,
+        };
+        let nodes = (0..pages).map(|p| NodeId((p % 4) as u32)).collect();
+        HeatMap::new(
+            &context,
+            ObjectId(shown),
+            &[&Mapping {
+                policy: "interleave".into(),
+                nodes,
+            }],
+        )
     }
 
     proptest! {
         #[test]
-        fn every_access_is_in_exactly_one_cell(pages in 1usize..2000, threads in 1usize..200, nodes in 1usize..9) {
-            let (histogram, affinity) = (histogram(pages, threads), affinity(threads, nodes));
-            let nodes = (0..pages).map(|p| NodeId((p % nodes) as u32)).collect();
-            let mapping = Mapping { policy: "interleave".into(), nodes };
-            let map = HeatMap::new(&histogram, ObjectId(1), &affinity, 9, &[&mapping]).unwrap();
+        fn every_access_and_every_page_is_counted_once(pages in 1usize..2000, threads in 1usize..200) {
+            let map = map(pages, threads, 1).unwrap();
             prop_assert_eq!(map.accesses.iter().sum::<u64>(), (pages * (pages + 1) / 2) as u64);
-            let threads_shown: usize = map.rows.iter().map(|r| r.threads.len()).sum();
-            prop_assert_eq!(threads_shown, threads);
-            prop_assert!(map.columns <= HeatMap::COLUMNS);
             prop_assert_eq!(map.homes[0].iter().sum::<u64>(), pages as u64);
+            prop_assert_eq!(map.rows.iter().map(|r| r.threads.len()).sum::<usize>(), threads);
+            prop_assert!(map.columns <= HeatMap::COLUMNS);
             prop_assert!(map.local[0].iter().zip(&map.accesses).all(|(l, a)| l <= a));
+        }
+
+        #[test]
+        fn rows_ascend_by_node_then_by_the_number_in_the_team(threads in 1usize..200) {
+            let map = map(4, threads, 1).unwrap();
+            let order: Vec<_> = map.rows.iter().flat_map(|r| r.threads.iter().map(|t| (r.node, *t))).collect();
+            prop_assert!(order.is_sorted());
         }
     }
 
     #[test]
+    fn a_thread_has_its_accesses_in_the_row_of_its_number() {
+        let map = map(2, 2, 1).unwrap();
+        let row = map.rows.iter().position(|r| r.threads == [1]).unwrap();
+        assert_eq!(map.row_totals(row), (1, vec![1]));
+    }
+
+    #[test]
     fn an_object_nobody_accessed_has_no_figure() {
-        assert_eq!(
-            HeatMap::new(&histogram(4, 2), ObjectId(7), &affinity(2, 2), 2, &[]),
-            None
-        );
+        assert_eq!(map(4, 2, 7), None);
     }
 }

@@ -24,11 +24,6 @@ const SCRIPT: &str = include_str!("../assets/page.js");
 /// The whole page.
 #[must_use]
 pub fn write(report: &Report) -> String {
-    let program = report
-        .program
-        .command
-        .first()
-        .map_or("program", |c| c.rsplit('/').next().unwrap_or(c));
     fill(PAGE, |key| match key {
         "policy" => format!(
             "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
@@ -37,7 +32,7 @@ pub fn write(report: &Report) -> String {
         ),
         "style" => STYLE.to_owned(),
         "script" => SCRIPT.to_owned(),
-        "title" => Text(program).to_string(),
+        "title" => Text(&report.program.title()).to_string(),
         "version" => Text(&report.nodewise).to_string(),
         "overview" => overview::write(report),
         "policies" => policies::write(report),

@@ -62,6 +62,14 @@ pub enum Outcome {
     Unknown,
 }
 
+impl Outcome {
+    /// Whether something is to be done.
+    #[must_use]
+    pub fn is_to_act(self) -> bool {
+        matches!(self, Self::Place | Self::Stock)
+    }
+}
+
 /// The conclusion, and what to do next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
@@ -102,6 +110,17 @@ pub struct Program {
     pub truncated: Option<String>,
     /// Where it ran.
     pub host: Host,
+}
+
+impl Program {
+    /// The command without the program's folders.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let name = |c: &String| c.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut words: Vec<String> = self.command.clone();
+        words.iter_mut().take(1).for_each(|w| *w = name(w));
+        words.join(" ")
+    }
 }
 
 /// The recording host.

@@ -75,7 +75,7 @@ impl Writer {
         let p = &report.program;
         let facts = format!(
             "{}: {} ({}) on {} ({}), {} pages",
-            clean(&p.command.join(" ")),
+            clean(&p.title()),
             plural(p.threads, "thread"),
             report.affinity.name,
             report.machine.name,
@@ -146,7 +146,10 @@ impl Writer {
         let shown = costly.clamp(report.objects.len().min(1), BLAMED);
         for (i, object) in report.objects[..shown].iter().enumerate() {
             self.wrapped(out, "", &clean(&object.blame), str::to_owned);
-            self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
+            // One "leave it alone" is enough.
+            if report.verdict.outcome.is_to_act() {
+                self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
+            }
             if let Some(snippet) = object.snippet.as_ref().filter(|_| i == 0) {
                 snippet.lines().for_each(|l| {
                     let _ = writeln!(out, "      {}", self.dim(&clean(l)));

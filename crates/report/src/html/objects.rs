@@ -4,8 +4,9 @@ use super::markup::{Text, bar, figure, prose};
 use crate::{Object, Report, bytes, count, percent};
 use std::fmt::Write;
 
-/// Objects shown open.
+/// Objects shown open: at most so many, and only those that cost this share of the memory time.
 const SHOWN: usize = 12;
+const COSTLY: f64 = 0.005;
 /// Objects shown folded; a page is for people, `--json` has all.
 const FOLDED: usize = 200;
 
@@ -16,14 +17,20 @@ pub fn write(report: &Report) -> String {
          <p>Cost is the share of the program’s memory time that an object’s remote and queued accesses waste under first-touch: what the best place for it could save. Exclusivity near 100 % means that moving pages is enough; \
          near 1/nodes it means that everyone uses everything, and only another schedule or even spreading helps.</p>",
     );
-    let (shown, rest) = report.objects.split_at(report.objects.len().min(SHOWN));
+    let costly = report
+        .objects
+        .iter()
+        .take_while(|o| o.cost_share >= COSTLY)
+        .count();
+    let open = costly.clamp(1, SHOWN).min(report.objects.len());
+    let (shown, rest) = report.objects.split_at(open);
     let folded = &rest[..rest.len().min(FOLDED)];
     html.push_str(&table(shown, 0, report));
     if !folded.is_empty() {
-        let table = table(folded, SHOWN, report);
+        let table = table(folded, open, report);
         let _ = write!(
             html,
-            "<details><summary>{} smaller objects</summary>{table}</details>",
+            "<details><summary>{} objects that cost less</summary>{table}</details>",
             folded.len()
         );
     }

@@ -15,7 +15,7 @@ pub fn write(report: &Report) -> String {
 
 fn header(report: &Report) -> String {
     let program = &report.program;
-    let command = program.command.join(" ");
+    let command = program.title();
     let mut html = format!(
         "<header><p class=\"kicker\">nodewise report</p><h1><code>{}</code></h1><p class=\"facts\">{} threads · {} in {} pages of {} · judged for {} ({}), threads {}</p>",
         Text(&command),
