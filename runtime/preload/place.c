@@ -53,7 +53,7 @@ static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granu
         first = object->page;
     if (end > last)
         end = last;
-    uint64_t index = first + (end - first) / 2 - object->page;
+    uint64_t index = first + (end - first - 1) / 2 - object->page;
     uint32_t node = exception_at(object, index);
     if (node != NW_NODE_NONE)
         return node;

@@ -140,7 +140,7 @@ impl Table {
         let number = page / granule;
         let from = (number * granule).max(first);
         let until = ((number + 1) * granule).min(first + pages);
-        let index = from + (until - from) / 2 - first;
+        let index = from + (until - from - 1) / 2 - first;
         let at = ObjectPage {
             index,
             pages,
