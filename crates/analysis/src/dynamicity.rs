@@ -33,7 +33,7 @@ impl Dynamicity {
     pub fn advance(&mut self, whole: &Histogram, slice: &Histogram, affinity: &Affinity) -> u64 {
         let (mut at, mut moved) = (0, 0);
         for page in slice.iter() {
-            at += whole.pages[at..].partition_point(|p| *p < page.page);
+            at = whole.seek(at, page.page);
             self.counts.load(page.entries, affinity);
             let (wanted, most) = self.counts.dominant();
             if self.counts.of(self.homes[at]) < most {

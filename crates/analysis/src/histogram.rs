@@ -98,6 +98,17 @@ impl Histogram {
         (0..self.len()).map(|i| self.page(i))
     }
 
+    /// The index of the first page not below `page`, at `from` or later: a search whose cost grows
+    /// with the distance only, so that walking along another histogram is linear.
+    pub(crate) fn seek(&self, from: usize, page: PageNumber) -> usize {
+        let mut step = 1;
+        while self.pages.get(from + step - 1).is_some_and(|p| *p < page) {
+            step *= 2;
+        }
+        let (low, high) = (from + step / 2, self.len().min(from + step));
+        low + self.pages[low..high].partition_point(|p| *p < page)
+    }
+
     /// Bytes of one page.
     #[must_use]
     pub fn page_size(&self) -> u64 {
@@ -162,4 +173,24 @@ fn owner(objects: &[ObjectId]) -> ObjectId {
         }
     }
     best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn seeking_finds_what_a_scan_finds(gaps in proptest::collection::vec(1u64..5, 1..60), from in 0usize..60, page in 0u64..200) {
+            let mut histogram = Histogram::empty(1, 0);
+            gaps.iter().fold(0, |at, gap| {
+                histogram.push(PageNumber(at + gap), ObjectId(0), &[]);
+                at + gap
+            });
+            let from = from.min(histogram.len());
+            let scanned = (from..histogram.len()).find(|i| histogram.pages[*i].0 >= page).unwrap_or(histogram.len());
+            prop_assert_eq!(histogram.seek(from, PageNumber(page)), scanned);
+        }
+    }
 }

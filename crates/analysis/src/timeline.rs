@@ -2,7 +2,7 @@
 
 use crate::{Affinity, Dynamicity, Histogram, Metrics, first_touch_nodes, for_each_slice, measure};
 use nodewise_machine::NodeId;
-use nodewise_profile::{AccessSource, Profile, SliceId};
+use nodewise_profile::{AccessSource, PageNumber, Profile, SliceId};
 
 /// One slice under a fixed mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl Timeline {
 /// The homes of a slice's pages, all of which are among the whole's.
 fn homes_of(whole: &Histogram, homes: &[NodeId], slice: &Histogram) -> Vec<NodeId> {
     let mut at = 0;
-    let home = |page| {
-        at += whole.pages[at..].partition_point(|p| p < page);
+    let home = |page: &PageNumber| {
+        at = whole.seek(at, *page);
         homes[at]
     };
     slice.pages.iter().map(home).collect()
@@ -68,7 +68,7 @@ fn homes_of(whole: &Histogram, homes: &[NodeId], slice: &Histogram) -> Vec<NodeI
 mod tests {
     use super::*;
     use crate::fixtures::thread_per_node;
-    use nodewise_profile::{Access, InMemory, PageNumber, ThreadId};
+    use nodewise_profile::{Access, InMemory, ThreadId};
 
     #[test]
     fn slices_are_measured_apart() {

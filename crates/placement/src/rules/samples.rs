@@ -59,6 +59,9 @@ pub(super) fn groups<'a>(context: &Context<'a>, mapping: &Mapping, first_touch: 
             pieces: Vec::new(),
             accesses: 0,
         });
+        if group.selector.name != name(object) {
+            group.selector.name = None;
+        }
         group.pieces.push(Piece {
             object,
             samples,
@@ -105,12 +108,16 @@ fn placeable(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
 }
 
+fn name(object: &Object) -> Option<String> {
+    (!object.name.is_empty()).then(|| object.name.replace('\n', " "))
+}
+
 fn selector(context: &Context<'_>, object: &Object) -> Selector {
     let site = context.profile.site(object.site).filter(|s| !s.frames.is_empty());
     Selector {
         kind: object.kind,
         site: site.map(|s| s.to_string().replace('\n', " ")),
-        name: (!object.name.is_empty()).then(|| object.name.replace('\n', " ")),
+        name: name(object),
         thread: None,
         sequence: None,
     }
