@@ -39,7 +39,7 @@ class Profile(unittest.TestCase):
         query = f"SELECT sum(len * reads), sum(len * writes), sum(len * lines) FROM '{FOLDER}/accesses-*.parquet'"
         a = self.accesses
         expected = [int((a.len * column).sum()) for column in (a.reads, a.writes, a.lines)]
-        self.assertEqual([int(n) for n in duckdb.sql(query).fetchone()], expected)
+        self.assertEqual([int(n) for n in duckdb.sql(query).fetchall()[0]], expected)
         self.assertGreater(min(expected), 0)
 
     def test_report_counts_as_pandas_does(self):
