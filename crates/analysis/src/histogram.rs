@@ -152,6 +152,7 @@ impl Histogram {
     }
 
     /// The page at `index`.
+    #[inline]
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
         PageView {

@@ -131,7 +131,7 @@ impl Metrics {
         for &node in counts.touched() {
             self.issued_accesses[node.index()] += counts.of(node);
         }
-        let class = SharingClass::of(kind, page.entries, counts).index();
+        let class = SharingClass::of(kind, counts).index();
         self.class_pages[class] += 1;
         self.class_accesses[class] += total;
     }
@@ -202,13 +202,15 @@ fn measure_pages(
 ) -> BTreeMap<ObjectId, Metrics> {
     let mut objects: BTreeMap<ObjectId, Metrics> = BTreeMap::new();
     let mut counts = NodeCounts::new(nodes);
-    for page in pages.map(|i| histogram.page(i)) {
-        let kind = profile
-            .object(page.object)
-            .map_or(ObjectKind::Unknown, |o| o.kind);
-        counts.load(page.entries, affinity);
-        let metrics = objects.entry(page.object).or_insert_with(|| Metrics::none(nodes));
-        metrics.add_page(&page, homes[page.index], kind, &counts);
+    let mut next = pages.start;
+    for owned in histogram.objects[pages].chunk_by(|a, b| a == b) {
+        let kind = profile.object(owned[0]).map_or(ObjectKind::Unknown, |o| o.kind);
+        let metrics = objects.entry(owned[0]).or_insert_with(|| Metrics::none(nodes));
+        for index in next..next + owned.len() {
+            let page = histogram.page(index);
+            metrics.add_page(&page, homes[index], kind, counts.load(page.entries, affinity));
+        }
+        next += owned.len();
     }
     objects
 }

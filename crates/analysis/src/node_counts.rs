@@ -8,6 +8,8 @@ use nodewise_machine::NodeId;
 pub struct NodeCounts {
     counts: Vec<u64>,
     touched: Vec<NodeId>,
+    total: u64,
+    threads: usize,
 }
 
 impl NodeCounts {
@@ -16,7 +18,9 @@ impl NodeCounts {
     pub fn new(nodes: usize) -> Self {
         Self {
             counts: vec![0; nodes],
-            touched: Vec::new(),
+            touched: Vec::with_capacity(nodes),
+            total: 0,
+            threads: 0,
         }
     }
 
@@ -25,13 +29,16 @@ impl NodeCounts {
         for node in self.touched.drain(..) {
             self.counts[node.index()] = 0;
         }
-        for entry in entries {
+        (self.total, self.threads) = (0, 0);
+        for entry in entries.iter().filter(|e| e.accesses() > 0) {
             let node = affinity.node(entry.thread);
             let count = &mut self.counts[node.index()];
-            if *count == 0 && entry.accesses() > 0 {
+            if *count == 0 {
                 self.touched.push(node);
             }
             *count += entry.accesses();
+            self.total += entry.accesses();
+            self.threads += 1;
         }
         self
     }
@@ -57,7 +64,13 @@ impl NodeCounts {
     /// Accesses from all nodes.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.touched.iter().map(|n| self.of(*n)).sum()
+        self.total
+    }
+
+    /// Threads with accesses.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// maxnode(p) of equation 7 and its accesses: the lowest-numbered of equals, node 0 of none.

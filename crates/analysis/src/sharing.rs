@@ -45,12 +45,11 @@ impl SharingClass {
 
     /// The class of a page of an object of this kind; `counts` holds the page's accesses by node.
     #[must_use]
-    pub fn of(kind: ObjectKind, entries: &[Entry], counts: &NodeCounts) -> Self {
+    pub fn of(kind: ObjectKind, counts: &NodeCounts) -> Self {
         if kind.is_private() {
             return Self::Private;
         }
-        let threads = entries.iter().filter(|e| e.accesses() > 0).count();
-        match (threads, counts.touched().len()) {
+        match (counts.threads(), counts.touched().len()) {
             (0 | 1, _) => Self::NonShared,
             (_, 1) => Self::NodeShared,
             _ => Self::UniformlyShared,
@@ -127,8 +126,7 @@ mod tests {
         };
         let histogram = histogram(&[reads.to_vec()]);
         let mut counts = NodeCounts::new(2);
-        let entries = histogram.page(0).entries;
-        SharingClass::of(kind, entries, counts.load(entries, &affinity))
+        SharingClass::of(kind, counts.load(histogram.page(0).entries, &affinity))
     }
 
     #[test]
