@@ -18,7 +18,7 @@ namespace nodewise {
 namespace {
 
 // layout.h
-constexpr unsigned PageShift = 12, PageBytes = 1 << PageShift, LineShift = 6, LineBytes = 1 << LineShift;
+constexpr unsigned PageShift = 12, PageBytes = 1 << PageShift, LineShift = 6;
 constexpr unsigned WindowSlots = 1024, SlotShift = 5;
 constexpr unsigned SlotCounter = 8, SlotBitmap = 16, CounterReads = 8, CounterWrites = 16;
 // runtime.h
@@ -41,12 +41,14 @@ public:
       Value *Base = Expander.expandCodeFor(G.Base, nullptr, G.At);
       Value *Stride = Expander.expandCodeFor(G.Stride, I64, G.At);
       Value *Count = Expander.expandCodeFor(G.Count, I64, G.At);
+      Value *Across = G.Across ? Expander.expandCodeFor(G.Across, I64, G.At) : nullptr;
       IRBuilder<> B(G.At);
-      Sites.push_back({G.At, where(G.Where), integer(B, Base), Stride, Count, &G.G});
+      Sites.push_back({G.At, where(G.Where), integer(B, Base), Stride, Count, &G.G, Across, G.Repeats});
     }
     for (const BlockGroup &G : P.Blocks) {
       IRBuilder<> B(G.At);
-      Sites.push_back({G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0), B.getInt64(1), &G.G});
+      Sites.push_back({G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0),
+                       B.getInt64(1), &G.G, nullptr, 1});
     }
   }
 
@@ -122,6 +124,8 @@ private:
     DebugLoc Where;
     Value *Address, *Stride, *Count;
     const Group *G;
+    Value *Across; // null, or the same Repeats times in one iteration
+    unsigned Repeats;
   };
 
   Function &F;
@@ -193,7 +197,10 @@ private:
 
   void slowly(const Site &S, Instruction *At) {
     Builder B(At, S.Where);
-    range(B, S.Address, S.Stride, S.Count, *S.G);
+    if (!S.Across)
+      return range(B, S.Address, S.Stride, S.Count, *S.G);
+    callRuntime(B, "nw_grid", B.getVoidTy(),
+                {S.Address, S.Stride, S.Count, S.Across, B.getInt64(S.Repeats), constant(*S.G)});
   }
 
   static bool once(const Site &S) { return match(S.Count, PatternMatch::m_One()); }
@@ -201,7 +208,7 @@ private:
   // No line is left out between the first and the last repetition.
   static bool dense(const Site &S) {
     auto *Stride = dyn_cast<ConstantInt>(S.Stride);
-    return Stride && Stride->getValue().abs().ult(S.G->span() + LineBytes);
+    return Stride && !S.Across && Stride->getValue().abs().ult(S.G->sparse());
   }
 
   // If all begins on one page, in line: one lookup for all repetitions.

@@ -63,12 +63,17 @@ Accesses collect(llvm::Function &F, const llvm::TargetLibraryInfo &TLI);
 struct Member {
   int64_t Offset;
   unsigned Size, Reads, Writes;
+  bool operator==(const Member &O) const {
+    return Offset == O.Offset && Size == O.Size && Reads == O.Reads && Writes == O.Writes;
+  }
 };
 
 // Accesses at fixed distances, counted together: nw_group.
 struct Group {
   llvm::SmallVector<Member, 4> Members; // ascending by offset, the first at 0
   bool OneLine;                         // a single access that cannot straddle a line
+  // Bytes a stride may have without leaving a line out, and more.
+  unsigned sparse() const { return span() + 64; }
   unsigned span() const;
   unsigned last() const { return Members.back().Offset; }
   unsigned reads() const;
@@ -89,6 +94,8 @@ struct LoopGroup {
   llvm::Instruction *At; // end of the preheader
   llvm::DebugLoc Where;
   const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide
+  const llvm::SCEV *Across;                // distance of Repeats such groups in one iteration, or null
+  unsigned Repeats = 1;
 };
 
 struct Plan {

@@ -40,6 +40,7 @@ constexpr int64_t LineBytes = 64;
 constexpr int64_t MaxSpan = 1024;   // wider groups cross pages too often
 constexpr unsigned MaxMembers = 64; // of a group
 constexpr unsigned MaxFamilies = 64; // compared against, per block or loop
+constexpr unsigned FewGroups = 3;      // not worth merging
 constexpr unsigned FewIterations = 2; // not worth a call at loop entry
 
 // Accesses whose distances are constants.
@@ -64,11 +65,14 @@ public:
     for (const Access &A : Plain)
       if (!summarise(A))
         inBlock(A);
-    for (auto &Loop : LoopFamilies)
+    for (auto &Loop : LoopFamilies) {
+      size_t From = Result.Loops.size();
       for (Family &F : Loop.second)
         split(F, [&](Group G, const Access &, const Access &Lowest, int64_t) {
           loopGroup(Loop.first, std::move(G), Lowest);
         });
+      merge(From);
+    }
     for (auto &Block : BlockFamilies)
       for (Family &F : Block.second)
         split(F, [&](Group G, const Access &First, const Access &, int64_t Back) {
@@ -245,7 +249,44 @@ private:
     if (!Key.Stride->isZero())
       S = cast<SCEVAddRecExpr>(S)->getStart();
     Result.Loops.push_back({std::move(G), Key.L->getLoopPreheader()->getTerminator(), Lowest.At->getDebugLoc(), S,
-                            Key.Stride, Count});
+                            Key.Stride, Count, nullptr});
+  }
+
+  // Equal groups of one loop at equal distances, from index From on: an inner loop that was unrolled
+  // over a stride that the compiler does not know.
+  void merge(size_t From) {
+    auto &All = Result.Loops;
+    size_t Kept = From;
+    for (size_t I = From; I < All.size(); Kept++) {
+      size_t Next = I + 1;
+      const SCEV *Across = nullptr;
+      for (; Next < All.size(); Next++) {
+        const SCEV *Step = across(All[Next - 1], All[Next]);
+        if (!Step || (Across && Step != Across))
+          break;
+        Across = Step;
+      }
+      if (Next - I < FewGroups)
+        Next = I + 1, Across = nullptr;
+      LoopGroup Merged = std::move(All[I]);
+      Merged.Across = Across;
+      Merged.Repeats = Next - I;
+      All[Kept] = std::move(Merged);
+      I = Next;
+    }
+    All.truncate(Kept);
+  }
+
+  // The distance of two groups that may be merged; null: they may not.
+  const SCEV *across(const LoopGroup &A, const LoopGroup &B) {
+    if (auto *Stride = dyn_cast<SCEVConstant>(A.Stride); Stride && Stride->getAPInt().abs().ult(A.G.sparse()))
+      return nullptr; // counted in line
+    if (A.G.Members != B.G.Members || SE.getPointerBase(A.Base) != SE.getPointerBase(B.Base))
+      return nullptr;
+    const SCEV *Step = SE.getMinusSCEV(B.Base, A.Base);
+    if (isa<SCEVCouldNotCompute>(Step) || !Expander.isSafeToExpandAt(Step, A.At))
+      return nullptr;
+    return SE.getTruncateOrSignExtend(Step, Type::getInt64Ty(SE.getContext()));
   }
 };
 

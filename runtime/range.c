@@ -43,10 +43,15 @@ static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t 
     return lines;
 }
 
-/* Repetitions from `offset` on that begin and whose accesses all begin on this page; 1 at least. */
-static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint32_t last) {
+/* Of `times` repetitions from `offset` on, how many have all their accesses begin on this page; the
+ * first one has. The division is for those that leave the page. */
+static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last) {
     uint32_t room = NW_PAGE_MASK - last - offset;
-    return stride > room ? 1 : room / (uint32_t)stride + 1;
+    if (stride > room)
+        return 1;
+    if (times <= NW_PAGE_MASK && (times - 1) * stride <= room)
+        return (uint32_t)times;
+    return min_u32(room / (uint32_t)stride + 1, times > NW_PAGE_MASK ? NW_PAGE_MASK : (uint32_t)times);
 }
 
 /* Ascending, stride > 0. */
@@ -60,8 +65,7 @@ static inline void ascending(nw_thread *thread, uint64_t address, uint64_t strid
             times--;
             continue;
         }
-        uint32_t fit = fitting(offset, stride, group->last);
-        uint32_t n = times < fit ? (uint32_t)times : fit;
+        uint32_t n = fitting(offset, stride, times, group->last);
         count(thread, nw_find(thread, address, code), (uint64_t)n * group->reads,
               (uint64_t)n * group->writes, lines_strided(offset, (uint32_t)stride, n, group->span));
         address += n * stride;
@@ -97,6 +101,20 @@ static inline void range(nw_thread *thread, uint64_t address, int64_t stride, ui
 
 void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group) {
     range(nw_thread_here(), address, stride, times, group, __builtin_return_address(0));
+}
+
+void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
+             const nw_group *group) {
+    nw_thread *thread = nw_thread_here();
+    const void *code = __builtin_return_address(0);
+    uint64_t dense = group->span + (1u << NW_LINE_SHIFT);
+    if ((uint64_t)stride + dense < 2 * dense) {
+        for (uint64_t i = 0; i < repeats; i++)
+            range(thread, address + i * (uint64_t)across, stride, times, group, code);
+    } else {
+        for (uint64_t i = 0; i < times; i++)
+            range(thread, address + i * (uint64_t)stride, across, repeats, group, code);
+    }
 }
 
 void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group) {

@@ -129,6 +129,11 @@ NW_HOT nw_thread *nw_thread_get(void);
 /* `count` times the group, at address, address + stride, ... */
 NW_HOT void nw_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
 
+/* The same `repeats` times, `across` apart: what the loop does in one iteration. Counted in the loop's
+ * order, except where the stride leaves no line out. */
+NW_HOT void nw_grid(uint64_t address, int64_t stride, uint64_t count, int64_t across, uint64_t repeats,
+                    const nw_group *group);
+
 /* `count` lanes at addresses[i], active where bit i of mask is set. */
 NW_HOT void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t count, const nw_group *group);
 
