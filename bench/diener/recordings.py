@@ -1,0 +1,95 @@
+"""Recording the workloads, and asking nodewise about the recordings."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NODEWISE = ROOT / "target/release/nodewise"
+RECORDED = ROOT / "build/workloads-recorded"
+FOLDER = ROOT / "build/diener"
+
+THREADS = 64
+POLICIES = ["first-touch", "random", "interleave", "locality", "balanced", "mixed"]
+
+# Size, iterations and accesses a slice: arrays as large as a laptop can hold, because a 2 MiB page
+# is shared by threads whose parts are smaller; few iterations, because patterns repeat.
+SIZES = {
+    "sor": (8192, 6, 400_000_000),
+    "cg": (3_200_000, 5, 200_000_000),
+    "adi": (400, 3, 300_000_000),
+    "fft3d": (256, 1, 200_000_000),
+    "kmedian": (262_144, 1, 700_000_000),
+    "bfs": (2_000_000, 2, 50_000_000),
+    "shift": (96_000_000, 10, 100_000_000),
+}
+# As most OpenMP codes do, and as their authors would like to: the master initialises, or all do.
+PROGRAMS = [f"{name}{suffix}" for name in SIZES for suffix in ("", "+")]
+
+
+def command(program):
+    size, iterations, _ = SIZES[program.rstrip("+")]
+    init = "parallel" if program.endswith("+") else "master"
+    return [str(RECORDED / program.rstrip("+")), "--init", init, "--size", str(size), "--iterations", str(iterations)]
+
+
+def record(program, reuse):
+    """The profile of a program with 64 threads, in slices of equal numbers of accesses."""
+    folder = FOLDER / "profiles" / program.replace("+", "-parallel")
+    if reuse and (folder / "manifest.json").exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    slices = f"accesses:{SIZES[program.rstrip('+')][2]}"
+    environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS))
+    recording = [NODEWISE, "record", "--force", "--slice", slices, "-o", folder, "--", *command(program)]
+    subprocess.run(recording, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return folder
+
+
+def ask(*arguments):
+    done = subprocess.run([NODEWISE, *map(str, arguments), "--json"], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def report(profile, machine, page_size, affinity):
+    return ask("report", profile, "--machine", machine, "--page-size", page_size, "--affinity", affinity,
+               "--policy", ",".join(POLICIES))
+
+
+def simulate(profile, machine, page_size, min_exclusivity, threads):
+    """Predictions by policy; the mixed policy under its own name whatever its threshold."""
+    policies = ",".join(POLICIES[:-1] + [f"mixed:{min_exclusivity}"])
+    found = ask("simulate", profile, "--machine", machine, "--page-size", page_size, "--threads", threads,
+                "--affinity", "sharing-aware", "--policy", policies)
+    return {plain(p["policy"]): p for p in found["policies"]}
+
+
+def plain(policy):
+    """`mixed:0.9` is mixed, `random:0` is random."""
+    return policy.split(":")[0]
+
+
+def many_nodes(count):
+    """A machine with one CPU a node: the paper's way to see an application's inherent exclusivity."""
+    file = FOLDER / f"nodes-{count}.toml"
+    rows = ",\n    ".join(str([100 if a == b else 200 for a in range(count)]) for b in range(count))
+    nodes = "\n".join(f'    {{ cpus = "{n}", memory = "4G", bandwidth = 10000 }},' for n in range(count))
+    text = f"""name = "nodes-{count}"
+title = "{count} nodes of one CPU, all alike"
+page_size = "4K"
+nodes = [
+{nodes}
+]
+latency_ns = [
+    {rows}
+]
+links = [{{ among = {list(range(count))}, bandwidth = 5000 }}]
+[assumed]
+nodes = "no real machine: one CPU a node shows what each thread has for itself"
+links = "all pairs; nothing is read off them"
+latency_ns = "any remote latency serves: only exclusivity is read off this machine"
+"""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
