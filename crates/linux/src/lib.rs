@@ -14,6 +14,7 @@ mod host;
 pub mod mapping;
 pub mod mempolicy;
 pub mod numa_maps;
+pub mod perf;
 pub mod plugin;
 pub mod probe;
 pub mod process;

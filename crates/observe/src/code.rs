@@ -93,22 +93,38 @@ impl Library {
 
     /// The site of a chain of return addresses, innermost first. Frames without source (the C library,
     /// `operator new`, OpenMP's own) are left out unless there is nothing else: they differ between
-    /// hosts, and rules must not.
+    /// hosts, and rules must not. It ends with `main`, or with the body of a parallel region: beyond
+    /// that, the master thread has another chain than its team.
     pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
-        let all: Vec<Frame> = chain
-            .iter()
-            .flat_map(|&pc| self.frames(modules, pc.saturating_sub(1)))
-            .collect();
-        let sourced = all.iter().any(|f| !f.file.is_empty());
-        let frames: Vec<Frame> = all
-            .into_iter()
-            .filter(|f| !sourced || !f.file.is_empty())
-            .take(Site::DEPTH)
-            .collect();
-        let main = frames.iter().position(|f| f.function == "main");
-        Site {
-            frames: frames[..main.map_or(frames.len(), |i| i + 1)].to_vec(),
+        let mut all: Vec<Frame> = Vec::new();
+        for &pc in chain {
+            let call = pc.saturating_sub(1);
+            all.extend(self.frames(modules, call));
+            if self.is_outlined(modules, call) {
+                break;
+            }
         }
+        let sourced = all.iter().any(|f| !f.file.is_empty());
+        all.retain(|f| !sourced || !f.file.is_empty());
+        let main = all.iter().position(|f| f.function == "main");
+        all.truncate(main.map_or(Site::DEPTH, |i| (i + 1).min(Site::DEPTH)));
+        Site { frames: all }
+    }
+
+    fn is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
+        let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
+        loaded.is_some_and(|l| {
+            let module = self.module(l.file);
+            module.is_some_and(|m| m.is_outlined(address - l.bias))
+        })
+    }
+
+    /// The module, read when first asked for; `None` if it cannot be read.
+    pub fn module(&mut self, file: usize) -> Option<&Module> {
+        let file = &mut self.files[file];
+        file.module
+            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok())
+            .as_ref()
     }
 
     /// What the programmer calls an object made at `site`: the variable it is assigned to, else the

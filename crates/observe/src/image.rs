@@ -2,6 +2,7 @@
 
 use crate::claims::{Claims, What};
 use crate::code::Loaded;
+use crate::coverage::Samples;
 use crate::events::{self, Event};
 use crate::pool::Pool;
 use crate::tables::Tables;
@@ -132,11 +133,12 @@ impl Image {
     }
 
     /// What the log told about threads after they got their numbers.
-    pub fn finish_threads(&self, tables: &mut Tables) {
+    pub fn finish_threads(&self, tables: &mut Tables, samples: &Samples) {
         for record in &self.threads {
             if let Some(id) = record.id {
                 let thread = &mut tables.profile.threads[id.index()];
                 (thread.tid, thread.openmp) = (record.tid, record.openmp);
+                thread.cpu_ns = samples.cpu_time(self.pid, record.tid);
             }
         }
     }

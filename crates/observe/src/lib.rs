@@ -14,6 +14,7 @@
 mod claims;
 mod code;
 mod control;
+mod coverage;
 mod error;
 mod events;
 mod image;

@@ -1,10 +1,12 @@
 //! The recorder: runs the program and cuts slices until it ends.
 
 use crate::control::Control;
+use crate::coverage::FREQUENCY;
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Meta, Profile};
 use nodewise_store::Writer;
 use std::path::{Path, PathBuf};
@@ -74,13 +76,14 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     let control = Control::create(&raw, slicing).map_err(|e| Error::raw(&raw, &e))?;
     command.env("NODEWISE_RAW", &raw);
 
+    let sampler = Sampler::of_children(FREQUENCY).ok();
     let start = Instant::now();
     let child = Forwarding::start(&mut command).map_err(|e| {
         let _ = std::fs::remove_dir_all(folder); // ours, and empty
         cannot_start(&command, &e)
     })?;
     let stop = AtomicBool::new(false);
-    let mut recording = Recording::new(&raw, writer);
+    let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
     let (status, result) = std::thread::scope(|scope| {
         let slicer = scope.spawn(|| cut_slices(&mut recording, &control, slicing, start, &stop, look));
@@ -98,6 +101,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
 /// The last slice, the tables, and away with the raw files.
 fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
     recording.cut(nanoseconds(wall))?;
+    recording.finish_samples();
     let truncated = recording.truncated();
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = nanoseconds(wall);
@@ -150,6 +154,7 @@ fn cut_slices(
                     + length,
             );
         }
+        recording.take_samples();
         look(Progress {
             elapsed: now,
             accesses: recording.accesses(),

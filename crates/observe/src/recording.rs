@@ -1,9 +1,11 @@
 //! All process images of a recording, read slice by slice into a profile.
 
+use crate::coverage::Samples;
 use crate::error::Error;
 use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
+use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Access, Profile, Slice, SliceId};
 use nodewise_store::Writer;
 use std::collections::HashSet;
@@ -18,6 +20,8 @@ pub struct Recording {
     raw: PathBuf,
     writer: Writer,
     tables: Tables,
+    sampler: Option<Sampler>,
+    samples: Samples,
     images: Vec<Image>,
     known: HashSet<OsString>,
     counted: usize,
@@ -27,13 +31,15 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the images below `raw` into `writer`.
+    /// Reads the images below `raw` into `writer`, and where they spend their time off `sampler`.
     #[must_use]
-    pub fn new(raw: &Path, writer: Writer) -> Self {
+    pub fn new(raw: &Path, writer: Writer, sampler: Option<Sampler>) -> Self {
         Self {
             raw: raw.to_owned(),
             writer,
             tables: Tables::default(),
+            sampler,
+            samples: Samples::default(),
             images: Vec::new(),
             known: HashSet::new(),
             counted: 0,
@@ -75,6 +81,19 @@ impl Recording {
         self.last_end = ended.end_ns;
         self.tables.profile.slices.push(ended);
         Ok(())
+    }
+
+    /// Where the program spent its time since the last call; often, or samples are lost.
+    pub fn take_samples(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            self.samples.take(sampler, &mut self.tables.library);
+        }
+    }
+
+    /// The rest of the samples, and what they all say.
+    pub fn finish_samples(&mut self) {
+        self.take_samples();
+        self.tables.profile.meta.coverage = self.samples.coverage(&mut self.tables.library);
     }
 
     /// Accesses counted so far, by everyone.
@@ -125,7 +144,7 @@ impl Recording {
     pub fn finish(mut self) -> Result<Profile, Error> {
         for image in &mut self.images {
             objects::finish(image, &mut self.tables);
-            image.finish_threads(&mut self.tables);
+            image.finish_threads(&mut self.tables, &self.samples);
         }
         self.tables.finish();
         self.writer.finish(&self.tables.profile)?;

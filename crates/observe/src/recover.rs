@@ -23,7 +23,7 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
         .map(|r| r.profile().meta.clone())
         .unwrap_or_default();
     let writer = Writer::create(&fresh, &meta, true)?;
-    let mut recording = Recording::new(&raw, writer);
+    let mut recording = Recording::new(&raw, writer, None);
     recording.profile_mut().meta = meta.clone();
     let wall = last_written(&raw).saturating_sub(meta.started_at.saturating_mul(1_000_000_000));
     recording.cut(wall)?;

@@ -1,8 +1,10 @@
 //! One executable or shared library.
 
 use nodewise_profile::Frame;
-use object::Object;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Why a module could not be read.
@@ -53,10 +55,64 @@ impl Module {
         self.elf().build_id().ok().flatten().map(<[u8]>::to_vec)
     }
 
+    /// Whether it has line tables of its own.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.elf()
+            .section_by_name(".debug_line")
+            .is_some_and(|s| s.size() > 0)
+    }
+
     /// The shared libraries it asks for by name.
     #[must_use]
     pub fn needed(&self) -> Vec<String> {
         crate::variables::needed_libraries(&self.bytes).unwrap_or_default()
+    }
+
+    /// The functions listed in a section of signed 64-bit distances, each from the entry itself to the
+    /// function's first byte. Sizes are the symbol table's; ascending by address.
+    #[must_use]
+    pub fn listed_functions(&self, section: &str) -> Vec<Range<u64>> {
+        let elf = self.elf();
+        let Some(section) = elf.section_by_name(section) else {
+            return Vec::new();
+        };
+        let sizes: HashMap<u64, u64> = elf
+            .symbols()
+            .filter(|s| s.kind() == SymbolKind::Text)
+            .map(|s| (s.address(), s.size()))
+            .collect();
+        let entries = section
+            .data()
+            .unwrap_or_default()
+            .chunks_exact(8)
+            .zip((section.address()..).step_by(8));
+        let mut functions: Vec<Range<u64>> = entries
+            .map(|(bytes, at)| {
+                let distance = i64::from_le_bytes(bytes.try_into().expect("chunks of eight"));
+                let start = at.wrapping_add_signed(distance);
+                start..start.saturating_add(sizes.get(&start).copied().unwrap_or(1))
+            })
+            .collect();
+        functions.sort_unstable_by_key(|f| f.start);
+        functions.dedup();
+        functions
+    }
+
+    /// The name of the symbol at an address, as its programmer wrote it.
+    #[must_use]
+    pub fn symbol(&self, address: u64) -> Option<String> {
+        self.lines.find_symbol(address).map(source_name)
+    }
+
+    /// The address, as linked, of a byte of the file; `None` if it is not loaded.
+    #[must_use]
+    pub fn address_of_file_offset(&self, offset: u64) -> Option<u64> {
+        self.elf().segments().find_map(|segment| {
+            let (start, bytes) = segment.file_range();
+            let inside = offset.checked_sub(start).filter(|o| *o < bytes)?;
+            Some(segment.address() + inside)
+        })
     }
 
     /// Whether it is loaded by the dynamic linker; a static executable is not.
@@ -96,32 +152,76 @@ impl Module {
         object::File::parse(&*self.bytes).expect("parsed when opened")
     }
 
+    /// Whether the function at an address was outlined from another, as OpenMP constructs are.
+    #[must_use]
+    pub fn is_outlined(&self, address: u64) -> bool {
+        self.lines
+            .find_symbol(address)
+            .is_some_and(|s| outlined_at(s).is_some())
+    }
+
     fn inlined_frames(&self, address: u64) -> Vec<Frame> {
-        let mut frames = Vec::new();
+        let mut frames: Vec<Frame> = Vec::new();
         let Ok(mut found) = self.lines.find_frames(address) else {
             return frames;
         };
+        let mut inside = false; // the frame before was the body of an outlined function
         while let Ok(Some(frame)) = found.next() {
-            let function = frame
+            let raw = frame
                 .function
-                .and_then(|f| f.demangle().ok().map(Cow::into_owned));
+                .and_then(|f| f.raw_name().ok().map(Cow::into_owned))
+                .unwrap_or_default();
+            let function = source_name(&raw);
+            // clang wraps the body, `f.omp_outlined_debug__`, in `f.omp_outlined`: one for people.
+            let wrapper = inside && frames.last().is_some_and(|f| f.function == function);
+            inside = raw.contains(BODY);
+            if wrapper {
+                continue;
+            }
             let location = frame.location.as_ref();
             frames.push(Frame {
-                function: function.unwrap_or_default(),
+                function,
                 file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
                 line: location.and_then(|l| l.line).unwrap_or(0),
             });
         }
         frames
     }
-
-    fn symbol(&self, address: u64) -> Option<String> {
-        let symbol = self.lines.find_symbol(address)?;
-        Some(demangled(symbol))
-    }
 }
 
-/// A symbol as its programmer wrote it.
-pub(crate) fn demangled(symbol: &str) -> String {
+const BODY: &str = ".omp_outlined_debug__";
+
+/// Where the name of the function ends that this one was outlined from.
+fn outlined_at(symbol: &str) -> Option<usize> {
+    [".omp_outlined", "._omp_fn."]
+        .iter()
+        .find_map(|mark| symbol.find(mark))
+}
+
+/// A symbol as its programmer wrote it: demangled, and without what the compiler appends when it
+/// outlines or clones a function, which differs between builds.
+pub(crate) fn source_name(symbol: &str) -> String {
+    const CLONES: [&str; 5] = [".constprop.", ".isra.", ".part.", ".cold", ".llvm."];
+    let end = outlined_at(symbol).or_else(|| CLONES.iter().filter_map(|c| symbol.find(c)).min());
+    let symbol = &symbol[..end.unwrap_or(symbol.len())];
     addr2line::demangle_auto(Cow::Borrowed(symbol), None).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_programmers() {
+        for (symbol, name) in [
+            ("main", "main"),
+            ("main.omp_outlined_debug__.1", "main"),
+            ("solve._omp_fn.0", "solve"),
+            ("_Z3fooi.omp_outlined", "foo(int)"),
+            ("sum.constprop.0.isra.0", "sum"),
+            ("_ZN4grid5solveEd", "grid::solve(double)"),
+        ] {
+            assert_eq!(source_name(symbol), name);
+        }
+    }
 }

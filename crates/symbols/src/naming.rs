@@ -6,12 +6,28 @@
 #[must_use]
 pub fn assigned_variable(line: &str) -> Option<String> {
     let code = line.split("//").next()?;
-    by_assignment(code).or_else(|| by_argument(code))
+    by_assignment(code)
+        .or_else(|| by_argument(code))
+        .or_else(|| by_declaration(code))
 }
 
-/// The identifier left of the first plain `=`, its subscript left out.
+/// The identifier in `std::vector<double> x(n);`.
+fn by_declaration(code: &str) -> Option<String> {
+    let rest = code[code.rfind('>')? + 1..].trim_start();
+    let end = rest.find(|c: char| !is_word(c))?;
+    let name = &rest[..end];
+    (is_identifier(name) && rest[end..].starts_with(['(', '{'])).then(|| name.to_owned())
+}
+
+/// The identifier left of the last plain `=` before the allocation, its subscript left out.
 fn by_assignment(code: &str) -> Option<String> {
-    let equals = plain_assignment(code)?;
+    let calls = ["alloc", "new ", "mmap", "memalign"];
+    let call = calls
+        .iter()
+        .filter_map(|c| code.find(c))
+        .min()
+        .unwrap_or(code.len());
+    let equals = plain_assignment(&code[..call])?;
     let target = code[..equals].trim_end();
     let target = target.split('[').next()?.trim_end();
     let name = last_word(target);
@@ -34,7 +50,7 @@ fn by_argument(code: &str) -> Option<String> {
 
 fn plain_assignment(code: &str) -> Option<usize> {
     let bytes = code.as_bytes();
-    (0..bytes.len()).find(|&i| {
+    (0..bytes.len()).rev().find(|&i| {
         let before = i.checked_sub(1).map_or(b' ', |j| bytes[j]);
         let after = bytes.get(i + 1).copied().unwrap_or(b' ');
         bytes[i] == b'=' && after != b'=' && !b"=!<>+-*/%&|^".contains(&before)
@@ -65,11 +81,16 @@ mod tests {
             ("  this->cells_ = new Cell[n];", "cells_"),
             ("  rows[i] = malloc(n); // a = b", "rows"),
             ("  if ((p = malloc(n)) == NULL)", "p"),
+            ("  int n = 5; double *a = malloc(n), *b = malloc(n);", "a"),
+            ("  for (int i = 0; i < 4; i++) row[i] = alloc_row(i == 0);", "row"),
+            ("  const double *grown = realloc(old, n);", "grown"),
             ("  if (n == 0 || !(q = malloc(n)))", "q"),
             ("  posix_memalign((void **)&a, 64, n);", "a"),
             ("  ALLOCATE(u(n, n))", "u"),
             ("  allocate(grid%cells(n))", "cells"),
             ("  std::vector<double> x = make(n);", "x"),
+            ("  std::vector<double> y(n, 0.0);", "y"),
+            ("  std::vector<std::vector<int>> z{n};", "z"),
         ] {
             assert_eq!(assigned_variable(line).as_deref(), Some(name), "{line}");
         }

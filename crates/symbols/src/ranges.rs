@@ -1,7 +1,7 @@
 //! From source back to code.
 
 use crate::Module;
-use crate::module::demangled;
+use crate::module::source_name;
 use nodewise_profile::Frame;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::collections::{HashMap, HashSet};
@@ -72,7 +72,7 @@ impl Module {
             .chain(elf.dynamic_symbols())
             .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0)
             .filter_map(|symbol| {
-                let function = demangled(symbol.name().ok()?);
+                let function = source_name(symbol.name().ok()?);
                 let addresses = symbol.address()..symbol.address() + symbol.size();
                 let frames = vec![Frame {
                     function,

@@ -1,7 +1,7 @@
 //! Static and thread-local variables.
 
 use crate::Module;
-use crate::module::demangled;
+use crate::module::source_name;
 use object::elf;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol, SymbolKind};
@@ -32,7 +32,7 @@ impl Module {
             .filter(|s| matches!(s.kind(), SymbolKind::Data | SymbolKind::Tls))
             .filter_map(|s| {
                 Some(Variable {
-                    name: demangled(without_version(s.name().ok()?)),
+                    name: source_name(without_version(s.name().ok()?)),
                     address: s.address(),
                     size: s.size(),
                     thread_local: s.kind() == SymbolKind::Tls,

@@ -1,0 +1,193 @@
+//! Coverage: the share of CPU time in code that counts its accesses.
+
+use crate::code::Library;
+use nodewise_linux::perf::{Record, Sampler};
+use nodewise_profile::Coverage;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// A second of CPU time; not a divisor of timers that programs use.
+pub const FREQUENCY: u64 = 997;
+/// Where the pass lists the functions it has been at: `NW_FUNCTIONS_SECTION`.
+const LIST: &str = "nw_functions";
+const RUNTIME: &str = "libnodewise-rt.so";
+/// Modules whose time is waiting and scheduling.
+const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
+/// The same in libc.
+const WAITING: [&str; 8] = [
+    "sched_yield",
+    "pthread_",
+    "sem_",
+    "cnd_",
+    "mtx_",
+    "nanosleep",
+    "clock_nanosleep",
+    "__lll_",
+];
+
+/// Where samples fell, by place and number.
+#[derive(Default)]
+pub struct Samples {
+    maps: HashMap<u32, BTreeMap<u64, Mapping>>,
+    places: HashMap<(usize, u64), u64>,
+    threads: HashMap<(u32, u32), u64>,
+    kernel: u64,
+    nowhere: u64,
+}
+
+#[derive(Clone)]
+struct Mapping {
+    end: u64,
+    offset: u64,
+    file: usize,
+}
+
+impl Samples {
+    /// Takes what the sampler has.
+    pub fn take(&mut self, sampler: &mut Sampler, library: &mut Library) {
+        let records = sampler.drain();
+        // CPU by CPU, so a process may run on one before its mapping is reported by another.
+        for record in &records {
+            self.follow(record, library);
+        }
+        for record in &records {
+            if let Record::Sample {
+                pid,
+                tid,
+                address,
+                kernel,
+            } = *record
+            {
+                *self.threads.entry((pid, tid)).or_default() += 1;
+                self.count(pid, address, kernel);
+            }
+        }
+    }
+
+    fn follow(&mut self, record: &Record, library: &mut Library) {
+        match record {
+            Record::Executed { pid } => {
+                self.maps.remove(pid);
+            }
+            Record::Forked { pid, parent } => {
+                let inherited = self.maps.get(parent).cloned().unwrap_or_default();
+                self.maps.entry(*pid).or_insert(inherited);
+            }
+            Record::Mapped {
+                pid,
+                address,
+                bytes,
+                offset,
+                path,
+            } => {
+                let mapping = Mapping {
+                    end: address + bytes,
+                    offset: *offset,
+                    file: library.file(path),
+                };
+                self.maps.entry(*pid).or_default().insert(*address, mapping);
+            }
+            Record::Sample { .. } | Record::Lost(_) => {}
+        }
+    }
+
+    fn count(&mut self, pid: u32, address: u64, kernel: bool) {
+        if kernel {
+            self.kernel += 1;
+            return;
+        }
+        let mapping = self.maps.get(&pid).and_then(|m| m.range(..=address).next_back());
+        match mapping.filter(|(_, m)| address < m.end) {
+            Some((start, m)) => {
+                *self
+                    .places
+                    .entry((m.file, address - start + m.offset))
+                    .or_default() += 1
+            }
+            None => self.nowhere += 1,
+        }
+    }
+
+    /// CPU time of a thread, nanoseconds.
+    pub fn cpu_time(&self, pid: u32, tid: u32) -> u64 {
+        self.threads
+            .get(&(pid, tid))
+            .map_or(0, |n| n * 1_000_000_000 / FREQUENCY)
+    }
+
+    /// What the samples say.
+    pub fn coverage(&self, library: &mut Library) -> Coverage {
+        let (mut instrumented, mut waiting, mut missed) = (0, 0, BTreeMap::<String, u64>::new());
+        let mut lists = HashMap::new();
+        for (&(file, offset), &count) in &self.places {
+            match classify(library, &mut lists, file, offset) {
+                Class::Instrumented => instrumented += count,
+                Class::Waiting => waiting += count,
+                Class::Missed => *missed.entry(library.name(file).to_owned()).or_default() += count,
+            }
+        }
+        if self.nowhere > 0 {
+            missed.insert("unknown code".to_owned(), self.nowhere);
+        }
+        let missed_count: u64 = missed.values().sum();
+        let samples = instrumented + waiting + missed_count + self.kernel;
+        let share = |count: u64| {
+            if samples == 0 {
+                0.0
+            } else {
+                count as f64 / samples as f64
+            }
+        };
+        let mut missed_modules: Vec<(String, f64)> = missed.into_iter().map(|(m, n)| (m, share(n))).collect();
+        missed_modules.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Coverage {
+            samples,
+            instrumented: share(instrumented),
+            waiting: share(waiting),
+            missed: share(missed_count),
+            kernel: share(self.kernel),
+            missed_modules,
+        }
+    }
+}
+
+enum Class {
+    Instrumented,
+    Waiting,
+    Missed,
+}
+
+type Lists = HashMap<usize, Vec<Range<u64>>>;
+
+fn classify(library: &mut Library, lists: &mut Lists, file: usize, offset: u64) -> Class {
+    let name = library.name(file);
+    if name == RUNTIME {
+        return Class::Instrumented;
+    }
+    if THREADING.iter().any(|t| name.starts_with(t)) {
+        return Class::Waiting;
+    }
+    let libc = name.starts_with("libc.so");
+    let Some(module) = library.module(file) else {
+        return Class::Missed;
+    };
+    let Some(address) = module.address_of_file_offset(offset) else {
+        return Class::Missed;
+    };
+    if libc {
+        let symbol = module.symbol(address).unwrap_or_default();
+        return if WAITING.iter().any(|w| symbol.starts_with(w)) {
+            Class::Waiting
+        } else {
+            Class::Missed
+        };
+    }
+    let listed = lists.entry(file).or_insert_with(|| module.listed_functions(LIST));
+    let before = listed.partition_point(|f| f.start <= address);
+    let inside = before > 0 && listed[before - 1].contains(&address);
+    if inside {
+        Class::Instrumented
+    } else {
+        Class::Missed
+    }
+}
