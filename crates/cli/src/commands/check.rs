@@ -1,10 +1,155 @@
-//! `nodewise check`.
+//! `nodewise check`: how well placed running processes are, in one number and its reasons.
+//! What the number means and how it is got: `docs/check.md`.
+
+mod assessment;
+mod json;
+mod observation;
+mod reason;
+mod text;
 
 use crate::exit::Outcome;
+use crate::output::Screen;
+use anyhow::{Context, bail};
+use assessment::Assessment;
+use nodewise_linux::Host;
+use nodewise_machine::Machine;
+use observation::{Observation, observe};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Smaller processes are not worth a look unless asked for by number.
+const SMALLEST: u64 = 16 << 20;
+/// So many processes fit a screen and are read in two seconds.
+const MOST: usize = 12;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// The process to look at [default: your largest, worst first]
+    #[arg(long, value_name = "N")]
+    pid: Option<u32>,
+    /// Print JSON: every figure, stable keys
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 when the number is below P per cent
+    #[arg(long, value_name = "P", default_value_t = 70.0)]
+    threshold: f64,
+    /// How long to watch threads; 0 takes their CPU time since they started
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    seconds: f64,
+    /// Take latencies from this machine instead of the kernel's distances: a name or a machine file
+    #[arg(long, value_name = "M", default_value = "this")]
+    machine: String,
+    /// Read proc and sys below another root than /
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("check: under construction")
+/// Everything that was found out.
+pub struct Findings {
+    pub machine: Machine,
+    /// As a fraction.
+    pub threshold: f64,
+    /// Worst first.
+    pub processes: Vec<Assessment>,
+    /// Processes that may not be looked into.
+    pub unreadable: usize,
+}
+
+impl Findings {
+    fn passed(&self) -> bool {
+        self.processes.iter().all(|p| p.score >= self.threshold)
+    }
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if !(0.0..=100.0).contains(&arguments.threshold) || !(0.0..=3600.0).contains(&arguments.seconds) {
+        bail!("--threshold takes 0 to 100 per cent, --seconds 0 to 3600");
+    }
+    let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
+    let machine = machine(&host, &arguments.machine)?;
+    let watch = Duration::from_secs_f64(arguments.seconds);
+    let (observations, unreadable) = match arguments.pid {
+        Some(pid) => (vec![one(&host, &machine, pid, watch)?], 0),
+        None => largest(&host, &machine, watch)?,
+    };
+    let assess = |o: &Observation| Assessment::of(o, &machine, &host);
+    let mut processes: Vec<Assessment> = observations.iter().map(assess).collect();
+    processes.sort_by(|a, b| a.score.total_cmp(&b.score));
+    let threshold = arguments.threshold / 100.0;
+    let findings = Findings {
+        machine,
+        threshold,
+        processes,
+        unreadable,
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&json::Check::of(&findings))?);
+    } else {
+        let screen = Screen::of_stdout();
+        print!(
+            "{}",
+            if arguments.pid.is_some() {
+                text::one(&findings, screen)
+            } else {
+                text::table(&findings, screen)
+            }
+        );
+    }
+    Ok(if findings.passed() {
+        Outcome::Done
+    } else {
+        Outcome::CheckFailed
+    })
+}
+
+/// The host's nodes; another machine lends its latencies when it has as many.
+fn machine(host: &Host, name: &str) -> anyhow::Result<Machine> {
+    let mut this = Machine::from_sysfs(&host.sys(), "this")?;
+    if name != "this" {
+        let other = Machine::load(name)?;
+        if other.node_count() != this.node_count() {
+            bail!(
+                "{name} has {} nodes, this host {}; leave --machine out",
+                other.node_count(),
+                this.node_count()
+            );
+        }
+        this.latency_ns = other.latency_ns;
+        this.name = other.name;
+    }
+    Ok(this)
+}
+
+fn one(host: &Host, machine: &Machine, pid: u32, watch: Duration) -> anyhow::Result<Observation> {
+    if !host.has_process(pid) {
+        bail!("no process {pid}; `nodewise check` alone lists yours");
+    }
+    let mut found = observe(host, machine, &[pid], watch);
+    let found = found
+        .pop()
+        .with_context(|| format!("process {pid} ended meanwhile"))?;
+    found.map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => anyhow::anyhow!("{error}; run as its owner, or as root"),
+        ErrorKind::NotFound => anyhow::anyhow!("process {pid} ended meanwhile"),
+        _ => error.into(),
+    })
+}
+
+/// The largest processes of this user (of everybody for root), and how many could not be read.
+fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(Vec<Observation>, usize)> {
+    let own = host.own_status()?;
+    let mut sizes: Vec<(u64, u32)> = Vec::new();
+    for pid in host.pids()?.into_iter().filter(|pid| *pid != std::process::id()) {
+        let Ok(status) = host.status(pid) else { continue };
+        if status.resident >= SMALLEST && (own.uid == 0 || status.uid == own.uid) {
+            sizes.push((status.resident, pid));
+        }
+    }
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let pids: Vec<u32> = sizes.iter().take(MOST).map(|(_, pid)| *pid).collect();
+    let found = observe(host, machine, &pids, watch);
+    let denied = |e: &nodewise_linux::ReadError| e.kind() == ErrorKind::PermissionDenied;
+    let unreadable = found.iter().filter(|f| f.as_ref().is_err_and(denied)).count();
+    Ok((found.into_iter().flatten().collect(), unreadable))
 }

@@ -1,10 +1,134 @@
-//! `nodewise doctor`.
+//! `nodewise doctor`: what works here, and the mend for what does not. Described in `docs/doctor.md`.
+
+mod kernel;
+mod toolchain;
 
 use crate::exit::Outcome;
+use crate::output::Screen;
+use nodewise_linux::Host;
+use serde::Serialize;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Print JSON: stable keys
+    #[arg(long)]
+    json: bool,
+    /// Read proc and sys below another root than /; asks the running kernel nothing
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("doctor: under construction")
+/// In the order they are shown.
+const GROUPS: [&str; 3] = ["observers", "actuators", "settings"];
+
+/// How it is with one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// Usable.
+    Works,
+    /// Usable in part, or something to know.
+    Limited,
+    /// Not usable here.
+    Missing,
+    /// No part of this version.
+    Later,
+}
+
+/// One thing looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    group: &'static str,
+    name: &'static str,
+    state: State,
+    /// What it is good for here, or why not.
+    because: String,
+    /// A command, or what else helps.
+    mend: Option<String>,
+}
+
+impl Finding {
+    fn new(group: &'static str, name: &'static str, state: State, because: impl Into<String>) -> Self {
+        Self {
+            group,
+            name,
+            state,
+            because: because.into(),
+            mend: None,
+        }
+    }
+
+    fn mend(self, mend: impl Into<String>) -> Self {
+        Self {
+            mend: Some(mend.into()),
+            ..self
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Diagnosis {
+    version: &'static str,
+    /// Whether programs can be recorded: without it there is nothing to decide from.
+    usable: bool,
+    findings: Vec<Finding>,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
+    let mut findings = toolchain::findings();
+    findings.extend(kernel::findings(&host));
+    findings.sort_by_key(|f| GROUPS.iter().position(|g| *g == f.group));
+    let usable = !findings
+        .iter()
+        .any(|f| f.name == "instrument" && f.state == State::Missing);
+    let diagnosis = Diagnosis {
+        version: env!("CARGO_PKG_VERSION"),
+        usable,
+        findings,
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&diagnosis)?);
+    } else {
+        print!("{}", text(&diagnosis, Screen::of_stdout()));
+    }
+    Ok(if usable {
+        Outcome::Done
+    } else {
+        Outcome::CheckFailed
+    })
+}
+
+fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
+    let mut out = String::new();
+    let mut group = "";
+    for finding in &diagnosis.findings {
+        if finding.group != group {
+            group = finding.group;
+            out.push_str(&format!(
+                "{}{}\n",
+                if out.is_empty() { "" } else { "\n" },
+                screen.paint(1, group)
+            ));
+        }
+        let (word, colour) = match finding.state {
+            State::Works => ("works", 32),
+            State::Limited => ("limited", 33),
+            State::Missing => ("missing", 31),
+            State::Later => ("later", 2),
+        };
+        let head = format!("  {word:8}{:16}", finding.name);
+        let line = screen.wrap(&head, finding.because.split(' '));
+        out.push_str(&line.replacen(word, &screen.paint(colour, word), 1));
+        if let Some(mend) = &finding.mend {
+            out.push_str(&screen.wrap(&format!("{:26}mend: ", ""), mend.split(' ')));
+        }
+    }
+    let verdict = if diagnosis.usable {
+        "Programs can be recorded here: nodewise-cc, then `nodewise record`."
+    } else {
+        "Programs cannot be recorded here until `instrument` is mended."
+    };
+    out + "\n" + verdict + "\n"
 }

@@ -1,0 +1,170 @@
+//! From an observation to the number.
+//!
+//! Which thread uses which page is not known without a recording. What is known bounds it: with
+//! shares c of CPU time and p of memory by node, and every byte used equally, no assignment of
+//! pages to threads keeps more than Σ min(c, p) of the accesses local. That bound is the score. If
+//! instead every thread uses every page alike, Σ c·p are local.
+
+use super::observation::Observation;
+use super::reason::{self, Reason};
+use nodewise_analysis::balance;
+use nodewise_linux::Host;
+use nodewise_linux::numa_maps::{Range, RangeKind};
+use nodewise_machine::{Machine, NodeId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The largest ranges on overfull nodes that are listed.
+const RANGES: usize = 5;
+
+/// How well placed a process is.
+pub struct Assessment {
+    pub pid: u32,
+    pub name: String,
+    /// Σ min(c, p): the most that can be local, 0 to 1.
+    pub score: f64,
+    /// Σ c·p: what is local when every thread uses every page alike.
+    pub expected_locality: f64,
+    /// Of bytes over nodes, Diener et al. equation 3.
+    pub page_balance: f64,
+    /// Σ c·p·latency, nanoseconds.
+    pub mean_latency_ns: f64,
+    /// Share of CPU time by node.
+    pub cpu_share: Vec<f64>,
+    /// Resident bytes by node.
+    pub memory: Vec<u64>,
+    pub threads: usize,
+    /// Threads that changed node, and how often all of them did.
+    pub moved_threads: usize,
+    pub moves: u32,
+    pub watched: Option<Duration>,
+    pub measured_local: Option<f64>,
+    /// Bytes by memory policy.
+    pub policies: BTreeMap<String, u64>,
+    /// The ranges that fill the overfull nodes, largest first.
+    pub ranges: Vec<Placed>,
+    pub reasons: Vec<Reason>,
+}
+
+/// A range of addresses and where it lies.
+pub struct Placed {
+    pub start: u64,
+    pub what: String,
+    pub policy: String,
+    /// By node.
+    pub bytes: Vec<u64>,
+}
+
+impl Assessment {
+    pub fn of(observation: &Observation, machine: &Machine, host: &Host) -> Self {
+        let count = machine.node_count();
+        let mut cpu = vec![0_u64; count];
+        for (node, time) in observation.threads.iter().flat_map(|t| &t.time) {
+            cpu[node.index()] += time;
+        }
+        let placed: Vec<Placed> = observation
+            .ranges
+            .iter()
+            .map(|r| Placed::of(r, machine))
+            .collect();
+        let memory: Vec<u64> = (0..count)
+            .map(|n| placed.iter().map(|p| p.bytes[n]).sum())
+            .collect();
+        let (c, p) = (shares(&cpu), shares(&memory));
+        let cells = || {
+            machine
+                .node_ids()
+                .flat_map(|r| machine.node_ids().map(move |m| (r, m)))
+        };
+        let known = count > 1 && cpu.iter().any(|t| *t > 0) && memory.iter().any(|b| *b > 0);
+        let both = |r: NodeId, m: NodeId| c[r.index()] * p[m.index()];
+        let mut policies: BTreeMap<String, u64> = BTreeMap::new();
+        for range in &placed {
+            *policies.entry(range.policy.clone()).or_default() += range.bytes.iter().sum::<u64>();
+        }
+        let moves = observation.threads.iter().map(|t| t.moves);
+        let mut assessment = Self {
+            pid: observation.pid,
+            name: observation.status.name.clone(),
+            score: if known {
+                c.iter().zip(&p).map(|(c, p)| c.min(*p)).sum()
+            } else {
+                1.0
+            },
+            expected_locality: if known {
+                machine.node_ids().map(|n| both(n, n)).sum()
+            } else {
+                1.0
+            },
+            page_balance: balance(&memory),
+            mean_latency_ns: if known {
+                cells().map(|(r, m)| both(r, m) * machine.latency(r, m)).sum()
+            } else {
+                machine.latency(NodeId(0), NodeId(0))
+            },
+            threads: observation.threads.len(),
+            moved_threads: moves.clone().filter(|m| *m > 0).count(),
+            moves: moves.sum(),
+            watched: observation.watched,
+            measured_local: observation.measured_local,
+            policies,
+            ranges: filling(placed, &c, &p),
+            cpu_share: c,
+            memory,
+            reasons: Vec::new(),
+        };
+        assessment.reasons = reason::of(&assessment, &observation.status, machine, host);
+        assessment
+    }
+
+    /// Share of memory by node.
+    pub fn memory_share(&self) -> Vec<f64> {
+        shares(&self.memory)
+    }
+}
+
+impl Placed {
+    fn of(range: &Range, machine: &Machine) -> Self {
+        let mut bytes = vec![0; machine.node_count()];
+        for (os_index, amount) in range.bytes() {
+            if let Some(node) = machine.nodes.iter().position(|n| n.os_index == os_index) {
+                bytes[node] += amount;
+            }
+        }
+        let what = match &range.kind {
+            RangeKind::Heap => "heap".to_owned(),
+            RangeKind::Stack => "stack".to_owned(),
+            RangeKind::File(path) => path.clone(),
+            RangeKind::Anonymous => "anonymous".to_owned(),
+        };
+        Self {
+            start: range.start,
+            what,
+            policy: range.policy.clone(),
+            bytes,
+        }
+    }
+}
+
+/// Ranges by their bytes on nodes that hold more than their share of the threads' time.
+fn filling(mut ranges: Vec<Placed>, cpu: &[f64], memory: &[f64]) -> Vec<Placed> {
+    let overfull = |n: usize| memory[n] > cpu[n] + 0.05;
+    let misplaced = |range: &Placed| -> u64 {
+        (0..cpu.len())
+            .filter(|n| overfull(*n))
+            .map(|n| range.bytes[n])
+            .sum()
+    };
+    ranges.retain(|r| misplaced(r) > 0);
+    ranges.sort_by_key(|r| std::cmp::Reverse(misplaced(r)));
+    ranges.truncate(RANGES);
+    ranges
+}
+
+fn shares(amounts: &[u64]) -> Vec<f64> {
+    let total: u64 = amounts.iter().sum();
+    amounts
+        .iter()
+        .map(|a| if total > 0 { *a as f64 / total as f64 } else { 0.0 })
+        .collect()
+}

@@ -1,0 +1,135 @@
+//! Why the number is what it is, and what mends it.
+
+use super::assessment::Assessment;
+use nodewise_linux::Host;
+use nodewise_linux::process::Status;
+use nodewise_machine::Machine;
+use nodewise_report::bytes;
+
+/// One finding.
+pub struct Reason {
+    /// Stable name.
+    pub kind: &'static str,
+    /// A sentence.
+    pub text: String,
+    /// What to do, where something can be done.
+    pub mend: Option<&'static str>,
+}
+
+fn reason(kind: &'static str, text: String, mend: &'static str) -> Reason {
+    Reason {
+        kind,
+        text,
+        mend: (!mend.is_empty()).then_some(mend),
+    }
+}
+
+/// Findings about a process, the weightiest first.
+pub fn of(process: &Assessment, status: &Status, machine: &Machine, host: &Host) -> Vec<Reason> {
+    if machine.node_count() == 1 {
+        return vec![reason(
+            "one-node",
+            "one memory node: nothing can be placed wrongly".into(),
+            "",
+        )];
+    }
+    let mut all = Vec::new();
+    all.extend(overfull(process));
+    all.extend(without_cpus(process, machine));
+    all.extend(moving(process));
+    all.extend(not_allowed(process, status, machine));
+    all.extend(policies(process));
+    all.extend(measured(process));
+    if host.numa_balancing().is_some_and(|n| n > 0) {
+        let text = "the kernel balances pages itself (numa_balancing is on): the layout may change under way";
+        all.push(reason("kernel-balancing", text.into(), ""));
+    }
+    all
+}
+
+/// A node with much more memory than threads.
+fn overfull(process: &Assessment) -> Option<Reason> {
+    let memory = process.memory_share();
+    let excess = |n: usize| memory[n] - process.cpu_share[n];
+    let node = (0..memory.len()).max_by(|a, b| excess(*a).total_cmp(&excess(*b)))?;
+    if excess(node) < 0.1 {
+        return None;
+    }
+    let threads_spread = process.cpu_share.iter().filter(|c| **c > 0.05).count() > 1;
+    let mend = match (threads_spread, memory[node] > 0.6) {
+        (true, true) => {
+            "one thread probably touched it first: initialise in parallel; \
+             without a rebuild, `nodewise run --policy interleave -- CMD` or `numactl --interleave=all CMD`"
+        }
+        (true, false) => {
+            "bind threads (OMP_PROC_BIND=close OMP_PLACES=cores) so that they stay where their pages are"
+        }
+        (false, _) => "run threads and memory on one node: `numactl --cpunodebind=N --preferred=N CMD`",
+    };
+    let text = format!(
+        "node {node} holds {:.0} % of the memory ({}) but runs {:.0} % of the CPU time",
+        memory[node] * 100.0,
+        bytes(process.memory[node]),
+        process.cpu_share[node] * 100.0
+    );
+    Some(reason("overfull-node", text, mend))
+}
+
+fn without_cpus(process: &Assessment, machine: &Machine) -> Option<Reason> {
+    let far = machine
+        .node_ids()
+        .filter(|n| machine.nodes[n.index()].cpus.is_empty());
+    let held: u64 = far.map(|n| process.memory[n.index()]).sum();
+    let text = format!(
+        "{} lie on nodes without CPUs (CXL, HBM): no thread is local to them",
+        bytes(held)
+    );
+    (held > 0).then(|| reason("memory-without-cpus", text, ""))
+}
+
+fn moving(process: &Assessment) -> Option<Reason> {
+    let watched = process.watched?.as_secs_f64();
+    let text = format!(
+        "{} of {} threads changed node while watched, {} times in {watched:.1} s",
+        process.moved_threads, process.threads, process.moves
+    );
+    let mend = "bind threads: OMP_PROC_BIND=close OMP_PLACES=cores, `taskset`, or `nodewise run -- CMD`";
+    (process.moved_threads > 0).then(|| reason("moving-threads", text, mend))
+}
+
+fn not_allowed(process: &Assessment, status: &Status, machine: &Machine) -> Option<Reason> {
+    let allowed = &status.mems_allowed;
+    let outside = machine
+        .node_ids()
+        .filter(|n| !allowed.contains(&machine.nodes[n.index()].os_index));
+    let held: u64 = outside.map(|n| process.memory[n.index()]).sum();
+    let text = format!("{} lie on nodes its cpuset no longer allows", bytes(held));
+    let mend = "`migratepages PID FROM TO` (package numactl) brings them over";
+    (held > 0 && !allowed.is_empty()).then(|| reason("outside-cpuset", text, mend))
+}
+
+fn policies(process: &Assessment) -> Option<Reason> {
+    let set = process
+        .policies
+        .iter()
+        .filter(|(policy, held)| policy.as_str() != "default" && **held > 0);
+    let list: Vec<String> = set
+        .map(|(policy, held)| format!("{policy} for {}", bytes(*held)))
+        .collect();
+    (!list.is_empty()).then(|| {
+        reason(
+            "policies",
+            format!("memory policies in force: {}", list.join(", ")),
+            "",
+        )
+    })
+}
+
+fn measured(process: &Assessment) -> Option<Reason> {
+    let share = process.measured_local?;
+    let text = format!(
+        "measured by resctrl while watched: {:.0} % of its memory traffic stayed local",
+        share * 100.0
+    );
+    Some(reason("measured-traffic", text, ""))
+}

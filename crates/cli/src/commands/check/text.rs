@@ -1,0 +1,162 @@
+//! The findings for people.
+
+use super::Findings;
+use super::assessment::Assessment;
+use crate::output::Screen;
+use nodewise_report::bytes;
+use std::fmt::Write;
+
+/// One process in full.
+pub fn one(findings: &Findings, screen: Screen) -> String {
+    let process = &findings.processes[0];
+    let mut out = format!(
+        "{} {}: {}\n",
+        process.pid,
+        process.name,
+        screen.paint(
+            1,
+            &format!(
+                "{} well placed",
+                graded(process.score, findings.threshold, screen)
+            )
+        )
+    );
+    if findings.machine.node_count() == 1 {
+        let _ = writeln!(out, "  {}", process.reasons[0].text);
+        return out;
+    }
+    out.push_str(&nodes(process, findings));
+    out.push('\n');
+    for reason in &process.reasons {
+        out.push_str(&screen.wrap("  - ", reason.text.split(' ')));
+        if let Some(mend) = reason.mend {
+            out.push_str(&screen.wrap("    mend: ", mend.split(' ')));
+        }
+    }
+    if process.score < findings.threshold && !process.ranges.is_empty() {
+        out.push_str("\n  what fills the overfull nodes\n");
+        for range in &process.ranges {
+            let total = range.bytes.iter().sum();
+            let place = spread(&range.bytes);
+            let _ = writeln!(
+                out,
+                "  {:>12x}  {:>10}  {place}  {}, {}",
+                range.start,
+                bytes(total),
+                range.what,
+                range.policy
+            );
+        }
+    }
+    out.push('\n');
+    out.push_str(&screen.wrap("  how: ", how(process, findings).split(' ')));
+    out
+}
+
+/// Several processes, a line each.
+pub fn table(findings: &Findings, screen: Screen) -> String {
+    let mut out = String::new();
+    if findings.machine.node_count() == 1 {
+        out.push_str("one memory node: nothing can be placed wrongly; every process is 100 % well placed\n");
+    }
+    if findings.processes.is_empty() {
+        out.push_str("no process of yours holds 16 MiB or more\n");
+    } else {
+        let _ = writeln!(
+            out,
+            "{:>8}  {:>6}  {:>10}  {:>7}  {:16}  why",
+            "pid", "placed", "memory", "threads", "name"
+        );
+    }
+    for process in &findings.processes {
+        let grade = graded(process.score, findings.threshold, screen);
+        let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
+        let why = process.reasons.first().map_or("", |r| r.text.as_str());
+        let _ = writeln!(
+            out,
+            "{:>8}  {pad}{grade}  {:>10}  {:>7}  {:16}  {why}",
+            process.pid,
+            bytes(process.memory.iter().sum()),
+            process.threads,
+            process.name
+        );
+    }
+    if findings.unreadable > 0 {
+        let _ = writeln!(
+            out,
+            "{} more may not be looked into; run as root to see them",
+            findings.unreadable
+        );
+    }
+    if findings.machine.node_count() > 1 && !findings.processes.is_empty() {
+        out.push_str("\n`nodewise check --pid N` explains one of them\n");
+    }
+    out
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn graded(score: f64, threshold: f64, screen: Screen) -> String {
+    let colour = if score < threshold { 31 } else { 32 };
+    screen.paint(colour, &percent(score))
+}
+
+fn nodes(process: &Assessment, findings: &Findings) -> String {
+    let mut out = format!("{:>6}  {:>8}  {:>8}\n", "node", "CPU time", "memory");
+    let memory = process.memory_share();
+    for id in findings.machine.node_ids() {
+        let n = id.index();
+        let note = if findings.machine.nodes[n].cpus.is_empty() {
+            "  no CPUs"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            out,
+            "{id:>6}  {:>8}  {:>8}  {:>10}{note}",
+            percent(process.cpu_share[n]),
+            percent(memory[n]),
+            bytes(process.memory[n])
+        );
+    }
+    out
+}
+
+/// `node 0` or `nodes 0 (60 %), 1 (40 %)`.
+fn spread(held: &[u64]) -> String {
+    let total: u64 = held.iter().sum::<u64>().max(1);
+    let on: Vec<(usize, u64)> = held.iter().copied().enumerate().filter(|(_, b)| *b > 0).collect();
+    match on[..] {
+        [(node, _)] => format!("node {node}"),
+        _ => {
+            let parts = on
+                .iter()
+                .map(|(n, b)| format!("{n} ({})", percent(*b as f64 / total as f64)));
+            format!("nodes {}", parts.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn how(process: &Assessment, findings: &Findings) -> String {
+    let time = match process.watched {
+        Some(watched) => format!("the threads' CPU time in {:.1} s", watched.as_secs_f64()),
+        None => "the threads' CPU time since they started, counted where they ran last (idle while watched)"
+            .to_owned(),
+    };
+    format!(
+        "the number is the largest share of accesses that can be local, from numa_maps and {time}; \
+         which thread uses which page is not known without a recording. \
+         If every thread used every page alike, {} would be local, at {:.0} ns on average ({} latencies). \
+         Page balance {}.",
+        percent(process.expected_locality),
+        process.mean_latency_ns,
+        if findings.machine.name == "this" {
+            "estimated".to_owned()
+        } else {
+            format!("{}'s", findings.machine.name)
+        },
+        percent(process.page_balance)
+    )
+}

@@ -1,0 +1,273 @@
+//! What the kernel lets us see and move.
+
+use super::{Finding, State};
+use nodewise_linux::process::Capability;
+use nodewise_linux::{Host, probe};
+use nodewise_machine::Machine;
+use std::io;
+
+pub fn findings(host: &Host) -> Vec<Finding> {
+    let mut all = vec![check(host), nodes(host)];
+    // Another host's files say nothing about the system calls of this one.
+    if host.is_live() {
+        all.insert(0, coverage(host));
+        all.extend([memory_policy(), affinity(), page_moves(host)]);
+        all.extend([faults(host), pmu(), user_faults()]);
+    }
+    all.push(huge_pages(host));
+    all.push(balancing(host));
+    all.push(memory_limits(host));
+    all
+}
+
+fn works(group: &'static str, name: &'static str, because: &str) -> Finding {
+    Finding::new(group, name, State::Works, because)
+}
+
+/// The kernel's answer in words a user can act on.
+fn refused(call: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::Unsupported => format!("{call}: this kernel does not have it"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{call}: not permitted (missing privilege, or a container's filter)")
+        }
+        _ => format!("{call}: {error}"),
+    }
+}
+
+/// Sampling where CPU time goes, for the coverage figure of a recording.
+fn coverage(host: &Host) -> Finding {
+    match probe::software_events() {
+        Ok(()) => works(
+            "observers",
+            "coverage",
+            "the share of CPU time in instrumented code is sampled",
+        ),
+        Err(error) => {
+            let paranoid = host
+                .perf_event_paranoid()
+                .map_or("unknown".to_owned(), |p| p.to_string());
+            let because = format!(
+                "{} (perf_event_paranoid is {paranoid}); recordings lack the coverage figure",
+                refused("perf_event_open", &error)
+            );
+            Finding::new("observers", "coverage", State::Limited, because)
+                .mend("sysctl kernel.perf_event_paranoid=2")
+        }
+    }
+}
+
+/// What `nodewise check` reads.
+fn check(host: &Host) -> Finding {
+    let Ok(own) = host.own_status() else {
+        return Finding::new("observers", "check", State::Missing, "/proc is not mounted")
+            .mend("mount -t proc proc /proc");
+    };
+    let everyone = own.has(Capability::SysPtrace);
+    let whose = if everyone {
+        "any process"
+    } else {
+        "your own processes; root sees all"
+    };
+    let scope = host.ptrace_scope();
+    let traffic = if host.traffic("sys/fs/resctrl").is_some() {
+        "; resctrl measures remote traffic"
+    } else {
+        ""
+    };
+    let restricted = if scope >= 2 && !everyone {
+        format!(" (ptrace_scope is {scope})")
+    } else {
+        String::new()
+    };
+    let state = if restricted.is_empty() {
+        State::Works
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "observers",
+        "check",
+        state,
+        format!("looks at {whose}{restricted}{traffic}"),
+    )
+}
+
+fn nodes(host: &Host) -> Finding {
+    match Machine::from_sysfs(&host.sys(), "this") {
+        Ok(machine) if machine.node_count() > 1 => {
+            let text = format!(
+                "{} memory nodes, NUMA factor {:.1} by the kernel's distances",
+                machine.node_count(),
+                machine.numa_factor()
+            );
+            works("actuators", "nodes", &text)
+        }
+        Ok(_) => {
+            let because =
+                "one memory node: everything runs, nothing can gain; predictions are for other machines";
+            Finding::new("actuators", "nodes", State::Limited, because)
+                .mend("nodewise simulate --machine M (`nodewise topo --list`)")
+        }
+        Err(error) => Finding::new("actuators", "nodes", State::Missing, error.to_string()),
+    }
+}
+
+fn memory_policy() -> Finding {
+    match probe::memory_policy() {
+        Ok(()) => works(
+            "actuators",
+            "memory-policy",
+            "mbind, set_mempolicy: pages go where rules say",
+        ),
+        Err(error) => Finding::new(
+            "actuators",
+            "memory-policy",
+            State::Missing,
+            refused("set_mempolicy", &error),
+        )
+        .mend("in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA"),
+    }
+}
+
+fn affinity() -> Finding {
+    match probe::thread_affinity() {
+        Ok(()) => works(
+            "actuators",
+            "thread-affinity",
+            "sched_setaffinity: threads stay where they are bound",
+        ),
+        Err(error) => Finding::new(
+            "actuators",
+            "thread-affinity",
+            State::Missing,
+            refused("sched_setaffinity", &error),
+        ),
+    }
+}
+
+fn page_moves(host: &Host) -> Finding {
+    let everyone = host.own_status().is_ok_and(|s| s.has(Capability::SysNice));
+    match probe::page_moves() {
+        Ok(()) if everyone => works(
+            "actuators",
+            "move-pages",
+            "move_pages: pages of any process can be asked about and moved",
+        ),
+        Ok(()) => works(
+            "actuators",
+            "move-pages",
+            "move_pages: pages of your own processes",
+        ),
+        Err(error) => Finding::new(
+            "actuators",
+            "move-pages",
+            State::Limited,
+            refused("move_pages", &error),
+        )
+        .mend("in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA and CONFIG_MIGRATION"),
+    }
+}
+
+fn faults(host: &Host) -> Finding {
+    let ready = host.numa_balancing().is_some() && probe::software_events().is_ok();
+    let kernel = if ready {
+        "the kernel could"
+    } else {
+        "and this kernel could not"
+    };
+    Finding::new(
+        "observers",
+        "faults",
+        State::Later,
+        format!("hint faults of running processes: not in this version; {kernel}"),
+    )
+}
+
+fn pmu() -> Finding {
+    let counters = match probe::hardware_events() {
+        Ok(()) => "this CPU's counters answer".to_owned(),
+        Err(_) => "and this machine shows no CPU counters (usual in virtual machines)".to_owned(),
+    };
+    Finding::new(
+        "observers",
+        "pmu",
+        State::Later,
+        format!("sampled by the CPU: not in this version; {counters}"),
+    )
+}
+
+fn user_faults() -> Finding {
+    let offered = if probe::user_faults().is_ok() {
+        "the kernel offers it"
+    } else {
+        "and not offered to this user"
+    };
+    Finding::new(
+        "observers",
+        "userfaultfd",
+        State::Later,
+        format!("faults handled by the program: not in this version; {offered}"),
+    )
+}
+
+fn huge_pages(host: &Host) -> Finding {
+    match host.transparent_huge_pages().as_deref() {
+        Some("always") => works(
+            "settings",
+            "huge-pages",
+            "always: memory is placed 2 MiB at a time; decide with --page-size 2M",
+        ),
+        Some("never") => works(
+            "settings",
+            "huge-pages",
+            "never: memory is placed 4 KiB at a time",
+        ),
+        Some(other) => works(
+            "settings",
+            "huge-pages",
+            &format!("{other}: 4 KiB at a time unless a program asks for more"),
+        ),
+        None => works(
+            "settings",
+            "huge-pages",
+            "not in this kernel: memory is placed 4 KiB at a time",
+        ),
+    }
+}
+
+fn balancing(host: &Host) -> Finding {
+    match host.numa_balancing() {
+        None => works(
+            "settings",
+            "numa-balancing",
+            "not in this kernel: pages stay where they are put",
+        ),
+        Some(0) => works("settings", "numa-balancing", "off: pages stay where they are put"),
+        Some(_) => {
+            let because = "on: the kernel moves pages while programs run, which blurs comparisons";
+            Finding::new("settings", "numa-balancing", State::Limited, because)
+                .mend("sysctl kernel.numa_balancing=0")
+        }
+    }
+}
+
+fn memory_limits(host: &Host) -> Finding {
+    let groups = match host.memory_cgroup() {
+        Some(version) => format!("memory control groups of version {version}"),
+        None => "no memory control groups".to_owned(),
+    };
+    let allowed = host
+        .own_status()
+        .map(|s| nodewise_machine::format_list(&s.mems_allowed))
+        .unwrap_or_default();
+    let allowed = if allowed.is_empty() {
+        String::new()
+    } else {
+        format!("; this process may use nodes {allowed}")
+    };
+    let release = host
+        .kernel_release()
+        .map_or(String::new(), |r| format!("Linux {r}; "));
+    works("settings", "limits", &format!("{release}{groups}{allowed}"))
+}

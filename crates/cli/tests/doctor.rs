@@ -1,0 +1,161 @@
+//! `nodewise doctor`, in installations that have everything or lack something.
+
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A copy of the binary in a folder of its own, removed at the end.
+struct Installation(PathBuf);
+
+impl Installation {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nodewise-doctor-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("lib")).unwrap();
+        std::fs::copy(env!("CARGO_BIN_EXE_nodewise"), folder.join("nodewise")).unwrap();
+        Self(folder)
+    }
+
+    fn library(self, name: &str) -> Self {
+        std::fs::write(self.0.join("lib").join(name), "").unwrap();
+        self
+    }
+
+    /// A compiler wrapper that does what a line of shell says.
+    fn wrapper(self, line: &str) -> Self {
+        let path = self.0.join("nodewise-cc");
+        std::fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn doctor(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(self.0.join("nodewise"))
+            .arg("doctor")
+            .args(arguments)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn finding(&self, name: &str) -> Value {
+        let (_, text) = self.doctor(&["--json"]);
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let all = json["findings"].as_array().unwrap();
+        all.iter()
+            .find(|f| f["name"] == name)
+            .unwrap_or(&Value::Null)
+            .clone()
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn whole(test: &str, wrapper: &str) -> Installation {
+    let names = [
+        "libnodewise-rt.so",
+        "libnodewise-preload.so",
+        "nodewise-pass-19.so",
+    ];
+    names
+        .iter()
+        .fold(Installation::new(test), |i, name| i.library(name))
+        .wrapper(wrapper)
+}
+
+#[test]
+fn a_whole_installation_is_usable() {
+    let installation = whole("whole", "cat > /dev/null");
+    let (status, text) = installation.doctor(&[]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("Programs can be recorded here"), "{text}");
+    for name in ["instrument", "openmp", "preload"] {
+        assert_eq!(installation.finding(name)["state"], "works", "{name}");
+    }
+}
+
+#[test]
+fn what_later_versions_bring_is_not_called_usable() {
+    let installation = whole("later", "cat > /dev/null");
+    for name in ["emulate", "faults", "pmu"] {
+        assert_eq!(installation.finding(name)["state"], "later", "{name}");
+    }
+}
+
+#[test]
+fn without_runtime_pass_or_compiler_the_mend_is_a_command() {
+    let cases = [
+        (Installation::new("empty"), "make build"),
+        (
+            Installation::new("no-pass").library("libnodewise-rt.so"),
+            "apt install clang-19",
+        ),
+        (
+            whole("no-clang", "echo 'nodewise-cc: no clang 19 found' >&2; exit 2"),
+            "apt install clang-19",
+        ),
+    ];
+    for (installation, mend) in cases {
+        let (status, text) = installation.doctor(&[]);
+        assert_eq!(status, Some(1), "{text}");
+        let finding = installation.finding("instrument");
+        assert_eq!(finding["state"], "missing");
+        assert!(finding["mend"].as_str().unwrap().starts_with(mend), "{finding}");
+    }
+}
+
+#[test]
+fn a_compiler_without_openmp_limits_but_does_not_fail() {
+    let wrapper = "cat > /dev/null; case $* in *openmp*) echo \"fatal error: 'omp.h' file not found\" >&2; exit 1;; esac";
+    let installation = whole("openmp", wrapper);
+    assert_eq!(installation.doctor(&[]).0, Some(0));
+    let finding = installation.finding("openmp");
+    assert_eq!(
+        (finding["state"].as_str(), finding["mend"].as_str()),
+        (Some("limited"), Some("apt install libomp-19-dev"))
+    );
+}
+
+#[test]
+fn the_kernels_settings_are_read_from_its_files() {
+    let installation = whole("settings", "cat > /dev/null");
+    let root = installation.0.join("root");
+    write(&root, "proc/sys/kernel/numa_balancing", "1\n");
+    write(
+        &root,
+        "proc/self/status",
+        "Name:\tx\nCapEff:\t0\nMems_allowed_list:\t0-1,4\n",
+    );
+    write(
+        &root,
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "[always] madvise never\n",
+    );
+    write(
+        &root,
+        "sys/fs/cgroup/cgroup.controllers",
+        "cpuset cpu io memory\n",
+    );
+    write(&root, "sys/devices/system/cpu/online", "0-3\n");
+    let (_, text) = installation.doctor(&["--root", root.to_str().unwrap()]);
+    for part in [
+        "sysctl kernel.numa_balancing=0",
+        "2 MiB at a time",
+        "nodes 0-1,4",
+        "version 2",
+        "one memory node",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+fn write(root: &Path, file: &str, text: &str) {
+    let path = root.join(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
