@@ -13,15 +13,15 @@ FOLDER = ROOT / "build/diener"
 THREADS = 64
 POLICIES = ["first-touch", "random", "interleave", "locality", "balanced", "mixed"]
 
-# Size, iterations and accesses a slice: arrays as large as a laptop can hold, because a 2 MiB page
-# is shared by threads whose parts are smaller; few iterations, because patterns repeat.
+# Size, iterations, and accesses a slice. Arrays are large because a 2 MiB page is shared by threads
+# whose parts are smaller; a slice is about one iteration, since the paper's second held several.
 SIZES = {
-    "sor": (8192, 6, 400_000_000),
-    "cg": (3_200_000, 5, 200_000_000),
-    "adi": (400, 3, 300_000_000),
-    "fft3d": (256, 1, 200_000_000),
-    "kmedian": (262_144, 1, 700_000_000),
-    "bfs": (2_000_000, 2, 50_000_000),
+    "sor": (8192, 6, 600_000_000),
+    "cg": (3_200_000, 5, 450_000_000),
+    "adi": (400, 4, 1_300_000_000),
+    "fft3d": (256, 2, 2_400_000_000),
+    "kmedian": (262_144, 1, 2_000_000_000),
+    "bfs": (1_000_000, 8, 60_000_000),
     "shift": (96_000_000, 10, 100_000_000),
 }
 # As most OpenMP codes do, and as their authors would like to: the master initialises, or all do.

@@ -136,7 +136,7 @@ fn page_shift(text: &str) -> Result<u32, String> {
 }
 
 /// Files and shared libraries, for policies that are not built in.
-struct Files;
+pub struct Files;
 
 impl Outside for Files {
     fn read(&self, path: &str) -> Result<String, String> {

@@ -1,15 +1,12 @@
 //! `nodewise simulate`: the predicted cost of each policy, side by side.
 
+mod fold;
 mod json;
 mod table;
 
 use crate::exit::Outcome;
 use crate::selection::{Selected, Selection};
-use anyhow::bail;
-use nodewise_analysis::{Affinity, thread_numbers};
-use nodewise_machine::CpuId;
 use nodewise_simulation::{Parameters, Simulation};
-use std::collections::BTreeMap;
 
 /// What `--machine papers` stands for.
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
@@ -41,7 +38,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         };
         let mut selected = selection.open()?;
         if let Some(cpus) = arguments.threads {
-            selected.affinity = folded(&selected, cpus)?;
+            selected.affinity = fold::folded(&selected, &selection.affinity, cpus)?;
         }
         let simulation = predict(&selected, &arguments.policy)?;
         done.push((selected.machine, selected.histogram.page_size(), simulation));
@@ -64,7 +61,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Simulates a list of policies; first-touch comes first, asked for or not.
-pub fn predict(selected: &Selected, policies: &str) -> anyhow::Result<Simulation> {
+fn predict(selected: &Selected, policies: &str) -> anyhow::Result<Simulation> {
     let mappings = selected.mappings(&format!("first-touch,{policies}"))?;
     let parameters = Parameters::default();
     Ok(nodewise_simulation::simulate(
@@ -73,31 +70,4 @@ pub fn predict(selected: &Selected, policies: &str) -> anyhow::Result<Simulation
         &selected.reader,
         &parameters,
     )?)
-}
-
-/// Neighbouring threads on one CPU, so that blocks stay together.
-fn folded(selected: &Selected, cpus: u32) -> anyhow::Result<Affinity> {
-    let numbers = thread_numbers(selected.profile());
-    let threads = numbers.iter().max().map_or(0, |n| n + 1);
-    if cpus == 0 || cpus > threads {
-        bail!("--threads {cpus}: the profile has {threads} threads; record it with more to predict more");
-    }
-    let placed = selected.affinity.cpus.iter().zip(&selected.affinity.nodes);
-    let place_of: BTreeMap<u32, _> = numbers.iter().copied().zip(placed).collect();
-    let fold = |n: &u32| {
-        let kept = (u64::from(*n) * u64::from(cpus) / u64::from(threads)) as u32;
-        place_of
-            .range(..=kept)
-            .next_back()
-            .map(|(_, (cpu, node))| (**cpu, **node))
-    };
-    let places = numbers
-        .iter()
-        .map(|n| fold(n).unwrap_or((CpuId(0), Default::default())));
-    let (cpus, nodes) = places.unzip();
-    Ok(Affinity {
-        name: selected.affinity.name.clone(),
-        cpus,
-        nodes,
-    })
 }
