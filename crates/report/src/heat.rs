@@ -1,6 +1,6 @@
 //! The page × thread figure of one object, aggregated so that any object fits a screen and a file.
 
-use nodewise_analysis::{Affinity, Entry, thread_numbers};
+use nodewise_analysis::{Affinity, Entry, PageView, thread_numbers};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::ObjectId;
 use std::ops::Range;
@@ -44,20 +44,12 @@ impl HeatMap {
     /// The figure of one object under each of the mappings; `None` when it was never accessed.
     #[must_use]
     pub fn new(context: &Context<'_>, object: ObjectId, mappings: &[&Mapping]) -> Option<Self> {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = *context;
+        let histogram = context.histogram;
         let pages: Vec<usize> = (0..histogram.len())
             .filter(|&i| histogram.objects[i] == object)
             .collect();
-        let (rows, row_of) = rows(&thread_numbers(profile), affinity);
-        let (columns, nodes) = (pages.len().min(Self::COLUMNS), machine.node_count());
-        if columns == 0 {
-            return None;
-        }
+        let (rows, row_of) = rows(&thread_numbers(context.profile), context.affinity);
+        let (columns, nodes) = (pages.len().min(Self::COLUMNS), context.machine.node_count());
         let cells = rows.len() * columns;
         let mut map = Self {
             placements: mappings.iter().map(|m| m.policy.clone()).collect(),
@@ -70,42 +62,30 @@ impl HeatMap {
             rows,
         };
         for column in 0..columns {
-            let group = &pages[group(column, columns, pages.len())];
-            for &page in group {
-                for entry in histogram.page(page).entries {
-                    map.add(
-                        column,
-                        row_of[entry.thread.index()],
-                        entry,
-                        page,
-                        affinity,
-                        mappings,
-                    );
-                }
-            }
-            for (homes, mapping) in map.homes.iter_mut().zip(mappings) {
-                group
-                    .iter()
-                    .for_each(|&p| homes[mapping.nodes[p].index() * columns + column] += 1);
+            for &page in &pages[group(column, columns, pages.len())] {
+                map.add(column, &row_of, histogram.page(page), context.affinity, mappings);
             }
         }
-        Some(map)
+        (columns > 0).then_some(map)
     }
 
     fn add(
         &mut self,
         column: usize,
-        row: usize,
-        entry: &Entry,
-        page: usize,
+        row_of: &[usize],
+        page: PageView<'_>,
         affinity: &Affinity,
         mappings: &[&Mapping],
     ) {
-        let cell = row * self.columns + column;
-        self.accesses[cell] += entry.accesses();
-        for (local, mapping) in self.local.iter_mut().zip(mappings) {
-            if mapping.nodes[page] == affinity.node(entry.thread) {
-                local[cell] += entry.accesses();
+        let cell = |entry: &Entry| row_of[entry.thread.index()] * self.columns + column;
+        for entry in page.entries {
+            self.accesses[cell(entry)] += entry.accesses();
+        }
+        for ((local, homes), mapping) in self.local.iter_mut().zip(&mut self.homes).zip(mappings) {
+            let home = mapping.nodes[page.index];
+            homes[home.index() * self.columns + column] += 1;
+            for entry in page.entries.iter().filter(|e| affinity.node(e.thread) == home) {
+                local[cell(entry)] += entry.accesses();
             }
         }
     }

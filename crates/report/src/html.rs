@@ -10,8 +10,9 @@ pub(crate) mod markup;
 mod method;
 mod objects;
 mod overview;
+mod pages;
 mod policies;
-mod time;
+mod slices;
 
 use crate::Report;
 use markup::{Text, json_block};
@@ -38,7 +39,8 @@ pub fn write(report: &Report) -> String {
         "policies" => policies::write(report),
         "heat" => heat::write(report),
         "objects" => objects::write(report),
-        "time" => time::write(report),
+        "slices" => slices::write(report),
+        "pages" => pages::write(report),
         "machine" => machine::write(report),
         "method" => method::write(report),
         "figures" => json_block(&heat::packed(report)),

@@ -1,6 +1,6 @@
 //! The page × thread figures: packed for the script, with a table as the alternative.
 
-use super::markup::{ALPHABET, Text};
+use super::markup::{ALPHABET, END, Text, head};
 use crate::format::grouped;
 use crate::{HeatMap, HeatRow, Object, Report, bytes, count, percent};
 use serde::Serialize;
@@ -59,17 +59,10 @@ fn one(i: usize, object: &Object, map: &HeatMap, page_size: u64) -> String {
 }
 
 fn table(map: &HeatMap) -> String {
-    let mut html = String::from(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Threads</th><th scope=\"col\" class=\"n\">Node</th><th scope=\"col\" class=\"n\">Accesses</th>",
-    );
-    for placement in &map.placements {
-        let _ = write!(
-            html,
-            "<th scope=\"col\" class=\"n\">Local, {}</th>",
-            Text(placement)
-        );
-    }
-    html.push_str("</tr></thead><tbody>");
+    let placements: Vec<String> = map.placements.iter().map(|p| format!(">Local, {p}")).collect();
+    let mut titles = vec!["Threads", ">Node", ">Accesses"];
+    titles.extend(placements.iter().map(String::as_str));
+    let mut html = format!("<div class=\"scroll\">{}", head("", &titles));
     for (i, row) in map.rows.iter().enumerate() {
         let (accesses, local) = map.row_totals(i);
         let _ = write!(
@@ -89,8 +82,7 @@ fn table(map: &HeatMap) -> String {
         }
         html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div>");
-    html
+    html + END + "</div>"
 }
 
 fn label(row: &HeatRow) -> String {

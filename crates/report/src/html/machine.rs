@@ -1,6 +1,6 @@
 //! The machine that the figures are for.
 
-use super::markup::{Text, figure};
+use super::markup::{END, Text, figure, head};
 use crate::{Machine, Report, bytes, ratio};
 use std::fmt::Write;
 
@@ -52,13 +52,13 @@ fn latencies(machine: &Machine) -> String {
             0
         }
     };
-    let mut html = String::from(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"machine\"><table class=\"matrix\"><thead><tr><th scope=\"col\">Node</th>",
-    );
-    for m in 0..machine.nodes.len() {
-        let _ = write!(html, "<th scope=\"col\" class=\"n\">{m}</th>");
-    }
-    html.push_str("<th scope=\"col\" class=\"n\">CPUs</th><th scope=\"col\" class=\"n\">Memory</th><th scope=\"col\" class=\"n\">Bandwidth</th></tr></thead><tbody>");
+    let mut html =
+        String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"machine\">");
+    let columns: Vec<String> = (0..machine.nodes.len()).map(|m| format!(">{m}")).collect();
+    let mut titles = vec!["Node"];
+    titles.extend(columns.iter().map(String::as_str));
+    titles.extend([">CPUs", ">Memory", ">Bandwidth"]);
+    html.push_str(&head("matrix", &titles));
     for (r, node) in machine.nodes.iter().enumerate() {
         let _ = write!(html, "<tr><th scope=\"row\">{r}</th>");
         for (m, &ns) in machine.latency_ns.get(r).into_iter().flatten().enumerate() {
@@ -77,6 +77,5 @@ fn latencies(machine: &Machine) -> String {
             node.bandwidth / 1000.0
         );
     }
-    html.push_str("</tbody></table></div>");
-    html
+    html + END + "</div>"
 }

@@ -50,6 +50,21 @@ pub fn json_block(value: &impl Serialize) -> String {
         .replace('<', "\\u003c")
 }
 
+/// The start of a table. A title may begin with `>` (its column holds numbers) or `=` (a bar and its
+/// number).
+pub fn head(class: &str, titles: &[&str]) -> String {
+    let title = |title: &&str| match title.split_at_checked(1) {
+        Some((">", title)) => format!("<th scope=\"col\" class=\"n\">{}</th>", Text(title)),
+        Some(("=", title)) => format!("<th scope=\"col\" colspan=\"2\">{}</th>", Text(title)),
+        _ => format!("<th scope=\"col\">{}</th>", Text(title)),
+    };
+    let titles: String = titles.iter().map(title).collect();
+    format!("<table class=\"{class}\"><thead><tr>{titles}</tr></thead><tbody>")
+}
+
+/// The end of a table.
+pub const END: &str = "</tbody></table>";
+
 /// A share as a horizontal bar, beside its number and therefore hidden from screen readers.
 pub fn bar(class: &str, fraction: f64) -> String {
     let width = (fraction.clamp(0.0, 1.0) * 100.0).max(if fraction > 0.0 { 0.5 } else { 0.0 });

@@ -1,6 +1,6 @@
 //! Blame and advice, an object at a time.
 
-use super::markup::{Text, bar, figure, prose};
+use super::markup::{END, Text, bar, figure, head, prose};
 use crate::{Object, Report, bytes, count, percent};
 use std::fmt::Write;
 
@@ -42,17 +42,22 @@ pub fn write(report: &Report) -> String {
 }
 
 fn table(objects: &[Object], offset: usize, report: &Report) -> String {
-    let mut html = String::from(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"objects\"><table class=\"objects\"><thead><tr>\
-         <th scope=\"col\">Object</th><th scope=\"col\" class=\"n\">Size</th><th scope=\"col\" class=\"n\">Accesses</th>\
-         <th scope=\"col\" colspan=\"2\">Cost</th><th scope=\"col\" class=\"n\">Local today</th><th scope=\"col\" class=\"n\">Exclusivity</th>\
-         <th scope=\"col\">Sharing</th><th scope=\"col\">Pattern</th></tr></thead><tbody>",
-    );
+    let mut html =
+        String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"objects\">");
+    let figures = [
+        ">Size",
+        ">Accesses",
+        "=Cost",
+        ">Local today",
+        ">Exclusivity",
+        "Sharing",
+        "Pattern",
+    ];
+    html.push_str(&head("objects", &[&["Object"], &figures[..]].concat()));
     for (i, object) in objects.iter().enumerate() {
         html.push_str(&row(offset + i, object, report));
     }
-    html.push_str("</tbody></table></div>");
-    html
+    html + END + "</div>"
 }
 
 fn row(i: usize, object: &Object, report: &Report) -> String {

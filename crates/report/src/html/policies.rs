@@ -1,6 +1,6 @@
 //! The policies side by side: each row is its own small figure.
 
-use super::markup::{Text, bar, figure};
+use super::markup::{END, Text, bar, figure, head};
 use crate::{Estimate, Policy, Report, count, percent, ratio, seconds};
 use std::fmt::Write;
 
@@ -15,18 +15,26 @@ pub fn write(report: &Report) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"policies\"><h2 id=\"policies\">What each policy would cost</h2>\
          <p>The bar is the typical predicted wall time, the line across its end the range; shorter is better. \
-         Shares and balances are computed from the counted accesses, time is an estimate.</p>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\"><table class=\"policies\"><thead><tr>\
-         <th scope=\"col\">Policy</th><th scope=\"col\" colspan=\"2\">Predicted time</th>\
-         <th scope=\"col\" class=\"n\">Speed-up</th><th scope=\"col\" colspan=\"2\">Local accesses</th>\
-         <th scope=\"col\" class=\"n\">Access balance</th><th scope=\"col\" class=\"n\">Page balance</th>\
-         <th scope=\"col\" class=\"n\">Pages moved</th></tr></thead><tbody>",
+         Ranges overlap because they share what is not known; the speed-up over first-touch compares like with like. \
+         Shares and balances follow from the counted accesses, time is an estimate.</p>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\">",
     );
+    html.push_str(&head(
+        "policies",
+        &[
+            "Policy",
+            "=Predicted time",
+            ">Speed-up",
+            "=Local accesses",
+            ">Access balance",
+            ">Page balance",
+            ">Pages moved",
+        ],
+    ));
     for (i, policy) in report.policies.iter().enumerate() {
         html.push_str(&row(i, policy, longest, report.recommends(policy)));
     }
-    html.push_str("</tbody></table></div></section>");
-    html
+    html + END + "</div></section>"
 }
 
 fn row(i: usize, policy: &Policy, longest: f64, recommended: bool) -> String {
@@ -62,10 +70,13 @@ fn row(i: usize, policy: &Policy, longest: f64, recommended: bool) -> String {
     let speedup = policy.speedup.map_or_else(
         || "–".to_owned(),
         |s| {
-            figure(
-                &format!("/policies/{i}/speedup/typical"),
-                s.typical,
-                &ratio(s.typical),
+            let at =
+                |key: &str, value: f64| figure(&format!("/policies/{i}/speedup/{key}"), value, &ratio(value));
+            format!(
+                "{} <small>{} – {}</small>",
+                at("typical", s.typical),
+                at("min", s.min),
+                at("max", s.max)
             )
         },
     );
