@@ -78,7 +78,7 @@ impl Calibration {
         };
         let measured = meta.plain_wall_ns.filter(|&plain| plain > 0 && meta.wall_ns > 0);
         let recording_cost = measured.map_or(parameters.recording_cost, |plain| {
-            Range::exactly((meta.wall_ns as f64 / plain as f64).max(1.0))
+            Range::exactly(meta.wall_ns as f64 / plain as f64)
         });
         Self {
             basis,

@@ -55,7 +55,7 @@ pub struct Arguments {
     /// Replace an existing map
     #[arg(long)]
     force: bool,
-    /// Show what would be run, and run nothing
+    /// Stop after deciding: show what would be run
     #[arg(long)]
     dry_run: bool,
     /// Write JSON
