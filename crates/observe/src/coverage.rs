@@ -8,8 +8,8 @@ use std::ops::Range;
 
 /// A second of CPU time; not a divisor of timers that programs use.
 pub const FREQUENCY: u64 = 997;
-/// Where the pass lists the functions it has been at: `NW_FUNCTIONS_SECTION`.
-const LIST: &str = "nw_functions";
+/// What the pass puts before the functions it has been at: `NW_FUNCTION_MARK`.
+const MARK: &[u8] = b"nodewise:counted";
 const RUNTIME: &str = "libnodewise-rt.so";
 /// Modules whose time is waiting and scheduling.
 const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
@@ -182,7 +182,7 @@ fn classify(library: &mut Library, lists: &mut Lists, file: usize, offset: u64) 
             Class::Missed
         };
     }
-    let listed = lists.entry(file).or_insert_with(|| module.listed_functions(LIST));
+    let listed = lists.entry(file).or_insert_with(|| module.marked_functions(MARK));
     let before = listed.partition_point(|f| f.start <= address);
     let inside = before > 0 && listed[before - 1].contains(&address);
     if inside {

@@ -1,9 +1,8 @@
 //! One executable or shared library.
 
 use nodewise_profile::Frame;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -69,30 +68,23 @@ impl Module {
         crate::variables::needed_libraries(&self.bytes).unwrap_or_default()
     }
 
-    /// The functions listed in a section of signed 64-bit distances, each from the entry itself to the
-    /// function's first byte. Sizes are the symbol table's; ascending by address.
+    /// The functions that have these bytes right before their first one, ascending by address. Needs a
+    /// symbol table.
     #[must_use]
-    pub fn listed_functions(&self, section: &str) -> Vec<Range<u64>> {
+    pub fn marked_functions(&self, mark: &[u8]) -> Vec<Range<u64>> {
         let elf = self.elf();
-        let Some(section) = elf.section_by_name(section) else {
-            return Vec::new();
-        };
-        let sizes: HashMap<u64, u64> = elf
-            .symbols()
-            .filter(|s| s.kind() == SymbolKind::Text)
-            .map(|s| (s.address(), s.size()))
-            .collect();
-        let entries = section
-            .data()
-            .unwrap_or_default()
-            .chunks_exact(8)
-            .zip((section.address()..).step_by(8));
-        let mut functions: Vec<Range<u64>> = entries
-            .map(|(bytes, at)| {
-                let distance = i64::from_le_bytes(bytes.try_into().expect("chunks of eight"));
-                let start = at.wrapping_add_signed(distance);
-                start..start.saturating_add(sizes.get(&start).copied().unwrap_or(1))
+        let code: Vec<_> = elf.sections().filter(|s| s.kind() == SectionKind::Text).collect();
+        let is_marked = |address: u64| {
+            let before = mark.len() as u64;
+            code.iter().any(|section| {
+                let bytes = section.data_range(address.wrapping_sub(before), before);
+                bytes.ok().flatten() == Some(mark)
             })
+        };
+        let mut functions: Vec<Range<u64>> = elf
+            .symbols()
+            .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0 && is_marked(s.address()))
+            .map(|s| s.address()..s.address() + s.size())
             .collect();
         functions.sort_unstable_by_key(|f| f.start);
         functions.dedup();
