@@ -102,12 +102,9 @@ uint64_t nw_module_bias(uint32_t module) {
     return 0;
 }
 
-/* The range that holds the call before a return address. */
-static const nw_range *range_at(uint64_t address) {
-    const image *in = image_at(address - 1);
-    if (!in)
-        return NULL;
-    uint64_t offset = address - 1 - in->bias;
+/* The range that holds an address of an image. */
+static const nw_range *range_at(const image *in, uint64_t address) {
+    uint64_t offset = address - in->bias;
     uint32_t low = 0, high = nw_placement->ranges.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -121,11 +118,15 @@ static const nw_range *range_at(uint64_t address) {
     return low < nw_placement->ranges.count && range->module == in->module && range->start <= offset ? range : NULL;
 }
 
+/* The frames behind a chain. Those without source that no rule names (the C library, operator new)
+ * are left out, as in a recording: they differ between hosts. */
 static uint32_t frames_of(const nw_allocation *object, uint32_t frames[NW_CHAIN]) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < object->depth && count < NW_CHAIN; i++) {
-        const nw_range *range = range_at(object->chain[i]);
-        if (!range)
+        uint64_t call = object->chain[i] - 1;
+        const image *in = image_at(call);
+        const nw_range *range = in ? range_at(in, call) : NULL;
+        if (!range && in && nw_modules(nw_placement)[in->module].sourced)
             frames[count++] = 0;
         for (uint32_t j = 0; range && j < range->count && count < NW_CHAIN; j++)
             frames[count++] = nw_frames(nw_placement)[range->first + j];

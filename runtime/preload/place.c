@@ -170,29 +170,35 @@ void nw_place(nw_object *object) {
         place_stretches(object);
 }
 
-/* The pages that lie in a span by more than half. */
+static uint32_t rule_of_data;
+
+/* All pages of a span: a recording counts the index in it the same way. */
 static void place_span(uint32_t rule, uint64_t start, uint64_t bytes) {
-    uint64_t half = nw_page_bytes / 2;
-    uint64_t first = (start + half - 1) >> nw_page_shift, end = (start + bytes + half) >> nw_page_shift;
-    if (end <= first)
-        return;
-    nw_object object = {.page = first, .pages = end - first, .rule = rule};
+    nw_object object = {.page = start >> nw_page_shift, .rule = rule};
+    object.pages = ((start + bytes - 1) >> nw_page_shift) + 1 - object.page;
     nw_place(&object);
     nw_objects_add(&object);
 }
 
-static void place_unnamed(uint64_t start, uint64_t bytes) {
-    place_span(nw_placement->rules.count, start, bytes);
+static void place_data(uint64_t start, uint64_t bytes) { place_span(rule_of_data, start, bytes); }
+
+static void place_main_data(uint32_t rule) {
+    rule_of_data = rule;
+    nw_main_data(place_data);
 }
 
-/* Rules come after the fallback: the last word of the kernel's policies holds. */
+/* What is particular comes last: the last word of the kernel's policies holds. */
 void nw_place_variables(void) {
+    const nw_variable *all = nw_variables(nw_placement);
+    uint32_t count = nw_placement->variables.count;
     if (nw_placement->flags & NW_PLACE_REST)
-        nw_main_data(place_unnamed);
-    for (uint32_t i = 0; i < nw_placement->variables.count; i++) {
-        const nw_variable *variable = &nw_variables(nw_placement)[i];
-        uint64_t bias = nw_module_bias(variable->module);
-        if (bias != 0)
-            place_span(variable->rule, (bias & ~1ull) + variable->address, variable->bytes);
+        place_main_data(nw_placement->rules.count);
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].bytes == 0)
+            place_main_data(all[i].rule);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bias = nw_module_bias(all[i].module);
+        if (all[i].bytes > 0 && bias != 0)
+            place_span(all[i].rule, (bias & ~1ull) + all[i].address, all[i].bytes);
     }
 }

@@ -93,10 +93,10 @@ static void after_fork(void) {
 
 static int is_target(const nw_table *table) {
     struct stat status;
-    if (table->target.device == 0 && table->target.inode == 0)
+    if (table->device == 0 && table->inode == 0)
         return 1;
-    return stat("/proc/self/exe", &status) == 0 && status.st_dev == table->target.device &&
-           status.st_ino == table->target.inode;
+    return stat("/proc/self/exe", &status) == 0 && status.st_dev == table->device &&
+           status.st_ino == table->inode;
 }
 
 static const nw_table *table_for_me(void) {

@@ -28,6 +28,7 @@ enum nw_table_flags {
 /* A shared object of the program, known by its file. */
 typedef struct nw_module {
     uint64_t device, inode;
+    uint64_t sourced; /* it has line tables, so a frame of it that no rule names still is one */
 } nw_module;
 
 /* A call site: frames, innermost first, as indices that ranges use too; 0 is any unknown frame. */
@@ -63,7 +64,7 @@ typedef struct nw_rule {
 typedef struct nw_variable {
     uint64_t address, bytes; /* offset from the load bias */
     uint32_t module, rule;
-} nw_variable;
+} nw_variable; /* no bytes: what is left of the executable's writable data */
 
 /* Sections, in the order of the header. */
 #define NW_SECTIONS(X)                                                                                       \
@@ -87,7 +88,7 @@ typedef struct nw_table {
     uint64_t magic;
     uint32_t version, flags;
     uint64_t bytes;          /* of the whole file */
-    nw_module target;        /* the one executable this is for; zeros: any */
+    uint64_t device, inode;  /* of the one executable this is for; zeros: any */
     uint32_t granule;        /* base pages decided together: 1, or 512 where huge pages are on */
     uint32_t unused;
     nw_distribution fallback; /* for objects no rule names */

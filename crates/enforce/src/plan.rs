@@ -163,7 +163,11 @@ impl Plan {
         let huge_map = placement.page_size >= 2 << 20;
         let mut table = self.empty_table(placement.default.clone(), host, options, huge_map)?;
         table.modules = resolved.modules;
-        table.target = table.modules.first().copied().unwrap_or_default();
+        table.target = table
+            .modules
+            .first()
+            .map(|m| (m.device, m.inode))
+            .unwrap_or_default();
         table.sites = resolved.sites;
         table.rules = rules;
         table.variables = resolved.variables;

@@ -1,7 +1,7 @@
 //! The rules of a placement against the actual binary: what each one finds there.
 
 use crate::sites::Sites;
-use crate::table::{ANY, TableRule, TableVariable};
+use crate::table::{ANY, TableModule, TableRule, TableVariable};
 use crate::{EnforceError, Target};
 use nodewise_placement::{Placement, Rule, Selector};
 use nodewise_profile::ObjectKind;
@@ -32,8 +32,7 @@ pub(crate) struct Resolved {
     pub origin: Vec<usize>,
     pub variables: Vec<TableVariable>,
     pub sites: Sites,
-    /// Device and inode.
-    pub modules: Vec<(u64, u64)>,
+    pub modules: Vec<TableModule>,
 }
 
 /// Looks up every rule in the program and its libraries.
@@ -47,7 +46,11 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
             .path()
             .metadata()
             .map_err(|e| EnforceError::io("read", m.path(), &e))?;
-        Ok((meta.dev(), meta.ino()))
+        Ok(TableModule {
+            device: meta.dev(),
+            inode: meta.ino(),
+            sourced: m.has_lines(),
+        })
     };
     let mut resolved = Resolved {
         modules: modules.iter().map(identity).collect::<Result<_, _>>()?,
@@ -56,7 +59,7 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     let texts = site_texts(placement);
     resolved.sites = Sites::resolve(&texts, &modules);
     for (index, rule) in placement.rules.iter().enumerate() {
-        let outcome = resolved.outcome(rule, &texts, &modules);
+        let outcome = resolved.outcome(rule, &texts, &placement.program, &modules);
         resolved.add(index, rule, outcome);
     }
     Ok(resolved)
@@ -82,7 +85,7 @@ enum Outcome {
 }
 
 impl Resolved {
-    fn outcome(&self, rule: &Rule, texts: &[String], modules: &[Module]) -> Outcome {
+    fn outcome(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Outcome {
         let Selector { kind, site, name, .. } = &rule.object;
         match (kind, site, name) {
             (ObjectKind::Heap, Some(site), _) => self.site(site, texts, modules),
@@ -92,7 +95,7 @@ impl Resolved {
             (ObjectKind::Heap, None, Some(_)) => {
                 Outcome::Missing("a heap object is found by its site, and the rule has none".into())
             }
-            (ObjectKind::Static, _, Some(name)) => variables(name, modules),
+            (ObjectKind::Static, _, Some(name)) => variables(name, program, modules),
             _ => Outcome::Missing(format!("{} memory stays with the default", kind.name())),
         }
     }
@@ -173,8 +176,14 @@ impl Resolved {
     }
 }
 
+/// What a recording calls a module's variables that have no pages of their own.
+const REST: &str = " (static data)";
+
 /// The variable in the first module that has it: the program before its libraries.
-fn variables(name: &str, modules: &[Module]) -> Outcome {
+fn variables(name: &str, program: &str, modules: &[Module]) -> Outcome {
+    if name.strip_suffix(REST).is_some_and(|of| of == program) {
+        return Outcome::Variables(vec![(0, 0, 0)], vec!["the program's writable data".into()]);
+    }
     for (index, module) in modules.iter().enumerate() {
         let named: Vec<_> = module
             .variables()

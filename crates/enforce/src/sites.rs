@@ -73,25 +73,15 @@ fn frame(text: &str) -> Frame {
     })
 }
 
-/// The part of a chain that another build and another OpenMP runtime share: up to `main`, or to the
-/// outlined body of a parallel region, and without the threading library's frames at its end.
+/// The part of a chain that other hosts share: up to `main`, and without frames beyond the source.
 fn trimmed(mut frames: Vec<Frame>) -> Vec<Frame> {
     if let Some(main) = frames.iter().position(|f| f.function == "main") {
         frames.truncate(main + 1);
     }
-    if let Some(outlined) = frames.iter().position(is_outlined) {
-        frames.truncate(outlined.max(1));
-    }
     if frames.iter().any(|f| !f.file.is_empty()) {
-        while frames.last().is_some_and(|f| f.file.is_empty()) {
-            frames.pop();
-        }
+        frames.retain(|f| !f.file.is_empty());
     }
     frames
-}
-
-fn is_outlined(frame: &Frame) -> bool {
-    frame.function.contains(".omp_outlined") || frame.function.contains("._omp_fn.")
 }
 
 fn functions_only(frames: &[Frame]) -> Vec<Frame> {
@@ -209,18 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn what_another_build_does_not_share_is_cut_off() {
+    fn what_other_hosts_do_not_share_is_left_out() {
         assert_eq!(
             names("f a.c:1 < main a.c:9 < libc.so.6+0x2724a < _start"),
             ["f a.c:1", "main a.c:9"]
         );
         assert_eq!(
-            names("f a.c:1 < main.omp_outlined a.c:9 < __kmp_invoke_microtask"),
+            names("operator new(unsigned long) < f a.c:1 < start_thread"),
             ["f a.c:1"]
         );
-        assert_eq!(
-            names("operator new < f a.c:1 < start_thread"),
-            ["operator new", "f a.c:1"]
-        );
+        assert_eq!(names("helper < main < __libc_start_main"), ["helper", "main"]);
     }
 }

@@ -21,6 +21,15 @@ pub(crate) mod flags {
     pub(crate) const MAIN_HOME: u32 = 8;
 }
 
+/// A shared object of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableModule {
+    pub device: u64,
+    pub inode: u64,
+    /// It has line tables: a frame of it that no rule names still is one.
+    pub sourced: bool,
+}
+
 /// A rule as the preload reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableRule {
@@ -64,8 +73,7 @@ pub struct Table {
     pub(crate) nodes: Vec<u32>,
     pub(crate) thread_nodes: Vec<NodeId>,
     pub(crate) thread_cpus: Vec<u32>,
-    /// Device and inode.
-    pub(crate) modules: Vec<(u64, u64)>,
+    pub(crate) modules: Vec<TableModule>,
     pub(crate) sites: Sites,
     pub(crate) rules: Vec<TableRule>,
     pub(crate) variables: Vec<TableVariable>,
@@ -179,9 +187,11 @@ impl Table {
 
     fn modules(&self) -> Section {
         let mut modules = Section::default();
-        for (device, inode) in &self.modules {
+        for module in &self.modules {
             modules.entry(|b| {
-                b.u64(*device).u64(*inode);
+                b.u64(module.device)
+                    .u64(module.inode)
+                    .u64(u64::from(module.sourced));
             });
         }
         modules
@@ -300,7 +310,7 @@ mod tests {
             nodes: vec![0, 1, 2],
             thread_nodes: vec![NodeId(0)],
             thread_cpus: vec![5],
-            modules: vec![(1, 2)],
+            modules: Vec::new(),
             sites: Sites::default(),
             rules: Vec::new(),
             variables: Vec::new(),
