@@ -82,4 +82,40 @@ mod tests {
         assert_eq!(before.local_share_since(after), None, "wrapped");
         assert_eq!(before.local_share_since(before), None, "idle");
     }
+
+    #[test]
+    fn a_groups_domains_add_up_and_its_tasks_are_found() {
+        let root = std::env::temp_dir().join(format!("nodewise-resctrl-{}", std::process::id()));
+        let write = |file: &str, text: &str| {
+            let path = root.join("sys/fs/resctrl/mon_groups/batch").join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("tasks", "17\n4242\n");
+        for (domain, total, local) in [
+            ("mon_L3_00", "1000", "400"),
+            ("mon_L3_01", "500", "500"),
+            ("mon_L3_02", "Unavailable", "1"),
+        ] {
+            write(
+                &format!("mon_data/{domain}/mbm_total_bytes"),
+                &format!("{total}\n"),
+            );
+            write(
+                &format!("mon_data/{domain}/mbm_local_bytes"),
+                &format!("{local}\n"),
+            );
+        }
+        let host = Host::at(&root);
+        let group = host.monitoring_group(4242).unwrap();
+        assert_eq!(
+            host.traffic(&group),
+            Some(Traffic {
+                total: 1500,
+                local: 900
+            })
+        );
+        assert_eq!(host.monitoring_group(4243), None);
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }

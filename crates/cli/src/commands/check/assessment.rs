@@ -57,57 +57,31 @@ pub struct Placed {
 
 impl Assessment {
     pub fn of(observation: &Observation, machine: &Machine, host: &Host) -> Self {
-        let count = machine.node_count();
-        let mut cpu = vec![0_u64; count];
-        for (node, time) in observation.threads.iter().flat_map(|t| &t.time) {
-            cpu[node.index()] += time;
-        }
         let placed: Vec<Placed> = observation
             .ranges
             .iter()
             .map(|r| Placed::of(r, machine))
             .collect();
-        let memory: Vec<u64> = (0..count)
-            .map(|n| placed.iter().map(|p| p.bytes[n]).sum())
-            .collect();
-        let (c, p) = (shares(&cpu), shares(&memory));
-        let cells = || {
-            machine
-                .node_ids()
-                .flat_map(|r| machine.node_ids().map(move |m| (r, m)))
-        };
-        let known = count > 1 && cpu.iter().any(|t| *t > 0) && memory.iter().any(|b| *b > 0);
-        let both = |r: NodeId, m: NodeId| c[r.index()] * p[m.index()];
-        let mut policies: BTreeMap<String, u64> = BTreeMap::new();
-        for range in &placed {
-            *policies.entry(range.policy.clone()).or_default() += range.bytes.iter().sum::<u64>();
-        }
+        let memory = memory(observation, &placed, machine.node_count());
+        let (c, p) = (
+            shares(&cpu_time(observation, machine.node_count())),
+            shares(&memory),
+        );
+        let bounds = Bounds::of(&c, &p, machine);
         let moves = observation.threads.iter().map(|t| t.moves);
         let mut assessment = Self {
             pid: observation.pid,
             name: observation.status.name.clone(),
-            score: if known {
-                c.iter().zip(&p).map(|(c, p)| c.min(*p)).sum()
-            } else {
-                1.0
-            },
-            expected_locality: if known {
-                machine.node_ids().map(|n| both(n, n)).sum()
-            } else {
-                1.0
-            },
+            score: bounds.most,
+            expected_locality: bounds.alike,
             page_balance: balance(&memory),
-            mean_latency_ns: if known {
-                cells().map(|(r, m)| both(r, m) * machine.latency(r, m)).sum()
-            } else {
-                machine.latency(NodeId(0), NodeId(0))
-            },
+            mean_latency_ns: bounds.latency_ns,
             threads: observation.threads.len(),
             moved_threads: moves.clone().filter(|m| *m > 0).count(),
             moves: moves.sum(),
             watched: observation.watched,
             measured_local: observation.measured_local,
-            policies,
+            policies: policies(&placed),
             ranges: filling(placed, &c, &p),
             cpu_share: c,
             memory,
@@ -121,6 +95,61 @@ impl Assessment {
     pub fn memory_share(&self) -> Vec<f64> {
         shares(&self.memory)
     }
+}
+
+/// What the shares of CPU time and memory allow.
+struct Bounds {
+    most: f64,
+    alike: f64,
+    latency_ns: f64,
+}
+
+impl Bounds {
+    fn of(cpu: &[f64], memory: &[f64], machine: &Machine) -> Self {
+        let sum = |shares: &[f64]| shares.iter().sum::<f64>();
+        if machine.node_count() == 1 || sum(cpu) == 0.0 || sum(memory) == 0.0 {
+            return Self {
+                most: 1.0,
+                alike: 1.0,
+                latency_ns: machine.latency(NodeId(0), NodeId(0)),
+            };
+        }
+        let both = |reader: NodeId, at: NodeId| cpu[reader.index()] * memory[at.index()];
+        let cells = machine
+            .node_ids()
+            .flat_map(|r| machine.node_ids().map(move |m| (r, m)));
+        Self {
+            most: cpu.iter().zip(memory).map(|(c, p)| c.min(*p)).sum(),
+            alike: machine.node_ids().map(|n| both(n, n)).sum(),
+            latency_ns: cells.map(|(r, m)| both(r, m) * machine.latency(r, m)).sum(),
+        }
+    }
+}
+
+fn cpu_time(observation: &Observation, nodes: usize) -> Vec<u64> {
+    let mut cpu = vec![0; nodes];
+    for (node, time) in observation.threads.iter().flat_map(|t| &t.time) {
+        cpu[node.index()] += time;
+    }
+    cpu
+}
+
+/// Resident bytes by node; ranges are not read where there is one.
+fn memory(observation: &Observation, placed: &[Placed], nodes: usize) -> Vec<u64> {
+    match nodes {
+        1 => vec![observation.status.resident],
+        _ => (0..nodes)
+            .map(|n| placed.iter().map(|p| p.bytes[n]).sum())
+            .collect(),
+    }
+}
+
+fn policies(placed: &[Placed]) -> BTreeMap<String, u64> {
+    let mut held = BTreeMap::new();
+    for range in placed {
+        *held.entry(range.policy.clone()).or_default() += range.bytes.iter().sum::<u64>();
+    }
+    held
 }
 
 impl Placed {

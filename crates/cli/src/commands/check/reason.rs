@@ -34,6 +34,14 @@ pub fn of(process: &Assessment, status: &Status, machine: &Machine, host: &Host)
         )];
     }
     let mut all = Vec::new();
+    if process.cpu_share.iter().sum::<f64>() == 0.0 {
+        all.push(reason(
+            "never-ran",
+            "its threads have not run yet: where they will is not known".into(),
+            "",
+        ));
+        return all;
+    }
     all.extend(overfull(process));
     all.extend(without_cpus(process, machine));
     all.extend(moving(process));

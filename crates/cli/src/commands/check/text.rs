@@ -71,7 +71,12 @@ pub fn table(findings: &Findings, screen: Screen) -> String {
     for process in &findings.processes {
         let grade = graded(process.score, findings.threshold, screen);
         let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
-        let why = process.reasons.first().map_or("", |r| r.text.as_str());
+        let several = findings.machine.node_count() > 1;
+        let why = process
+            .reasons
+            .first()
+            .filter(|_| several)
+            .map_or("", |r| r.text.as_str());
         let _ = writeln!(
             out,
             "{:>8}  {pad}{grade}  {:>10}  {:>7}  {:16}  {why}",
