@@ -206,9 +206,9 @@ fn measure_pages(
     for owned in histogram.objects[pages].chunk_by(|a, b| a == b) {
         let kind = profile.object(owned[0]).map_or(ObjectKind::Unknown, |o| o.kind);
         let metrics = objects.entry(owned[0]).or_insert_with(|| Metrics::none(nodes));
-        for index in next..next + owned.len() {
-            let page = histogram.page(index);
-            metrics.add_page(&page, homes[index], kind, counts.load(page.entries, affinity));
+        for page in (next..next + owned.len()).map(|i| histogram.page(i)) {
+            let counts = counts.load(page.entries, affinity);
+            metrics.add_page(&page, homes[page.index], kind, counts);
         }
         next += owned.len();
     }

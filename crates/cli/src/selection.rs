@@ -21,12 +21,12 @@ pub struct Selection {
     /// A shipped machine's name, a machine file, or `this`
     #[arg(long, value_name = "M", default_value = "this")]
     pub machine: String,
-    /// Where threads run: compact, identity, scatter, sharing-aware, file:FILE
+    /// Where threads run: sharing-aware (all nodes, sharers together), compact, identity, scatter, file:FILE
     #[arg(
         long,
         visible_alias = "threads-policy",
         value_name = "A",
-        default_value = "compact"
+        default_value = "sharing-aware"
     )]
     pub affinity: String,
     /// Page size of decisions: 4K, or 2M with transparent huge pages

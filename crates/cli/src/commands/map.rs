@@ -1,10 +1,74 @@
-//! `nodewise map`.
+//! `nodewise map`: a policy's decision as rules, readable and portable.
 
 use crate::exit::Outcome;
+use crate::output::write_file;
+use crate::selection::Selection;
+use anyhow::bail;
+use nodewise_placement::{Recognised, recognise};
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// The policy, such as locality, mixed:0.9, balanced, ./my-policy.so
+    #[arg(long, value_name = "P")]
+    policy: String,
+    /// Where to write the map; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Overwrite an existing file
+    #[arg(long)]
+    force: bool,
+}
 
-pub fn run(_arguments: &Arguments) -> anyhow::Result<Outcome> {
-    anyhow::bail!("map: under construction")
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let selected = arguments.selection.open()?;
+    let mappings = selected.mappings(&arguments.policy)?;
+    let [mapping] = mappings.as_slice() else {
+        bail!(
+            "`{}` names {} policies; a map holds one",
+            arguments.policy,
+            mappings.len()
+        );
+    };
+    let recognised = recognise(&selected.context(), mapping);
+    if arguments.output.as_os_str() == "-" {
+        print!("{}", recognised.to_toml());
+    } else {
+        write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
+    }
+    eprintln!("nodewise: {}", summary(&recognised));
+    Ok(Outcome::Done)
+}
+
+/// What the rules keep, in a line.
+fn summary(recognised: &Recognised) -> String {
+    let placement = &recognised.placement;
+    if !placement.decides_anything() {
+        return format!(
+            "{}: no rules: the kernel's first touch does what it wants",
+            placement.policy
+        );
+    }
+    let runs: usize = placement.rules.iter().map(|r| r.runs.len()).sum();
+    let kept = placement.kept;
+    let exceptions = match runs {
+        0 => String::new(),
+        1 => format!(
+            ", {:.1} % without the 1 run of pages",
+            100.0 * kept.transferable_local
+        ),
+        _ => format!(
+            ", {:.1} % without the {runs} runs of pages",
+            100.0 * kept.transferable_local
+        ),
+    };
+    format!(
+        "{}: {} rules; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
+        placement.policy,
+        placement.rules.len(),
+        100.0 * kept.rules_local,
+        100.0 * kept.mapping_local,
+    )
 }

@@ -20,6 +20,7 @@ fn tables() -> Profile {
         kind: ObjectKind::Heap,
         name: name.into(),
         site: SiteId(1),
+        sequence: u32::from(name != "grid"),
         first_page: PageNumber(first),
         pages: PAGES.into(),
         bytes: u64::from(PAGES) * BASE_PAGE_SIZE,

@@ -1,7 +1,7 @@
 //! From a mapping to the few rules that express it.
 
 use super::candidates::{Scene, candidates, simplest};
-use super::samples::{Group, Piece, groups};
+use super::samples::{Group, Piece, groups, name};
 use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply, nodes_by_number};
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
@@ -204,8 +204,10 @@ fn own_rule(
         common.clone()
     };
     let (thread, sequence) = (Some(piece.object.thread.0), Some(piece.object.sequence));
+    let name = name(piece.object);
     Some(piece.rule(
         Selector {
+            name,
             thread,
             sequence,
             ..selector.clone()
@@ -223,7 +225,14 @@ fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -
         .sum();
     let bytes: u64 = pieces.iter().map(|p| p.object.pages * BASE_PAGE_SIZE).sum();
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-    let name = rule.object.name.as_deref().unwrap_or("unnamed");
+    let mut names: Vec<&str> = pieces.iter().map(|p| p.object.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let name = match names.as_slice() {
+        [""] => "unnamed".to_owned(),
+        [first, .., last] if names.len() > 3 => format!("{first} … {last}"),
+        few => few.join(", "),
+    };
     let objects = if pieces.len() == 1 {
         String::new()
     } else {

@@ -108,7 +108,8 @@ fn placeable(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
 }
 
-fn name(object: &Object) -> Option<String> {
+/// The object's name on one line, if it has one.
+pub(super) fn name(object: &Object) -> Option<String> {
     (!object.name.is_empty()).then(|| object.name.replace('\n', " "))
 }
 

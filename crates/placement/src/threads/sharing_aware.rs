@@ -8,19 +8,24 @@ use nodewise_profile::{Profile, ThreadId};
 /// Sweeps over all pairs before settling for what was found; each one only improves.
 const SWEEPS: usize = 16;
 
-/// The CPU of each thread number: nodes take equal shares of the threads, the placement that costs
-/// least (communication × latency) of two starts is taken: contiguous blocks, and groups grown
-/// greedily around the most communicative thread; both improved by exchanging pairs.
+/// What leaving the order of threads must save: neighbours in number are neighbours in blocks, and
+/// rules by thread carry over to other thread counts only while that holds.
+const WORTH_IT: f64 = 0.05;
+
+/// The CPU of each thread number. Nodes take equal shares of the threads. Of two starts, blocks of
+/// consecutive threads and groups grown greedily around the most communicative one, both improved
+/// by exchanging pairs, the one that costs least (communication × latency) is taken, unless plain
+/// blocks cost nearly as little.
 #[must_use]
 pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Vec<CpuId> {
     let problem = Problem::new(profile, histogram, machine);
-    let seats = seats(problem.threads, machine);
-    let best = [seats.clone(), problem.greedy(&seats)]
+    let blocks = seats(problem.threads, machine);
+    let best = [blocks.clone(), problem.greedy(&blocks)]
         .into_iter()
         .map(|start| problem.exchanged(start))
         .min_by(|a, b| problem.cost(a).total_cmp(&problem.cost(b)))
-        .unwrap_or_default();
-    on_cpus(&best, machine)
+        .filter(|best| problem.cost(best) < problem.cost(&blocks) * (1.0 - WORTH_IT));
+    on_cpus(&best.unwrap_or(blocks), machine)
 }
 
 /// What threads (by number) say to each other, and what that costs between nodes.
