@@ -38,17 +38,22 @@ public:
   void expand(const Plan &P, ScalarEvolution &SE) {
     SCEVExpander Expander(SE, M.getDataLayout(), "nw");
     for (const LoopGroup &G : P.Loops) {
+      auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.At); };
       Value *Base = Expander.expandCodeFor(G.Base, nullptr, G.At);
-      Value *Stride = Expander.expandCodeFor(G.Stride, I64, G.At);
-      Value *Count = Expander.expandCodeFor(G.Count, I64, G.At);
-      Value *Across = G.Across ? Expander.expandCodeFor(G.Across, I64, G.At) : nullptr;
       IRBuilder<> B(G.At);
-      Sites.push_back({G.At, where(G.Where), integer(B, Base), Stride, Count, &G.G, Across, G.Repeats});
+      Site S{G.At, where(G.Where), integer(B, Base), Expand(G.Stride), Expand(G.Count), &G.G};
+      if (G.Across) {
+        S.Across = Expand(G.Across);
+        S.Repeats = B.getInt64(G.Repeats);
+      }
+      if (G.Outer.At)
+        S.Unless = widen(G, Expander);
+      Sites.push_back(S);
     }
     for (const BlockGroup &G : P.Blocks) {
       IRBuilder<> B(G.At);
       Sites.push_back({G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0),
-                       B.getInt64(1), &G.G, nullptr, 1});
+                       B.getInt64(1), &G.G});
     }
   }
 
@@ -95,11 +100,16 @@ public:
   }
 
   void lookups() {
-    for (const Site &S : Sites)
+    for (Site &S : Sites) {
+      if (S.Unless)
+        S.At = SplitBlockAndInsertIfThen(IRBuilder<>(S.At).CreateNot(S.Unless), S.At->getIterator(), false);
+      if (S.If)
+        S.At = SplitBlockAndInsertIfThen(S.If, S.At->getIterator(), false);
       if (dense(S))
         lookup(S);
       else
         slowly(S, S.At);
+    }
   }
 
   void bulks(ArrayRef<Bulk> Bulks) {
@@ -124,9 +134,26 @@ private:
     DebugLoc Where;
     Value *Address, *Stride, *Count;
     const Group *G;
-    Value *Across; // null, or the same Repeats times in one iteration
-    unsigned Repeats;
+    Value *Across = nullptr, *Repeats = nullptr;  // the same, Repeats times in one iteration
+    Value *If = nullptr, *Unless = nullptr; // conditions
   };
+
+  // A nest is counted at once only where its pages are half of the window at most, so that the order
+  // of counting does not change which lines count as newly touched. Returns whether it was.
+  Value *widen(const LoopGroup &G, SCEVExpander &Expander) {
+    auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.Outer.At); };
+    Value *Base = Expander.expandCodeFor(G.Outer.Base, nullptr, G.Outer.At);
+    Value *Stride = Expand(G.Outer.Stride), *Count = Expand(G.Outer.Count);
+    Value *Across = Expand(G.Stride), *Repeats = Expand(G.Count);
+    IRBuilder<> B(G.Outer.At);
+    auto Extent = [&](Value *By, Value *Times) {
+      return B.CreateMul(B.CreateBinaryIntrinsic(Intrinsic::abs, By, B.getFalse()), Times);
+    };
+    Value *Bytes = B.CreateAdd(Extent(Stride, Count), Extent(Across, Repeats));
+    Value *Small = B.CreateICmpULT(Bytes, B.getInt64(WindowSlots / 2 * PageBytes), "nw.small");
+    Sites.push_back({G.Outer.At, where(G.Where), integer(B, Base), Stride, Count, &G.G, Across, Repeats, Small});
+    return Small;
+  }
 
   Function &F;
   Module &M;
@@ -200,7 +227,7 @@ private:
     if (!S.Across)
       return range(B, S.Address, S.Stride, S.Count, *S.G);
     callRuntime(B, "nw_grid", B.getVoidTy(),
-                {S.Address, S.Stride, S.Count, S.Across, B.getInt64(S.Repeats), constant(*S.G)});
+                {S.Address, S.Stride, S.Count, S.Across, S.Repeats, constant(*S.G)});
   }
 
   static bool once(const Site &S) { return match(S.Count, PatternMatch::m_One()); }

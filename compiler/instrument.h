@@ -94,8 +94,13 @@ struct LoopGroup {
   llvm::Instruction *At; // end of the preheader
   llvm::DebugLoc Where;
   const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide
-  const llvm::SCEV *Across;                // distance of Repeats such groups in one iteration, or null
+  const llvm::SCEV *Across = nullptr;      // distance of Repeats such groups in one iteration
   unsigned Repeats = 1;
+  // The loop around it, if all its iterations can be counted at its own entry: null At if not.
+  struct Nest {
+    llvm::Instruction *At = nullptr;
+    const llvm::SCEV *Base = nullptr, *Stride = nullptr, *Count = nullptr;
+  } Outer = {};
 };
 
 struct Plan {

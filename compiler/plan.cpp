@@ -132,6 +132,22 @@ private:
     return A.Offset ? SE.getAddExpr(S, SE.getConstant(SE.getEffectiveSCEVType(S->getType()), A.Offset)) : S;
   }
 
+  // S as Start + Stride * iteration of L.
+  bool affine(const SCEV *S, const Loop *L, const SCEV *&Start, const SCEV *&Stride) {
+    Type *I64 = Type::getInt64Ty(SE.getContext());
+    if (SE.isLoopInvariant(S, L)) {
+      Start = S;
+      Stride = SE.getZero(I64);
+      return true;
+    }
+    auto *Recurrence = dyn_cast<SCEVAddRecExpr>(S);
+    if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
+      return false;
+    Start = Recurrence->getStart();
+    Stride = SE.getTruncateOrSignExtend(Recurrence->getStepRecurrence(SE), I64);
+    return true;
+  }
+
   // At the entry of its innermost loop, if that is exact.
   bool summarise(const Access &A) {
     BasicBlock *Block = A.At->getParent();
@@ -141,15 +157,9 @@ private:
     const LoopFacts &Of = facts(L);
     if (!Of.Exiting || !SE.isSCEVable(A.Pointer->getType()))
       return false;
-    const SCEV *S = address(A);
-    const SCEV *Start = S;
-    const SCEV *Stride = SE.getZero(Type::getInt64Ty(SE.getContext()));
-    if (auto *Affine = dyn_cast<SCEVAddRecExpr>(S); Affine && Affine->getLoop() == L && Affine->isAffine()) {
-      Start = Affine->getStart();
-      Stride = SE.getTruncateOrSignExtend(Affine->getStepRecurrence(SE), Stride->getType());
-    } else if (!SE.isLoopInvariant(S, L)) {
+    const SCEV *S = address(A), *Start, *Stride;
+    if (!affine(S, L, Start, Stride))
       return false;
-    }
     Instruction *At = L->getLoopPreheader()->getTerminator();
     if (!Expander.isSafeToExpandAt(Start, At) || !Expander.isSafeToExpandAt(Stride, At))
       return false;
@@ -239,17 +249,40 @@ private:
     G.Members.push_back({Offset, A.Size, A.Read, A.Write});
   }
 
-  void loopGroup(const LoopKey &Key, Group G, const Access &Lowest) {
-    const LoopFacts &Of = facts(Key.L);
+  // How often a block that dominates the latch runs.
+  const SCEV *count(const LoopFacts &Of, bool BeforeExit) {
     Type *I64 = Type::getInt64Ty(SE.getContext());
     const SCEV *Count = SE.getTruncateOrZeroExtend(Of.Backedges, I64);
-    if (Key.BeforeExit)
-      Count = SE.getAddExpr(Count, SE.getOne(I64));
+    return BeforeExit ? SE.getAddExpr(Count, SE.getOne(I64)) : Count;
+  }
+
+  void loopGroup(const LoopKey &Key, Group G, const Access &Lowest) {
+    const SCEV *Count = count(facts(Key.L), Key.BeforeExit);
     const SCEV *S = address(Lowest);
     if (!Key.Stride->isZero())
       S = cast<SCEVAddRecExpr>(S)->getStart();
-    Result.Loops.push_back({std::move(G), Key.L->getLoopPreheader()->getTerminator(), Lowest.At->getDebugLoc(), S,
-                            Key.Stride, Count, nullptr});
+    LoopGroup Whole{std::move(G), Key.L->getLoopPreheader()->getTerminator(), Lowest.At->getDebugLoc(), S, Key.Stride,
+                    Count};
+    widen(Whole, *Key.L);
+    Result.Loops.push_back(std::move(Whole));
+  }
+
+  // To the entry of the loop around L, if the group is counted in each of its iterations, equally long.
+  void widen(LoopGroup &G, const Loop &L) {
+    const Loop *Around = L.getParentLoop();
+    if (!Around || !DT.dominates(G.At->getParent(), Around->getLoopLatch() ? Around->getLoopLatch() : Around->getHeader()))
+      return;
+    const LoopFacts &Of = facts(Around);
+    if (!Of.Exiting || !SE.isLoopInvariant(G.Stride, Around) || !SE.isLoopInvariant(G.Count, Around))
+      return;
+    const SCEV *Start, *Stride;
+    if (!affine(G.Base, Around, Start, Stride))
+      return;
+    Instruction *At = Around->getLoopPreheader()->getTerminator();
+    for (const SCEV *Needed : {Start, Stride, G.Stride, G.Count})
+      if (!Expander.isSafeToExpandAt(Needed, At))
+        return;
+    G.Outer = {At, Start, Stride, count(Of, DT.dominates(G.At->getParent(), Of.Exiting))};
   }
 
   // Equal groups of one loop at equal distances, from index From on: an inner loop that was unrolled
@@ -266,11 +299,13 @@ private:
           break;
         Across = Step;
       }
-      if (Next - I < FewGroups)
-        Next = I + 1, Across = nullptr;
       LoopGroup Merged = std::move(All[I]);
-      Merged.Across = Across;
-      Merged.Repeats = Next - I;
+      if (Next - I >= FewGroups) {
+        Merged.Across = Across;
+        Merged.Repeats = Next - I;
+      } else {
+        Next = I + 1;
+      }
       All[Kept] = std::move(Merged);
       I = Next;
     }
@@ -281,6 +316,8 @@ private:
   const SCEV *across(const LoopGroup &A, const LoopGroup &B) {
     if (auto *Stride = dyn_cast<SCEVConstant>(A.Stride); Stride && Stride->getAPInt().abs().ult(A.G.sparse()))
       return nullptr; // counted in line
+    if (A.Outer.At || B.Outer.At)
+      return nullptr; // counted further out, mostly
     if (A.G.Members != B.G.Members || SE.getPointerBase(A.Base) != SE.getPointerBase(B.Base))
       return nullptr;
     const SCEV *Step = SE.getMinusSCEV(B.Base, A.Base);

@@ -7,7 +7,7 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static inline void count(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes,
+static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes,
                          uint64_t lines) {
     slot->counter->reads += reads;
     slot->counter->writes += writes;
@@ -28,13 +28,15 @@ static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times
     for (uint32_t i = 0; i < group->accesses; i++) {
         const nw_access *access = &group->access[i];
         uint64_t first = address + (uint64_t)access->offset;
-        count(thread, nw_find(thread, first, code), times * access->reads, times * access->writes,
+        add(thread, nw_find(thread, first, code), times * access->reads, times * access->writes,
               lines_of(first & NW_PAGE_MASK, access->size));
     }
 }
 
 /* Lines of `times` groups from `offset` on, all beginning on one page. */
 static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span) {
+    if (times == 1)
+        return lines_of(offset, span);
     if (nw_likely(stride < span + (1u << NW_LINE_SHIFT)))
         return lines_of(offset, (times - 1) * stride + span);
     uint64_t lines = 0;
@@ -54,53 +56,52 @@ static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times,
     return min_u32(room / (uint32_t)stride + 1, times > NW_PAGE_MASK ? NW_PAGE_MASK : (uint32_t)times);
 }
 
-/* Ascending, stride > 0. */
-static inline void ascending(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times,
+/* Ascending, stride > 0; each repetition counts `weight` times. */
+static inline void ascending(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t weight,
                              const nw_group *group, const void *code) {
     while (times > 0) {
         uint32_t offset = address & NW_PAGE_MASK;
         if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
-            crossing(thread, address, 1, group, code);
+            crossing(thread, address, weight, group, code);
             address += stride;
             times--;
             continue;
         }
         uint32_t n = fitting(offset, stride, times, group->last);
-        count(thread, nw_find(thread, address, code), (uint64_t)n * group->reads,
-              (uint64_t)n * group->writes, lines_strided(offset, (uint32_t)stride, n, group->span));
+        add(thread, nw_find(thread, address, code), n * weight * group->reads, n * weight * group->writes,
+            lines_strided(offset, (uint32_t)stride, n, group->span));
         address += n * stride;
         times -= n;
     }
 }
 
-static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times,
-                            const nw_group *group, const void *code) {
+static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times, const nw_group *group,
+                            const void *code) {
     uint32_t offset = address & NW_PAGE_MASK;
     if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
         crossing(thread, address, times, group, code);
         return;
     }
-    count(thread, nw_find(thread, address, code), times * group->reads, times * group->writes,
-          lines_of(offset, group->span));
+    add(thread, nw_find(thread, address, code), times * group->reads, times * group->writes,
+        lines_of(offset, group->span));
 }
 
-static inline void range(nw_thread *thread, uint64_t address, int64_t stride, uint64_t times,
+static inline void range(nw_thread *thread, uint64_t address, int64_t stride, uint64_t times, uint64_t weight,
                          const nw_group *group, const void *code) {
-    if (times == 0)
+    if (times == 0 || weight == 0)
         return;
     if (stride == 0 || times == 1)
-        in_place(thread, address, times, group, code);
+        in_place(thread, address, times * weight, group, code);
     else if (stride > 0)
-        ascending(thread, address, (uint64_t)stride, times, group, code);
+        ascending(thread, address, (uint64_t)stride, times, weight, group, code);
     else
-        ascending(thread, address + (uint64_t)stride * (times - 1), -(uint64_t)stride, times, group,
-                  code);
+        ascending(thread, address + (uint64_t)stride * (times - 1), -(uint64_t)stride, times, weight, group, code);
     if (nw_unlikely(thread->until_slice <= 0))
         nw_slice_reached(thread);
 }
 
 void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group) {
-    range(nw_thread_here(), address, stride, times, group, __builtin_return_address(0));
+    range(nw_thread_here(), address, stride, times, 1, group, __builtin_return_address(0));
 }
 
 void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
@@ -108,12 +109,18 @@ void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, u
     nw_thread *thread = nw_thread_here();
     const void *code = __builtin_return_address(0);
     uint64_t dense = group->span + (1u << NW_LINE_SHIFT);
-    if ((uint64_t)stride + dense < 2 * dense) {
+    if (stride == 0) {
+        range(thread, address, across, repeats, times, group, code);
+    } else if (across == 0) {
+        range(thread, address, stride, times, repeats, group, code);
+    } else if ((uint64_t)stride == (uint64_t)across * repeats) {
+        range(thread, address, across, times * repeats, 1, group, code);
+    } else if ((uint64_t)stride + dense < 2 * dense) {
         for (uint64_t i = 0; i < repeats; i++)
-            range(thread, address + i * (uint64_t)across, stride, times, group, code);
+            range(thread, address + i * (uint64_t)across, stride, times, 1, group, code);
     } else {
         for (uint64_t i = 0; i < times; i++)
-            range(thread, address + i * (uint64_t)stride, across, repeats, group, code);
+            range(thread, address + i * (uint64_t)stride, across, repeats, 1, group, code);
     }
 }
 
@@ -121,5 +128,5 @@ void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw
     nw_thread *thread = nw_thread_here();
     for (uint32_t i = 0; i < lanes; i++)
         if (mask >> i & 1)
-            range(thread, addresses[i], 0, 1, group, __builtin_return_address(0));
+            range(thread, addresses[i], 0, 1, 1, group, __builtin_return_address(0));
 }

@@ -129,8 +129,8 @@ NW_HOT nw_thread *nw_thread_get(void);
 /* `count` times the group, at address, address + stride, ... */
 NW_HOT void nw_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
 
-/* The same `repeats` times, `across` apart: what the loop does in one iteration. Counted in the loop's
- * order, except where the stride leaves no line out. */
+/* A nest: `count` times, `stride` apart, what one iteration of the outer loop does: the group `repeats`
+ * times, `across` apart. */
 NW_HOT void nw_grid(uint64_t address, int64_t stride, uint64_t count, int64_t across, uint64_t repeats,
                     const nw_group *group);
 
