@@ -1,0 +1,374 @@
+//! `nodewise run`: the right pages on the right nodes, seen in the trace of a pretended machine, and
+//! the program's own behaviour left as it was.
+
+mod running;
+
+use nodewise_machine::NodeId;
+use nodewise_placement::{ObjectPage, Placement};
+use running::{Bench, Trace};
+
+/// Every distribution, runs, sequences, allocating threads, statics, and a placement in so many
+/// pieces that it must be populated.
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+double field[40000];
+static char *allocate(size_t pages) { return malloc(pages * 4096 - 100); }
+static void *worker(void *unused) {
+    (void)unused;
+    return malloc(32 * 4096);
+}
+int main(void) {
+    char *blocks = allocate(999);
+    char *shares = allocate(100);
+    char *turns[3];
+    for (int i = 0; i < 3; i++)
+        turns[i] = malloc(64 * 4096);
+    char *many = calloc(3000, 4096);
+    pthread_t threads[3];
+    void *own[3];
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, worker, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], &own[i]);
+    memset(blocks, 1, 5000);
+    memset(shares, 1, 5000);
+    field[3] = 4;
+    printf("%d\n", blocks[4] + shares[4] + turns[2][0] + many[0] + (own[2] != NULL) + (int)field[3]);
+    for (int i = 0; i < 3; i++)
+        free(turns[i]), free(own[i]);
+    free(blocks), free(shares), free(many);
+    return 7;
+}
+"#;
+
+const RULES: &str = r#"
+[[rule]]
+kind = "heap"
+site = "allocate program.c:6 < main program.c:12"
+distribution = "block by thread repeat 3"
+pages = 999
+runs = "5-9:3 998:2"
+[[rule]]
+kind = "heap"
+site = "allocate program.c:6 < main program.c:13"
+distribution = "block 2:0.5 0:0.25 1:0.25"
+pages = 1
+runs = "0:3"
+[[rule]]
+kind = "heap"
+site = "main program.c:16"
+sequence = 1
+distribution = "node 3"
+pages = 64
+[[rule]]
+kind = "heap"
+site = "main program.c:16"
+distribution = "interleave 0,1,2,3"
+pages = 64
+[[rule]]
+kind = "heap"
+site = "main program.c:17"
+distribution = "interleave 3,0,2"
+pages = 3000
+[[rule]]
+kind = "heap"
+site = "worker program.c:9"
+distribution = "allocator"
+pages = 32
+[[rule]]
+kind = "static"
+name = "field"
+distribution = "block by thread"
+pages = 79
+"#;
+
+/// What the placement itself says of a page.
+fn expected(map: &Placement, threads: &[NodeId], object: &running::Object, page: u64) -> Option<NodeId> {
+    let at = ObjectPage {
+        index: page - object.page,
+        pages: object.pages,
+        number: page,
+        thread: object.thread,
+    };
+    map.rules[object.rule].node(at, threads)
+}
+
+#[test]
+fn every_page_goes_where_the_rules_say() {
+    let bench = Bench::new("pages");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let (output, trace) = bench.traced(&["--policy", &format!("map:{}", map.path)], &program);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(output.stdout, b"7\n");
+    let objects: Vec<_> = trace.objects.iter().filter(|o| o.rule < 7).collect();
+    let mut rules: Vec<_> = objects.iter().map(|o| o.rule).collect();
+    rules.sort_unstable();
+    assert_eq!(rules, [0, 1, 2, 3, 3, 4, 5, 5, 5, 6]);
+    let threads = trace.thread_nodes(&map.placement, 4);
+    for object in objects {
+        for page in object.page..object.page + object.pages {
+            let wanted = expected(&map.placement, &threads, object, page);
+            assert_eq!(
+                trace.node(page),
+                wanted,
+                "{object:?}, page {}",
+                page - object.page
+            );
+        }
+    }
+    assert!(
+        trace.text.contains("populate"),
+        "3000 pages dealt out of order take no mappings"
+    );
+}
+
+#[test]
+fn without_debug_information_functions_and_their_order_tell_sites_apart() {
+    let bench = Bench::new("names");
+    let program = bench.compile("program", PROGRAM, &["-O0", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let (output, trace) = bench.traced(&["--policy", &format!("map:{}", map.path)], &program);
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("by function names"),
+        "{output:?}"
+    );
+    let rule = |pages| trace.objects.iter().find(|o| o.pages == pages).map(|o| o.rule);
+    assert_eq!(
+        [rule(999), rule(100), rule(64), rule(3000)],
+        [Some(0), Some(1), Some(3), Some(4)]
+    );
+}
+
+#[test]
+fn another_object_size_keeps_the_distribution_and_drops_the_runs() {
+    let bench = Bench::new("size");
+    let larger = PROGRAM.replace("allocate(999)", "allocate(3996)");
+    let program = bench.compile("program", &larger, &["-O1", "-g", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let (_, trace) = bench.traced(&["--policy", &format!("map:{}", map.path)], &program);
+    let object = trace.objects.iter().find(|o| o.rule == 0).unwrap();
+    let threads = trace.thread_nodes(&map.placement, 4);
+    assert_eq!(object.pages, 3996);
+    assert_eq!(
+        trace.node(object.page + 6),
+        Some(threads[0]),
+        "a run of the recorded size is not applied"
+    );
+    assert_eq!(trace.node(object.page + object.pages - 1), Some(threads[3]));
+}
+
+#[test]
+fn interleave_goes_by_page_number_and_needs_no_map() {
+    let bench = Bench::new("interleave");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-pthread"]);
+    let (output, trace) = bench.traced(&["--policy", "interleave"], &program);
+    assert_eq!(output.status.code(), Some(7));
+    let object = trace.objects.iter().find(|o| o.pages == 999).unwrap();
+    for page in object.page..object.page + object.pages {
+        assert_eq!(trace.node(page), Some(NodeId((page % 4) as u32)));
+    }
+}
+
+#[test]
+fn threads_are_bound_in_the_order_of_their_creation() {
+    let bench = Bench::new("threads");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-pthread"]);
+    let (_, trace) = bench.traced(&["--bind", "scatter", "--threads", "4"], &program);
+    assert_eq!(trace.bound, [(0, 0), (1, 4), (2, 8), (3, 12)]);
+    let (_, trace) = bench.traced(&["--bind", "none"], &program);
+    assert_eq!(trace, Trace::default());
+}
+
+#[test]
+fn a_map_of_another_program_is_applied_as_far_as_it_goes() {
+    let bench = Bench::new("other");
+    let source = PROGRAM.replace("allocate", "obtain");
+    let program = bench.compile("different", &source, &["-O1", "-g", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let (output, _) = bench.traced(&["--policy", &format!("map:{}", map.path)], &program);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        errors.contains("the map is of `program`, this is `different`: 5 of 7 rules match"),
+        "{errors}"
+    );
+    assert_eq!(output.status.code(), Some(7));
+}
+
+/// What preloads get wrong: fork, vfork and exec, other programs started, dlopen, early allocation.
+const DIFFICULT: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char *large(void) { char *p = malloc(1 << 20); memset(p, 1, 1 << 20); return p; }
+static void *leave(void *p) { free(p); pthread_exit(large()); }
+int main(int argc, char **argv) {
+    int status, sum = 0;
+    if (argc > 1) return large()[9] + 10;
+    char *kept = large();
+    if (fork() == 0) { free(kept); _exit(large()[5] + 1); }
+    wait(&status), sum += WEXITSTATUS(status);
+    if (vfork() == 0) { execl(argv[0], argv[0], "again", (char *)0); _exit(99); }
+    wait(&status), sum += WEXITSTATUS(status);
+    if (vfork() == 0) _exit(1);
+    wait(&status), sum += WEXITSTATUS(status);
+    char *words[] = {"sh", "-c", "exit 5", 0};
+    pid_t child;
+    posix_spawnp(&child, "sh", 0, 0, words, environ);
+    waitpid(child, &status, 0), sum += WEXITSTATUS(status);
+    void *library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL), *end;
+    sum += ((double (*)(double))dlsym(library, "sqrt"))(16.0) == 4.0;
+    dlclose(library);
+    pthread_t thread;
+    pthread_create(&thread, NULL, leave, kept);
+    pthread_join(thread, &end);
+    end = realloc(end, 3 << 20);
+    sum += ((char *)end)[(1 << 20) - 1];
+    end = realloc(end, 100);
+    sum += ((char *)end)[99];
+    free(end);
+    printf("%d\n", sum);
+    fflush(stdout);
+    _exit(sum);
+}
+"#;
+
+#[test]
+fn fork_exec_dlopen_and_thread_exit_are_survived() {
+    let bench = Bench::new("difficult");
+    let program = bench.compile("program", DIFFICULT, &["-O1", "-g", "-pthread"]);
+    let plain = bench.plain(&program);
+    assert_eq!(plain.stdout, b"22\n", "the program itself: {plain:?}");
+    let rules = r#"
+[[rule]]
+kind = "heap"
+site = "large program.c:11 < main program.c:16"
+distribution = "interleave 0,1,2,3"
+pages = 256
+"#;
+    let map = bench.map("program", rules);
+    for policy in [format!("map:{}", map.path), "interleave".into()] {
+        let (output, trace) = bench.traced(&["--policy", &policy], &program);
+        assert_eq!(output.stdout, plain.stdout, "{output:?}");
+        assert_eq!(output.status.code(), plain.status.code());
+        assert!(
+            trace.objects.len() > 4,
+            "children of the same program are placed too"
+        );
+        assert!(
+            !String::from_utf8_lossy(&output.stderr).contains("switched off"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_table_switches_placement_off_and_nothing_else() {
+    let bench = Bench::new("damaged");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-pthread"]);
+    let folder = bench.folder.join("placement");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut table = bench.table(&program);
+    for (at, byte) in [(0, 1), (17, 200), (60, 255), (64, 255)] {
+        let before = std::mem::replace(&mut table[at], byte);
+        std::fs::write(folder.join("table"), &table).unwrap();
+        table[at] = before;
+        let output = bench.preloaded(&program, &folder);
+        assert_eq!(
+            (output.status.code(), output.stdout.as_slice()),
+            (Some(7), &b"7\n"[..])
+        );
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            errors.starts_with("nodewise: placement switched off: ") && errors.lines().count() == 1,
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn own_failures_are_one_line_and_125_to_127() {
+    let bench = Bench::new("failures");
+    let still = bench.compile("still", PROGRAM, &["-O1", "-static", "-pthread"]);
+    let plain = bench.compile("program", PROGRAM, &["-O1", "-pthread"]);
+    let map = format!("map:{}", bench.map("program", RULES).path);
+    let script = bench.script("start.sh", "#!/bin/sh\nexit 0\n");
+    for (policy, program, status, says) in [
+        ("first-touch", "/nonexistent/program", 127, "no such program"),
+        ("magic", plain.as_str(), 125, "unknown policy `magic`"),
+        ("locality", plain.as_str(), 125, "needs a profile"),
+        ("map:/nonexistent.map", plain.as_str(), 125, "cannot read the map"),
+        (map.as_str(), still.as_str(), 125, "statically linked"),
+        (map.as_str(), script.as_str(), 125, "start program itself"),
+    ] {
+        let output = bench.run(&["--policy", policy], program);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{errors}");
+        assert!(errors.contains(says) && errors.lines().count() == 1, "{errors}");
+    }
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_starts_nothing() {
+    let bench = Bench::new("dry");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let output = bench.run(
+        &["--policy", &format!("map:{}", map.path), "--dry-run", "--json"],
+        &program,
+    );
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(plan["rules_found"], 7);
+    assert!(
+        plan["rules"][6]["places"][0]
+            .as_str()
+            .unwrap()
+            .ends_with("320000 bytes"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_report_is_written_and_never_overwritten() {
+    let bench = Bench::new("report");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let map = format!("map:{}", bench.map("program", RULES).path);
+    let report = bench.folder.join("report.json").display().to_string();
+    let arguments = ["--policy", &map, "--report", &report];
+    let (output, _) = bench.traced(&arguments, &program);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!(value["achieved"]["rules"][3]["objects"], 2);
+    assert_eq!(
+        value["achieved"]["rules"][3]["wanted"],
+        serde_json::json!([32, 32, 32, 32])
+    );
+    assert_eq!(
+        bench.run(&arguments, &program).status.code(),
+        Some(125),
+        "--force is missing"
+    );
+}
+
+#[test]
+fn signals_go_on_to_the_program_and_its_death_comes_back() {
+    let bench = Bench::new("signals");
+    let waiting = bench.script(
+        "wait.sh",
+        "#!/bin/sh\ntrap 'exit 42' TERM\necho ready\nwhile :; do sleep 0.05; done\n",
+    );
+    assert_eq!(bench.signalled(&waiting, "TERM"), Some(42));
+    let dying = bench.script("die.sh", "#!/bin/sh\nkill -9 $$\n");
+    assert_eq!(bench.run(&[], &dying).status.code(), Some(137));
+}
