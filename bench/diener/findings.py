@@ -47,7 +47,8 @@ def larger_pages(data):
 
 def more_nodes(data):
     return falls(data, "Exclusivity falls a little with 64 nodes (4 KiB pages)", "84 % to 73 %", "4 nodes, 4K", "64 nodes, 4K",
-                 "Pages shared by neighbouring threads are exclusive to one of 4 nodes, not to one of 64.")
+                 "Pages that neighbouring threads share are exclusive to one of 4 nodes, not to one of 64; shift hands "
+                 "each part to another thread half-way.")
 
 
 def balance(data, policy):
@@ -80,12 +81,22 @@ def speedups(data, machine, policy):
 
 
 def mixed_never_loses(data):
-    losses = [f"{n} on {m} ({100 * (s - 1):+.0f} %)" for m in data["machines"]
-              for n, s in speedups(data, m, "mixed").items() if s < 1 - SAME]
+    losses = [(n, m, s) for m in data["machines"] for n, s in speedups(data, m, "mixed").items() if s < 1 - SAME]
     worst = min(s for m in data["machines"] for s in speedups(data, m, "mixed").values())
-    why = "" if not losses else "Where all threads initialise, first-touch is already at home, and mixed interleaves " \
-                                f"every page under its threshold: {'; '.join(losses)}."
-    return Finding("Mixed never loses to first-touch", "never", f"worst {100 * (worst - 1):+.0f} %", not losses, why)
+
+    def list_of(chosen):
+        return ", ".join(f"{n} on {m} ({100 * (s - 1):+.0f} %)" for n, m, s in chosen)
+
+    parallel = [loss for loss in losses if loss[0].endswith("+")]
+    master = [loss for loss in losses if not loss[0].endswith("+")]
+    why = []
+    if parallel:
+        why.append("Where all threads initialise, first-touch has pages at home that their owner makes less than "
+                   f"the threshold of all accesses to; mixed interleaves them: {list_of(parallel)}.")
+    if master:
+        why.append("Where the master initialises, it also works on its data alone, close to it under first-touch; our "
+                   f"short runs give that more weight than the paper's long ones: {list_of(master)}.")
+    return Finding("Mixed never loses to first-touch", "never", f"worst {100 * (worst - 1):+.0f} %", not losses, " ".join(why))
 
 
 def locality_on_itanium(data):
@@ -118,10 +129,12 @@ def opteron_gains_most(data):
 
 def mostly_static(data):
     still = {n: sum(p["moves"][:2]) / max(1, sum(p["moves"])) for n, p in data["programs"].items()}
-    moving = [f"{n} ({percent(1 - s)} of its pages move more than once)" for n, s in still.items() if s < 0.75]
-    return Finding("Most pages need to move once at most (but for one program)", "75 % and more, Vips included",
-                   f"{percent(average(still.values()))} on average", len(moving) <= 2,
-                   "" if len(moving) <= 2 else f"{', '.join(moving)}: their pages change owners between phases.")
+    moving = {n: s for n, s in still.items() if s < 0.75}
+    holds = len({n.rstrip("+") for n in moving}) <= 1
+    listed = ", ".join(f"{n} ({percent(1 - s)} of its pages move more than once)" for n, s in moving.items())
+    why = "" if not moving else f"{'As Vips in the paper: ' if holds else ''}{listed}: their pages change owners from slice to slice."
+    return Finding("Most pages move once at most, in all programs but one", "75 % in Vips, almost all elsewhere",
+                   f"{percent(average(still.values()))} on average", holds, why)
 
 
 CHECKS = [larger_pages, more_nodes, locality_balances, mixed_between, mixed_never_loses, locality_on_itanium,

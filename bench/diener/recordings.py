@@ -18,7 +18,7 @@ POLICIES = ["first-touch", "random", "interleave", "locality", "balanced", "mixe
 SIZES = {
     "sor": (8192, 6, 600_000_000),
     "cg": (3_200_000, 5, 450_000_000),
-    "adi": (400, 4, 1_300_000_000),
+    "adi": (400, 4, 2_600_000_000),
     "fft3d": (256, 2, 2_400_000_000),
     "kmedian": (262_144, 1, 2_000_000_000),
     "bfs": (1_000_000, 8, 60_000_000),
@@ -74,6 +74,7 @@ def many_nodes(count):
     """A machine with one CPU a node: the paper's way to see an application's inherent exclusivity."""
     file = FOLDER / f"nodes-{count}.toml"
     rows = ",\n    ".join(str([100 if a == b else 200 for a in range(count)]) for b in range(count))
+    even = ",\n    ".join([str([10000] * count)] * count)
     nodes = "\n".join(f'    {{ cpus = "{n}", memory = "4G", bandwidth = 10000 }},' for n in range(count))
     text = f"""name = "nodes-{count}"
 title = "{count} nodes of one CPU, all alike"
@@ -84,10 +85,12 @@ nodes = [
 latency_ns = [
     {rows}
 ]
-links = [{{ among = {list(range(count))}, bandwidth = 5000 }}]
+bandwidth = [
+    {even}
+]
 [assumed]
 nodes = "no real machine: one CPU a node shows what each thread has for itself"
-links = "all pairs; nothing is read off them"
+bandwidth = "no interconnect to wait for: nothing is read off it"
 latency_ns = "any remote latency serves: only exclusivity is read off this machine"
 """
     file.parent.mkdir(parents=True, exist_ok=True)

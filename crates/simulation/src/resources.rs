@@ -71,7 +71,8 @@ impl Resources {
     }
 }
 
-/// Links of a remote route, and the route itself where it carries less than its narrowest link.
+/// Links of a remote route, and the route itself where it carries less than its narrowest link. A
+/// route without known links counts if it carries less than the controllers at its ends.
 fn interconnect(machine: &Machine, reader: NodeId, memory: NodeId, capacity: &mut Vec<f64>) -> Vec<u32> {
     if reader == memory {
         return Vec::new();
@@ -79,12 +80,10 @@ fn interconnect(machine: &Machine, reader: NodeId, memory: NodeId, capacity: &mu
     let route = machine.route(reader, memory);
     let first_link = machine.node_count() as u32;
     let mut crossed: Vec<u32> = route.links.iter().map(|l| first_link + l.0).collect();
-    let narrowest = crossed
-        .iter()
-        .map(|&r| capacity[r as usize])
-        .fold(f64::INFINITY, f64::min);
+    let narrowest = crossed.iter().map(|&r| capacity[r as usize]).reduce(f64::min);
+    let ends = capacity[reader.index()].max(capacity[memory.index()]);
     let alone = per_ns(route.bandwidth);
-    if alone > 0.0 && alone < narrowest * 0.999 {
+    if alone > 0.0 && alone < narrowest.unwrap_or(ends) * 0.999 {
         capacity.push(alone);
         crossed.push(capacity.len() as u32 - 1);
     }

@@ -15,6 +15,14 @@ pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
         return record(instrumented, &arguments.command[1..]);
     }
     let program = Path::new(&arguments.command[0]);
+    if is_instrumented(program) {
+        eprintln!(
+            "nodewise: {} counts its accesses, and is timed with that; for its real times name the plain build, \
+             and this one with --instrumented",
+            program.display()
+        );
+        return record(program, &arguments.command[1..]);
+    }
     if let Some(folder) = latest_of(program) {
         eprintln!(
             "nodewise: deciding from {}, the latest profile of this program",
@@ -27,6 +35,11 @@ pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
          with --profile DIR",
         program.display()
     )
+}
+
+fn is_instrumented(program: &Path) -> bool {
+    let file = nodewise_observe::find(program.as_os_str(), std::env::var_os("PATH").as_deref());
+    file.is_ok_and(|f| nodewise_observe::check_instrumented(&f).is_ok())
 }
 
 /// Records the instrumented build with the same arguments.
