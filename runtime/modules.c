@@ -44,16 +44,30 @@ static void log_module(const struct dl_phdr_info *info, const char *path)
     nw_event(&line);
 }
 
+/* Libraries opened by a relative path are known by it: the recorder is elsewhere. */
+static const char *absolute(const char *path, char *room, size_t bytes)
+{
+    if (path == NULL || path[0] == '/' || strchr(path, '/') == NULL)
+        return path; /* without a slash: the kernel's own */
+    long length = nw_system(SYS_getcwd, room, bytes);
+    if (length <= 0 || (size_t)length + strlen(path) + 1 > bytes)
+        return NULL;
+    stpcpy(stpcpy(room + length - 1, "/"), path);
+    return room;
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
 {
     (void)size;
     bool *first = opaque; /* the executable, which has no name here */
-    char executable[1024];
-    const char *path = info->dlpi_name;
+    char room[1024];
+    const char *path;
     if (*first) {
-        long length = nw_system(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", executable, sizeof executable - 1);
-        executable[length < 0 ? 0 : length] = 0;
-        path = executable;
+        long length = nw_system(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room, sizeof room - 1);
+        room[length < 0 ? 0 : length] = 0;
+        path = room;
+    } else {
+        path = absolute(info->dlpi_name, room, sizeof room);
     }
     *first = false;
     additions = info->dlpi_adds;

@@ -55,6 +55,8 @@ pub struct Recorded {
     pub dropped: u64,
     /// Process images that made accesses.
     pub processes: usize,
+    /// Whether the kernel let us sample: without, coverage is unknown.
+    pub sampled: bool,
     /// Whether any program announced itself: false if none was built to be recorded.
     pub heard_of_any: bool,
 }
@@ -109,6 +111,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
     meta.truncated = truncated;
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, heard_of_any) = (recording.processes(), recording.heard_of_any());
+    let sampled = recording.samples_permitted();
     let profile = recording.finish()?;
     // The profile is whole: what is left of the raw files is only litter.
     let _ = std::fs::remove_dir_all(raw);
@@ -118,6 +121,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         accesses,
         dropped,
         processes,
+        sampled,
         heard_of_any,
     })
 }

@@ -90,6 +90,12 @@ impl Recording {
         }
     }
 
+    /// Whether there are samples to take.
+    #[must_use]
+    pub fn samples_permitted(&self) -> bool {
+        self.sampler.is_some()
+    }
+
     /// The rest of the samples, and what they all say.
     pub fn finish_samples(&mut self) {
         self.take_samples();

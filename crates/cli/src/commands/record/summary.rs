@@ -27,7 +27,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded) {
             String::new()
         },
     );
-    eprintln!("nodewise: {}", coverage(&profile.meta.coverage));
+    eprintln!("nodewise: {}", coverage(&profile.meta.coverage, recorded.sampled));
     if recorded.dropped > 0 {
         eprintln!(
             "nodewise: {} accesses in signal handlers were not counted",
@@ -64,9 +64,16 @@ fn where_and_next(folder: &Path) {
     eprintln!("nodewise: profile in {folder}; next: nodewise report {folder}");
 }
 
-fn coverage(coverage: &Coverage) -> String {
-    let Some(share) = coverage.share() else {
+/// Samples of the program's own code below which a share would be a guess.
+const FEW: f64 = 20.0;
+
+fn coverage(coverage: &Coverage, sampled: bool) -> String {
+    if !sampled {
         return "coverage unknown: sampling is not permitted; sysctl kernel.perf_event_paranoid=2".to_owned();
+    }
+    let own = (coverage.instrumented + coverage.missed) * coverage.samples as f64;
+    let Some(share) = coverage.share().filter(|_| own >= FEW) else {
+        return format!("coverage unknown: the run was too short to sample ({own:.0} ms of its own code)");
     };
     let mut line = format!("coverage {:.0} % of the program's own CPU time", share * 100.0);
     let missed: Vec<String> = coverage
