@@ -95,44 +95,45 @@ fn help(subcommand: &str) -> Option<String> {
         .then(|| String::from_utf8(output.stdout).unwrap())
 }
 
+/// The help of each subcommand, asked for once.
+#[derive(Default)]
+struct Helps(BTreeMap<String, Option<String>>);
+
+impl Helps {
+    /// What of this invocation the binary does not know: `None` is nothing.
+    fn unknown(&mut self, command: &str) -> Option<String> {
+        let mut words = command.split_whitespace().skip(1);
+        let subcommand = words
+            .next()
+            .filter(|w| w.starts_with(|c: char| c.is_ascii_lowercase()) && *w != "help")?;
+        let Some(help) = self
+            .0
+            .entry(subcommand.to_owned())
+            .or_insert_with(|| help(subcommand))
+        else {
+            return Some(format!("no subcommand `{subcommand}`"));
+        };
+        let known: BTreeSet<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '-')).collect();
+        let flags = words
+            .map(|w| w.trim_matches(|c| "[](),.|".contains(c)))
+            .filter(|w| w.starts_with("--"));
+        let unknown: Vec<_> = flags
+            .map(|f| f.split('=').next().unwrap_or_default())
+            .filter(|f| !known.contains(f))
+            .collect();
+        (!unknown.is_empty()).then(|| format!("no {}", unknown.join(", ")))
+    }
+}
+
 #[test]
 fn every_command_in_the_documentation_exists_with_its_flags() {
-    let mut helps: BTreeMap<String, Option<String>> = BTreeMap::new();
-    let (mut wrong, mut seen) = (Vec::new(), 0);
+    let (mut helps, mut wrong, mut seen) = (Helps::default(), Vec::new(), 0);
     for (page, text) in pages() {
         for command in commands(&text) {
-            let mut words = command.split_whitespace().skip(1);
-            let Some(subcommand) = words
-                .next()
-                .filter(|w| w.starts_with(|c: char| c.is_ascii_lowercase()))
-            else {
-                continue;
-            };
-            let help = helps
-                .entry(subcommand.to_owned())
-                .or_insert_with(|| help(subcommand));
-            let known = |flag: &str| {
-                help.as_ref().is_some_and(|h| {
-                    h.split(|c: char| !(c.is_alphanumeric() || c == '-'))
-                        .any(|w| w == flag)
-                })
-            };
-            let flag = |w: &str| {
-                w.trim_matches(|c| "[](),.".contains(c))
-                    .split('=')
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let unknown: Vec<_> = words
-                .filter(|w| w.trim_start_matches(['[', '(']).starts_with("--"))
-                .map(flag)
-                .filter(|f| !known(f))
-                .collect();
-            if help.is_none() || !unknown.is_empty() {
-                wrong.push(format!("{}: `{command}` {unknown:?}", page.display()));
-            }
             seen += 1;
+            if let Some(unknown) = helps.unknown(&command) {
+                wrong.push(format!("{}: `{command}`: {unknown}", page.display()));
+            }
         }
     }
     assert!(wrong.is_empty(), "not understood:\n{}", wrong.join("\n"));
@@ -194,4 +195,49 @@ fn the_json_of_report_has_exactly_the_documented_keys() {
         documented.symmetric_difference(&real).collect::<Vec<_>>(),
         Vec::<&String>::new()
     );
+}
+
+/// The names of all fields.
+fn fields(value: &serde_json::Value, into: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(members) => members.iter().for_each(|(key, value)| {
+            into.insert(key.clone());
+            fields(value, into);
+        }),
+        serde_json::Value::Array(items) => items.iter().for_each(|v| fields(v, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_json_of_other_commands_has_no_undocumented_key() {
+    let folder = synthetic::profile("other-keys");
+    let folder = folder.to_str().unwrap();
+    for (page, heading, command) in [
+        (
+            "docs/model.md",
+            "## `nodewise simulate --json`",
+            vec!["simulate", folder],
+        ),
+        ("docs/machines.md", "## JSON of `nodewise topo`", vec!["topo"]),
+    ] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let section = text.split_once(heading).unwrap().1;
+        let section = section.split("\n## ").next().unwrap();
+        let documented: BTreeSet<&str> = section
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .collect();
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewise"))
+            .args(command)
+            .args(["--machine", "machine-a", "--json"])
+            .output()
+            .unwrap();
+        let mut real = BTreeSet::new();
+        fields(&serde_json::from_slice(&output.stdout).unwrap(), &mut real);
+        let missing: Vec<_> = real.iter().filter(|k| !documented.contains(k.as_str())).collect();
+        assert!(
+            missing.is_empty() && !real.is_empty(),
+            "{page}: not documented: {missing:?}"
+        );
+    }
 }

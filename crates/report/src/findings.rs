@@ -7,7 +7,7 @@ use nodewise_analysis::{Measured, Metrics, SharingClass, Timeline, measure};
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Meta, Observer, Profile};
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::{Prediction, Simulation};
 
 /// Objects that get a page × thread figure.
 const FIGURES: usize = 8;
@@ -98,8 +98,10 @@ impl Findings<'_> {
             access_balance: predicted.access_balance,
             local_fraction: predicted.local_fraction,
             migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,
-            seconds: Some(estimate(predicted.seconds)),
-            speedup: Some(estimate(predicted.speedup)),
+            seconds: predicted.seconds.typical,
+            seconds_range: [predicted.seconds.min, predicted.seconds.max],
+            speedup: predicted.speedup.typical,
+            speedup_range: [predicted.speedup.min, predicted.speedup.max],
         };
         self.mappings
             .iter()
@@ -312,14 +314,6 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
         notes.push(format!("The program ended with status {status}."));
     }
     notes
-}
-
-fn estimate(range: Range) -> Estimate {
-    Estimate {
-        min: range.min,
-        typical: range.typical,
-        max: range.max,
-    }
 }
 
 /// With a capital and a full stop.

@@ -234,17 +234,6 @@ pub struct Sharing {
     pub accesses: u64,
 }
 
-/// A predicted figure: never a point alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// Smallest plausible.
-    pub min: f64,
-    /// Typical.
-    pub typical: f64,
-    /// Largest plausible.
-    pub max: f64,
-}
-
 /// One policy on the machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Policy {
@@ -260,10 +249,14 @@ pub struct Policy {
     pub local_fraction: f64,
     /// Pages whose home differs from their first-touch node.
     pub migrations: u64,
-    /// Predicted wall time; `null` where nothing could be predicted.
-    pub seconds: Option<Estimate>,
-    /// Predicted time of first-touch over this one's.
-    pub speedup: Option<Estimate>,
+    /// Predicted wall time, typical.
+    pub seconds: f64,
+    /// Its smallest and largest plausible value.
+    pub seconds_range: [f64; 2],
+    /// Predicted time of first-touch over this one's, typical.
+    pub speedup: f64,
+    /// Its smallest and largest plausible value, like compared with like.
+    pub speedup_range: [f64; 2],
 }
 
 /// Who first touched an object.

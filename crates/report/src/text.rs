@@ -180,13 +180,11 @@ impl Writer {
 }
 
 fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
-    let time = policy.seconds.map_or("–".to_owned(), |s| {
-        format!("{} ({} – {})", seconds(s.typical), seconds(s.min), seconds(s.max))
-    });
+    let [least, most] = policy.seconds_range.map(seconds);
     let mut row = vec![
         format!("{}{}", policy.policy, if recommended { " *" } else { "" }),
-        time,
-        policy.speedup.map_or("–".to_owned(), |s| ratio(s.typical)),
+        format!("{} ({least} – {most})", seconds(policy.seconds)),
+        ratio(policy.speedup),
         percent(policy.local_fraction),
         percent(policy.access_balance),
     ];

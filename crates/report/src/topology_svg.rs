@@ -121,5 +121,8 @@ fn footnote(machine: &Machine) -> String {
     if assumed.is_empty() {
         return "Every figure is stated or measured.".to_owned();
     }
-    format!("Assumed, not measured: {}.", assumed.join(", "))
+    format!(
+        "Lines are as wide as they carry. Assumed, not measured: {}.",
+        assumed.join(", ")
+    )
 }

@@ -1,7 +1,7 @@
 //! The policies side by side: each row is its own small figure.
 
 use super::markup::{END, Text, bar, figure, head};
-use crate::{Estimate, Policy, Report, count, percent, ratio, seconds};
+use crate::{Policy, Report, count, percent, ratio, seconds};
 use std::fmt::Write;
 
 /// The comparison.
@@ -9,8 +9,7 @@ pub fn write(report: &Report) -> String {
     let longest = report
         .policies
         .iter()
-        .filter_map(|p| p.seconds)
-        .map(|s| s.max)
+        .map(|p| p.seconds_range[1])
         .fold(0.0, f64::max);
     let mut html = String::from(
         "<section aria-labelledby=\"policies\"><h2 id=\"policies\">What each policy would cost</h2>\
@@ -50,39 +49,12 @@ fn row(i: usize, policy: &Policy, longest: f64, recommended: bool) -> String {
         if recommended { " class=\"best\"" } else { "" },
         Text(&policy.policy)
     );
-    match policy.seconds {
-        Some(s) => {
-            let _ = write!(
-                html,
-                "<td class=\"wide\">{}</td><td class=\"n\">{} <small>{} – {}</small></td>",
-                range(s, longest),
-                figure(
-                    &format!("/policies/{i}/seconds/typical"),
-                    s.typical,
-                    &seconds(s.typical)
-                ),
-                figure(&format!("/policies/{i}/seconds/min"), s.min, &seconds(s.min)),
-                figure(&format!("/policies/{i}/seconds/max"), s.max, &seconds(s.max)),
-            );
-        }
-        None => html.push_str("<td colspan=\"2\">not predicted</td>"),
-    }
-    let speedup = policy.speedup.map_or_else(
-        || "–".to_owned(),
-        |s| {
-            let at =
-                |key: &str, value: f64| figure(&format!("/policies/{i}/speedup/{key}"), value, &ratio(value));
-            format!(
-                "{} <small>{} – {}</small>",
-                at("typical", s.typical),
-                at("min", s.min),
-                at("max", s.max)
-            )
-        },
-    );
+    let time = estimate(i, "seconds", (policy.seconds, policy.seconds_range), seconds);
+    let speedup = estimate(i, "speedup", (policy.speedup, policy.speedup_range), ratio);
     let _ = write!(
         html,
-        "<td class=\"n\">{speedup}</td><td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+        "<td class=\"wide\">{}</td><td class=\"n\">{time}</td><td class=\"n\">{speedup}</td><td class=\"wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+        range(policy, longest),
         bar("local", policy.local_fraction),
         share("local_fraction", policy.local_fraction),
         share("access_balance", policy.access_balance),
@@ -96,14 +68,24 @@ fn row(i: usize, policy: &Policy, longest: f64, recommended: bool) -> String {
     html
 }
 
-/// A bar to the typical value with the range across its end; the axis starts at zero.
-fn range(s: Estimate, longest: f64) -> String {
+/// A typical value above its range.
+fn estimate(i: usize, key: &str, (typical, ends): (f64, [f64; 2]), text: fn(f64) -> String) -> String {
+    let at = |key: &str, value: f64| figure(&format!("/policies/{i}/{key}"), value, &text(value));
+    format!(
+        "{} <small>{} – {}</small>",
+        at(key, typical),
+        at(&format!("{key}_range/0"), ends[0]),
+        at(&format!("{key}_range/1"), ends[1])
+    )
+}
+
+/// A bar to the typical time with the range across its end; the axis starts at zero.
+fn range(policy: &Policy, longest: f64) -> String {
     let x = |t: f64| if longest > 0.0 { t / longest * 99.0 } else { 0.0 };
+    let [low, high] = policy.seconds_range.map(x);
     format!(
         "<svg class=\"range\" viewBox=\"0 0 100 16\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"fill\" y=\"2\" width=\"{typical:.2}\" height=\"12\"/>\
          <path class=\"whisker\" d=\"M{low:.2} 8H{high:.2}M{low:.2} 4V12M{high:.2} 4V12\"/></svg>",
-        low = x(s.min),
-        typical = x(s.typical),
-        high = x(s.max)
+        typical = x(policy.seconds),
     )
 }

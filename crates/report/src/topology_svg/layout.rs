@@ -34,8 +34,14 @@ pub struct Layout {
     pub sockets: Vec<Socket>,
 }
 
+/// Below the title.
 const TOP: f64 = 76.0;
 const CARD: (f64, f64) = (140.0, 58.0);
+/// Between the cards of a socket, and from them to its edge.
+const GAP: f64 = 14.0;
+const PAD: f64 = 18.0;
+/// Between sockets.
+const APART: (f64, f64) = (130.0, 60.0);
 
 impl Layout {
     pub fn of(machine: &Machine) -> Self {
@@ -47,35 +53,32 @@ impl Layout {
         }
     }
 
+    /// Two nodes side by side, more from the top clockwise.
     fn circle(count: usize) -> Self {
-        let card = match count {
-            0..=8 => CARD,
-            9..=16 => (108.0, 52.0),
-            _ => (26.0, 22.0),
+        let (card, (across, down)) = match count {
+            1 => (CARD, (0.0, 0.0)),
+            2 => (CARD, (130.0, 0.0)),
+            3..=4 => (CARD, (190.0, 160.0)),
+            5..=8 => (CARD, (265.0, 225.0)),
+            9..=16 => ((108.0, 52.0), (330.0, 300.0)),
+            _ => (
+                (26.0, 22.0),
+                (
+                    (count as f64 * 32.0 / TAU).max(230.0),
+                    (count as f64 * 32.0 / TAU).max(230.0),
+                ),
+            ),
         };
-        let radius = match count {
-            1 => 0.0,
-            2 => 130.0,
-            3..=4 => 190.0,
-            5..=8 => 225.0,
-            9..=16 => 300.0,
-            _ => (count as f64 * 32.0 / TAU).max(230.0),
-        };
-        let width = 2.0 * radius + card.0 + 48.0;
-        let height = TOP
-            + if count <= 2 {
-                card.1 + 90.0
-            } else {
-                2.0 * radius + card.1 + 24.0
-            };
+        let width = 2.0 * across + card.0 + 48.0;
+        let height = TOP + 2.0 * down + card.1 + if count <= 2 { 90.0 } else { 24.0 };
         let centre = (width / 2.0, TOP + (height - TOP) / 2.0);
         let spot = |n: usize| {
-            // Two nodes side by side, more from the top clockwise.
             let turn = n as f64 / count as f64 + if count == 2 { 0.5 } else { -0.25 };
             let (sin, cos) = (turn * TAU).sin_cos();
+            let (x, y) = (centre.0 + across * cos, centre.1 + down * sin);
             Spot {
-                x: centre.0 + radius * cos,
-                y: centre.1 + radius * sin,
+                x,
+                y,
                 width: card.0,
                 height: card.1,
             }
@@ -88,19 +91,19 @@ impl Layout {
         }
     }
 
+    /// Up to three sockets in a row, more in two rows.
     fn in_sockets(machine: &Machine, groups: Vec<Vec<NodeId>>) -> Self {
-        let (gap, pad) = (14.0, 18.0);
-        let columns = |n: usize| if n > 3 { 2 } else { 1 };
         let largest = groups.iter().map(Vec::len).max().unwrap_or(1);
-        let rows = largest.div_ceil(columns(largest));
-        let box_width = columns(largest) as f64 * (CARD.0 + gap) - gap + 2.0 * pad;
-        let box_height = rows as f64 * (CARD.1 + gap) - gap + 2.0 * pad + 18.0;
+        let columns = if largest > 3 { 2 } else { 1 };
+        let rows = largest.div_ceil(columns);
+        let extent = |cards: usize, card: f64| cards as f64 * (card + GAP) - GAP + 2.0 * PAD;
+        let (width, height) = (extent(columns, CARD.0), extent(rows, CARD.1) + 18.0);
         let across = if groups.len() > 3 {
             groups.len().div_ceil(2)
         } else {
             groups.len()
         };
-        let space = 130.0;
+        let down = groups.len().div_ceil(across);
         let mut nodes = vec![
             Spot {
                 x: 0.0,
@@ -112,26 +115,25 @@ impl Layout {
         ];
         let mut sockets = Vec::new();
         for (index, group) in groups.into_iter().enumerate() {
-            let x = 24.0 + (index % across) as f64 * (box_width + space);
-            let y = TOP + (index / across) as f64 * (box_height + 60.0);
+            let x = 24.0 + (index % across) as f64 * (width + APART.0);
+            let y = TOP + (index / across) as f64 * (height + APART.1);
             for (place, node) in group.iter().enumerate() {
                 let spot = &mut nodes[node.index()];
-                spot.x = x + pad + CARD.0 / 2.0 + (place / rows) as f64 * (CARD.0 + gap);
-                spot.y = y + pad + CARD.1 / 2.0 + (place % rows) as f64 * (CARD.1 + gap);
+                spot.x = x + PAD + CARD.0 / 2.0 + (place / rows) as f64 * (CARD.0 + GAP);
+                spot.y = y + PAD + CARD.1 / 2.0 + (place % rows) as f64 * (CARD.1 + GAP);
             }
             sockets.push(Socket {
                 x,
                 y,
-                width: box_width,
-                height: box_height,
+                width,
+                height,
                 nodes: group,
             });
         }
-        let width = 24.0 + across as f64 * (box_width + space) - space;
-        let height = TOP + sockets.len().div_ceil(across) as f64 * (box_height + 60.0) - 60.0;
+        let total = |count: usize, size: f64, apart: f64| count as f64 * (size + apart) - apart;
         Self {
-            width,
-            height,
+            width: 24.0 + total(across, width, APART.0),
+            height: TOP + total(down, height, APART.1),
             nodes,
             sockets,
         }

@@ -13,51 +13,52 @@ pub fn draw(machine: &Machine, layout: &Layout) -> String {
     if let Some(total) = machine.backplane {
         return backplane(machine, layout, total);
     }
-    let anchors = anchored(machine, layout);
-    let inside: Vec<_> = anchors
-        .iter()
-        .filter(|(ends, _)| ends.0.socket.is_some() && ends.0.socket == ends.1.socket)
-        .collect();
-    let lines: Vec<_> = anchors
-        .iter()
-        .filter(|(ends, _)| ends.0.socket.is_none() || ends.0.socket != ends.1.socket)
-        .collect();
-    let mut svg = String::new();
+    let pairs = anchored(machine, layout);
+    let (inside, lines): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.socket().is_some());
     if lines.len() > MOST_LINES {
-        let _ = writeln!(
-            svg,
-            "<text class=\"small middle\" x=\"{:.0}\" y=\"{:.0}\">{} pairs of nodes, each with a link of its own</text>",
-            layout.width / 2.0,
-            76.0 + (layout.height - 76.0) / 2.0,
-            lines.len()
-        );
-        return svg;
+        let text = format!("{} pairs of nodes, each with a link of its own", lines.len());
+        return note(layout.width / 2.0, 38.0 + layout.height / 2.0, &text);
     }
-    let widest = anchors
-        .iter()
-        .flat_map(|(_, both)| both.iter().flatten())
-        .copied()
-        .fold(0.0, f64::max);
-    for (ends, both) in lines {
-        svg.push_str(&line(ends, *both, widest));
-    }
+    let widest = pairs.iter().map(Pair::widest).fold(0.0, f64::max);
+    let mut svg: String = lines.iter().map(|pair| line(pair, widest)).collect();
     for (index, socket) in layout.sockets.iter().enumerate() {
         let widths = inside
             .iter()
-            .filter(|(e, _)| e.0.socket == Some(index))
-            .flat_map(|(_, b)| b.iter().flatten());
-        let width = widths.copied().fold(0.0, f64::max);
+            .filter(|p| p.socket() == Some(index))
+            .map(|p| p.widest());
+        let width = widths.fold(0.0, f64::max);
         if width > 0.0 {
-            let _ = writeln!(
-                svg,
-                "<text class=\"small middle\" x=\"{:.0}\" y=\"{:.0}\">inside: up to {} for each pair</text>",
+            let text = format!("inside: up to {} for each pair", gigabytes(width));
+            svg.push_str(&note(
                 socket.x + socket.width / 2.0,
                 socket.y + socket.height - 11.0,
-                gigabytes(width)
-            );
+                &text,
+            ));
         }
     }
     svg
+}
+
+fn note(x: f64, y: f64, text: &str) -> String {
+    format!("<text class=\"small middle\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n")
+}
+
+/// Two ends and the bandwidth there and back.
+struct Pair {
+    a: Anchor,
+    b: Anchor,
+    both: [Option<f64>; 2],
+}
+
+impl Pair {
+    /// The socket that both ends are in, when it is one.
+    fn socket(&self) -> Option<usize> {
+        self.a.socket.filter(|_| self.a.socket == self.b.socket)
+    }
+
+    fn widest(&self) -> f64 {
+        self.both.iter().flatten().copied().fold(0.0, f64::max)
+    }
 }
 
 /// An end of a line: a node, or a socket whose nodes share the link.
@@ -70,10 +71,8 @@ struct Anchor {
     half: (f64, f64),
 }
 
-type Ends = (Anchor, Anchor);
-
-/// Links by the pair of their ends: bandwidth there and back.
-fn anchored(machine: &Machine, layout: &Layout) -> Vec<(Ends, [Option<f64>; 2])> {
+/// Links by the pair of their ends.
+fn anchored(machine: &Machine, layout: &Layout) -> Vec<Pair> {
     type Group = Vec<NodeId>;
     let mut pairs: BTreeMap<(Group, Group), [Option<f64>; 2]> = BTreeMap::new();
     for (id, link) in machine.links.iter().enumerate() {
@@ -82,10 +81,12 @@ fn anchored(machine: &Machine, layout: &Layout) -> Vec<(Ends, [Option<f64>; 2])>
         let key = if back == 1 { (to, from) } else { (from, to) };
         pairs.entry(key).or_default()[back] = Some(link.bandwidth);
     }
-    pairs
-        .into_iter()
-        .map(|((a, b), both)| ((anchor(&a, layout), anchor(&b, layout)), both))
-        .collect()
+    let pair = |((a, b), both): ((Group, Group), _)| Pair {
+        a: anchor(&a, layout),
+        b: anchor(&b, layout),
+        both,
+    };
+    pairs.into_iter().map(pair).collect()
 }
 
 fn anchor(nodes: &[NodeId], layout: &Layout) -> Anchor {
@@ -117,31 +118,23 @@ fn anchor(nodes: &[NodeId], layout: &Layout) -> Anchor {
     }
 }
 
-fn line(ends: &Ends, both: [Option<f64>; 2], widest: f64) -> String {
-    let (a, b) = ends;
-    match both {
-        [Some(there), Some(back)] if (there - back).abs() <= 0.002 * there => {
-            let what = format!("{} and {}: {} each way", a.label, b.label, gigabytes(there));
-            stroke(a, b, there, widest, 0.0, &what)
-        }
-        _ => {
-            let both = [(a, b, both[0]), (b, a, both[1])];
-            let alone = both.iter().filter(|(.., width)| width.is_some()).count() == 1;
-            let bend = if alone { 0.0 } else { 9.0 };
-            let one = |(from, to, width): &(&Anchor, &Anchor, Option<f64>)| {
-                let width = (*width)?;
-                let what = format!(
-                    "{} to {}: {}{}",
-                    from.label,
-                    to.label,
-                    gigabytes(width),
-                    if alone { ", one way" } else { "" }
-                );
-                Some(stroke(from, to, width, widest, bend, &what) + &head(from, to, bend))
-            };
-            both.iter().filter_map(one).collect()
-        }
+fn line(pair: &Pair, widest: f64) -> String {
+    let Pair { a, b, both } = pair;
+    if let [Some(there), Some(back)] = *both
+        && (there - back).abs() <= 0.002 * there
+    {
+        let what = format!("{} and {}: {} each way", a.label, b.label, gigabytes(there));
+        return stroke(a, b, there, widest, 0.0, &what);
     }
+    let alone = both.iter().flatten().count() == 1;
+    let (bend, one_way) = if alone { (0.0, ", one way") } else { (9.0, "") };
+    let arrow = |from: &Anchor, to: &Anchor, width: f64| {
+        let what = format!("{} to {}: {}{one_way}", from.label, to.label, gigabytes(width));
+        stroke(from, to, width, widest, bend, &what) + &head(from, to, bend)
+    };
+    let there = both[0].map(|width| arrow(a, b, width));
+    let back = both[1].map(|width| arrow(b, a, width));
+    there.into_iter().chain(back).collect()
 }
 
 /// Where the line from `a` to `b`, moved sideways, leaves the rectangle around `a`.
