@@ -18,7 +18,8 @@ _Static_assert(offsetof(nw_counter, reads) == 8 && offsetof(nw_counter, writes) 
 _Static_assert(offsetof(nw_slot, counter) == 8 && offsetof(nw_slot, bitmap) == 16, "likewise");
 
 /* Not mmap(3): that one is hooked, and fails through errno. */
-static long raw_call(long number, long a, long b, long c, long d, long e, long f) {
+static long raw_call(long number, long a, long b, long c, long d, long e, long f)
+{
 #if defined __x86_64__
     long result;
     register long r10 __asm__("r10") = d;
@@ -47,18 +48,21 @@ static long raw_call(long number, long a, long b, long c, long d, long e, long f
 #endif
 }
 
-static uint64_t *index_map(uint64_t slots) {
+static uint64_t *index_map(uint64_t slots)
+{
     long result = raw_call(SYS_mmap, 0, (long)(slots * sizeof(uint64_t)), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return (unsigned long)result > -4096ul ? NULL : (uint64_t *)result;
 }
 
-static void index_unmap(uint64_t *index, uint64_t slots) {
+static void index_unmap(uint64_t *index, uint64_t slots)
+{
     if (index)
         raw_call(SYS_munmap, (long)index, (long)(slots * sizeof(uint64_t)), 0, 0, 0, 0);
 }
 
-static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number) {
+static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number)
+{
     uint64_t hash = key * HASH;
     uint64_t i = hash >> 32 & (slots - 1);
     while (index[i])
@@ -67,7 +71,8 @@ static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t
 }
 
 /* Doubles the index; false when memory is out. */
-static bool index_grow(nw_thread *thread) {
+static bool index_grow(nw_thread *thread)
+{
     uint64_t slots = thread->index_slots ? thread->index_slots * 2 : INDEX_SLOTS;
     uint64_t *index = index_map(slots);
     if (!index)
@@ -80,7 +85,8 @@ static bool index_grow(nw_thread *thread) {
     return true;
 }
 
-static nw_counter *index_find(const nw_thread *thread, uint64_t key) {
+static nw_counter *index_find(const nw_thread *thread, uint64_t key)
+{
     if (!thread->index)
         return NULL;
     uint64_t hash = key * HASH;
@@ -95,7 +101,8 @@ static nw_counter *index_find(const nw_thread *thread, uint64_t key) {
 }
 
 /* Test and set; the winner logs where it happened. */
-static bool first_touch(nw_thread *thread, uint64_t key, const void *code) {
+static bool first_touch(nw_thread *thread, uint64_t key, const void *code)
+{
     uint64_t page = key & NW_KEY_PAGE;
     if (!nw_touched || page >> (47 - NW_PAGE_SHIFT))
         return true;
@@ -113,7 +120,8 @@ static bool first_touch(nw_thread *thread, uint64_t key, const void *code) {
     return true;
 }
 
-static nw_counter *append(nw_thread *thread, uint64_t key, const void *code) {
+static nw_counter *append(nw_thread *thread, uint64_t key, const void *code)
+{
     uint64_t used = thread->header->counters;
     if (used >= thread->counters_room && !nw_counters_reserve(thread, used + 1))
         return NULL;
@@ -129,14 +137,16 @@ static nw_counter *append(nw_thread *thread, uint64_t key, const void *code) {
 }
 
 /* An access that cannot be counted: once per call, whatever the size of the group. */
-static nw_slot *drop(nw_thread *thread, uint64_t key) {
+static nw_slot *drop(nw_thread *thread, uint64_t key)
+{
     thread->header->dropped++;
     thread->sink.key = key;
     thread->sink.counter = &thread->sink_counter;
     return &thread->sink;
 }
 
-static void evict(nw_thread *thread, nw_slot *slot) {
+static void evict(nw_thread *thread, nw_slot *slot)
+{
     nw_counter *counter = slot->counter;
     counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap);
     slot->bitmap = 0;
@@ -144,7 +154,8 @@ static void evict(nw_thread *thread, nw_slot *slot) {
         thread->until_slice -= (int64_t)(counter->reads + counter->writes - slot->paced);
 }
 
-static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code) {
+static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code)
+{
     if (thread->busy)
         return drop(thread, key);
     thread->busy = 1;
@@ -174,31 +185,37 @@ static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code
     return slot;
 }
 
-nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code) {
+nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
+{
     return refill(thread, key, code);
 }
 
-nw_slot *nw_miss(uint64_t key) {
+nw_slot *nw_miss(uint64_t key)
+{
     return refill(nw_thread_here(), key, __builtin_return_address(0));
 }
 
-nw_thread *nw_thread_get(void) {
+nw_thread *nw_thread_get(void)
+{
     return nw_thread_here();
 }
 
-void nw_window_clear(nw_slot *window) {
+void nw_window_clear(nw_slot *window)
+{
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++)
         window[i] = (nw_slot){.key = NW_KEY_NONE};
 }
 
-void nw_thread_release(nw_thread *thread) {
+void nw_thread_release(nw_thread *thread)
+{
     index_unmap(thread->index, thread->index_slots);
     thread->index = NULL;
     thread->index_slots = 0;
     thread->busy = 0;
 }
 
-uint64_t nw_region_enter(nw_region *region) {
+uint64_t nw_region_enter(nw_region *region)
+{
     nw_thread *thread = nw_thread_here();
     uint64_t previous = thread->region;
     uint32_t id = __atomic_load_n(&region->id, __ATOMIC_ACQUIRE);
@@ -208,7 +225,8 @@ uint64_t nw_region_enter(nw_region *region) {
     return previous;
 }
 
-void nw_region_leave(nw_region *region, uint64_t previous) {
+void nw_region_leave(nw_region *region, uint64_t previous)
+{
     nw_thread *thread = nw_thread_here();
     nw_region_left(thread, region);
     thread->region = previous;

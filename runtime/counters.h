@@ -9,11 +9,13 @@
 
 /* Folding the next ten bits in keeps power-of-two strides from meeting in a few slots. The pass
  * computes the same: compiler/lookup.cpp. */
-static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page) {
+static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page)
+{
     return &window[(page ^ page >> 10) & (NW_WINDOW_SLOTS - 1)];
 }
 
-static inline nw_thread *nw_thread_here(void) {
+static inline nw_thread *nw_thread_here(void)
+{
     nw_thread *thread = nw_self;
     return nw_likely(thread != NULL) ? thread : nw_thread_attach();
 }
@@ -21,7 +23,8 @@ static inline nw_thread *nw_thread_here(void) {
 /* Puts the page of `key` into the window. `code` is charged with a first touch. */
 __attribute__((preserve_most)) nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code);
 
-static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *code) {
+static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *code)
+{
     uint64_t page = address >> NW_PAGE_SHIFT;
     uint64_t key = page | thread->region;
     nw_slot *slot = nw_slot_of(thread->window, page);
@@ -29,7 +32,8 @@ static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *
 }
 
 /* Bits first..last, both below 64. */
-static inline uint64_t nw_lines(uint32_t first, uint32_t last) {
+static inline uint64_t nw_lines(uint32_t first, uint32_t last)
+{
     return (2ull << last) - (1ull << first);
 }
 

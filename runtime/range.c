@@ -3,12 +3,14 @@
 
 #define LINE_OF(offset) ((uint32_t)(offset) >> NW_LINE_SHIFT)
 
-static inline uint32_t min_u32(uint32_t a, uint32_t b) {
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
     return a < b ? a : b;
 }
 
 static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes,
-                         uint64_t lines) {
+                         uint64_t lines)
+{
     slot->counter->reads += reads;
     slot->counter->writes += writes;
     slot->bitmap |= lines;
@@ -18,13 +20,15 @@ static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_
     }
 }
 
-static inline uint64_t lines_of(uint32_t offset, uint32_t bytes) {
+static inline uint64_t lines_of(uint32_t offset, uint32_t bytes)
+{
     return nw_lines(LINE_OF(offset), LINE_OF(min_u32(offset + bytes - 1, NW_PAGE_MASK)));
 }
 
 /* `times` repetitions of the group at one address whose accesses begin on different pages. */
 static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times,
-                             const nw_group *group, const void *code) {
+                             const nw_group *group, const void *code)
+{
     for (uint32_t i = 0; i < group->accesses; i++) {
         const nw_access *access = &group->access[i];
         uint64_t first = address + (uint64_t)access->offset;
@@ -34,7 +38,8 @@ static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times
 }
 
 /* Lines of `times` groups from `offset` on, all beginning on one page. */
-static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span) {
+static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span)
+{
     if (times == 1)
         return lines_of(offset, span);
     if (nw_likely(stride < span + (1u << NW_LINE_SHIFT)))
@@ -47,7 +52,8 @@ static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t 
 
 /* Of `times` repetitions from `offset` on, how many have all their accesses begin on this page; the
  * first one has. The division is for those that leave the page. */
-static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last) {
+static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last)
+{
     uint32_t room = NW_PAGE_MASK - last - offset;
     if (stride > room)
         return 1;
@@ -58,7 +64,8 @@ static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times,
 
 /* Ascending, stride > 0; each repetition counts `weight` times. */
 static inline void ascending(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t weight,
-                             const nw_group *group, const void *code) {
+                             const nw_group *group, const void *code)
+{
     while (times > 0) {
         uint32_t offset = address & NW_PAGE_MASK;
         if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
@@ -76,7 +83,8 @@ static inline void ascending(nw_thread *thread, uint64_t address, uint64_t strid
 }
 
 static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times, const nw_group *group,
-                            const void *code) {
+                            const void *code)
+{
     uint32_t offset = address & NW_PAGE_MASK;
     if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
         crossing(thread, address, times, group, code);
@@ -87,7 +95,8 @@ static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times,
 }
 
 static inline void range(nw_thread *thread, uint64_t address, int64_t stride, uint64_t times, uint64_t weight,
-                         const nw_group *group, const void *code) {
+                         const nw_group *group, const void *code)
+{
     if (times == 0 || weight == 0)
         return;
     if (stride == 0 || times == 1)
@@ -100,12 +109,14 @@ static inline void range(nw_thread *thread, uint64_t address, int64_t stride, ui
         nw_slice_reached(thread);
 }
 
-void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group) {
+void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group)
+{
     range(nw_thread_here(), address, stride, times, 1, group, __builtin_return_address(0));
 }
 
 void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
-             const nw_group *group) {
+             const nw_group *group)
+{
     nw_thread *thread = nw_thread_here();
     const void *code = __builtin_return_address(0);
     uint64_t dense = group->span + (1u << NW_LINE_SHIFT);
@@ -124,7 +135,8 @@ void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, u
     }
 }
 
-void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group) {
+void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group)
+{
     nw_thread *thread = nw_thread_here();
     for (uint32_t i = 0; i < lanes; i++)
         if (mask >> i & 1)
