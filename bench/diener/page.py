@@ -5,7 +5,7 @@ import html
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{width:100%}table{border-collapse:collapse;margin:1rem 0;font-size:13px}
 td,th{padding:.2rem .5rem;border-bottom:1px solid #ddd;text-align:right}td:first-child,th:first-child{text-align:left}
-td.text{text-align:left}.yes{color:#187a36}.no{color:#b3261e}figure{margin:2rem 0}figcaption{color:#555}"""
+td.text,.findings th{text-align:left}.yes{color:#187a36}.no{color:#b3261e}figure{margin:2rem 0}figcaption{color:#555}"""
 
 
 def escape(value):
@@ -29,7 +29,7 @@ def verdicts(found):
         cells = "".join(f'<td class="text">{escape(f[k])}</td>' for k in ("claim", "paper", "ours", "why"))
         rows.append(f"<tr>{mark}{cells}</tr>")
     heads = "".join(f"<th>{h}</th>" for h in ("", "finding", "paper", "here", "where it differs, and why"))
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<table class="findings"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def balance_table(data):

@@ -1,0 +1,105 @@
+//! `nodewise tune` with a given profile and a shell as the program.
+
+mod synthetic;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder with a program called as the profile's, and the profile.
+struct Case {
+    folder: PathBuf,
+    profile: PathBuf,
+}
+
+impl Case {
+    fn new(name: &str, script: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let profile = synthetic::profile(&format!("{name}-profile"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("solve");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        Self { folder, profile }
+    }
+
+    fn tune(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+        command
+            .current_dir(&self.folder)
+            .arg("tune")
+            .arg("--profile")
+            .arg(&self.profile);
+        command.args(arguments).args(["--", "./solve"]).output().unwrap()
+    }
+
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.tune(arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        errors.lines().last().unwrap_or_default().to_owned()
+    }
+}
+
+#[test]
+fn a_dry_run_shows_commands_and_runs_nothing() {
+    let case = Case::new("tune-dry", "touch ran");
+    let output = case.tune(&["--machine", "xeon-x7550", "--affinity", "scatter", "--dry-run"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("nodewise run --policy map:solve.map -- ./solve"),
+        "{text}"
+    );
+    assert!(
+        text.contains("OMP_PROC_BIND=spread OMP_PLACES=cores ./solve"),
+        "{text}"
+    );
+    assert!(!case.folder.join("ran").exists());
+}
+
+#[test]
+fn a_program_that_fails_stops_with_its_own_words() {
+    let case = Case::new("tune-fails", "echo 'no such mesh' >&2; exit 3");
+    assert!(case.refusal(&[]).contains("no such mesh"));
+}
+
+#[test]
+fn a_program_that_prints_something_else_each_time_stops() {
+    let case = Case::new("tune-differs", "date +%N");
+    assert!(case.refusal(&[]).contains("--any-output"));
+}
+
+#[test]
+fn an_existing_map_is_not_overwritten() {
+    let case = Case::new("tune-exists", "true");
+    std::fs::write(case.folder.join("solve.map"), "mine").unwrap();
+    assert!(case.refusal(&[]).contains("solve.map"));
+}
+
+#[test]
+fn runs_are_measured_scored_and_concluded() {
+    let case = Case::new("tune-runs", "");
+    // Rules reach programs, not scripts.
+    std::fs::copy("/bin/echo", case.folder.join("solve")).unwrap();
+    let output = case.tune(&["--runs", "2", "--json"]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["rounds"], 2);
+    assert_eq!(found["baseline"]["seconds"].as_array().unwrap().len(), 2);
+    let candidate = &found["candidates"][0];
+    assert_eq!(candidate["seconds"].as_array().unwrap().len(), 2);
+    assert!(candidate["measured"]["ratio"].as_f64().unwrap() > 0.0);
+    assert!(found["baseline"]["predicted_seconds"].as_f64().unwrap() > 0.0);
+    // Two rounds are too few to change anything, on one node or more.
+    assert!(
+        ["leave-alone", "too-few-runs"].contains(&found["conclusion"].as_str().unwrap()),
+        "{found}"
+    );
+    assert_eq!(found["command"], "./solve");
+}
