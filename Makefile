@@ -40,7 +40,7 @@ workloads: build
 	@echo 'build: workloads'
 	@$(MAKE) -s --no-print-directory -C workloads CC=$(CLANG) OUT=$(CURDIR)/build/workloads
 	@$(MAKE) -s --no-print-directory -C workloads CC=$(CURDIR)/$(BIN)/nodewise-cc \
-	    OUT=$(CURDIR)/build/workloads-recorded DEPENDS='$(wildcard $(BIN)/nodewise-cc $(BIN)/lib/*.so)'
+	    OUT=$(CURDIR)/build/workloads-recorded DEPENDS="$$(echo $(CURDIR)/$(BIN)/nodewise-cc $(CURDIR)/$(BIN)/lib/*.so)"
 
 demo: workloads
 	@tools/demo
