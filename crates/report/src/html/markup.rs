@@ -59,7 +59,12 @@ pub fn head(class: &str, titles: &[&str]) -> String {
         _ => format!("<th scope=\"col\">{}</th>", Text(title)),
     };
     let titles: String = titles.iter().map(title).collect();
-    format!("<table class=\"{class}\"><thead><tr>{titles}</tr></thead><tbody>")
+    let class = if class.is_empty() {
+        String::new()
+    } else {
+        format!(" class=\"{class}\"")
+    };
+    format!("<table{class}><thead><tr>{titles}</tr></thead><tbody>")
 }
 
 /// The end of a table.
