@@ -1,5 +1,5 @@
 // Groups become calls at loop entries and inlined lookups in blocks. The fast path computed here is
-// nw_find and count of runtime/counters.h and range.c.
+// nw_find of runtime/counters.h and add of runtime/range.c.
 #include "instrument.h"
 
 #include "llvm/Analysis/LoopInfo.h"

@@ -8,7 +8,7 @@
 #define NW_KEY_PAGE ((1ull << NW_REGION_SHIFT) - 1)
 
 /* Folding the next ten bits in keeps power-of-two strides from meeting in a few slots. The pass
- * computes the same: compiler/lookup.cpp. */
+ * computes the same: compiler/emit.cpp. */
 static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page)
 {
     return &window[(page ^ page >> 10) & (NW_WINDOW_SLOTS - 1)];
