@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const COSTS: f64 = 0.02;
 /// One thread that first touched this share of an object's pages placed it.
 const PLACED_ALONE: f64 = 0.9;
+/// Above this exclusivity a page has a home, though its threads share it.
+const AT_HOME: f64 = 0.7;
 
 /// Who put an object where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,7 +224,8 @@ fn one(
         snippet: None,
     };
     blame.sentence = sentence(&blame, shape);
-    (blame.advice, blame.snippet) = advice(&blame, object, context);
+    let nodes = context.machine.node_count();
+    (blame.advice, blame.snippet) = advice(&blame, object, nodes, metrics.application_exclusivity());
     blame
 }
 
@@ -257,8 +260,8 @@ fn sentence(blame: &Blame, shape: &Shape) -> String {
     )
 }
 
-fn advice(blame: &Blame, object: &Object, context: &Context<'_>) -> (String, Option<String>) {
-    if blame.cost_share < COSTS || context.machine.node_count() < 2 {
+fn advice(blame: &Blame, object: &Object, nodes: usize, exclusivity: f64) -> (String, Option<String>) {
+    if blame.cost_share < COSTS || nodes < 2 {
         return ("leave it alone: it costs next to nothing".into(), None);
     }
     if matches!(
@@ -270,7 +273,7 @@ fn advice(blame: &Blame, object: &Object, context: &Context<'_>) -> (String, Opt
             None,
         );
     }
-    let place = Place::new(blame, object, context.machine.node_count());
+    let place = Place::new(blame, object, nodes);
     let alone = blame
         .first_touched
         .as_ref()
@@ -302,6 +305,13 @@ fn advice(blame: &Blame, object: &Object, context: &Context<'_>) -> (String, Opt
         Pattern::Irregular => (
             format!("schedule {to} statically, so that pages keep their thread; else place it by `locality`"),
             Some(snippet::same_schedule(&place)),
+        ),
+        _ if exclusivity >= AT_HOME => (
+            format!(
+                "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
+                percent(exclusivity)
+            ),
+            alone.then(|| snippet::parallel_initialisation(&place)),
         ),
         Pattern::ReadShared => (
             "interleave it: all threads read it; if it fits, a copy on each node is better still".into(),

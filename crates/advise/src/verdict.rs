@@ -75,8 +75,8 @@ pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Bl
         );
         return nothing(Outcome::NotMemoryBound, text);
     }
-    let best = simulation.ranked()[0];
-    if !is_worth_it(best) {
+    let worth = worth_it(simulation);
+    if worth.is_empty() {
         let text = format!(
             "Leave it alone: on {} no placement is predicted to beat first-touch by {} or more.",
             machine.name,
@@ -84,22 +84,26 @@ pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Bl
         );
         return nothing(Outcome::LeaveAlone, text);
     }
-    recommendation(context, simulation, best, reasons(context, simulation, worst))
+    recommendation(context, simulation, &worth, reasons(context, simulation, worst))
 }
 
-/// The typical gain is worth a change, and no scenario predicts a loss.
-fn is_worth_it(prediction: &Prediction) -> bool {
-    prediction.speedup.typical >= 1.0 + WORTH_IT && prediction.speedup.min >= 1.0
+/// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, and not chance.
+fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
+    let pays = |p: &Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
+    let mut ranked = simulation.ranked();
+    ranked.retain(|p| pays(p) && !p.policy.starts_with("random"));
+    ranked
 }
 
 fn recommendation(
     context: &Context<'_>,
     simulation: &Simulation,
-    best: &Prediction,
+    worth: &[&Prediction],
     reasons: Vec<String>,
 ) -> Verdict {
+    let best = worth[0];
     let command = &context.profile.meta.command;
-    let close = |p: &&Prediction| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE) && is_worth_it(p);
+    let close = |p: &&Prediction| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE);
     let ranked = simulation.ranked().into_iter().filter(close);
     let mut stock =
         ranked.filter_map(|p| Some((p, stock_command(&p.policy, &simulation.affinity, command)?)));
