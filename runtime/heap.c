@@ -178,8 +178,16 @@ static int is_large(size_t bytes)
     return bytes >= NW_LARGE && bytes <= PTRDIFF_MAX && !busy && __atomic_load_n(&hooks, __ATOMIC_ACQUIRE) != NULL;
 }
 
+static int declined(uintptr_t caller, size_t bytes)
+{
+    const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
+    return to != NULL && to->separate != NULL && !to->separate(caller, bytes);
+}
+
 static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller)
 {
+    if (declined(caller, bytes))
+        return NULL;
     int error = errno;
     size_t mapped = round_up(bytes, page_size());
     void *address = large_map(mapped, alignment);

@@ -28,6 +28,7 @@ typedef struct nw_heap_hooks {
     void (*allocated)(const nw_allocation *object); /* before the program sees the address */
     void (*freed)(void *address, size_t mapped);    /* before the pages go; never used again */
     void (*pooled)(uintptr_t caller, const void *address, size_t bytes); /* a small allocation */
+    int (*separate)(uintptr_t caller, size_t bytes); /* 0: this large one may go to the next malloc */
 } nw_heap_hooks;
 
 /* Large allocations are separate from here on. `hooks` must live as long as the process. */

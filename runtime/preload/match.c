@@ -240,12 +240,13 @@ uint32_t nw_match(const nw_allocation *object) {
     return count;
 }
 
-void nw_match_start(void) {
+int nw_match_start(void) {
     find_images();
     size_t bytes = nw_placement->sites.count + 1u;
     claimed = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (claimed == MAP_FAILED)
         nw_preload_off("no memory");
+    return claimed != MAP_FAILED;
 }
 
 void nw_match_after_fork(void) { atomic_store(&lock, 0); }

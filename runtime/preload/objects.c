@@ -11,15 +11,13 @@ static uint64_t slot_of(uint64_t page, uint32_t probe) {
 
 static void add(uint64_t *counter, uint64_t by) { __atomic_fetch_add(counter, by, __ATOMIC_RELAXED); }
 
-static void tally_wanted(const nw_object *object) {
-    nw_tally *tally = &nw_report->tallies[object->rule];
-    add(&tally->objects, 1);
-    add(&tally->pages, object->pages);
-    for (uint64_t page = object->page; page < object->page + object->pages; page++) {
-        uint32_t node = nw_wanted(object, page);
-        if (node < NW_NODES)
-            add(&tally->wanted[node], 1);
-    }
+void nw_objects_want(const nw_object *object, uint32_t node, uint64_t pages) {
+    add(&nw_report->tallies[object->rule].wanted[node], pages);
+}
+
+static void tally(const nw_object *object) {
+    add(&nw_report->tallies[object->rule].objects, 1);
+    add(&nw_report->tallies[object->rule].pages, object->pages);
 }
 
 static void trace(const nw_object *object) {
@@ -28,7 +26,7 @@ static void trace(const nw_object *object) {
 
 void nw_objects_add(const nw_object *object) {
     trace(object);
-    tally_wanted(object);
+    tally(object);
     for (uint32_t probe = 0; probe < PROBES; probe++) {
         nw_live *live = &nw_report->live[slot_of(object->page, probe)];
         uint64_t free = __atomic_load_n(&live->page, __ATOMIC_RELAXED);
@@ -59,7 +57,7 @@ static uint64_t stride_of(uint64_t pages) {
 static void read_back(const nw_object *object) {
     uint64_t pages[BATCH], stride = stride_of(object->pages);
     uint32_t nodes[BATCH];
-    nw_tally *tally = &nw_report->tallies[object->rule];
+    nw_tally *sum = &nw_report->tallies[object->rule];
     for (uint64_t at = 0; at < object->pages;) {
         uint32_t count = 0;
         for (; count < BATCH && at < object->pages; at += stride)
@@ -70,9 +68,9 @@ static void read_back(const nw_object *object) {
             if (nodes[i] >= NW_NODES)
                 continue;
             uint32_t wanted = nw_wanted(object, pages[i]);
-            add(&tally->touched, stride);
-            add(&tally->got[nodes[i]], stride);
-            add(&tally->right, wanted == nodes[i] || wanted == NW_NODE_NONE ? stride : 0);
+            add(&sum->touched, stride);
+            add(&sum->got[nodes[i]], stride);
+            add(&sum->right, wanted == nodes[i] || wanted == NW_NODE_NONE ? stride : 0);
         }
     }
 }

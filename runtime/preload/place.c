@@ -99,6 +99,14 @@ static int interleaved_by_kernel(const nw_object *object, const nw_distribution 
     return 1;
 }
 
+static void want_interleaved(const nw_object *object, const uint32_t *nodes, uint32_t count) {
+    uint64_t rounds = object->pages / count;
+    for (uint32_t i = 0; i < count; i++)
+        nw_objects_want(object, nodes[i], rounds);
+    for (uint64_t page = object->page + rounds * count; page < object->page + object->pages; page++)
+        nw_objects_want(object, nodes[page % count], 1);
+}
+
 static void note(int status) {
     if (status == 0)
         return;
@@ -152,6 +160,8 @@ static void place_stretches(nw_object *object) {
     if (stretches == MAP_FAILED)
         return;
     stretches_of(object, granule, stretches);
+    for (uint32_t i = 0; i < count; i++)
+        nw_objects_want(object, stretches[i].node, stretches[i].pages);
     if (!populate && take_cuts(object, count))
         prefer_all(object, stretches, count);
     else if (may_populate(object))
@@ -164,10 +174,12 @@ void nw_place(nw_object *object) {
     const nw_distribution *how = distribution_of(object);
     if (nw_placement->flags & NW_SPLIT_HUGE)
         nw_kernel_split_huge(object->page, object->pages);
-    if (interleaved_by_kernel(object, how, nodes))
-        note(nw_kernel_interleave(object->page, object->pages, nodes, how->count, !object->fresh));
-    else
+    if (!interleaved_by_kernel(object, how, nodes)) {
         place_stretches(object);
+        return;
+    }
+    want_interleaved(object, nodes, how->count);
+    note(nw_kernel_interleave(object->page, object->pages, nodes, how->count, !object->fresh));
 }
 
 static uint32_t rule_of_data;

@@ -42,6 +42,8 @@ static void allocated(const nw_allocation *allocation) {
     };
     nw_place(&object);
     nw_objects_add(&object);
+    nw_worth_seen(allocation, object.rule < nw_placement->rules.count ||
+                                  nw_placement->fallback.kind != NW_FIRST_TOUCH);
     errno = before;
 }
 
@@ -125,14 +127,13 @@ static void place_rest(void) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed};
+    static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = nw_worth_separating};
     int before = errno;
     nw_placement = table_for_me();
     if (nw_placement && !(nw_report = open_summary()))
         nw_preload_off("no memory for the summary");
-    if (nw_placement) {
+    if (nw_placement && nw_match_start()) {
         nw_kernel_start(nw_placement);
-        nw_match_start();
         place_rest();
         nw_threads_start();
         nw_place_variables();

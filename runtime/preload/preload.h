@@ -49,6 +49,10 @@ void nw_kernel_home(uint32_t cpu, uint32_t node);
 void nw_kernel_home_ends(void);
 uint64_t nw_kernel_free_bytes(void);
 
+/* worth.c: whether large allocations of a caller are worth pages of their own. */
+int nw_worth_separating(uintptr_t caller, size_t bytes);
+void nw_worth_seen(const nw_allocation *object, int matched);
+
 /* match.c: which rule an object falls under; rules.count is the fallback. */
 uint32_t nw_match(const nw_allocation *object);
 /* The load bias of one of the table's modules; 0 when it is not loaded. */
@@ -56,7 +60,7 @@ uint64_t nw_module_bias(uint32_t module);
 /* Calls `place` for each writable part of the executable. */
 typedef void nw_span_function(uint64_t start, uint64_t bytes);
 void nw_main_data(nw_span_function *place);
-void nw_match_start(void);
+int nw_match_start(void);
 void nw_match_after_fork(void);
 void nw_match_thread_ends(void);
 
@@ -73,6 +77,7 @@ uint32_t nw_wanted(const nw_object *object, uint64_t page);
 void nw_place_variables(void);
 
 /* objects.c: what is placed and alive, and how it turned out. */
+void nw_objects_want(const nw_object *object, uint32_t node, uint64_t pages);
 void nw_objects_add(const nw_object *object);
 void nw_objects_remove(void *address);
 void nw_objects_read_back(void);

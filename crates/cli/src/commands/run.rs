@@ -15,7 +15,7 @@ pub struct Arguments {
     /// map:FILE, first-touch, interleave, round-robin, node:N, weighted
     #[arg(long, value_name = "P", default_value = "first-touch")]
     policy: String,
-    /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them
+    /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them, ascending
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,
     /// How threads are bound: map (as the map says), compact, scatter, identity, none
