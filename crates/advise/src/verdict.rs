@@ -101,25 +101,30 @@ fn recommendation(
     worth: &[&Prediction],
     reasons: Vec<String>,
 ) -> Verdict {
-    let best = worth[0];
-    let command = &context.profile.meta.command;
-    let close = |p: &&Prediction| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE);
-    let ranked = simulation.ranked().into_iter().filter(close);
-    let mut stock =
-        ranked.filter_map(|p| Some((p, stock_command(&p.policy, &simulation.affinity, command)?)));
+    let (best, command) = (worth[0], &context.profile.meta.command);
+    let near = worth
+        .iter()
+        .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE));
+    let mut stock = near.filter_map(|p| Some((*p, stock_command(&p.policy, &simulation.affinity, command)?)));
     let (outcome, chosen, next) = match stock.next() {
         Some((p, line)) => (Outcome::Stock, p, line),
-        None => (
-            Outcome::Place,
-            best,
-            map_and_run(&best.policy, &simulation.machine, command),
-        ),
+        None => {
+            let line = map_and_run(&best.policy, &simulation.machine, command);
+            (Outcome::Place, best, line)
+        }
     };
-    let gain = Range::new(
-        chosen.speedup.min - 1.0,
-        chosen.speedup.typical - 1.0,
-        chosen.speedup.max - 1.0,
-    );
+    let speedup = chosen.speedup;
+    Verdict {
+        outcome,
+        policy: chosen.policy.clone(),
+        gain: Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0),
+        sentence: praise(outcome, chosen, best, &simulation.machine),
+        next: Some(next),
+        reasons,
+    }
+}
+
+fn praise(outcome: Outcome, chosen: &Prediction, best: &Prediction, machine: &str) -> String {
     let how = match outcome {
         Outcome::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
         Outcome::Stock => format!(
@@ -129,22 +134,12 @@ fn recommendation(
         ),
         _ => "no stock command comes close".to_owned(),
     };
-    let sentence = format!(
-        "Place it by `{}`: predicted {} faster than first-touch on {} (between {} and {}); {how}.",
-        chosen.policy,
-        percent(gain.typical),
-        simulation.machine,
-        percent(gain.min),
-        percent(gain.max),
-    );
-    Verdict {
-        outcome,
-        policy: chosen.policy.clone(),
-        gain,
-        sentence,
-        next: Some(next),
-        reasons,
-    }
+    let [low, typical, high] =
+        [chosen.speedup.min, chosen.speedup.typical, chosen.speedup.max].map(|ratio| percent(ratio - 1.0));
+    format!(
+        "Place it by `{}`: predicted {typical} faster than first-touch on {machine} (between {low} and {high}); {how}.",
+        chosen.policy
+    )
 }
 
 fn map_and_run(policy: &str, machine: &str, command: &[String]) -> String {
