@@ -65,9 +65,10 @@ fn summary(recognised: &Recognised) -> String {
         ),
     };
     format!(
-        "{}: {} rules; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
+        "{}: {} rule{}; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
         placement.policy,
         placement.rules.len(),
+        if placement.rules.len() == 1 { "" } else { "s" },
         100.0 * kept.rules_local,
         100.0 * kept.mapping_local,
     )

@@ -142,14 +142,27 @@ pub(super) fn simplest(
     let score =
         |d: &Distribution| thin.iter().map(|p| p.agreement(d, scene.threads)).sum::<u64>() as f64 / total;
     let scores: Vec<f64> = candidates.iter().map(score).collect();
-    let best = scores.iter().copied().fold(0.0, f64::max);
+    let best = candidates
+        .iter()
+        .zip(&scores)
+        .map(|(d, s)| s - handicap(d))
+        .fold(0.0, f64::max);
     let borders = |d: &Distribution| (borders(d, scene) * pieces.len()) as f64 / pages.max(1) as f64;
-    let enough = |(d, score): &(Distribution, f64)| *score >= best - NEARLY - borders(d).min(AT_BORDERS);
+    let enough =
+        |(d, score): &(Distribution, f64)| score - handicap(d) >= best - NEARLY - borders(d).min(AT_BORDERS);
     candidates
         .into_iter()
         .zip(scores)
         .find(enough)
         .map_or(Distribution::FirstTouch, |f| f.0)
+}
+
+/// Parts by node do not carry over to more threads on more nodes, as blocks by thread do.
+fn handicap(distribution: &Distribution) -> f64 {
+    match distribution {
+        Distribution::Block(_) => 0.1,
+        _ => 0.0,
+    }
 }
 
 /// Borders between nodes, at each of which the program may cut a page away from where we do.

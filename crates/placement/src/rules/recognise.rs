@@ -6,7 +6,7 @@ use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply,
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
 use nodewise_analysis::{first_touch_nodes, measure};
-use nodewise_machine::{NodeId, format_bytes};
+use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 
 /// A mapping as rules, with the evidence for each one.
@@ -86,10 +86,10 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
         affinity,
         machine,
     } = *context;
+    // Four digits are what people read and files should hold.
     let local = |nodes: &[NodeId]| {
-        measure(profile, histogram, affinity, nodes, machine.node_count())
-            .program
-            .local_fraction()
+        let measured = measure(profile, histogram, affinity, nodes, machine.node_count());
+        (measured.program.local_fraction() * 1e4).round() / 1e4
     };
     Kept {
         mapping_local: local(&mapping.nodes),
@@ -217,6 +217,16 @@ fn own_rule(
     ))
 }
 
+/// In the largest unit that leaves a digit before the point.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let (shift, unit) = units
+        .into_iter()
+        .find(|(shift, _)| bytes >> shift > 0)
+        .unwrap_or((10, "KiB"));
+    format!("{:.1} {unit}", bytes as f64 / f64::from(1u32 << shift))
+}
+
 fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -> String {
     let accesses: u64 = pieces.iter().map(|p| p.accesses).sum();
     let agreed: u64 = pieces
@@ -244,8 +254,8 @@ fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -
         n => format!("; {n} runs of pages are apart"),
     };
     format!(
-        "{name}{objects}: {}, {:.1} % of all accesses, {:.1} % of them to pages that the distribution puts as the policy does{runs}",
-        format_bytes(bytes),
+        "{name}{objects}: {}, {:.1} % of all accesses; the distribution alone puts {:.1} % of them as the policy does{runs}",
+        size(bytes),
         percent(accesses, total),
         percent(agreed, accesses),
     )

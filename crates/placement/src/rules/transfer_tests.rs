@@ -98,6 +98,24 @@ fn each_pattern_is_recognised() {
 }
 
 #[test]
+fn parts_by_node_are_a_last_resort() {
+    // Thread 0 has three quarters of the pages, thread 15 the rest.
+    let lopsided = |page: u64, thread: u32| u64::from(thread == if page < 96 { 4 } else { 15 });
+    let recorded = Recorded::new(machine(4, 4), 16, &[(128, &lopsided)]);
+    assert_eq!(
+        words(&recognised(&recorded, "locality")),
+        ["array1: block 1:0.75 3:0.25"]
+    );
+    // A program that cuts a little elsewhere still divides its work by threads.
+    let shifted = |page: u64, thread: u32| u64::from(page.saturating_sub(3) * 16 / 128 == u64::from(thread));
+    let recorded = Recorded::new(machine(4, 4), 16, &[(128, &shifted)]);
+    assert_eq!(
+        words(&recognised(&recorded, "locality")),
+        ["array1: block by thread + 3"]
+    );
+}
+
+#[test]
 fn first_touch_needs_no_rules() {
     assert!(
         recognised(&program(1, 16), "first-touch")
@@ -136,7 +154,7 @@ fn objects_of_one_site_share_a_rule() {
     let found = recognised(&recorded, "locality");
     assert_eq!(words(&found), ["own: allocator"]);
     assert!(
-        found.evidence[0].starts_with("own × 16: 512K"),
+        found.evidence[0].starts_with("own × 16: 512.0 KiB, "),
         "{}",
         found.evidence[0]
     );
