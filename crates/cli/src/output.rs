@@ -1,13 +1,16 @@
 //! Files and screens that commands write to.
 
 use anyhow::{Context, bail};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 /// Writes a file whole or not at all; an existing one stays unless `force` is set.
 pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     if file.exists() && !force {
-        bail!("{}: exists already; choose another name or add --force", file.display());
+        bail!(
+            "{}: exists already; choose another name or add --force",
+            file.display()
+        );
     }
     let mut partial = file.as_os_str().to_owned();
     partial.push(".partial");
@@ -17,6 +20,14 @@ pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))?;
     eprintln!("nodewise: wrote {}", file.display());
     Ok(())
+}
+
+/// Writes to standard output; a reader that has seen enough, such as `head`, is no error.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
+        _ => Ok(()),
+    }
 }
 
 /// What text on standard output may use.
@@ -41,7 +52,11 @@ impl Screen {
 
     /// Text in one of the terminal's colours (31 red, 32 green, 33 yellow; 1 bold, 2 faint).
     pub fn paint(self, code: u32, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// `head` and the words after it, broken at this width; further lines are indented as deep as
@@ -73,7 +88,10 @@ mod tests {
 
     #[test]
     fn wrapped_text_keeps_its_words_and_its_width() {
-        let screen = Screen { width: 20, colour: false };
+        let screen = Screen {
+            width: 20,
+            colour: false,
+        };
         let text = screen.wrap("  links  ", "0-1 at 5.6 GB/s and on".split(' '));
         assert_eq!(text, "  links  0-1 at 5.6\n         GB/s and on\n");
         assert!(text.lines().all(|l| l.chars().count() <= 20));

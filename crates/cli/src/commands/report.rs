@@ -1,8 +1,8 @@
 //! `nodewise report`.
 
 use crate::exit::Outcome;
+use crate::output;
 use crate::selection::{Selected, Selection};
-use anyhow::{Context as _, bail};
 use nodewise_advise::{Usage, advise};
 use nodewise_analysis::Timeline;
 use nodewise_placement::Mapping;
@@ -10,11 +10,7 @@ use nodewise_profile::AccessSource;
 use nodewise_report::text::Screen;
 use nodewise_report::{Findings, Report, html, json, text};
 use nodewise_simulation::{Parameters, simulate};
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
-
-/// Columns where nobody says how wide the screen is: files and pipes.
-const WIDTH: usize = 100;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -35,25 +31,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if let Some(file) = arguments
-        .html
-        .as_deref()
-        .filter(|f| f.exists() && !arguments.force)
-    {
-        bail!(
-            "{}: exists already; choose another name or add --force",
-            file.display()
-        );
-    }
     let report = report(&arguments.selection.open()?, &arguments.policy)?;
     match &arguments.html {
-        Some(file) => {
-            replace(file, &html::write(&report))
-                .with_context(|| format!("cannot write {}", file.display()))?;
-            eprintln!("nodewise: wrote {}", file.display());
-        }
-        None if arguments.json => print(&json::write(&report))?,
-        None => print(&text::write(&report, screen()))?,
+        Some(file) => output::write_file(file, &html::write(&report), arguments.force)?,
+        None if arguments.json => output::print(&json::write(&report))?,
+        None => output::print(&text::write(&report, screen()))?,
     }
     Ok(Outcome::Done)
 }
@@ -97,28 +79,6 @@ fn with_baseline(selected: &Selected, mut mappings: Vec<Mapping>) -> Vec<Mapping
 }
 
 fn screen() -> Screen {
-    let terminal = std::io::stdout().is_terminal();
-    let width = terminal_size::terminal_size()
-        .filter(|_| terminal)
-        .map_or(WIDTH, |(w, _)| w.0.into());
-    Screen {
-        width,
-        colour: terminal && std::env::var_os("NO_COLOR").is_none(),
-    }
-}
-
-/// A reader that has seen enough, such as `head`, is no error.
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
-        _ => Ok(()),
-    }
-}
-
-/// Nobody ever sees half a file.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut partial = file.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, text)?;
-    std::fs::rename(&partial, file).inspect_err(|_| drop(std::fs::remove_file(&partial)))
+    let output::Screen { width, colour } = output::Screen::of_stdout();
+    Screen { width, colour }
 }
