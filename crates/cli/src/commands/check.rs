@@ -83,23 +83,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         processes,
         unreadable,
     };
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&json::Check::of(&findings))?);
-    } else {
-        let screen = Screen::of_stdout();
-        print!(
-            "{}",
-            if arguments.pid.is_some() {
-                text::one(&findings, screen)
-            } else {
-                text::table(&findings, screen)
-            }
-        );
-    }
+    print!("{}", written(&findings, arguments)?);
     Ok(if findings.passed() {
         Outcome::Done
     } else {
         Outcome::CheckFailed
+    })
+}
+
+fn written(findings: &Findings, arguments: &Arguments) -> anyhow::Result<String> {
+    let screen = Screen::of_stdout();
+    Ok(match arguments.pid {
+        _ if arguments.json => serde_json::to_string_pretty(&json::Check::of(findings))? + "\n",
+        Some(_) => text::one(findings, screen),
+        None => text::table(findings, screen),
     })
 }
 

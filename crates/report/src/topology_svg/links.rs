@@ -28,7 +28,7 @@ pub fn draw(machine: &Machine, layout: &Layout) -> String {
             .map(|p| p.widest());
         let width = widths.fold(0.0, f64::max);
         if width > 0.0 {
-            let text = format!("inside: up to {} for each pair", gigabytes(width));
+            let text = format!("any pair: {}", gigabytes(width));
             svg.push_str(&note(
                 socket.x + socket.width / 2.0,
                 socket.y + socket.height - 11.0,

@@ -49,24 +49,18 @@ pub fn observe(
     let groups: Vec<_> = pids.iter().map(|pid| host.monitoring_group(*pid)).collect();
     let traffic = |group: &Option<String>| host.traffic(group.as_deref()?);
     let before: Vec<Option<Traffic>> = groups.iter().map(traffic).collect();
-    let mut watches: Vec<Watch> = pids.iter().map(|_| Watch::default()).collect();
     let start = Instant::now();
-    loop {
-        for (pid, watch) in pids.iter().zip(&mut watches) {
-            watch.look(&host.tasks(*pid).unwrap_or_default(), &nodes);
-        }
-        let left = watch.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            break;
-        }
-        std::thread::sleep(left.min(INTERVAL));
-    }
+    let watches = watch_threads(host, &nodes, pids, watch);
     let elapsed = start.elapsed();
     let after = groups.iter().map(traffic);
-    let each = pids.iter().zip(watches).zip(before.into_iter().zip(after));
-    each.map(|((pid, watch), (before, after))| {
-        let several = machine.node_count() > 1;
+    let traffic = before
+        .into_iter()
+        .zip(after)
+        .map(|(before, after)| before.zip(after));
+    let each = pids.iter().zip(watches).zip(traffic);
+    each.map(|((pid, watch), traffic)| {
         let (threads, busy) = watch.finish(&nodes);
+        let several = machine.node_count() > 1;
         Ok(Observation {
             pid: *pid,
             status: host.status(*pid)?,
@@ -77,12 +71,26 @@ pub fn observe(
             },
             threads,
             watched: busy.then_some(elapsed),
-            measured_local: before
-                .zip(after)
-                .and_then(|(before, after)| after.local_share_since(before)),
+            measured_local: traffic.and_then(|(before, after)| after.local_share_since(before)),
         })
     })
     .collect()
+}
+
+/// Looks at all threads again and again until the time is up; at least once.
+fn watch_threads(host: &Host, nodes: &BTreeMap<u32, NodeId>, pids: &[u32], watch: Duration) -> Vec<Watch> {
+    let start = Instant::now();
+    let mut watches: Vec<Watch> = pids.iter().map(|_| Watch::default()).collect();
+    loop {
+        for (pid, watch) in pids.iter().zip(&mut watches) {
+            watch.look(&host.tasks(*pid).unwrap_or_default(), nodes);
+        }
+        let left = watch.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return watches;
+        }
+        std::thread::sleep(left.min(INTERVAL));
+    }
 }
 
 /// Threads seen so far: their last look and what they did since the first.

@@ -1,7 +1,7 @@
 //! The findings for people.
 
 use super::Findings;
-use super::assessment::Assessment;
+use super::assessment::{Assessment, Placed};
 use crate::output::Screen;
 use nodewise_report::bytes;
 use std::fmt::Write;
@@ -9,18 +9,8 @@ use std::fmt::Write;
 /// One process in full.
 pub fn one(findings: &Findings, screen: Screen) -> String {
     let process = &findings.processes[0];
-    let mut out = format!(
-        "{} {}: {}\n",
-        process.pid,
-        process.name,
-        screen.paint(
-            1,
-            &format!(
-                "{} well placed",
-                graded(process.score, findings.threshold, screen)
-            )
-        )
-    );
+    let grade = graded(process.score, findings.threshold, screen);
+    let mut out = format!("{} {}: {grade} well placed\n", process.pid, process.name);
     if findings.machine.node_count() == 1 {
         let _ = writeln!(out, "  {}", process.reasons[0].text);
         return out;
@@ -35,56 +25,39 @@ pub fn one(findings: &Findings, screen: Screen) -> String {
     }
     if process.score < findings.threshold && !process.ranges.is_empty() {
         out.push_str("\n  what fills the overfull nodes\n");
-        for range in &process.ranges {
-            let total = range.bytes.iter().sum();
-            let place = spread(&range.bytes);
-            let _ = writeln!(
-                out,
-                "  {:>12x}  {:>10}  {place}  {}, {}",
-                range.start,
-                bytes(total),
-                range.what,
-                range.policy
-            );
-        }
+        process.ranges.iter().for_each(|r| out.push_str(&range(r)));
     }
     out.push('\n');
     out.push_str(&screen.wrap("  how: ", how(process, findings).split(' ')));
     out
 }
 
+fn range(range: &Placed) -> String {
+    let (total, place) = (bytes(range.bytes.iter().sum()), spread(&range.bytes));
+    format!(
+        "  {:>12x}  {total:>10}  {place}  {}, {}\n",
+        range.start, range.what, range.policy
+    )
+}
+
 /// Several processes, a line each.
 pub fn table(findings: &Findings, screen: Screen) -> String {
+    let several = findings.machine.node_count() > 1;
     let mut out = String::new();
-    if findings.machine.node_count() == 1 {
+    if !several {
         out.push_str("one memory node: nothing can be placed wrongly; every process is 100 % well placed\n");
     }
     if findings.processes.is_empty() {
         out.push_str("no process of yours holds 16 MiB or more\n");
     } else {
-        let _ = writeln!(
-            out,
-            "{:>8}  {:>6}  {:>10}  {:>7}  {:16}  why",
-            "pid", "placed", "memory", "threads", "name"
-        );
+        let columns = ("pid", "placed", "memory", "threads", "name");
+        let (pid, placed, memory, threads, name) = columns;
+        let why = if several { "why" } else { "" };
+        let line = format!("{pid:>8}  {placed:>6}  {memory:>10}  {threads:>7}  {name:16}  {why}");
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     for process in &findings.processes {
-        let grade = graded(process.score, findings.threshold, screen);
-        let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
-        let several = findings.machine.node_count() > 1;
-        let why = process
-            .reasons
-            .first()
-            .filter(|_| several)
-            .map_or("", |r| r.text.as_str());
-        let _ = writeln!(
-            out,
-            "{:>8}  {pad}{grade}  {:>10}  {:>7}  {:16}  {why}",
-            process.pid,
-            bytes(process.memory.iter().sum()),
-            process.threads,
-            process.name
-        );
+        out.push_str(&row(process, findings, screen));
     }
     if findings.unreadable > 0 {
         let _ = writeln!(
@@ -93,10 +66,27 @@ pub fn table(findings: &Findings, screen: Screen) -> String {
             findings.unreadable
         );
     }
-    if findings.machine.node_count() > 1 && !findings.processes.is_empty() {
+    if several && !findings.processes.is_empty() {
         out.push_str("\n`nodewise check --pid N` explains one of them\n");
     }
     out
+}
+
+/// The reason given is the first that something can be done about.
+fn row(process: &Assessment, findings: &Findings, screen: Screen) -> String {
+    let grade = graded(process.score, findings.threshold, screen);
+    let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
+    let memory = bytes(process.memory.iter().sum());
+    let why = process
+        .reasons
+        .iter()
+        .find(|r| r.mend.is_some())
+        .map_or("", |r| r.text.as_str());
+    let line = format!(
+        "{:>8}  {pad}{grade}  {memory:>10}  {:>7}  {:16}  {why}",
+        process.pid, process.threads, process.name
+    );
+    line.trim_end().to_owned() + "\n"
 }
 
 fn percent(share: f64) -> String {
