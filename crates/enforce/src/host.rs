@@ -31,6 +31,8 @@ pub struct Host {
     pub nodes: Vec<HostNode>,
     /// Transparent huge pages.
     pub huge: HugePages,
+    /// Whether there is but one node to choose.
+    pub single: bool,
     /// Whether the user chose the nodes.
     pub chosen: bool,
     /// Made up for a trace: nothing is really bound or placed.
@@ -50,9 +52,11 @@ impl Host {
             .unwrap_or_else(|_| machine.nodes.iter().map(|n| n.os_index).collect());
         let cpus = nodewise_linux::affinity::allowed_cpus()
             .map_err(|e| EnforceError::new(format!("cannot read the CPU affinity: {e}")))?;
+        let allowed = allowed(&machine, &nodes, &cpus);
         Ok(Self {
-            nodes: select(&machine, &nodes, &cpus, wanted)?,
+            nodes: select(&allowed, wanted)?,
             huge: huge_pages(Path::new("/sys")),
+            single: allowed.len() < 2,
             chosen: !wanted.is_empty(),
             pretended: false,
         })
@@ -68,6 +72,7 @@ impl Host {
         Self {
             nodes: (0..nodes).map(node).collect(),
             huge: HugePages::Never,
+            single: false,
             chosen: false,
             pretended: true,
         }
@@ -80,23 +85,21 @@ impl Host {
     }
 }
 
-fn select(
-    machine: &Machine,
-    nodes: &[u32],
-    cpus: &[u32],
-    wanted: &[u32],
-) -> Result<Vec<HostNode>, EnforceError> {
-    let allowed: Vec<HostNode> = machine
-        .nodes
-        .iter()
-        .filter(|n| nodes.contains(&n.os_index) && (n.memory > 0 || machine.nodes.len() == 1))
-        .map(|n| HostNode {
-            os_index: n.os_index,
-            cpus: n.cpus.iter().copied().filter(|c| cpus.contains(&c.0)).collect(),
-        })
-        .collect();
+/// Nodes with memory that we may use, with the CPUs that we may use.
+fn allowed(machine: &Machine, nodes: &[u32], cpus: &[u32]) -> Vec<HostNode> {
+    let usable = |n: &&nodewise_machine::Node| {
+        nodes.contains(&n.os_index) && (n.memory > 0 || machine.nodes.len() == 1)
+    };
+    let node = |n: &nodewise_machine::Node| HostNode {
+        os_index: n.os_index,
+        cpus: n.cpus.iter().copied().filter(|c| cpus.contains(&c.0)).collect(),
+    };
+    machine.nodes.iter().filter(usable).map(node).collect()
+}
+
+fn select(allowed: &[HostNode], wanted: &[u32]) -> Result<Vec<HostNode>, EnforceError> {
     if wanted.is_empty() {
-        return Ok(allowed);
+        return Ok(allowed.to_vec());
     }
     let find = |w: &u32| {
         allowed.iter().find(|n| n.os_index == *w).cloned().ok_or_else(|| {

@@ -95,7 +95,7 @@ impl Plan {
             plan.check_map(placement, host);
             plan.tabulate(placement, resolved, host, options)?;
         }
-        if host.nodes.len() < 2 && !host.pretended {
+        if host.single {
             plan.leave_alone();
             return Ok(plan);
         }
