@@ -4,12 +4,20 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn topo(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nodewise")).arg("topo").args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_nodewise"))
+        .arg("topo")
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 fn stdout(arguments: &[&str]) -> String {
     let output = topo(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -32,7 +40,14 @@ fn the_list_names_every_machine_that_can_be_shown() {
 #[test]
 fn text_has_matrix_links_routes_and_where_figures_come_from() {
     let text = stdout(&["--machine", "machine-a"]);
-    for part in ["8 nodes, 64 CPUs", "0>1>7", "7>3", "0-1 2-3 4-5 6-7", "assumed", "Lepers et al."] {
+    for part in [
+        "8 nodes, 64 CPUs",
+        "0>1>7",
+        "7>3",
+        "0-1 2-3 4-5 6-7",
+        "assumed",
+        "Lepers et al.",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains('\x1b'), "colour is for terminals");
@@ -40,7 +55,8 @@ fn text_has_matrix_links_routes_and_where_figures_come_from() {
 
 #[test]
 fn json_has_square_matrices_and_routes_of_existing_links() {
-    let json: serde_json::Value = serde_json::from_str(&stdout(&["--machine", "opteron-6272", "--json"])).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&["--machine", "opteron-6272", "--json"])).unwrap();
     assert_eq!(json["name"], "machine-a");
     for matrix in ["latency_ns", "bandwidth_MBps"] {
         let rows = json[matrix].as_array().unwrap();
@@ -54,7 +70,13 @@ fn json_has_square_matrices_and_routes_of_existing_links() {
         assert!(crossed.iter().all(|l| l.as_u64().unwrap() < links));
         assert_eq!(crossed.len(), route["via"].as_array().unwrap().len() + 1);
     }
-    assert!(json["sources"].as_array().unwrap().iter().any(|s| s["assumed"] == true));
+    assert!(
+        json["sources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|s| s["assumed"] == true)
+    );
 }
 
 #[test]
@@ -63,7 +85,10 @@ fn a_saved_machine_loads_as_the_one_it_was() {
     let file = folder.join("copy.toml");
     let file = file.to_str().unwrap();
     stdout(&["--machine", "epyc-2s-nps4", "-o", file]);
-    assert_eq!(stdout(&["--machine", file]), stdout(&["--machine", "epyc-2s-nps4"]));
+    assert_eq!(
+        stdout(&["--machine", file]),
+        stdout(&["--machine", "epyc-2s-nps4"])
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -79,7 +104,11 @@ fn an_existing_file_stays_unless_forced() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     stdout(&["--machine", "machine-a", "--svg", path, "--force"]);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing half-written is left");
+    assert_eq!(
+        std::fs::read_dir(&folder).unwrap().count(),
+        1,
+        "nothing half-written is left"
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
