@@ -41,12 +41,9 @@ const WITHOUT_MAP: [&str; 3] = ["interleave", "round-robin", "weighted"];
 /// The `count` best predictions, with interleave and bound threads among the candidates where there
 /// is more than one node.
 pub fn choose(simulation: &Simulation, count: usize, nodes: usize) -> Vec<&Prediction> {
-    let others = || {
-        simulation
-            .ranked()
-            .into_iter()
-            .filter(|p| p.policy != "first-touch")
-    };
+    // The baseline runs anyway, and nobody wants chance.
+    let sensible = |p: &&Prediction| p.policy != "first-touch" && !p.policy.starts_with("random");
+    let others = || simulation.ranked().into_iter().filter(sensible);
     let mut chosen: Vec<&Prediction> = others().take(if nodes < 2 { 1 } else { count }).collect();
     if nodes > 1 && chosen.iter().all(|p| stock_command(&p.policy, "", &[]).is_none()) {
         chosen.extend(others().find(|p| p.policy == "interleave"));
