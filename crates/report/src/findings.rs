@@ -12,9 +12,9 @@ use nodewise_simulation::{Prediction, Simulation};
 /// Objects that get a page × thread figure.
 const FIGURES: usize = 8;
 /// Smaller objects show nothing.
-const LARGE_ENOUGH: u64 = 8;
-/// Objects of fewer accesses than this share of all get none.
-const WORTH_A_FIGURE: f64 = 1e-3;
+const LARGE_ENOUGH: u64 = 4;
+/// Objects that waste a smaller share of the memory time have none, but the first.
+const WORTH_A_FIGURE: f64 = 0.005;
 
 /// Everything a report is made from.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,6 @@ impl Findings<'_> {
         } else {
             &pair[..]
         };
-        let least = measured.program.accesses() as f64 * WORTH_A_FIGURE;
         let mut figures = FIGURES;
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
@@ -127,7 +126,10 @@ impl Findings<'_> {
                 object.advice = "Leave it alone: no placement is predicted to pay.".to_owned();
                 object.snippet = None;
             }
-            if figures > 0 && metrics.pages >= LARGE_ENOUGH && metrics.accesses() as f64 > least {
+            if figures > 0
+                && metrics.pages >= LARGE_ENOUGH
+                && (figures == FIGURES || blame.cost_share >= WORTH_A_FIGURE)
+            {
                 object.heat = HeatMap::new(self.context, blame.object, shown);
                 figures -= 1;
             }
@@ -150,7 +152,11 @@ impl Findings<'_> {
         let profile = self.context.profile;
         let object = profile.object(blame.object)?;
         Some(Object {
-            name: object.name.clone(),
+            name: if object.name.is_empty() {
+                object.kind.name().to_owned()
+            } else {
+                object.name.clone()
+            },
             kind: object.kind.name().to_owned(),
             site: profile
                 .site(object.site)
