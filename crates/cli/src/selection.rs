@@ -115,7 +115,6 @@ impl Selected {
     }
 
     /// Where the kernel's default puts each page.
-    #[allow(dead_code)] // report and simulate compare with it
     pub fn first_touch(&self) -> Vec<NodeId> {
         first_touch_nodes(
             self.profile(),
