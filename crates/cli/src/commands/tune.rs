@@ -190,7 +190,8 @@ fn measure(arguments: &Arguments, selected: &Selected, setting: &Setting<'_>) ->
             shell_line(setting.command)
         );
     }
-    let simulation = predict(selected, Some(again.seconds))?;
+    let same = same_arguments(selected, setting);
+    let simulation = predict(selected, same.then_some(again.seconds))?;
     let candidates = chosen(setting, &simulation, arguments);
     candidates.iter().try_for_each(|c| c.prepare(setting))?;
     let ways: Vec<&Way> = std::iter::once(&plain)
@@ -204,7 +205,22 @@ fn measure(arguments: &Arguments, selected: &Selected, setting: &Setting<'_>) ->
     let tried: Vec<Tried> = tried
         .map(|(i, c)| Tried::new(c, &baseline, column(i + 1), arguments.seed))
         .collect();
-    report(setting, &simulation, &candidates, baseline, tried)
+    let mut findings = report(setting, &simulation, &candidates, baseline, tried)?;
+    findings.same_arguments = same;
+    Ok(findings)
+}
+
+/// Times of a profile with other arguments say nothing about this run; its rules still hold.
+fn same_arguments(selected: &Selected, setting: &Setting<'_>) -> bool {
+    let recorded = &selected.profile().meta.command;
+    let same = recorded.get(1..) == setting.command.get(1..);
+    if !same {
+        eprintln!(
+            "nodewise: recorded with other arguments ({}): times are not comparable, rules are",
+            shell_line(recorded)
+        );
+    }
+    same
 }
 
 fn rounds(arguments: &Arguments, trial: &Trial<'_>, started: Instant) -> anyhow::Result<Vec<Vec<f64>>> {
@@ -256,6 +272,7 @@ fn report(
         nodes,
         memory_bound: simulation.is_memory_bound(),
         profile: setting.profile.display().to_string(),
+        same_arguments: true,
         rounds: baseline.len(),
         sentence: sentence(conclusion, winner.map(|w| &tried[w]), simulation, nodes),
         baseline: Baseline {

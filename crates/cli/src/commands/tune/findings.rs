@@ -55,6 +55,8 @@ pub struct Findings {
     pub nodes: usize,
     pub memory_bound: bool,
     pub profile: String,
+    /// Whether the profile was recorded with the arguments of this run.
+    pub same_arguments: bool,
     pub rounds: usize,
     pub baseline: Baseline,
     pub candidates: Vec<Tried>,
@@ -164,10 +166,13 @@ impl Findings {
         let b = &self.baseline;
         let [low, high] = b.predicted_range;
         let off = (b.predicted_seconds / b.median_seconds - 1.0) * 100.0;
-        let mut text = format!(
-            "Prediction scored: plain run {:.3} s predicted ({low:.3}–{high:.3}), {off:+.0} % off",
-            b.predicted_seconds
-        );
+        let mut text = match self.same_arguments {
+            true => format!(
+                "Prediction scored: plain run {:.3} s predicted ({low:.3}–{high:.3}), {off:+.0} % off",
+                b.predicted_seconds
+            ),
+            false => "Prediction scored: seconds not, the profile has other arguments".to_owned(),
+        };
         let errors: Vec<f64> = self
             .candidates
             .iter()
