@@ -119,11 +119,21 @@ fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
     }
 }
 
+/// Of all process images; a process that called exec has left several.
 fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
         .filter_map(|e| Summary::read(&e.path()))
+}
+
+/// Processes no image of which took a last look: exec leaves one without.
+fn killed(folder: &Path) -> usize {
+    let mut ended: HashMap<u32, bool> = HashMap::new();
+    for summary in summaries(folder) {
+        *ended.entry(summary.pid()).or_default() |= summary.state() != State::Running;
+    }
+    ended.values().filter(|ended| !**ended).count()
 }
 
 impl Achieved {
@@ -149,6 +159,7 @@ impl Achieved {
         for summary in summaries(folder) {
             all.add(&summary, table, rules, watch);
         }
+        all.killed = killed(folder);
         Ok(all)
     }
 
@@ -169,7 +180,6 @@ impl Achieved {
             .seen
             .get(&summary.pid())
             .filter(|_| summary.state() == State::Running);
-        self.killed += usize::from(summary.state() == State::Running);
         for rule in 0..=summary.rules() {
             let mut tally = summary.tally(rule, table.nodes.len());
             if let Some(last) = seen.and_then(|s| s.get(rule)) {

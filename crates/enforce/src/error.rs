@@ -2,20 +2,25 @@
 
 use std::path::Path;
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NotFound,
+    Script,
+    Other,
+}
+
 /// Why a program cannot be run under a placement: one line, what, where and the mend.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct EnforceError {
     message: String,
-    not_found: bool,
+    kind: Kind,
 }
 
 impl EnforceError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            not_found: false,
-        }
+        let (message, kind) = (message.into(), Kind::Other);
+        Self { message, kind }
     }
 
     /// A wrong argument: one line.
@@ -25,10 +30,13 @@ impl EnforceError {
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            not_found: true,
-        }
+        let (message, kind) = (message.into(), Kind::NotFound);
+        Self { message, kind }
+    }
+
+    pub(crate) fn script(message: impl Into<String>) -> Self {
+        let (message, kind) = (message.into(), Kind::Script);
+        Self { message, kind }
     }
 
     pub(crate) fn io(what: &str, path: &Path, error: &std::io::Error) -> Self {
@@ -38,6 +46,10 @@ impl EnforceError {
     /// Whether the program does not exist: a shell says 127.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.not_found
+        self.kind == Kind::NotFound
+    }
+
+    pub(crate) fn is_script(&self) -> bool {
+        self.kind == Kind::Script
     }
 }

@@ -73,6 +73,7 @@ impl Plan {
         };
         let target = match (Target::find(command, request.program()), map) {
             (Ok(target), _) => Some(target),
+            (Err(error), None) if error.is_script() => None,
             (Err(error), None) if !error.is_not_found() && *request != Request::Interleave => None,
             (Err(error), _) => return Err(error),
         };

@@ -84,9 +84,10 @@ fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
     let refuse = |what: String| Err(EnforceError::new(format!("{}: {what}", path.display())));
     if !is_elf(path) {
         let program = program.unwrap_or("the program");
-        return refuse(format!(
-            "is a script; rules reach programs only: start {program} itself"
-        ));
+        return Err(EnforceError::script(format!(
+            "{}: is a script; rules reach programs only: start {program} itself",
+            path.display()
+        )));
     }
     let module = Module::open(path).map_err(|e| EnforceError::new(e.to_string()))?;
     if !module.is_dynamic() {

@@ -192,7 +192,10 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
         ));
     }
     if achieved.killed > 0 {
-        lines.push("killed before the last look: figures are those of the look before".into());
+        lines.push(format!(
+            "processes killed before the last look: {}; figures are those of the look before",
+            achieved.killed
+        ));
     }
     lines.extend(
         achieved
