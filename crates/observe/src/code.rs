@@ -111,6 +111,17 @@ impl Library {
         Site { frames: all }
     }
 
+    /// The site of one access, for people: frames of the language's own library are left out, however
+    /// many there are, unless there is nothing else.
+    pub fn touch_site(&mut self, modules: &[Loaded], code: u64) -> Site {
+        let mut frames = self.frames(modules, code.saturating_sub(1));
+        if frames.iter().any(|f| !is_library(f)) {
+            frames.retain(|f| !is_library(f));
+        }
+        frames.truncate(Site::DEPTH);
+        Site { frames }
+    }
+
     fn is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
         let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
         loaded.is_some_and(|l| {
@@ -171,14 +182,13 @@ impl Library {
     }
 }
 
+/// Code that came with the compiler, or that nobody has the source of.
+fn is_library(frame: &Frame) -> bool {
+    frame.file.is_empty() || frame.file.starts_with("/usr/include/") || frame.file.starts_with("/usr/lib/")
+}
+
 fn is_allocator(frame: &Frame) -> bool {
-    let function = frame.function.to_ascii_lowercase();
-    frame.file.is_empty()
-        || function.contains("alloc")
-        || function.starts_with("std::")
-        || function.starts_with("__gnu_cxx::")
-        || function.starts_with("void std::")
-        || function.starts_with("operator new")
+    is_library(frame) || frame.function.to_ascii_lowercase().contains("alloc")
 }
 
 /// A demangled name without its parameters.

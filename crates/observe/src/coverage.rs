@@ -97,15 +97,12 @@ impl Samples {
             return;
         }
         let mapping = self.maps.get(&pid).and_then(|m| m.range(..=address).next_back());
-        match mapping.filter(|(_, m)| address < m.end) {
-            Some((start, m)) => {
-                *self
-                    .places
-                    .entry((m.file, address - start + m.offset))
-                    .or_default() += 1
-            }
-            None => self.nowhere += 1,
-        }
+        let Some((start, mapping)) = mapping.filter(|(_, m)| address < m.end) else {
+            self.nowhere += 1;
+            return;
+        };
+        let place = (mapping.file, address - start + mapping.offset);
+        *self.places.entry(place).or_default() += 1;
     }
 
     /// CPU time of a thread, nanoseconds.

@@ -233,7 +233,7 @@ impl Image {
     fn site_of_code(&mut self, tables: &mut Tables, code: u64) -> SiteId {
         let modules = &self.modules;
         *self.sites.entry(code).or_insert_with(|| {
-            let site = tables.library.site(modules, &[code]);
+            let site = tables.library.touch_site(modules, code);
             tables.site(site)
         })
     }

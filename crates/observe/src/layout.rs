@@ -77,3 +77,104 @@ pub mod slicing {
     pub const ACCESSES: u32 = 1;
     pub const REGION: u32 = 2;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// What the C compiler makes of `layout.h`: expressions to numbers.
+    fn in_c(expressions: &[&str]) -> HashMap<String, u64> {
+        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/layout.h");
+        let folder = std::env::temp_dir().join(format!("nodewise-layout-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let print = |e: &&str| format!("printf(\"%llu\\n\", (unsigned long long)({e}));");
+        let body: String = expressions.iter().map(print).collect();
+        let source = format!(
+            "#include \"{}\"\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{ {body} return 0; }}",
+            header.display()
+        );
+        std::fs::write(folder.join("layout.c"), source).unwrap();
+        let built = Command::new("cc")
+            .current_dir(&folder)
+            .args(["-o", "layout", "layout.c"])
+            .status();
+        assert!(built.unwrap().success());
+        let output = Command::new(folder.join("layout")).output().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let numbers = text.lines().map(|l| l.parse().unwrap());
+        expressions.iter().map(|e| (*e).to_owned()).zip(numbers).collect()
+    }
+
+    #[test]
+    fn rust_and_c_agree_on_every_offset() {
+        let expected = [
+            ("NW_LAYOUT_VERSION", u64::from(VERSION)),
+            ("NW_MAGIC", MAGIC),
+            ("NW_PAGE_SHIFT", u64::from(nodewise_profile::BASE_PAGE_SHIFT)),
+            ("NW_REGION_SHIFT", u64::from(REGION_SHIFT)),
+            ("NW_WINDOW_SLOTS", WINDOW_SLOTS as u64),
+            ("NW_KEY_NONE", KEY_NONE),
+            ("NW_HEADER_BYTES", HEADER_BYTES as u64),
+            ("NW_POOL_SLOTS", POOL_SLOTS as u64),
+            ("NW_COUNTERS_OFFSET", COUNTERS_OFFSET as u64),
+            ("offsetof(nw_thread_header, magic) / 8", header::MAGIC as u64),
+            ("offsetof(nw_thread_header, version) / 8", header::VERSION as u64),
+            (
+                "offsetof(nw_thread_header, counters) / 8",
+                header::COUNTERS as u64,
+            ),
+            ("offsetof(nw_thread_header, touches) / 8", header::TOUCHES as u64),
+            ("offsetof(nw_thread_header, dropped) / 8", header::DROPPED as u64),
+            ("sizeof(nw_counter) / 8", counter::WORDS as u64),
+            ("offsetof(nw_counter, key) / 8", counter::KEY as u64),
+            ("offsetof(nw_counter, reads) / 8", counter::READS as u64),
+            ("offsetof(nw_counter, writes) / 8", counter::WRITES as u64),
+            ("offsetof(nw_counter, lines) / 8", counter::LINES as u64),
+            ("sizeof(nw_slot) / 8", slot::WORDS as u64),
+            ("offsetof(nw_slot, key) / 8", slot::KEY as u64),
+            ("offsetof(nw_slot, counter) / 8", slot::COUNTER as u64),
+            ("offsetof(nw_slot, bitmap) / 8", slot::BITMAP as u64),
+            ("sizeof(nw_touch) / 8", touch::WORDS as u64),
+            ("offsetof(nw_touch, key) / 8", touch::KEY as u64),
+            ("offsetof(nw_touch, code) / 8", touch::CODE as u64),
+            ("sizeof(nw_pool_entry) / 8", pool_entry::WORDS as u64),
+            ("offsetof(nw_pool_entry, caller) / 8", pool_entry::CALLER as u64),
+            ("offsetof(nw_pool_entry, bytes) / 8", pool_entry::BYTES as u64),
+            ("sizeof(nw_control)", control::BYTES),
+            ("offsetof(nw_control, magic) / 8", control::MAGIC as u64),
+            ("offsetof(nw_control, version) / 4", control::VERSION as u64),
+            ("offsetof(nw_control, slicing) / 4", control::SLICING as u64),
+            (
+                "offsetof(nw_control, slice_accesses) / 8",
+                control::SLICE_ACCESSES as u64,
+            ),
+            (
+                "offsetof(nw_control, slices_requested) / 4",
+                control::SLICES_REQUESTED as u64,
+            ),
+            (
+                "offsetof(nw_control, slices_taken) / 4",
+                control::SLICES_TAKEN as u64,
+            ),
+            (
+                "offsetof(nw_control, recorder_alive) / 4",
+                control::RECORDER_ALIVE as u64,
+            ),
+            (
+                "offsetof(nw_control, recorder_pid) / 4",
+                control::RECORDER_PID as u64,
+            ),
+            ("NW_SLICE_TIME", u64::from(slicing::TIME)),
+            ("NW_SLICE_ACCESSES", u64::from(slicing::ACCESSES)),
+            ("NW_SLICE_REGION", u64::from(slicing::REGION)),
+        ];
+        let found = in_c(&expected.map(|e| e.0));
+        for (expression, number) in expected {
+            assert_eq!(found[expression], number, "{expression}");
+        }
+    }
+}

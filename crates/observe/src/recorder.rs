@@ -79,14 +79,15 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     command.env("NODEWISE_RAW", &raw);
 
     let sampler = Sampler::of_children(FREQUENCY).ok();
+    let mut recording = Recording::new(&raw, writer, sampler);
+    recording.profile_mut().meta = meta;
+    recording.checkpoint()?; // what `recover` finds should we be killed
     let start = Instant::now();
     let child = Forwarding::start(&mut command).map_err(|e| {
         let _ = std::fs::remove_dir_all(folder); // ours, and empty
         cannot_start(&command, &e)
     })?;
     let stop = AtomicBool::new(false);
-    let mut recording = Recording::new(&raw, writer, sampler);
-    recording.profile_mut().meta = meta;
     let (status, result) = std::thread::scope(|scope| {
         let slicer = scope.spawn(|| cut_slices(&mut recording, &control, slicing, start, &stop, look));
         let status = child.wait(LOOK, |_| LOOK);

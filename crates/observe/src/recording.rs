@@ -143,6 +143,14 @@ impl Recording {
         &mut self.tables.profile
     }
 
+    /// Makes what was written so far readable.
+    ///
+    /// # Errors
+    /// The profile cannot be written.
+    pub fn checkpoint(&mut self) -> Result<(), Error> {
+        Ok(self.writer.checkpoint(&self.tables.profile)?)
+    }
+
     /// Completes the tables, writes them and returns them.
     ///
     /// # Errors

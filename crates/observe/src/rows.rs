@@ -1,6 +1,6 @@
 //! Runs of pages with equal counts become one row.
 
-use nodewise_profile::{Access, ObjectId, PageNumber};
+use nodewise_profile::{Access, PageNumber};
 
 /// Appends one thread's rows, each of one page, joining runs of equal neighbours. `rows` come in any
 /// order and with distinct (page, region).
@@ -21,9 +21,7 @@ fn continues(last: &Access, next: &Access) -> bool {
         len: last.len,
         ..*next
     } == *last;
-    same && last.page.offset(u64::from(last.len)) == next.page
-        && last.object != ObjectId(0)
-        && last.len < u32::MAX
+    same && last.page.offset(u64::from(last.len)) == next.page && last.len < u32::MAX
 }
 
 /// Rows ascending by page, as the profile wants them.
@@ -35,7 +33,7 @@ pub fn sort(rows: &mut [Access]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_profile::RegionId;
+    use nodewise_profile::{ObjectId, RegionId};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -187,3 +187,7 @@ fn page_address(key: u64) -> u64 {
 fn region(key: u64) -> u32 {
     (key >> layout::REGION_SHIFT) as u32
 }
+
+#[cfg(test)]
+#[path = "thread_file_tests.rs"]
+mod tests;

@@ -1,0 +1,9 @@
+#include <stdlib.h>
+
+long *library_fill(long n)
+{
+    long *inside = malloc(n * sizeof *inside);
+    for (long i = 0; i < n; i++)
+        inside[i] = i; /* line 7 */
+    return inside;
+}
