@@ -112,6 +112,17 @@ impl Samples {
             .map_or(0, |n| n * 1_000_000_000 / FREQUENCY)
     }
 
+    /// The share of user-mode samples in our runtime: what counting costs at least; counters in line
+    /// come on top. `None` without samples.
+    pub fn cost(&self, library: &Library) -> Option<f64> {
+        let all: u64 = self.places.values().sum::<u64>() + self.nowhere;
+        let ours = self
+            .places
+            .iter()
+            .filter(|((file, _), _)| library.name(*file) == RUNTIME);
+        (all > 0).then(|| ours.map(|(_, count)| count).sum::<u64>() as f64 / all as f64)
+    }
+
     /// What the samples say.
     pub fn coverage(&self, library: &mut Library) -> Coverage {
         let (mut instrumented, mut waiting, mut missed) = (0, 0, BTreeMap::<String, u64>::new());

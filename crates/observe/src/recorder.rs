@@ -57,6 +57,8 @@ pub struct Recorded {
     pub processes: usize,
     /// Whether the kernel let us sample: without, coverage is unknown.
     pub sampled: bool,
+    /// The share of the program's CPU time in our runtime, inlined counters not included.
+    pub cost: Option<f64>,
     /// Whether any program announced itself: false if none was built to be recorded.
     pub heard_of_any: bool,
 }
@@ -112,7 +114,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
     meta.truncated = truncated;
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, heard_of_any) = (recording.processes(), recording.heard_of_any());
-    let sampled = recording.samples_permitted();
+    let (sampled, cost) = (recording.samples_permitted(), recording.cost());
     let profile = recording.finish()?;
     // The profile is whole: what is left of the raw files is only litter.
     let _ = std::fs::remove_dir_all(raw);
@@ -123,6 +125,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         dropped,
         processes,
         sampled,
+        cost,
         heard_of_any,
     })
 }

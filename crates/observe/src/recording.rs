@@ -90,6 +90,12 @@ impl Recording {
         }
     }
 
+    /// The share of CPU time in our runtime, as far as it was sampled.
+    #[must_use]
+    pub fn cost(&self) -> Option<f64> {
+        self.samples.cost(&self.tables.library)
+    }
+
     /// Whether there are samples to take.
     #[must_use]
     pub fn samples_permitted(&self) -> bool {

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         summary::recovered(folder, &profile);
         return Ok(Outcome::Done);
     }
-    record(arguments).map_err(own_failure)
+    record(arguments).map_err(|e| own_failure(&e))
 }
 
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -162,7 +162,7 @@ fn show(bar: &ProgressBar, progress: &Progress) {
 }
 
 /// `record` passes its child's status through, so its own failures are 125 to 127.
-fn own_failure(error: anyhow::Error) -> anyhow::Error {
+fn own_failure(error: &anyhow::Error) -> anyhow::Error {
     let status = match error.downcast_ref::<Error>().map(Error::kind) {
         Some(ErrorKind::NotFound) => 127,
         Some(ErrorKind::NotExecutable) => 126,

@@ -28,6 +28,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded) {
         },
     );
     eprintln!("nodewise: {}", coverage(&profile.meta.coverage, recorded.sampled));
+    eprintln!("nodewise: {}", time(recorded));
     if recorded.dropped > 0 {
         eprintln!(
             "nodewise: {} accesses in signal handlers were not counted",
@@ -62,6 +63,24 @@ pub fn short(number: f64) -> String {
 fn where_and_next(folder: &Path) {
     let folder = folder.display();
     eprintln!("nodewise: profile in {folder}; next: nodewise report {folder}");
+}
+
+/// How long it took, and what of that is known to be ours.
+fn time(recorded: &Recorded) -> String {
+    let took = format!(
+        "the recorded run took {:.2} s",
+        recorded.profile.meta.wall_ns as f64 / 1e9
+    );
+    match recorded
+        .cost
+        .filter(|_| recorded.profile.meta.coverage.samples as f64 >= FEW)
+    {
+        Some(cost) => format!(
+            "{took}; at least {:.0} % of its CPU time went into counting (counters in line not included)",
+            cost * 100.0
+        ),
+        None => took,
+    }
 }
 
 /// Samples of the program's own code below which a share would be a guess.
