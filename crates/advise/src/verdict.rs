@@ -109,7 +109,7 @@ fn recommendation(
     let (outcome, chosen, next) = match stock.next() {
         Some((p, line)) => (Outcome::Stock, p, line),
         None => {
-            let line = map_and_run(&best.policy, &simulation.machine, command);
+            let line = map_and_run(&best.policy, simulation, command);
             (Outcome::Place, best, line)
         }
     };
@@ -142,9 +142,12 @@ fn praise(outcome: Outcome, chosen: &Prediction, best: &Prediction, machine: &st
     )
 }
 
-fn map_and_run(policy: &str, machine: &str, command: &[String]) -> String {
+fn map_and_run(policy: &str, simulation: &Simulation, command: &[String]) -> String {
     format!(
-        "nodewise map --machine {machine} --policy {policy} -o app.map && nodewise run --policy map:app.map -- {}",
+        "nodewise map --machine {} --affinity {} --policy {policy} -o app.map && \
+         nodewise run --policy map:app.map -- {}",
+        simulation.machine,
+        simulation.affinity,
         shell_line(command)
     )
 }

@@ -12,8 +12,11 @@ use nodewise_simulation::{Parameters, Simulation};
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
                       sci-cluster-4,nehalem-2s,westmere-4s";
 
-/// `--machine` may also be a comma-separated list; `papers` stands for all of the papers' machines.
+const MACHINE: &str =
+    "Machines, comma-separated: shipped names, files, `this`; `papers` for all of the papers'";
+
 #[derive(clap::Args)]
+#[command(mut_arg("machine", |a| a.help(MACHINE).value_name("M,…")))]
 pub struct Arguments {
     #[command(flatten)]
     selection: Selection,

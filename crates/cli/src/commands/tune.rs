@@ -31,8 +31,8 @@ pub struct Arguments {
     /// Record this build of the program (made with nodewise-cc) first, with the same arguments
     #[arg(long, value_name = "PATH")]
     instrumented: Option<PathBuf>,
-    /// Where threads run: compact, identity, scatter, sharing-aware, file:FILE
-    #[arg(long, value_name = "A", default_value = "compact")]
+    /// Where threads run: sharing-aware, compact, identity, scatter, file:FILE
+    #[arg(long, value_name = "A", default_value = "sharing-aware")]
     affinity: String,
     /// Runs of each candidate and of the plain command
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
