@@ -4,6 +4,7 @@ use nodewise_profile::{Access, AccessSource, ObjectKind, Profile};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 /// The command under test, and the wrappers next to it.
 pub const NODEWISE: &str = env!("CARGO_BIN_EXE_nodewise");
@@ -24,7 +25,7 @@ pub fn build(folder: &Path, wrapper: &str, sources: &[&str], output: &str, flags
         "{} is missing: run `make build` first",
         wrapper.display()
     );
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recording/programs");
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/programs");
     let output = folder.join(output);
     let built = Command::new(wrapper)
         .current_dir(folder)
@@ -136,4 +137,28 @@ pub fn status(output: &Output) -> i32 {
 /// Standard error as text.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits for something another process does; fails after a minute.
+pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "waited in vain for {what}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal, by name.
+pub fn signal(pid: u32, name: &str) {
+    let script = format!("kill -{name} {pid}");
+    assert!(
+        Command::new("/bin/sh")
+            .args(["-c", &script])
+            .status()
+            .unwrap()
+            .success()
+    );
 }

@@ -1,0 +1,6 @@
+//! `nodewise record` on real programs.
+
+mod behaviour;
+mod contents;
+mod failures;
+mod support;
