@@ -39,7 +39,7 @@ table_index! {
     SiteId,
     /// A time slice.
     SliceId,
-    /// A thread, numbered by its first observed access.
+    /// A thread, numbered process by process in order of creation.
     ThreadId,
 }
 

@@ -30,7 +30,7 @@ pub struct Profile {
     pub meta: Meta,
     /// Memory objects, by [`ObjectId`]. Entry 0 is the catch-all for pages nobody claimed.
     pub objects: Vec<Object>,
-    /// Threads in order of their first observed access, by [`ThreadId`].
+    /// Threads, process by process in order of creation, by [`ThreadId`].
     pub threads: Vec<Thread>,
     /// Code regions, by [`RegionId`]. Entry 0 is serial code.
     pub regions: Vec<Region>,
