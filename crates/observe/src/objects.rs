@@ -3,7 +3,10 @@
 use crate::claims::What;
 use crate::image::Image;
 use crate::tables::Tables;
-use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, PageNumber, SiteId, ThreadId};
+use nodewise_profile::{
+    BASE_PAGE_SIZE, FirstTouch, Object, ObjectId, ObjectKind, PageNumber, SiteId, ThreadId,
+};
+use std::collections::HashMap;
 
 /// Variables smaller than this stay in their module's pool: they can hardly own a page.
 const OWN_OBJECT: u64 = BASE_PAGE_SIZE / 2;
@@ -193,42 +196,62 @@ fn variable_name(
     (format!("{} ({rest})", tables.library.name(file)), 0)
 }
 
-/// What only the end of the recording can say: how much of pools and stacks was used, and by whom.
-pub fn finish(image: &Image, tables: &mut Tables) {
-    if let Some(&arena) = image.objects.get(&What::Arena) {
-        finish_arena(image, tables, arena);
+/// The touched pages of an object.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    first: PageNumber,
+    beyond: PageNumber,
+    pages: u64,
+}
+
+/// The touched pages of each object that has any.
+pub fn extents(touches: &[FirstTouch]) -> HashMap<ObjectId, Extent> {
+    let mut extents = HashMap::new();
+    for touch in touches {
+        let (first, beyond) = (touch.page, touch.page.offset(u64::from(touch.len)));
+        let pages = u64::from(touch.len);
+        let grow = |e: &mut Extent| {
+            (e.first, e.beyond, e.pages) = (e.first.min(first), e.beyond.max(beyond), e.pages + pages);
+        };
+        extents
+            .entry(touch.object)
+            .and_modify(grow)
+            .or_insert(Extent { first, beyond, pages });
     }
-    let stacks = image
-        .objects
-        .iter()
-        .filter(|(what, _)| matches!(what, What::Stack { .. }));
-    for (_, &stack) in stacks {
-        let pages = || tables.profile.first_touches.iter().filter(|t| t.object == stack);
-        let first = pages().map(|t| t.page).min();
-        let beyond = pages().map(|t| t.page.offset(u64::from(t.len))).max();
-        if let (Some(first), Some(beyond)) = (first, beyond) {
-            let object = &mut tables.profile.objects[stack.index()];
-            (object.first_page, object.pages) = (first, beyond.0 - first.0);
+    extents
+}
+
+/// What only the end of the recording can say: how much of pools and stacks was used, and by whom.
+pub fn finish(image: &Image, tables: &mut Tables, extents: &HashMap<ObjectId, Extent>) {
+    for (what, &id) in &image.objects {
+        let Some(extent) = extents.get(&id) else {
+            continue;
+        };
+        let object = &mut tables.profile.objects[id.index()];
+        match what {
+            What::Stack { .. } => {
+                object.first_page = extent.first;
+                object.pages = extent.beyond.0 - extent.first.0;
+            }
+            What::Arena => object.pages = extent.pages, // wherever they are
+            _ => {}
         }
+    }
+    if let Some(&arena) = image.objects.get(&What::Arena) {
+        name_callers(image, tables, arena);
     }
 }
 
-/// The pool's largest callers; its pages are the touched ones, wherever they are.
-fn finish_arena(image: &Image, tables: &mut Tables, arena: ObjectId) {
-    let mut parts: Vec<(SiteId, u64)> = Vec::new();
+/// The pool's call sites, the largest first.
+fn name_callers(image: &Image, tables: &mut Tables, arena: ObjectId) {
+    let mut by_site: HashMap<SiteId, u64> = HashMap::new();
     for (caller, bytes) in image.pool.callers() {
         let site = tables.library.site(&image.modules, &[caller]);
-        let site = tables.site(site);
-        match parts.iter_mut().find(|p| p.0 == site) {
-            Some(part) => part.1 += bytes,
-            None => parts.push((site, bytes)),
-        }
+        *by_site.entry(tables.site(site)).or_default() += bytes;
     }
+    let mut parts: Vec<(SiteId, u64)> = by_site.into_iter().collect();
     parts.sort_unstable_by_key(|p| (std::cmp::Reverse(p.1), p.0));
-    let touches = tables.profile.first_touches.iter().filter(|t| t.object == arena);
-    let pages: u64 = touches.map(|t| u64::from(t.len)).sum();
     let object = &mut tables.profile.objects[arena.index()];
     object.bytes = parts.iter().map(|p| p.1).sum();
-    object.pages = pages.max(1);
     object.parts = parts;
 }

@@ -162,8 +162,9 @@ impl Recording {
     /// # Errors
     /// The profile cannot be written.
     pub fn finish(mut self) -> Result<Profile, Error> {
-        for image in &mut self.images {
-            objects::finish(image, &mut self.tables);
+        let extents = objects::extents(&self.tables.profile.first_touches);
+        for image in &self.images {
+            objects::finish(image, &mut self.tables, &extents);
             image.finish_threads(&mut self.tables, &self.samples);
         }
         self.tables.finish();
