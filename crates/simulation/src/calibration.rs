@@ -95,6 +95,13 @@ impl Calibration {
         }
     }
 
+    /// CPU time that accesses and lines took while recording, by the typical split, nanoseconds.
+    pub(crate) fn work_ns(&self, accesses: u64, lines: u64, typical: &Scenario) -> f64 {
+        let fit = self.fit(typical);
+        let line_ns = fit.miss * self.host_latency_ns / typical.parallelism;
+        (accesses as f64 * fit.ns_per_access + lines as f64 * line_ns) * typical.recording_cost
+    }
+
     /// Splits the recorded time under one scenario.
     pub(crate) fn fit(&self, scenario: &Scenario) -> Fit {
         if self.busy_ns <= 0.0 || self.accesses == 0 {

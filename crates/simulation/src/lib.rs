@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod calibration;
+mod concurrency;
 mod parameters;
 mod phase;
 mod prediction;
@@ -51,7 +52,7 @@ pub fn simulate<S: AccessSource>(
     assert!(!mappings.is_empty(), "a simulation compares with a baseline");
     let mut run = prediction::Run::new(context, mappings, parameters);
     let mut tally = tally::Tally::new(context, mappings);
-    accesses.visit(&mut |rows| tally.add(rows, &mut |phases| run.add(phases)))?;
-    tally.finish(&mut |phases| run.add(phases));
+    accesses.visit(&mut |rows| tally.add(rows, &mut |slice| run.add(slice)))?;
+    tally.finish(&mut |slice| run.add(slice));
     Ok(run.finish())
 }

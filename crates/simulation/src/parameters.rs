@@ -50,6 +50,9 @@ pub struct Parameters {
     pub headroom: f64,
     /// Wall time of the instrumented run over the plain one, where the plain one was not measured.
     pub recording_cost: Range,
+    /// The share of a gain (its logarithm) that the model itself may be wrong by. Where bandwidth
+    /// limits both placements, every other parameter cancels from their ratio.
+    pub gain_error: f64,
     /// Idle latency of the host that recorded, nanoseconds: subtracted to find compute time.
     pub host_latency_ns: f64,
 }
@@ -62,6 +65,7 @@ impl Default for Parameters {
             queue_ns: Range::new(13.0, 25.0, 71.0),
             headroom: 1.25,
             recording_cost: Range::new(1.0, 1.6, 3.0),
+            gain_error: 0.1,
             host_latency_ns: 95.0,
         }
     }

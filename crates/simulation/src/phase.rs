@@ -19,6 +19,8 @@ pub(crate) struct Load<'a> {
     pub lines: Vec<f64>,
     /// Time the resources need if every line reaches memory, nanoseconds.
     drain_ns: f64,
+    /// CPUs busy at a time, at most.
+    concurrency: f64,
 }
 
 /// What a phase came to.
@@ -38,6 +40,7 @@ impl<'a> Load<'a> {
         (policy, policies): (usize, usize),
         slot_nodes: &'a [usize],
         resources: &'a Resources,
+        concurrency: f64,
     ) -> Self {
         let nodes = resources.nodes;
         let mut load = Self {
@@ -49,6 +52,7 @@ impl<'a> Load<'a> {
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; nodes * nodes],
             drain_ns: 0.0,
+            concurrency,
         };
         let mut dirty = vec![0.0; nodes * nodes];
         for (slot, &reader) in slot_nodes.iter().enumerate() {
@@ -61,7 +65,11 @@ impl<'a> Load<'a> {
         for &(resource, bytes) in demands.iter().flat_map(|d| &d.over) {
             load.bytes[resource as usize] += bytes;
         }
-        load.drain_ns = drain_ns(&demands, &resources.capacity);
+        let alone: f64 = demands
+            .chunks(1)
+            .map(|one| drain_ns(one, &resources.capacity))
+            .sum();
+        load.drain_ns = drain_ns(&demands, &resources.capacity).max(alone / concurrency);
         load
     }
 
@@ -98,18 +106,18 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Solves `T = max(slowest CPU at the latency that T's load gives, time of the resources)`.
+    /// Solves `T = max(CPUs at the latency that T's load gives, time of the resources)`.
     ///
-    /// The slowest CPU's time falls as T grows (less load), so the solution is unique; bisection.
+    /// The CPUs' time falls as T grows (less load), so the solution is unique; bisection.
     pub fn solve(&self, scenario: &Scenario, fit: &Fit, parameters: &Parameters) -> Cost {
         let mut latency_ns = self.resources.idle_ns.clone();
-        let compute_ns = fit.ns_per_access * self.phase.accesses.iter().max().copied().unwrap_or(0) as f64;
+        let compute_ns = fit.ns_per_access * self.side_by_side(self.phase.accesses.iter().map(|&n| n as f64));
         let mut low = self
-            .slowest_cpu(scenario, fit, &latency_ns)
+            .cpu_ns(scenario, fit, &latency_ns)
             .max(self.drain_ns * fit.miss);
         let at = |t: f64, latency: &mut Vec<f64>| {
             self.loaded_latency(t, scenario, fit, parameters, latency);
-            self.slowest_cpu(scenario, fit, latency)
+            self.cpu_ns(scenario, fit, latency)
         };
         let mut high = at(low, &mut latency_ns).max(low);
         while high - low > 1e-5 * high {
@@ -128,8 +136,15 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Time of the CPU that finishes last, at given latencies.
-    fn slowest_cpu(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
+    /// Time of CPUs side by side: that of the last to finish, or of all by how many run at a time
+    /// (Brent's bound).
+    fn side_by_side(&self, cpus: impl Iterator<Item = f64>) -> f64 {
+        let (last, sum) = cpus.fold((0.0f64, 0.0), |(last, sum), ns| (last.max(ns), sum + ns));
+        last.max(sum / self.concurrency)
+    }
+
+    /// Time of all CPUs, at given latencies.
+    fn cpu_ns(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
         let nodes = self.resources.nodes;
         let wait = fit.miss / scenario.parallelism;
         let time = |(slot, &reader): (usize, &usize)| {
@@ -142,7 +157,7 @@ impl<'a> Load<'a> {
                 .sum();
             self.phase.accesses[slot] as f64 * fit.ns_per_access + waiting * wait
         };
-        self.slot_nodes.iter().enumerate().map(time).fold(0.0, f64::max)
+        self.side_by_side(self.slot_nodes.iter().enumerate().map(time))
     }
 
     /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`.

@@ -1,9 +1,10 @@
 //! Predictions: phases summed up, policy by policy, scenario by scenario.
 
 use crate::calibration::Calibration;
+use crate::concurrency;
 use crate::phase::Load;
 use crate::resources::Resources;
-use crate::tally::{Phase, slots};
+use crate::tally::{SliceTally, slots};
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
 use nodewise_analysis::{Metrics, measure};
 use nodewise_machine::NodeId;
@@ -41,7 +42,7 @@ pub struct Prediction {
     pub policy: String,
     /// Predicted wall time of the plain program.
     pub seconds: Range,
-    /// Baseline's time over this one's, scenario by scenario.
+    /// Baseline's time over this one's, scenario by scenario, give or take the model's own error.
     pub speedup: Range,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
@@ -157,7 +158,7 @@ impl<'a> Run<'a> {
     }
 
     /// Adds the phases of one slice.
-    pub fn add(&mut self, phases: &[Phase]) {
+    pub fn add(&mut self, slice: &SliceTally<'_>) {
         let Self {
             sums,
             slot_nodes,
@@ -165,12 +166,16 @@ impl<'a> Run<'a> {
             scenarios,
             calibration,
             parameters,
+            context,
             ..
         } = self;
+        let limit = concurrency::limit(context.profile, calibration, &scenarios[0], slice);
         let policies = sums.len();
         sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
-            for phase in phases {
-                let load = Load::new(phase, (policy, policies), slot_nodes, resources);
+            for phase in slice.phases {
+                let team = concurrency::is_team(context.profile, phase.region);
+                let at_a_time = if team { f64::INFINITY } else { limit };
+                let load = Load::new(phase, (policy, policies), slot_nodes, resources, at_a_time);
                 for (s, scenario) in scenarios.iter().enumerate() {
                     let fit = calibration.fit(scenario);
                     let cost = load.solve(scenario, &fit, parameters);
@@ -206,7 +211,7 @@ impl<'a> Run<'a> {
         Prediction {
             policy: self.mappings[policy].policy.clone(),
             seconds: each(&|s| sums.ns[s] * 1e-9),
-            speedup: each(&|s| ratio(baseline.ns[s], sums.ns[s])),
+            speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
             local_fraction: metrics.local_fraction(),
             access_balance: metrics.access_balance(),
             page_balance: metrics.page_balance(),
@@ -216,6 +221,18 @@ impl<'a> Run<'a> {
             controllers: self.controllers(sums),
             links: self.links(sums),
         }
+    }
+
+    /// A gain or loss is no better known than the model: ends move away from the typical ratio by a
+    /// share of it, never past 1.
+    fn widened(&self, speedup: Range) -> Range {
+        let off = speedup.typical.powf(self.parameters.gain_error);
+        let (low, high) = (speedup.typical / off, speedup.typical * off);
+        Range::new(
+            speedup.min.min(low.min(high)),
+            speedup.typical,
+            speedup.max.max(low.max(high)),
+        )
     }
 
     fn measure(&self, mapping: &Mapping) -> Metrics {

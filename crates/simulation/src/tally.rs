@@ -1,7 +1,7 @@
 //! The pass over the rows: traffic of each CPU to each memory node, under every mapping at once.
 
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Access, PageNumber, SliceId};
+use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
 
 /// Lines fetched, and lines that go back dirty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,10 +13,21 @@ pub(crate) struct Cell {
 /// One region of one slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
+    pub region: RegionId,
     /// Accesses by CPU slot.
     pub accesses: Vec<u64>,
+    /// Lines of all CPUs.
+    pub lines: u64,
     /// `[slot][policy][node]`.
     pub cells: Vec<Cell>,
+}
+
+/// One slice, complete.
+pub(crate) struct SliceTally<'a> {
+    pub slice: SliceId,
+    pub phases: &'a [Phase],
+    /// Threads, but the main ones, that also ran in an earlier slice: they were alive together.
+    pub alive: usize,
 }
 
 /// Every mapping in one table, so that a row costs one cache line whatever the number of policies.
@@ -103,6 +114,10 @@ pub(crate) struct Tally<'a> {
     slots: Vec<u32>,
     slot_count: usize,
     slice: Option<SliceId>,
+    /// The last slice each thread ran in; main threads never count as alive, they may just wait.
+    last_ran: Vec<Option<SliceId>>,
+    main: Vec<bool>,
+    alive: usize,
     /// By region; `None` where the slice has not been.
     phases: Vec<Option<Phase>>,
     /// Where the last row was found: rows ascend, so the next is near.
@@ -139,6 +154,9 @@ impl<'a> Tally<'a> {
             slots,
             slot_count: nodes.len(),
             slice: None,
+            last_ran: vec![None; context.affinity.cpus.len()],
+            main: main_threads(context.profile, context.affinity.cpus.len()),
+            alive: 0,
             phases: Vec::new(),
             cursor: 0,
             counts: vec![0; mappings.len() * node_count],
@@ -146,7 +164,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Adds rows; whenever a slice ends, `emit` gets its phases.
-    pub fn add(&mut self, rows: &[Access], emit: &mut dyn FnMut(&[Phase])) {
+    pub fn add(&mut self, rows: &[Access], emit: &mut dyn FnMut(&SliceTally<'_>)) {
         for row in rows {
             if self.slice != Some(row.slice) {
                 self.finish(emit);
@@ -157,21 +175,34 @@ impl<'a> Tally<'a> {
     }
 
     /// Ends the current slice.
-    pub fn finish(&mut self, emit: &mut dyn FnMut(&[Phase])) {
+    pub fn finish(&mut self, emit: &mut dyn FnMut(&SliceTally<'_>)) {
         let phases: Vec<Phase> = self.phases.iter_mut().filter_map(Option::take).collect();
-        if !phases.is_empty() {
-            emit(&phases);
+        if let Some(slice) = self.slice.filter(|_| !phases.is_empty()) {
+            emit(&SliceTally {
+                slice,
+                phases: &phases,
+                alive: self.alive,
+            });
         }
-        (self.slice, self.cursor) = (None, 0);
+        (self.slice, self.cursor, self.alive) = (None, 0, 0);
+    }
+
+    fn ran(&mut self, thread: usize) {
+        let last = std::mem::replace(&mut self.last_ran[thread], self.slice);
+        if last.is_some() && last != self.slice && !self.main[thread] {
+            self.alive += 1;
+        }
     }
 
     fn row(&mut self, row: &Access) {
         let Some(&slot) = self.slots.get(row.thread.index()) else {
             return;
         };
+        self.ran(row.thread.index());
         let width = self.counts.len();
-        let phase = phase(&mut self.phases, row.region.index(), self.slot_count, width);
+        let phase = phase(&mut self.phases, row.region, self.slot_count, width);
         phase.accesses[slot as usize] += row.total();
+        phase.lines += row.lines * u64::from(row.len);
         if row.lines == 0 {
             return;
         }
@@ -205,11 +236,22 @@ impl<'a> Tally<'a> {
     }
 }
 
-fn phase(phases: &mut Vec<Option<Phase>>, region: usize, slots: usize, width: usize) -> &mut Phase {
-    if phases.len() <= region {
-        phases.resize(region + 1, None);
+/// The first thread of each process.
+fn main_threads(profile: &Profile, threads: usize) -> Vec<bool> {
+    let process = |t: usize| profile.threads.get(t).map_or(0, |t| t.process);
+    (0..threads)
+        .map(|t| t == 0 || process(t) != process(t - 1))
+        .collect()
+}
+
+fn phase(phases: &mut Vec<Option<Phase>>, region: RegionId, slots: usize, width: usize) -> &mut Phase {
+    let index = region.index();
+    if phases.len() <= index {
+        phases.resize(index + 1, None);
     }
-    phases[region].get_or_insert_with(|| Phase {
+    phases[index].get_or_insert_with(|| Phase {
+        region,
+        lines: 0,
         accesses: vec![0; slots],
         cells: vec![Cell::default(); slots * width],
     })

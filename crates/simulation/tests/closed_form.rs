@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use nodewise_machine::{NodeId, Route};
-use nodewise_profile::{RegionId, SliceId};
-use nodewise_simulation::Parameters;
+use nodewise_profile::{Access, Meta, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread};
+use nodewise_simulation::{Parameters, Range};
 
 const WIDE: f64 = 1e9; // MB/s: never the limit
 
@@ -168,4 +168,92 @@ fn compute_bound_programs_are_called_so() {
     let [first, second] = [&simulation.predictions[0], &simulation.predictions[1]];
     assert!((second.speedup.max - 1.0).abs() < 0.01, "{:?}", second.speedup);
     assert_eq!(first.speedup.typical, 1.0);
+}
+
+/// A profile of one slice, whose `threads` took a millisecond of CPU each, on a host of 16 CPUs.
+fn timed(threads: u32, wall_ns: u64, kind: RegionKind) -> Profile {
+    let thread = Thread {
+        cpu_ns: 1_000_000,
+        ..Thread::default()
+    };
+    let region = |kind| Region {
+        kind,
+        ..Region::default()
+    };
+    Profile {
+        meta: Meta {
+            wall_ns,
+            host_cpus: 16,
+            ..Meta::default()
+        },
+        threads: vec![thread; threads as usize],
+        regions: vec![region(RegionKind::Serial), region(kind)],
+        slices: vec![Slice {
+            start_ns: 0,
+            end_ns: wall_ns,
+        }],
+        ..Profile::default()
+    }
+}
+
+fn seconds(profile: &Profile, rows: &[Access]) -> f64 {
+    let mut p = exact();
+    p.recording_cost = Range::exactly(1.0);
+    let threads = profile.threads.len();
+    let one_node = machine(1, 8, WIDE, WIDE);
+    let simulation = predict_profile(profile, &one_node, rows, threads, &[&|_| 0], &p);
+    simulation.baseline().seconds.typical
+}
+
+#[test]
+fn threads_one_after_another_cost_what_one_thread_does() {
+    let rows = private_reads(8, 10, 64);
+    let alone: Vec<_> = rows
+        .iter()
+        .map(|r| Access {
+            thread: Default::default(),
+            ..*r
+        })
+        .collect();
+    let mut one = timed(1, 8_000_000, RegionKind::Serial);
+    one.threads[0].cpu_ns = 8_000_000;
+    let one = seconds(&one, &alone);
+    assert_close(seconds(&timed(8, 8_000_000, RegionKind::Serial), &rows), one);
+    // Two at a time, then all, and a team whatever its wall time.
+    assert_close(
+        seconds(&timed(8, 4_000_000, RegionKind::Serial), &rows),
+        one / 2.0,
+    );
+    assert_close(
+        seconds(&timed(8, 1_000_000, RegionKind::Serial), &rows),
+        one / 8.0,
+    );
+    assert_close(
+        seconds(&timed(8, 8_000_000, RegionKind::OpenMp), &rows),
+        one / 8.0,
+    );
+}
+
+#[test]
+fn a_saturated_host_says_nothing_about_concurrency() {
+    let rows = private_reads(8, 10, 64);
+    let mut small = timed(8, 4_000_000, RegionKind::Serial);
+    small.meta.host_cpus = 2;
+    let wide = timed(8, 1_000_000, RegionKind::Serial);
+    assert_close(seconds(&small, &rows), seconds(&wide, &rows));
+}
+
+#[test]
+fn a_gain_that_bandwidth_makes_is_not_known_exactly() {
+    let rows = private_reads(8, 50, 64);
+    let m = machine(4, 2, 10.0, WIDE);
+    let spread = |i: usize| i as u32 % 4;
+    let simulation = predict(&m, &rows, 8, &[&|_| 0, &spread], &Parameters::default());
+    let speedup = simulation.predictions[1].speedup;
+    assert_close(speedup.typical, 4.0);
+    assert!(
+        1.0 < speedup.min && speedup.min < 3.9 && speedup.max > 4.1,
+        "{speedup:?}"
+    );
+    assert_eq!(simulation.baseline().speedup, Range::exactly(1.0));
 }

@@ -4,7 +4,7 @@
 use nodewise_analysis::{Affinity, Entry, Histogram};
 use nodewise_machine::{CpuId, Link, LinkId, Machine, Node, NodeId, Route};
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Access, InMemory, Meta, ObjectId, PageNumber, Profile, RegionId, SliceId, ThreadId};
+use nodewise_profile::{Access, InMemory, ObjectId, PageNumber, Profile, RegionId, SliceId, ThreadId};
 use nodewise_simulation::{Parameters, Range, Simulation, simulate};
 
 pub const LOCAL_NS: f64 = 100.0;
@@ -146,14 +146,22 @@ pub fn predict(
     maps: &[&dyn Fn(usize) -> u32],
     p: &Parameters,
 ) -> Simulation {
+    predict_profile(&Profile::default(), machine, rows, threads, maps, p)
+}
+
+/// As [`predict`], with times: threads, slices and the host of a profile.
+pub fn predict_profile(
+    profile: &Profile,
+    machine: &Machine,
+    rows: &[Access],
+    threads: usize,
+    maps: &[&dyn Fn(usize) -> u32],
+    p: &Parameters,
+) -> Simulation {
     let histogram = histogram(rows, threads);
-    let profile = Profile {
-        meta: Meta::default(),
-        ..Profile::default()
-    };
     let affinity = compact(machine, threads);
     let context = Context {
-        profile: &profile,
+        profile,
         histogram: &histogram,
         affinity: &affinity,
         machine,

@@ -37,6 +37,7 @@ struct Parameters {
     miss: [f64; 3],
     queue_ns: [f64; 3],
     headroom: f64,
+    gain_error: f64,
     host_latency_ns: f64,
 }
 
@@ -111,6 +112,7 @@ impl<'a> OnMachine<'a> {
                 miss: three(parameters.miss),
                 queue_ns: three(parameters.queue_ns),
                 headroom: parameters.headroom,
+                gain_error: parameters.gain_error,
                 host_latency_ns: parameters.host_latency_ns,
             },
             sources: machine.sources.iter().map(source).collect(),

@@ -1,0 +1,51 @@
+//! How many CPUs the recorded program kept busy at a time.
+
+use crate::tally::SliceTally;
+use crate::{Calibration, Scenario};
+use nodewise_profile::{Profile, RegionId, RegionKind};
+
+/// From this share of the host's CPUs on, the host was the limit and not the program.
+const SATURATED: f64 = 0.75;
+
+/// CPUs that code outside parallel regions can keep busy at a time, in one slice; infinite where
+/// nothing speaks against all of its threads at once.
+///
+/// An OpenMP team runs side by side by construction. Other threads may follow one another, as one
+/// `pthread_create` after each `pthread_join`: then their work fills the slice's wall time no more than
+/// once, although CPUs were free. With more threads alive than the host has CPUs nobody can tell.
+pub(crate) fn limit(
+    profile: &Profile,
+    calibration: &Calibration,
+    typical: &Scenario,
+    tally: &SliceTally<'_>,
+) -> f64 {
+    let host = f64::from(profile.meta.host_cpus);
+    let Some(slice) = profile.slices.get(tally.slice.index()) else {
+        return f64::INFINITY;
+    };
+    if tally.alive as f64 > host {
+        return f64::INFINITY;
+    }
+    let (mut free, mut team) = (0.0, 0.0);
+    for phase in tally.phases {
+        let work = calibration.work_ns(phase.accesses.iter().sum(), phase.lines, typical);
+        *(if is_team(profile, phase.region) {
+            &mut team
+        } else {
+            &mut free
+        }) += work;
+    }
+    let wall = slice.end_ns.saturating_sub(slice.start_ns) as f64 - team / host;
+    let busy = free / wall;
+    if wall > 0.0 && busy < SATURATED * host {
+        busy.max(1.0)
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// Whether a region's threads start together.
+pub(crate) fn is_team(profile: &Profile, region: RegionId) -> bool {
+    let kind = profile.regions.get(region.index()).map(|r| r.kind);
+    kind == Some(RegionKind::OpenMp)
+}
