@@ -43,6 +43,13 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The file name of the recorded program.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        let command = self.meta.command.first().map_or("", String::as_str);
+        command.rsplit('/').next().unwrap_or_default()
+    }
+
     /// The object with this identifier.
     #[must_use]
     pub fn object(&self, id: ObjectId) -> Option<&Object> {

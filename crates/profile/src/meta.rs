@@ -50,12 +50,40 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Samples of the program's own code below which a share would be a guess.
+    pub const FEW: f64 = 20.0;
+
     /// The share of the program's own user-mode work (waiting and kernel apart) that was counted:
-    /// the one figure to print. `None` when sampling was not permitted.
+    /// the one figure to print. `None` when sampling was not permitted, or the run was too short.
     #[must_use]
     pub fn share(&self) -> Option<f64> {
         let own = self.instrumented + self.missed;
-        (self.samples > 0 && own > 0.0).then(|| self.instrumented / own)
+        (self.own_samples() >= Self::FEW).then(|| self.instrumented / own)
+    }
+
+    /// Samples that fell into the program's own code, counted or not.
+    #[must_use]
+    pub fn own_samples(&self) -> f64 {
+        (self.instrumented + self.missed) * self.samples as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Coverage;
+
+    #[test]
+    fn few_samples_are_no_share() {
+        let of = |samples| Coverage {
+            samples,
+            instrumented: 0.25,
+            missed: 0.25,
+            waiting: 0.5,
+            ..Coverage::default()
+        };
+        assert_eq!(of(0).share(), None);
+        assert_eq!(of(39).share(), None);
+        assert_eq!(of(40).share(), Some(0.5));
     }
 }
 

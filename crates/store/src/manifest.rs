@@ -6,6 +6,7 @@ use crate::table::{Entry, partial};
 use crate::tables::Entries;
 use nodewise_profile::{Coverage, FORMAT_VERSION, Meta, Observer};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -84,9 +85,9 @@ impl Manifest {
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(FILE);
         let temporary = folder.join(partial(FILE));
-        let text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
+        let text = sealed(&serde_json::to_string_pretty(self).expect("a manifest is plain data"));
         let replace = || {
-            let mut file = File::create(&temporary)?;
+            let mut file = File::create_new(&temporary)?;
             writeln!(file, "{text}")?;
             file.sync_data()?;
             std::fs::rename(&temporary, &path)
@@ -101,6 +102,9 @@ impl Manifest {
         if format.format > FORMAT_VERSION.into() {
             return Err(newer(&path, format.format));
         }
+        if !is_intact(&text) {
+            return Err(Error::damaged(&path, "its checksum differs from what it says"));
+        }
         let manifest: Self = serde_json::from_str(&text).map_err(|e| Error::damaged(&path, e))?;
         let entries = manifest
             .tables
@@ -114,6 +118,28 @@ impl Manifest {
             None => Ok(manifest),
         }
     }
+}
+
+/// The key that holds a manifest's own checksum.
+const CHECKSUM: &str = "crc32";
+
+/// The text of an object with its checksum as last entry.
+fn sealed(text: &str) -> String {
+    let body = text.trim_end().trim_end_matches('}').trim_end();
+    let checksum = checksum(text).map_or(0, |(own, _)| own);
+    format!("{body},\n  \"{CHECKSUM}\": {checksum}\n}}")
+}
+
+/// Whether what it says has the checksum it names. Profiles made before there was one name none.
+fn is_intact(text: &str) -> bool {
+    checksum(text).is_none_or(|(own, named)| named.is_none_or(|named| named == own))
+}
+
+/// The CRC-32 of what an object says, whatever its layout, and the one it names itself.
+fn checksum(text: &str) -> Option<(u32, Option<Value>)> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    let named = value.as_object_mut()?.remove(CHECKSUM);
+    Some((crc32fast::hash(value.to_string().as_bytes()), named))
 }
 
 fn unreadable(folder: &Path, path: &Path, error: &std::io::Error) -> Error {

@@ -132,7 +132,7 @@ pub struct TableWriter {
 impl TableWriter {
     pub fn create(folder: &Path, name: &str, schema: &Schema) -> Result<Self> {
         let path = folder.join(partial(name));
-        let file = File::create(&path).map_err(|e| Error::io(&path, "create", &e))?;
+        let file = File::create_new(&path).map_err(|e| Error::io(&path, "create", &e))?;
         let tally = Tally {
             file,
             bytes: 0,

@@ -142,23 +142,46 @@ impl Writer {
     }
 }
 
-/// Refuses what is there already; with `force` removes it, if it is a profile.
+/// Refuses what is there already; with `force` empties it, if it is a profile. The folder itself
+/// stays: it may be a link.
 fn make_room(folder: &Path, force: bool) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Err(occupied(folder)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+            return Err(occupied(folder, NO_PROFILE));
+        }
         Err(e) => return Err(Error::io(folder, "read", &e)),
     };
-    let names: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.file_name())).collect();
+    let mut names: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.file_name())).collect();
+    // Manifest last: what an interruption leaves can still be replaced.
+    names.sort_unstable_by_key(|name| name == FILE);
     if names.is_empty() {
         return Ok(());
     }
-    let ours = |name: &std::ffi::OsString| name == "raw" || is_ours(&name.to_string_lossy());
-    if !force || !folder.join(FILE).exists() || !names.iter().all(ours) {
-        return Err(occupied(folder));
+    if !folder.join(FILE).exists() {
+        return Err(occupied(folder, NO_PROFILE));
     }
-    std::fs::remove_dir_all(folder).map_err(|e| Error::io(folder, "replace", &e))
+    if let Some(foreign) = names.iter().find(|n| *n != RAW && !is_ours(&n.to_string_lossy())) {
+        let foreign = foreign.to_string_lossy();
+        let mend = format!("it also holds `{foreign}`, which is not the profile's; choose another with -o");
+        return Err(occupied(folder, &mend));
+    }
+    if !force {
+        return Err(occupied(folder, "choose another with -o, or replace it with --force"));
+    }
+    names.iter().try_for_each(|name| remove(&folder.join(name)))
+}
+
+const RAW: &str = "raw";
+const NO_PROFILE: &str = "it is no profile and stays; choose another with -o";
+
+fn remove(path: &Path) -> Result<()> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => std::fs::remove_dir_all(path),
+        _ => std::fs::remove_file(path),
+    };
+    removed.map_err(|e| Error::io(path, "replace", &e))
 }
 
 fn is_ours(name: &str) -> bool {
@@ -166,12 +189,7 @@ fn is_ours(name: &str) -> bool {
     name == FILE || name.ends_with(".parquet")
 }
 
-fn occupied(folder: &Path) -> Error {
-    let mend = if folder.join(FILE).exists() {
-        "choose another with -o, or replace it with --force"
-    } else {
-        "it is no profile and stays; choose another with -o"
-    };
+fn occupied(folder: &Path, mend: &str) -> Error {
     Error::new(
         ErrorKind::Exists,
         format!("{}: exists already; {mend}", folder.display()),

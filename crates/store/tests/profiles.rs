@@ -302,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_is_an_error_or_changes_nothing_in_the_tables(
+    fn a_flipped_bit_is_an_error_or_changes_nothing(
         recording in recording(), file in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), bit in 0..8u8,
     ) {
         let folder = Folder::new();
@@ -316,6 +316,8 @@ proptest! {
         match read_all(&folder.profile()) {
             Ok((profile, all)) => {
                 prop_assert!(victim.ends_with("manifest.json"), "{}", victim.display());
+                prop_assert_eq!(&profile.meta, &recording.0.meta);
+                prop_assert_eq!(&profile.slices, &recording.0.slices);
                 prop_assert_eq!(profile.objects, recording.0.objects);
                 prop_assert_eq!(all, expected(&recording.1, usize::MAX));
             }
@@ -376,13 +378,41 @@ fn an_existing_profile_is_replaced_only_by_force_and_anything_else_never() {
     assert_eq!(again(false).unwrap_err().kind(), ErrorKind::Exists);
     assert!(read_all(&folder.profile()).is_ok());
     fs::write(folder.profile().join("thesis.tex"), "years of work").unwrap();
-    assert_eq!(again(true).unwrap_err().kind(), ErrorKind::Exists);
+    for force in [false, true] {
+        let error = again(force).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+        assert!(
+            error.to_string().contains("thesis.tex") && !error.to_string().contains("--force"),
+            "{error}"
+        );
+    }
     fs::remove_file(folder.profile().join("thesis.tex")).unwrap();
     again(true).unwrap();
     assert_eq!(
         Reader::open(&folder.profile()).unwrap_err().kind(),
         ErrorKind::Missing
     );
+}
+
+#[test]
+fn a_profile_behind_a_link_is_replaced_where_it_lies() {
+    let folder = Folder::new();
+    write(&folder.profile(), &small(), 0, true);
+    let link = folder.profile().with_extension("link");
+    std::os::unix::fs::symlink(folder.profile(), &link).unwrap();
+    write_over(&link);
+    assert!(link.is_symlink());
+    assert!(read_all(&folder.profile()).is_ok());
+    fs::remove_file(link).unwrap();
+}
+
+fn write_over(folder: &Path) {
+    let (profile, slices) = small();
+    let mut writer = Writer::create(folder, &profile.meta, true).unwrap();
+    for (slice, rows) in profile.slices.iter().zip(&slices) {
+        writer.slice(*slice, rows).unwrap();
+    }
+    writer.finish(&profile).unwrap();
 }
 
 #[test]
