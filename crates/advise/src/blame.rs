@@ -3,21 +3,23 @@
 use crate::Pattern;
 use crate::pattern::{self, Shape};
 use crate::snippet::{self, Place};
-use crate::usage::Usage;
-use crate::verdict::percent;
+use crate::usage::{RegionUse, Usage};
+use crate::verdict::{percent, worth_it};
 use nodewise_analysis::{Metrics, SharingClass, measure};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Object, ObjectId, ObjectKind, RegionKind, SiteId, ThreadId};
+use nodewise_profile::{Frame, Object, ObjectId, ObjectKind, RegionKind, SiteId, Thread, ThreadId};
 use nodewise_simulation::Simulation;
 use std::collections::BTreeMap;
 
-/// Below this share of the memory time an object is left alone.
+/// Below this share of the run time an object is left alone.
 const COSTS: f64 = 0.02;
 /// One thread that first touched this share of an object's pages placed it.
 const PLACED_ALONE: f64 = 0.9;
 /// Above this exclusivity a page has a home, though its threads share it.
 const AT_HOME: f64 = 0.7;
+/// Where an object is used that only the main thread uses.
+const SERIAL: &str = "serial code";
 
 /// Who put an object where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,11 +52,14 @@ pub struct UsedBy {
 pub struct Blame {
     /// Which.
     pub object: ObjectId,
-    /// Its name.
+    /// Its name; numbered where others have the same, `grid #2`.
     pub name: String,
-    /// Share of the memory time that its remote lines, and those in longer queues than the mean,
-    /// waste under first-touch: what a perfect placement would save at most.
+    /// Its part of [`Blame::saved_share`]: that is divided over all objects in proportion to the time
+    /// their lines spend on distance, and in queues longer than the mean, under first-touch.
     pub cost_share: f64,
+    /// Share of the run time under first-touch that the best placement is predicted to save; 0 where
+    /// none pays. The same for all objects: the sum of their shares.
+    pub saved_share: f64,
     /// Local fraction of its accesses under first-touch.
     pub local_fraction: f64,
     /// Who placed it.
@@ -93,30 +98,66 @@ pub fn blame(
         nodes,
     );
     let mut touched = first_touched(context);
-    let total: f64 = bills.iter().map(|b| b.wait).sum();
+    let saved = saved(simulation);
+    let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();
+    let names = names(context, &accessed);
     let mut all: Vec<Blame> = measured
         .objects
         .iter()
-        .filter(|(id, _)| id.index() < objects.len())
-        .map(|(&id, metrics)| {
-            let cost = bills[id.index()].wasted / total.max(1e-9);
+        .zip(names)
+        .filter(|((id, _), _)| id.index() < objects.len())
+        .map(|((&id, metrics), name)| {
+            let costs = (saved * bills[id.index()].wasted, saved);
             let ends = (touched.remove(&id), used_by(context, usage, id));
-            one(context, id, &shapes[id.index()], metrics, cost, ends)
+            one(context, (id, name), &shapes[id.index()], metrics, costs, ends)
         })
         .collect();
-    all.sort_by(|a, b| b.cost_share.total_cmp(&a.cost_share));
+    let wasted = |b: &Blame| bills[b.object.index()].wasted;
+    all.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
     all
 }
 
-/// What first-touch makes of one object, in line-nanoseconds.
+/// Share of the baseline's time that the best placement is predicted to save.
+fn saved(simulation: &Simulation) -> f64 {
+    let best = worth_it(simulation).into_iter().next();
+    best.filter(|_| simulation.is_memory_bound())
+        .map_or(0.0, |best| 1.0 - 1.0 / best.speedup.typical)
+}
+
+/// What to call each object: equal names are numbered in the order of the profile.
+fn names(context: &Context<'_>, accessed: &[ObjectId]) -> Vec<String> {
+    let name = |id: &ObjectId| match context.profile.object(*id) {
+        Some(object) if object.name.is_empty() => object.kind.name(),
+        Some(object) => object.name.as_str(),
+        None => "",
+    };
+    let mut seen: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for id in accessed {
+        seen.entry(name(id)).or_default().0 += 1;
+    }
+    let numbered = |id: &ObjectId| {
+        let name = name(id);
+        let (all, before) = seen.get_mut(name).expect("counted above");
+        *before += 1;
+        match *all {
+            1 => name.to_owned(),
+            _ => format!("{name} #{before}"),
+        }
+    };
+    accessed.iter().map(numbered).collect()
+}
+
+/// What first-touch makes of one object, as a share of all objects.
 #[derive(Clone, Copy, Default)]
 struct Bill {
-    /// All its lines.
+    /// Time that all its lines take.
     wait: f64,
-    /// The part beyond local latency at the mean load: what a perfect placement would save.
+    /// The part beyond local latency at the mean load.
     wasted: f64,
 }
 
+/// Shares, each summing to 1. Where no line waits longer than it must, all time counts as wasted: a
+/// placement that gains all the same takes load off something that every line shares.
 fn bills(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping) -> Vec<Bill> {
     let mut bills = vec![Bill::default(); context.profile.objects.len()];
     let loaded = &simulation.baseline().loaded_ns;
@@ -137,6 +178,16 @@ fn bills(context: &Context<'_>, simulation: &Simulation, first_touch: &Mapping) 
             bill.wait += f64::from(entry.lines) * latency;
             bill.wasted += f64::from(entry.lines) * (latency - idle(node) - mean_queue).max(0.0);
         }
+    }
+    let sum = |part: fn(&Bill) -> f64| bills.iter().map(part).sum::<f64>();
+    let (wait, wasted) = (sum(|b| b.wait).max(1e-9), sum(|b| b.wasted));
+    for bill in &mut bills {
+        bill.wait /= wait;
+        bill.wasted = if wasted > 0.0 {
+            bill.wasted / wasted
+        } else {
+            bill.wait
+        };
     }
     bills
 }
@@ -177,7 +228,7 @@ fn place_of_site(context: &Context<'_>, site: SiteId) -> String {
     frame.map_or_else(|| "an unknown place".to_owned(), place_of_frame)
 }
 
-fn place_of_frame(frame: &nodewise_profile::Frame) -> String {
+fn place_of_frame(frame: &Frame) -> String {
     match frame.line {
         _ if frame.file.is_empty() && frame.function.is_empty() => "an unknown place".to_owned(),
         _ if frame.file.is_empty() => frame.function.clone(),
@@ -189,31 +240,58 @@ fn used_by(context: &Context<'_>, usage: &Usage, object: ObjectId) -> Option<Use
     let total: u64 = usage.regions(object).map(|(_, u)| u.accesses()).sum();
     let (region, cell) = usage.regions(object).max_by_key(|(_, u)| u.accesses())?;
     let described = context.profile.regions.get(region.index());
-    let at = match described {
-        Some(r) if r.kind == RegionKind::OpenMp => place_of_frame(&r.frame),
-        _ => "serial code".to_owned(),
+    let (at, threads) = match described {
+        Some(r) if r.kind == RegionKind::OpenMp => (place_of_frame(&r.frame), cell.threads()),
+        _ => outside_openmp(context, cell),
     };
     Some(UsedBy {
         at,
-        threads: cell.threads(),
+        threads,
         share: cell.accesses() as f64 / total.max(1) as f64,
         reads: cell.reads >= 4 * cell.writes,
     })
 }
 
+/// The start routine of most of the threads that the program started itself, and their number; serial
+/// code where there are none.
+fn outside_openmp(context: &Context<'_>, cell: &RegionUse) -> (String, usize) {
+    let mut routines: BTreeMap<&Frame, usize> = BTreeMap::new();
+    for id in cell.thread_ids() {
+        let thread = context.profile.threads.get(id.index());
+        let own = |t: &&Thread| t.openmp.is_none() && !["", "main"].contains(&&*t.start.function);
+        if let Some(thread) = thread.filter(own) {
+            *routines.entry(&thread.start).or_default() += 1;
+        }
+    }
+    match routines.into_iter().max_by_key(|r| r.1) {
+        Some((start, threads)) => (routine(start), threads),
+        None => (SERIAL.to_owned(), cell.threads()),
+    }
+}
+
+/// `worker (pool.c:12)`; the standard library's wrapper says nothing about the program.
+fn routine(start: &Frame) -> String {
+    match start.function.as_str() {
+        name if name.contains("execute_native_thread_routine") => "code of std::thread".to_owned(),
+        name if start.file.is_empty() => name.to_owned(),
+        name => format!("{name} ({})", place_of_frame(start)),
+    }
+}
+
 fn one(
     context: &Context<'_>,
-    id: ObjectId,
+    (id, name): (ObjectId, String),
     shape: &Shape,
     metrics: &Metrics,
-    cost_share: f64,
+    (cost_share, saved_share): (f64, f64),
     (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
 ) -> Blame {
     let object = &context.profile.objects[id.index()];
     let mut blame = Blame {
         object: id,
-        name: object.name.clone(),
+        name,
         cost_share,
+        saved_share,
         local_fraction: metrics.local_fraction(),
         first_touched,
         used_by,
@@ -249,15 +327,28 @@ fn sentence(blame: &Blame, shape: &Shape) -> String {
     match &blame.used_by {
         Some(used) => {
             let verb = if used.reads { "read" } else { "used" };
-            text += &format!("{verb} by {} at {}", count(used.threads), used.at);
+            let at = if used.at == SERIAL { "in" } else { "at" };
+            text += &format!("{verb} by {} {at} {}", count(used.threads), used.at);
         }
         None => text += &format!("used by {}", count(shape.threads())),
     }
-    let remote = percent(1.0 - blame.local_fraction);
-    text + &format!(
-        "; {remote} of its accesses are remote, they waste {} of the memory time.",
-        percent(blame.cost_share)
-    )
+    text + "; " + &bill(blame)
+}
+
+/// How far away it is and what of the predicted gain that accounts for.
+fn bill(blame: &Blame) -> String {
+    let remote = match 1.0 - blame.local_fraction {
+        r if r <= 0.0 => "all of its accesses are local".to_owned(),
+        r => format!("{} of its accesses are remote", percent(r)),
+    };
+    let (own, all) = (percent(blame.cost_share), percent(blame.saved_share));
+    match own.strip_suffix(" %").unwrap_or_default() {
+        _ if blame.saved_share <= 0.0 => format!("{remote}; no placement is predicted to pay."),
+        _ if own == all => {
+            format!("{remote}; it accounts for all of the {all} of the run time predicted to be saved.")
+        }
+        own => format!("{remote}; it accounts for {own} of the {all} of the run time predicted to be saved."),
+    }
 }
 
 fn advice(blame: &Blame, object: &Object, nodes: usize, exclusivity: f64) -> (String, Option<String>) {

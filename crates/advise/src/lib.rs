@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod blame;
+mod next;
 mod pattern;
 mod snippet;
 mod stock;
@@ -18,8 +19,9 @@ mod usage;
 mod verdict;
 
 pub use blame::{Blame, FirstTouched, UsedBy, blame};
+pub use next::Asked;
 pub use pattern::Pattern;
-pub use stock::{shell_line, stock_command};
+pub use stock::{StockCommand, omp_places, shell_line, stock_command};
 pub use usage::{RegionUse, Usage};
 pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
 
@@ -35,17 +37,19 @@ pub struct Advice {
     pub blame: Vec<Blame>,
 }
 
-/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`.
+/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`, `asked` goes into
+/// the command to copy.
 #[must_use]
 pub fn advise(
     context: &Context<'_>,
     simulation: &Simulation,
     first_touch: &Mapping,
     usage: &Usage,
+    asked: &Asked,
 ) -> Advice {
     let blame = blame(context, simulation, first_touch, usage);
     Advice {
-        verdict: verdict(context, simulation, blame.first()),
+        verdict: verdict(context, simulation, blame.first(), asked),
         blame,
     }
 }

@@ -1,28 +1,102 @@
 //! Placements that need no nodewise: the command lines everybody has.
 
-/// The stock command line of a policy, if there is one.
+use nodewise_analysis::Affinity;
+use nodewise_machine::CpuId;
+use nodewise_placement::ThreadBinding;
+use nodewise_profile::Profile;
+
+/// A command with the variables set for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StockCommand {
+    /// Names and values.
+    pub environment: Vec<(&'static str, String)>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+impl StockCommand {
+    /// The line to type.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        if !self.environment.is_empty() {
+            words.push("env".into());
+            words.extend(
+                self.environment
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}")),
+            );
+        }
+        words.extend_from_slice(&self.command);
+        shell_line(&words)
+    }
+}
+
+/// The stock command of a policy with threads bound to `places`, if there is one.
 ///
-/// Interleaving is `numactl`'s, dealt out in fault order; it comes to the same balance.
-/// First-touch needs only threads that stay: OpenMP's own binding, or the job launcher's.
+/// Interleaving is `numactl`'s, dealt out in fault order; it comes to the same balance. Under Slurm
+/// `srun` binds by itself and reaches first-touch only.
 #[must_use]
-pub fn stock_command(policy: &str, affinity: &str, command: &[String]) -> Option<String> {
-    let line = shell_line(command);
-    let launched = command
+pub fn stock_command(policy: &str, places: &str, command: &[String]) -> Option<StockCommand> {
+    let srun = command
         .first()
         .is_some_and(|c| c.rsplit('/').next() == Some("srun"));
-    match policy.split_once(':').unwrap_or((policy, "")) {
-        ("first-touch", _) if launched => {
-            let rest = shell_line(&command[1..]);
-            Some(format!("srun --cpu-bind=cores --mem-bind=local {rest}"))
+    let before = match policy.split_once(':').unwrap_or((policy, "")) {
+        ("first-touch", _) if srun => {
+            let own = ["srun", "--cpu-bind=cores", "--mem-bind=local"].map(str::to_owned);
+            return Some(StockCommand {
+                environment: Vec::new(),
+                command: [&own, &command[1..]].concat(),
+            });
         }
-        ("first-touch", _) => {
-            let bind = if affinity == "scatter" { "spread" } else { "close" };
-            Some(format!("OMP_PROC_BIND={bind} OMP_PLACES=cores {line}"))
-        }
-        ("interleave" | "round-robin", _) => Some(format!("numactl --interleave=all {line}")),
-        ("node", node) => Some(format!("numactl --preferred={node} {line}")),
-        _ => None,
+        _ if srun => return None,
+        ("first-touch", _) => vec![],
+        ("interleave" | "round-robin", _) => vec!["numactl".to_owned(), "--interleave=all".to_owned()],
+        ("node", node) => vec!["numactl".to_owned(), format!("--preferred={node}")],
+        _ => return None,
+    };
+    Some(StockCommand {
+        environment: vec![
+            ("OMP_PLACES", places.to_owned()),
+            ("OMP_PROC_BIND", "close".into()),
+        ],
+        command: [&before, command].concat(),
+    })
+}
+
+/// `OMP_PLACES` that binds OpenMP thread i where the affinity has it; `None` where OpenMP cannot:
+/// several processes, or no OpenMP threads.
+#[must_use]
+pub fn omp_places(affinity: &Affinity, profile: &Profile) -> Option<String> {
+    let team = profile.threads.iter().filter_map(|t| t.openmp).max()? as usize + 1;
+    if profile.threads.iter().any(|t| t.process != 0) {
+        return None;
     }
+    let cpus = ThreadBinding::of(affinity, profile).cpus;
+    Some(runs(cpus.get(..team)?))
+}
+
+/// One place a CPU, in order; equal steps as `{first}:count:step`.
+fn runs(cpus: &[CpuId]) -> String {
+    let mut places = Vec::new();
+    let mut left = cpus;
+    while let [first, rest @ ..] = left {
+        let step = rest
+            .first()
+            .map_or(0, |next| i64::from(next.0) - i64::from(first.0));
+        let steady = |pair: &&[CpuId]| i64::from(pair[1].0) - i64::from(pair[0].0) == step;
+        let count = match left.windows(2).take_while(steady).count() + 1 {
+            count if count > 2 && step > 0 => count,
+            _ => 1,
+        };
+        places.push(match (count, step) {
+            (1, _) => format!("{{{}}}", first.0),
+            (_, 1) => format!("{{{}}}:{count}", first.0),
+            _ => format!("{{{}}}:{count}:{step}", first.0),
+        });
+        left = &left[count..];
+    }
+    places.join(",")
 }
 
 /// A command as one would type it: words quoted where a shell needs it.
@@ -39,6 +113,7 @@ pub fn shell_line(command: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn words(text: &str) -> Vec<String> {
         text.split('|').map(str::to_owned).collect()
@@ -52,19 +127,47 @@ mod tests {
 
     #[test]
     fn only_policies_a_stock_tool_knows_have_a_stock_command() {
-        let command = words("./a");
+        let line = |policy, command| stock_command(policy, "{0}:4", &words(command)).map(|s| s.line());
+        let bound = "env 'OMP_PLACES={0}:4' OMP_PROC_BIND=close";
         assert_eq!(
-            stock_command("interleave", "compact", &command).unwrap(),
-            "numactl --interleave=all ./a"
+            line("interleave", "./a").unwrap(),
+            format!("{bound} numactl --interleave=all ./a")
         );
         assert_eq!(
-            stock_command("node:2", "compact", &command).unwrap(),
-            "numactl --preferred=2 ./a"
+            line("node:2", "./a").unwrap(),
+            format!("{bound} numactl --preferred=2 ./a")
         );
-        assert!(stock_command("mixed:0.9", "compact", &command).is_none());
-        let spread = stock_command("first-touch", "scatter", &command).unwrap();
-        assert_eq!(spread, "OMP_PROC_BIND=spread OMP_PLACES=cores ./a");
-        let job = stock_command("first-touch", "compact", &words("srun|-n|1|./a")).unwrap();
+        assert_eq!(line("first-touch", "./a").unwrap(), format!("{bound} ./a"));
+        assert_eq!(line("mixed:0.9", "./a"), None);
+        let job = line("first-touch", "srun|-n|1|./a").unwrap();
         assert_eq!(job, "srun --cpu-bind=cores --mem-bind=local -n 1 ./a");
+        assert_eq!(line("interleave", "srun|./a"), None);
+    }
+
+    #[test]
+    fn equal_steps_are_written_short() {
+        let runs = |cpus: &[u32]| runs(&cpus.iter().copied().map(CpuId).collect::<Vec<_>>());
+        assert_eq!(runs(&[0, 1, 2, 3]), "{0}:4");
+        assert_eq!(runs(&[0, 8, 16, 1, 9, 17]), "{0}:3:8,{1}:3:8");
+        assert_eq!(runs(&[3, 0, 1]), "{3},{0},{1}");
+    }
+
+    /// As the OpenMP specification reads a list of places of one CPU.
+    fn read(places: &str) -> Vec<u32> {
+        let number = |text: &str| text.trim_matches(['{', '}']).parse::<u32>().unwrap();
+        let interval = |text: &str| {
+            let parts: Vec<u32> = text.split(':').map(number).collect();
+            let (count, step) = (*parts.get(1).unwrap_or(&1), *parts.get(2).unwrap_or(&1));
+            (0..count).map(move |i| parts[0] + i * step).collect::<Vec<_>>()
+        };
+        places.split(',').flat_map(interval).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn thread_i_reads_its_own_cpu(cpus in proptest::collection::vec(0u32..12, 1..40)) {
+            let ids: Vec<_> = cpus.iter().copied().map(CpuId).collect();
+            prop_assert_eq!(read(&runs(&ids)), cpus);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Which regions use which objects, and with how many threads: what a histogram has summed away.
 
-use nodewise_profile::{Access, ObjectId, RegionId};
+use nodewise_profile::{Access, ObjectId, RegionId, ThreadId};
 use std::collections::BTreeMap;
 
 /// One object in one region.
@@ -21,6 +21,17 @@ impl RegionUse {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Which threads used it there, ascending.
+    pub fn thread_ids(&self) -> impl Iterator<Item = ThreadId> {
+        let bits = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            (0..64)
+                .filter(move |b| bits >> b & 1 == 1)
+                .map(move |b| ThreadId::from_index(64 * word + b))
+        };
+        self.threads.iter().enumerate().flat_map(bits)
     }
 
     /// Loads and stores.

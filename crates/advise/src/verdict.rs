@@ -1,6 +1,7 @@
 //! One sentence about the whole program.
 
-use crate::{Blame, shell_line, stock_command};
+use crate::next::{map_and_run, plain_command};
+use crate::{Asked, Blame, omp_places, stock_command};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
@@ -43,7 +44,12 @@ pub struct Verdict {
 
 /// Concludes from a simulation; `worst` is the object that costs most.
 #[must_use]
-pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>) -> Verdict {
+pub fn verdict(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    worst: Option<&Blame>,
+    asked: &Asked,
+) -> Verdict {
     let nothing = |outcome, sentence: String| Verdict {
         outcome,
         policy: "first-touch".into(),
@@ -61,10 +67,10 @@ pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Bl
         );
     }
     if machine.node_count() < 2 {
-        let text = format!(
-            "Leave it alone: {} has one memory node, every placement is the same.",
-            machine.name
-        );
+        let text = match machine.name.as_str() {
+            "this" => "This machine has one memory node: every placement is the same here.".into(),
+            name => format!("{name} has one memory node: every placement is the same there."),
+        };
         return nothing(Outcome::LeaveAlone, text);
     }
     if !simulation.is_memory_bound() {
@@ -84,11 +90,16 @@ pub fn verdict(context: &Context<'_>, simulation: &Simulation, worst: Option<&Bl
         );
         return nothing(Outcome::LeaveAlone, text);
     }
-    recommendation(context, simulation, &worth, reasons(context, simulation, worst))
+    recommendation(
+        context,
+        simulation,
+        &worth,
+        (reasons(context, simulation, worst), asked),
+    )
 }
 
 /// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, and not chance.
-fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
+pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
     let pays = |p: &Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
     let mut ranked = simulation.ranked();
     ranked.retain(|p| pays(p) && !p.policy.starts_with("random"));
@@ -99,32 +110,40 @@ fn recommendation(
     context: &Context<'_>,
     simulation: &Simulation,
     worth: &[&Prediction],
-    reasons: Vec<String>,
+    (reasons, asked): (Vec<String>, &Asked),
 ) -> Verdict {
-    let (best, command) = (worth[0], &context.profile.meta.command);
+    let (best, command) = (worth[0], plain_command(context));
+    let places = omp_places(context.affinity, context.profile);
+    let stock = |p: &Prediction| Some(stock_command(&p.policy, places.as_ref()?, &command)?.line());
     let near = worth
         .iter()
         .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE));
-    let mut stock = near.filter_map(|p| Some((*p, stock_command(&p.policy, &simulation.affinity, command)?)));
-    let (outcome, chosen, next) = match stock.next() {
+    let mut close = near.filter_map(|p| Some((*p, stock(p)?)));
+    let (outcome, chosen, next) = match close.next() {
         Some((p, line)) => (Outcome::Stock, p, line),
         None => {
-            let line = map_and_run(&best.policy, simulation, command);
+            let line = map_and_run(&best.policy, context, asked);
             (Outcome::Place, best, line)
         }
     };
+    let compared = simulation.predictions[1..].iter().any(|p| stock(p).is_some());
     let speedup = chosen.speedup;
     Verdict {
         outcome,
         policy: chosen.policy.clone(),
         gain: Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0),
-        sentence: praise(outcome, chosen, best, &simulation.machine),
+        sentence: praise((outcome, compared), chosen, best, &simulation.machine),
         next: Some(next),
         reasons,
     }
 }
 
-fn praise(outcome: Outcome, chosen: &Prediction, best: &Prediction, machine: &str) -> String {
+fn praise(
+    (outcome, compared): (Outcome, bool),
+    chosen: &Prediction,
+    best: &Prediction,
+    machine: &str,
+) -> String {
     let how = match outcome {
         Outcome::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
         Outcome::Stock => format!(
@@ -132,24 +151,27 @@ fn praise(outcome: Outcome, chosen: &Prediction, best: &Prediction, machine: &st
             percent(CLOSE),
             best.policy
         ),
-        _ => "no stock command comes close".to_owned(),
+        _ if compared => "no stock command comes close".to_owned(),
+        _ => "no stock command was compared".to_owned(),
     };
-    let [low, typical, high] =
-        [chosen.speedup.min, chosen.speedup.typical, chosen.speedup.max].map(|ratio| percent(ratio - 1.0));
     format!(
-        "Place it by `{}`: predicted {typical} faster than first-touch on {machine} (between {low} and {high}); {how}.",
-        chosen.policy
+        "Place it by `{}`: predicted {} first-touch on {machine} {}; {how}.",
+        chosen.policy,
+        faster(chosen.speedup)[0],
+        faster(chosen.speedup)[1]
     )
 }
 
-fn map_and_run(policy: &str, simulation: &Simulation, command: &[String]) -> String {
-    format!(
-        "nodewise map --machine {} --affinity {} --policy {policy} -o app.map && \
-         nodewise run --policy map:app.map -- {}",
-        simulation.machine,
-        simulation.affinity,
-        shell_line(command)
-    )
+/// "25 % faster than" or, from twice on, "4.9× as fast as"; and the range in the same unit.
+fn faster(speedup: Range) -> [String; 2] {
+    let twice = speedup.typical >= 2.0;
+    let ratios = [speedup.min, speedup.typical, speedup.max];
+    let [low, typical, high] = ratios.map(|ratio| match twice {
+        true => format!("{ratio:.1}×"),
+        false => percent(ratio - 1.0),
+    });
+    let than = if twice { "as fast as" } else { "faster than" };
+    [format!("{typical} {than}"), format!("(between {low} and {high})")]
 }
 
 fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>) -> Vec<String> {

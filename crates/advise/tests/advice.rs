@@ -1,6 +1,6 @@
 //! From a small program to its verdict, blame and snippet.
 
-use nodewise_advise::{Advice, Outcome, Pattern, Usage, advise};
+use nodewise_advise::{Advice, Asked, Outcome, Pattern, Usage, advise};
 use nodewise_analysis::{Affinity, Histogram, compact_order, first_touch_nodes};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
@@ -123,7 +123,14 @@ fn advice(machine: &str, (profile, accesses): &(Profile, InMemory)) -> Advice {
     let simulation = simulate(&context, &mappings, accesses, &Parameters::default()).expect("in memory");
     let mut usage = Usage::default();
     nodewise_profile::AccessSource::visit(accesses, &mut |rows| usage.add(rows)).expect("in memory");
-    advise(&context, &simulation, &mappings[0], &usage)
+    advise(&context, &simulation, &mappings[0], &usage, &asked())
+}
+
+fn asked() -> Asked {
+    Asked {
+        profile: "a profile".into(),
+        machine: "my.toml".into(),
+    }
 }
 
 fn owner(page: u32) -> Vec<u32> {
@@ -141,6 +148,14 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
     );
     assert_eq!(advice.verdict.policy, "locality");
     assert!(advice.verdict.gain.min > 0.0);
+    assert!(advice.verdict.sentence.ends_with("no stock command comes close."));
+    assert_eq!(
+        advice.verdict.next.as_deref(),
+        Some(
+            "nodewise map 'a profile' --machine my.toml --affinity compact --policy locality -o app.map && \
+             nodewise run --policy map:app.map -- ./PLAIN-BUILD-OF-solve"
+        )
+    );
     let rhs = &advice.blame[0];
     assert_eq!(rhs.pattern, Pattern::Block);
     assert!(
@@ -158,6 +173,55 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
 }
 
 #[test]
+fn blame_adds_up_to_the_gain_and_equal_names_are_told_apart() {
+    let (mut profile, accesses) = program(|_| 0, owner, 64_000, 512_000);
+    let second = Object {
+        first_page: profile.objects[1].first_page.offset(u64::from(PAGES / 4)),
+        ..profile.objects[1].clone()
+    };
+    profile.objects.push(second.clone());
+    let mut rows = Vec::new();
+    nodewise_profile::AccessSource::visit(&accesses, &mut |r| rows.extend_from_slice(r)).expect("in memory");
+    for row in rows.iter_mut().filter(|r| r.page >= second.first_page) {
+        row.object = ObjectId(2);
+    }
+    let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
+    let gain = 1.0 - 1.0 / (1.0 + advice.verdict.gain.typical);
+    let total: f64 = advice.blame.iter().map(|b| b.cost_share).sum();
+    assert!((total - gain).abs() < 1e-9, "{total} of {gain}");
+    let [large, small] = &advice.blame[..] else {
+        panic!("two objects");
+    };
+    assert_eq!((&*large.name, &*small.name), ("rhs #2", "rhs #1"));
+    assert!(large.cost_share > small.cost_share && small.cost_share > 0.0);
+    assert!(
+        large.sentence.contains("predicted to be saved"),
+        "{}",
+        large.sentence
+    );
+    assert!(
+        advice.verdict.sentence.contains("× as fast as first-touch"),
+        "{}",
+        advice.verdict.sentence
+    );
+}
+
+#[test]
+fn threads_of_the_program_itself_are_named_by_their_start_routine() {
+    let (mut profile, accesses) = program(|_| 0, owner, 64_000, 512_000);
+    profile.regions[1] = Region::default();
+    for thread in &mut profile.threads[1..] {
+        thread.openmp = None;
+        thread.start = frame("worker", "src/pool.c", 12);
+    }
+    let sentence = &advice("opteron-6386", &(profile, accesses)).blame[0].sentence;
+    assert!(
+        sentence.contains("read by 63 threads at worker (pool.c:12)"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn a_program_that_everybody_reads_gets_the_stock_command() {
     let everybody = |_| (0..THREADS).step_by(4).collect();
     let advice = advice("opteron-6386", &program(|_| 0, everybody, 6_400, 51_200));
@@ -169,7 +233,7 @@ fn a_program_that_everybody_reads_gets_the_stock_command() {
     );
     assert_eq!(
         advice.verdict.next.as_deref(),
-        Some("numactl --interleave=all ./solve")
+        Some("env 'OMP_PLACES={0}:64' OMP_PROC_BIND=close numactl --interleave=all ./PLAIN-BUILD-OF-solve")
     );
     assert_eq!(advice.blame[0].pattern, Pattern::ReadShared);
     assert!(
@@ -195,6 +259,8 @@ fn a_well_placed_program_is_left_alone() {
         "{:?}",
         advice.blame[0]
     );
+    assert_eq!(advice.blame[0].cost_share, 0.0);
+    assert!(!advice.blame[0].sentence.contains("saved"));
 }
 
 #[test]
@@ -232,7 +298,7 @@ fn an_empty_profile_is_not_judged() {
         &Parameters::default(),
     )
     .unwrap();
-    let advice = advise(&context, &simulation, &mapping, &Usage::default());
+    let advice = advise(&context, &simulation, &mapping, &Usage::default(), &asked());
     assert_eq!(advice.verdict.outcome, Outcome::Unknown);
     assert!(advice.blame.is_empty());
 }
