@@ -153,6 +153,14 @@ static int functions_match(const nw_site *site, const uint32_t *frames, uint32_t
     return at == known;
 }
 
+static size_t sequence_bytes(void) { return nw_placement->sites.count * sizeof *sequences; }
+
+/* Without lines a site is its function's next call that is new, or several calls if rules tell its
+ * objects apart: `a = malloc(n), b = malloc(n)` is two calls on one line. */
+static int has_room(uint32_t site) {
+    return !claimed[site] || (sequences && sequences[site] < nw_sites(nw_placement)[site].objects);
+}
+
 /* Sites that look alike without lines are told apart by the order in which they are reached. */
 static uint32_t site_of(const uint32_t *frames, uint32_t count) {
     for (uint32_t i = 0; i < nw_placement->sites.count; i++) {
@@ -162,7 +170,7 @@ static uint32_t site_of(const uint32_t *frames, uint32_t count) {
     }
     for (uint32_t i = 0; i < nw_placement->sites.count; i++) {
         const nw_site *site = &nw_sites(nw_placement)[i];
-        if (site->by_name && !claimed[i] && functions_match(site, frames, count)) {
+        if (site->by_name && has_room(i) && functions_match(site, frames, count)) {
             claimed[i] = 1;
             return i;
         }
@@ -211,8 +219,6 @@ static uint32_t site_at(const nw_allocation *object) {
     }
     return look_up(object, key);
 }
-
-static size_t sequence_bytes(void) { return nw_placement->sites.count * sizeof *sequences; }
 
 static uint32_t next_sequence(uint32_t site) {
     if (!sequences) {

@@ -35,7 +35,7 @@ typedef struct nw_module {
 typedef struct nw_site {
     uint32_t first, count;
     uint32_t by_name; /* only function names are known: no lines, no inlining */
-    uint32_t unused;
+    uint32_t objects; /* that rules tell apart by sequence; 0: none are */
 } nw_site;
 
 /* Code whose inline-expanded frames are the same throughout; offsets from the load bias. */

@@ -1,6 +1,6 @@
 //! The rules of a placement against the actual binary: what each one finds there.
 
-use crate::sites::Sites;
+use crate::sites::{self, ResolvedRange, Sites};
 use crate::table::{ANY, TableModule, TableRule, TableVariable};
 use crate::{EnforceError, Target};
 use nodewise_placement::{Placement, Rule, Selector};
@@ -18,6 +18,10 @@ pub struct RuleFound {
     pub distribution: String,
     /// Where it applies: code or variables of the binary.
     pub places: Vec<String>,
+    /// Without line tables the object is told by function names and the order of calls only.
+    pub by_order: bool,
+    /// Pages of the recorded object.
+    pub pages: u64,
     /// Why it cannot apply, if it cannot.
     pub missing: Option<String>,
 }
@@ -58,6 +62,7 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     };
     let texts = site_texts(placement);
     resolved.sites = Sites::resolve(&texts, &modules);
+    resolved.count_objects(placement, &texts);
     for (index, rule) in placement.rules.iter().enumerate() {
         let outcome = resolved.outcome(rule, &texts, &placement.program, &modules);
         resolved.add(index, rule, outcome);
@@ -65,14 +70,14 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     Ok(resolved)
 }
 
-/// The distinct sites of heap rules.
+/// The distinct sites of heap rules, in the order in which a program reaches them.
 fn site_texts(placement: &Placement) -> Vec<String> {
     let heap = placement
         .rules
         .iter()
         .filter(|r| r.object.kind == ObjectKind::Heap);
     let mut texts: Vec<String> = heap.filter_map(|r| r.object.site.clone()).collect();
-    texts.sort_unstable();
+    texts.sort_by_cached_key(|t| (sites::order(t), t.clone()));
     texts.dedup();
     texts
 }
@@ -100,9 +105,26 @@ impl Resolved {
         }
     }
 
+    /// How many objects of each site have rules of their own: without lines, as many calls of a
+    /// function may be that site.
+    fn count_objects(&mut self, placement: &Placement, texts: &[String]) {
+        for (text, site) in texts.iter().zip(&mut self.sites.sites) {
+            let of_site = placement
+                .rules
+                .iter()
+                .filter(|r| r.object.site.as_ref() == Some(text));
+            if let Some(site) = site {
+                site.objects = of_site
+                    .filter_map(|r| r.object.sequence)
+                    .max()
+                    .map_or(0, |s| s.saturating_add(1));
+            }
+        }
+    }
+
     fn site(&self, site: &str, texts: &[String], modules: &[Module]) -> Outcome {
-        let index = texts.partition_point(|t| t.as_str() < site);
-        let Some(resolved) = &self.sites.sites[index] else {
+        let index = texts.iter().position(|t| t == site);
+        let Some((index, resolved)) = index.and_then(|i| Some((i, self.sites.sites[i].as_ref()?))) else {
             let program = modules
                 .first()
                 .map(|m| m.file_name().into_owned())
@@ -110,11 +132,11 @@ impl Resolved {
             return Outcome::Missing(format!("no such code in {program} or its libraries"));
         };
         let before = self.sites.sites[..index].iter().flatten().count();
-        let starts = |r: &&crate::sites::ResolvedRange| match resolved.by_name {
+        let starts = |r: &&ResolvedRange| match resolved.by_name {
             true => r.frames.last() == resolved.frames.last(),
             false => r.frames.first() == resolved.frames.first(),
         };
-        let place = |r: &crate::sites::ResolvedRange| {
+        let place = |r: &ResolvedRange| {
             format!(
                 "{}+{:#x}..{:#x}",
                 modules[r.module as usize].file_name(),
@@ -122,10 +144,7 @@ impl Resolved {
                 r.end
             )
         };
-        let mut places: Vec<String> = self.sites.ranges.iter().filter(starts).map(place).collect();
-        if resolved.by_name {
-            places.push("by function name only: no line table".into());
-        }
+        let places = self.sites.ranges.iter().filter(starts).map(place).collect();
         Outcome::Site(before as u32, places)
     }
 
@@ -134,6 +153,8 @@ impl Resolved {
             object: describe(&rule.object),
             distribution: rule.distribution.to_string(),
             places: Vec::new(),
+            by_order: false,
+            pages: rule.pages,
             missing: None,
         };
         let number = self.rules.len() as u32;
@@ -145,6 +166,8 @@ impl Resolved {
             }
             Outcome::Site(site, places) => {
                 found.places = places;
+                let resolved = self.sites.sites.iter().flatten().nth(site as usize);
+                found.by_order = resolved.is_some_and(|s| s.by_name);
                 site
             }
             Outcome::Variables(variables, places) => {

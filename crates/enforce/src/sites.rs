@@ -1,7 +1,7 @@
 //! Call sites of rules in the actual binary: which code ranges stand for which source frames.
 
 use nodewise_profile::{Frame, Site};
-use nodewise_symbols::{CodeRange, Module};
+use nodewise_symbols::{CodeRange, Module, base_name};
 use std::collections::HashMap;
 
 /// A site of the map, as the binary can show it.
@@ -11,6 +11,8 @@ pub(crate) struct ResolvedSite {
     pub frames: Vec<u32>,
     /// Only function names are known.
     pub by_name: bool,
+    /// Objects that rules tell apart by sequence; 0: none are.
+    pub objects: u32,
 }
 
 /// A code range of one module.
@@ -31,8 +33,8 @@ pub(crate) struct Sites {
     pub ranges: Vec<ResolvedRange>,
 }
 
-/// What a site is told by.
-type Key = (String, String, u32);
+/// What a frame is told by: its function's own name, file name and line.
+pub(crate) type Key = (String, String, u32);
 
 impl Sites {
     /// Finds `sites`, given in their display form, in `modules`.
@@ -51,6 +53,11 @@ impl Sites {
             ranges: search.disjoint(),
         }
     }
+}
+
+/// Sorts sites as a program with one of each reaches them: by their lines, callers first.
+pub(crate) fn order(site: &str) -> Vec<Key> {
+    trimmed(parse(site)).iter().rev().map(key).collect()
 }
 
 /// Reads [`Site`]'s display form.
@@ -95,7 +102,8 @@ fn functions_only(frames: &[Frame]) -> Vec<Frame> {
 }
 
 fn key(frame: &Frame) -> Key {
-    (frame.function.clone(), frame.file_name().to_owned(), frame.line)
+    let function = base_name(&frame.function).to_owned();
+    (function, frame.file_name().to_owned(), frame.line)
 }
 
 struct Search<'a> {
@@ -167,7 +175,11 @@ impl<'a> Search<'a> {
             true => ids.last().is_some_and(|last| *last != 0),
             false => ids.first().is_some_and(|first| *first != 0) && known(&ids),
         };
-        present.then_some(ResolvedSite { frames: ids, by_name })
+        present.then_some(ResolvedSite {
+            frames: ids,
+            by_name,
+            objects: 0,
+        })
     }
 
     fn disjoint(mut self) -> Vec<ResolvedRange> {

@@ -216,7 +216,7 @@ impl Table {
                 b.u32(first)
                     .u32(site.frames.len() as u32)
                     .u32(u32::from(site.by_name))
-                    .u32(0);
+                    .u32(site.objects);
             });
         }
         for range in &self.sites.ranges {

@@ -13,11 +13,13 @@
 
 #![forbid(unsafe_code)]
 
+mod function;
 mod module;
 mod naming;
 mod ranges;
 mod variables;
 
+pub use function::base_name;
 pub use module::{Module, SymbolError};
 pub use naming::assigned_variable;
 pub use ranges::CodeRange;

@@ -1,6 +1,7 @@
 //! From source back to code.
 
 use crate::Module;
+use crate::function::base_name;
 use crate::module::source_name;
 use nodewise_profile::Frame;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
@@ -18,7 +19,8 @@ pub struct CodeRange {
 
 impl Module {
     /// The code whose innermost frame is one of `starts`, ascending by address. Files are compared
-    /// by name without folders; a frame without a file stands for the whole function.
+    /// by name without folders, functions by their own name ([`base_name`]); a frame without a file
+    /// stands for the whole function.
     #[must_use]
     pub fn ranges_of(&self, starts: &[Frame]) -> Vec<CodeRange> {
         let (with_line, whole): (Vec<&Frame>, Vec<&Frame>) = starts.iter().partition(|f| !f.file.is_empty());
@@ -35,7 +37,7 @@ impl Module {
             wanted
                 .entry((frame.file_name(), frame.line))
                 .or_default()
-                .insert(&frame.function);
+                .insert(base_name(&frame.function));
         }
         let mut ranges: Vec<CodeRange> = Vec::new();
         for section in self
@@ -54,7 +56,7 @@ impl Module {
                     continue;
                 };
                 let frames = self.frames(address);
-                if functions.contains(frames[0].function.as_str()) {
+                if functions.contains(base_name(&frames[0].function)) {
                     append(&mut ranges, address..address + length, frames);
                 }
             }
@@ -63,7 +65,7 @@ impl Module {
     }
 
     fn function_ranges(&self, functions: &[&Frame]) -> Vec<CodeRange> {
-        let wanted: HashSet<&str> = functions.iter().map(|f| f.function.as_str()).collect();
+        let wanted: HashSet<&str> = functions.iter().map(|f| base_name(&f.function)).collect();
         if wanted.is_empty() {
             return Vec::new();
         }
@@ -79,7 +81,7 @@ impl Module {
                     ..Frame::default()
                 }];
                 wanted
-                    .contains(frames[0].function.as_str())
+                    .contains(base_name(&frames[0].function))
                     .then_some(CodeRange { addresses, frames })
             })
             .collect()
