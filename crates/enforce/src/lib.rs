@@ -13,7 +13,6 @@
 
 mod achieved;
 mod error;
-mod fold;
 mod host;
 mod plan;
 mod request;

@@ -25,7 +25,7 @@ pub enum PageSize {
 pub struct Options {
     /// How threads are bound.
     pub binding: Binding,
-    /// How many threads the program will have, if its user knows better than we do.
+    /// How many threads the program will have, if its user knows better than we do; OpenMP is told.
     pub threads: Option<usize>,
     /// The granularity.
     pub page_size: PageSize,
@@ -67,10 +67,12 @@ impl Plan {
         command: &[String],
         options: &Options,
     ) -> Result<Self, EnforceError> {
+        let here = host.nodes.len() as u32;
         let map = match request {
-            Request::Map(placement) => Some(placement.as_ref()),
+            Request::Map(placement) => Some(placement.folded(here)),
             _ => None,
         };
+        let map = map.as_deref();
         let target = match (Target::find(command, request.program()), map) {
             (Ok(target), _) => Some(target),
             (Err(error), None) if error.is_script() => None,
@@ -93,9 +95,13 @@ impl Plan {
         if let (Some(placement), Some(target)) = (map, &plan.target) {
             let resolved = resolve(placement, target)?;
             plan.rules.clone_from(&resolved.found);
-            plan.check_map(placement, host);
+            plan.check_map(request, host);
             plan.tabulate(placement, resolved, host, options)?;
         }
+        let threads = options
+            .threads
+            .map(|n| ("OMP_NUM_THREADS".to_owned(), n.to_string()));
+        plan.environment.extend(threads);
         if host.single {
             plan.leave_alone();
             return Ok(plan);
@@ -111,6 +117,14 @@ impl Plan {
         self.rules.iter().filter(|r| r.missing.is_none()).count()
     }
 
+    /// Whether threads are bound as the program creates them, and so counted.
+    #[must_use]
+    pub fn binds_threads(&self) -> bool {
+        self.table
+            .as_ref()
+            .is_some_and(|t| t.flags & flags::BIND_THREADS != 0)
+    }
+
     /// On one node there is nothing to choose.
     fn leave_alone(&mut self) {
         self.table = None;
@@ -118,7 +132,11 @@ impl Plan {
             .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
     }
 
-    fn check_map(&mut self, placement: &Placement, host: &Host) {
+    /// What differs between the map as it was made and what runs here.
+    fn check_map(&mut self, request: &Request, host: &Host) {
+        let Request::Map(placement) = request else {
+            return;
+        };
         let program = self
             .target
             .as_ref()
@@ -136,7 +154,7 @@ impl Plan {
         let here = host.nodes.len();
         if placement.nodes as usize > here && here > 1 {
             self.notes.push(format!(
-                "the map is for {} nodes, here are {here}: node i becomes i mod {here}",
+                "the map is for {} nodes, here are {here}: neighbouring nodes become one",
                 placement.nodes
             ));
         }
@@ -153,14 +171,6 @@ impl Plan {
         host: &Host,
         options: &Options,
     ) -> Result<(), EnforceError> {
-        let mut placement = placement.clone();
-        let mut rules = resolved.rules;
-        let here = host.nodes.len() as u32;
-        crate::fold::fold(&mut placement, here);
-        for (rule, origin) in rules.iter_mut().zip(&resolved.origin) {
-            rule.distribution = placement.rules[*origin].distribution.clone();
-            rule.runs.clone_from(&placement.rules[*origin].runs);
-        }
         let huge_map = placement.page_size >= 2 << 20;
         let mut table = self.empty_table(placement.default.clone(), host, options, huge_map)?;
         table.modules = resolved.modules;
@@ -170,7 +180,7 @@ impl Plan {
             .map(|m| (m.device, m.inode))
             .unwrap_or_default();
         table.sites = resolved.sites;
-        table.rules = rules;
+        table.rules = resolved.rules;
         table.variables = resolved.variables;
         self.origin = resolved.origin;
         self.table = Some(table);
@@ -292,10 +302,10 @@ impl Plan {
             self.notes.push(note);
             return;
         }
-        self.environment = vec![
+        self.environment.extend([
             ("OMP_PLACES".into(), self.threads.openmp_places()),
             ("OMP_PROC_BIND".into(), "close".into()),
-        ];
+        ]);
         self.bind_by_preload(0);
     }
 

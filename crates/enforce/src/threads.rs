@@ -7,7 +7,7 @@ use nodewise_placement::ThreadBinding;
 /// How to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// As the map says, stretched to the number of threads; without a map, compact.
+    /// As the map says, for the threads and nodes there are here; without a map, compact.
     AsMapped,
     /// Node by node.
     Compact,
@@ -67,7 +67,10 @@ impl Threads {
             },
             (None, Some(map)) => (
                 name,
-                exact(host, count, map).unwrap_or_else(|| stretched(host, count, map)),
+                exact(host, count, map).unwrap_or_else(|| match name.starts_with("file:") {
+                    true => stretched(host, count, map),
+                    false => reseated(host, count, map),
+                }),
             ),
             (None, None) => ("compact", deal(&compact(host), count)),
         };
@@ -145,8 +148,49 @@ fn exact(host: &Host, count: usize, map: &ThreadBinding) -> Option<Vec<Bound>> {
     bound.filter(|b| b.len() == count)
 }
 
-/// Thread i goes where the recorded thread at the same share of all threads was: to its node's next
-/// CPU while there is a free one, else to the free CPU of the nearest node by number.
+/// The recorded thread at the same share of all threads.
+fn recorded(i: usize, count: usize, map: &ThreadBinding) -> NodeId {
+    map.nodes[i * map.nodes.len() / count]
+}
+
+/// Equal shares for all nodes with CPUs, as the affinities that are worked out have them: the nodes
+/// take the threads in the order of their recorded nodes, so that those of one node stay together.
+fn reseated(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
+    if host.cpu_count() == 0 {
+        return Vec::new();
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|i| recorded(*i, count, map));
+    let mut bound = vec![Bound::default(); count];
+    let mut next = order.into_iter();
+    for (node, share) in shares(host, count).into_iter().enumerate() {
+        let cpus = host.nodes[node].cpus.iter().cycle().take(share);
+        let mut threads: Vec<usize> = next.by_ref().take(share).collect();
+        threads.sort_unstable();
+        for (thread, cpu) in threads.into_iter().zip(cpus) {
+            bound[thread] = (*cpu, NodeId(node as u32));
+        }
+    }
+    bound
+}
+
+/// How many of `count` threads each node takes: equally many, as far as its CPUs go.
+fn shares(host: &Host, count: usize) -> Vec<usize> {
+    let mut taken = vec![0; host.nodes.len()];
+    for _ in 0..count {
+        let cpus = |n: &usize| host.nodes[*n].cpus.len();
+        let next = (0..taken.len())
+            .filter(|n| cpus(n) > 0)
+            .min_by_key(|n| (taken[*n] / cpus(n), taken[*n] % cpus(n)));
+        if let Some(node) = next {
+            taken[node] += 1;
+        }
+    }
+    taken
+}
+
+/// Thread i goes where the user wants the recorded thread at the same share of all threads: to its
+/// node's next CPU while there is a free one, else to the free CPU of the nearest node by number.
 fn stretched(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     let mut free: Vec<Vec<CpuId>> = host
         .nodes
@@ -158,7 +202,7 @@ fn stretched(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
         if free.iter().all(Vec::is_empty) {
             return deal(&bound, count);
         }
-        let home = map.nodes[i * map.nodes.len() / count].index() % free.len();
+        let home = recorded(i, count, map).index();
         let nearest = (0..free.len())
             .filter(|n| !free[*n].is_empty())
             .min_by_key(|n| (n.abs_diff(home), *n));
@@ -204,6 +248,27 @@ mod tests {
         cpus.sort_unstable();
         cpus.dedup();
         assert_eq!(cpus.len(), 16);
+    }
+
+    #[test]
+    fn fewer_nodes_and_threads_than_recorded_take_equal_shares_of_neighbours() {
+        // Two threads on each of eight nodes, folded to two nodes; and dealt in turn.
+        let blocks: Vec<u32> = (0..16).map(|i| i / 8).collect();
+        let dealt: Vec<u32> = (0..16).map(|i| i % 2).collect();
+        for recorded in [blocks, dealt] {
+            for (here, cpus, count) in [(2, 4, 4), (2, 8, 8), (2, 8, 15), (3, 4, 8), (2, 2, 9)] {
+                let mapped = map("sharing-aware", &recorded);
+                let host = Host::pretended(here, cpus);
+                let threads = Threads::new(&host, count, &Binding::AsMapped, Some(&mapped));
+                for node in 0..here {
+                    let share = nodes(&threads).iter().filter(|n| **n == node).count();
+                    assert!(share.abs_diff(count / here as usize) <= 1, "{threads:?}");
+                }
+            }
+        }
+        let mapped = map("sharing-aware", &[0, 0, 0, 0, 1, 1, 1, 1]);
+        let threads = Threads::new(&Host::pretended(2, 4), 4, &Binding::AsMapped, Some(&mapped));
+        assert_eq!(threads.openmp_places(), "{0},{1},{4},{5}");
     }
 
     #[test]

@@ -36,6 +36,11 @@ pub trait PagePolicy: Send + Sync {
     fn try_place(&self, context: &Context<'_>) -> Result<Mapping, PolicyError> {
         Ok(self.place(context))
     }
+
+    /// What whoever asked for the policy should know before believing its figures here: lines.
+    fn notes(&self, _context: &Context<'_>) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A policy that could not be named or could not decide: one line.

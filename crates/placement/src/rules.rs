@@ -3,6 +3,7 @@
 mod apply;
 mod candidates;
 mod file;
+mod fold;
 mod matching;
 mod recognise;
 mod samples;

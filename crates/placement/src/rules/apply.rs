@@ -5,6 +5,7 @@ use crate::{Context, Mapping, ObjectPage};
 use nodewise_analysis::{Affinity, first_touch_nodes, thread_numbers};
 use nodewise_machine::NodeId;
 use nodewise_profile::{Object, PageNumber, Profile};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How much of a placement found its place.
@@ -20,7 +21,7 @@ pub struct Applied {
     pub pages: u64,
     /// Rules that matched nothing, by index.
     pub unmatched_rules: Vec<usize>,
-    /// Whether rules name nodes that the machine lacks; those are taken modulo its number of nodes.
+    /// Whether the placement is for more nodes than the machine has ([`Placement::folded`]).
     pub folded: bool,
 }
 
@@ -34,12 +35,13 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
         affinity,
         machine,
     } = *context;
-    let count = machine.node_count() as u32;
+    let placement = placement.folded(machine.node_count() as u32);
     let threads = nodes_by_number(profile, affinity);
-    let rules = rule_of_objects(placement, profile);
+    let rules = rule_of_objects(&placement, profile);
     let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
     let mut applied = Applied {
         pages: histogram.len() as u64,
+        folded: matches!(placement, Cow::Owned(_)),
         ..Applied::default()
     };
     let mut objects = BTreeSet::new();
@@ -58,8 +60,7 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
             }
         });
         if let Some(chosen) = chosen {
-            applied.folded |= chosen.0 >= count;
-            *node = NodeId(chosen.0 % count);
+            *node = chosen;
         }
     }
     applied.objects = objects.len();

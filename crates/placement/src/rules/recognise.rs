@@ -61,7 +61,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
         policy: mapping.policy.clone(),
         machine: machine.name.clone(),
         nodes: machine.node_count() as u32,
-        program: program(context),
+        program: profile.program().replace('\n', " "),
         threads: threads.len() as u32,
         page_size: histogram.page_size(),
         binding: ThreadBinding::of(affinity, profile),
@@ -71,11 +71,6 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
     };
     placement.kept = kept(context, mapping, &placement);
     Recognised { placement, evidence }
-}
-
-fn program(context: &Context<'_>) -> String {
-    let command = context.profile.meta.command.first().map_or("", String::as_str);
-    command.rsplit('/').next().unwrap_or_default().replace('\n', " ")
 }
 
 /// What the rules are worth on the recording itself.

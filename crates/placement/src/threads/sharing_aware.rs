@@ -12,14 +12,22 @@ const SWEEPS: usize = 16;
 /// rules by thread carry over to other thread counts only while that holds.
 const WORTH_IT: f64 = 0.05;
 
+/// Beyond this many threads comparing all pairs takes longer than it is worth: plain blocks have to do.
+pub(super) const MOST_COMPARED: usize = 256;
+
 /// The CPU of each thread number. Nodes take equal shares of the threads. Of two starts, blocks of
 /// consecutive threads and groups grown greedily around the most communicative one, both improved
 /// by exchanging pairs, the one that costs least (communication × latency) is taken, unless plain
-/// blocks cost nearly as little.
+/// blocks cost nearly as little. More than 256 threads go in plain blocks.
 #[must_use]
 pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Vec<CpuId> {
-    let problem = Problem::new(profile, histogram, machine);
-    let blocks = seats(problem.threads, machine);
+    let numbers = thread_numbers(profile);
+    let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
+    let blocks = seats(threads, machine);
+    if threads > MOST_COMPARED {
+        return on_cpus(&blocks, machine);
+    }
+    let problem = Problem::new(&numbers, threads, histogram, machine);
     let best = [blocks.clone(), problem.greedy(&blocks)]
         .into_iter()
         .map(|start| problem.exchanged(start))
@@ -37,9 +45,7 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Self {
-        let numbers = thread_numbers(profile);
-        let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
+    fn new(numbers: &[u32], threads: usize, histogram: &Histogram, machine: &Machine) -> Self {
         let matrix = SharingMatrix::of(histogram);
         let mut communication = vec![0.0; threads * threads];
         for (i, &a) in numbers.iter().enumerate().take(matrix.threads()) {
@@ -182,7 +188,7 @@ mod tests {
             let accesses = |page: u64, thread: u32| pages[page as usize][thread as usize];
             let recorded = Recorded::new(machine(3, cpus), 9, &[(pages.len() as u64, &accesses)]);
             let Recorded { profile, histogram, machine, .. } = &recorded;
-            let problem = Problem::new(profile, histogram, machine);
+            let problem = Problem::new(&thread_numbers(profile), 9, histogram, machine);
             let found = sharing_aware(profile, histogram, machine);
             let nodes: Vec<NodeId> = found.iter().map(|c| NodeId(c.0 / cpus)).collect();
             prop_assert!(problem.cost(&nodes) <= problem.cost(&seats(9, machine)) + 1e-6);
