@@ -3,7 +3,7 @@
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{Selected, Selection};
-use nodewise_advise::{Usage, advise};
+use nodewise_advise::{Asked, Usage, advise};
 use nodewise_analysis::Timeline;
 use nodewise_placement::Mapping;
 use nodewise_profile::AccessSource;
@@ -31,7 +31,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let report = report(&arguments.selection.open()?, &arguments.policy)?;
+    let report = report(&arguments.selection, &arguments.policy)?;
     match &arguments.html {
         Some(file) => output::write_file(file, &html::write(&report), arguments.force)?,
         None if arguments.json => output::print(&json::write(&report))?,
@@ -40,13 +40,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn report(selected: &Selected, policies: &str) -> anyhow::Result<Report> {
+fn report(selection: &Selection, policies: &str) -> anyhow::Result<Report> {
+    let selected = &selection.open()?;
     let (context, reader) = (selected.context(), &selected.reader);
     let mappings = with_baseline(selected, selected.mappings(policies)?);
     let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
     let mut usage = Usage::default();
     reader.visit(&mut |rows| usage.add(rows))?;
-    let advice = advise(&context, &simulation, &mappings[0], &usage);
+    let advice = advise(&context, &simulation, &mappings[0], &usage, &asked(selection, selected));
     let (homes, nodes) = (&mappings[0].nodes, selected.machine.node_count());
     let timeline = Timeline::of(
         reader,
@@ -63,6 +64,14 @@ fn report(selected: &Selected, policies: &str) -> anyhow::Result<Report> {
         advice: &advice,
         timeline: &timeline,
     }))
+}
+
+/// What whoever copies the next command would ask with.
+fn asked(selection: &Selection, selected: &Selected) -> Asked {
+    Asked {
+        profile: selected.reader.folder().display().to_string(),
+        machine: selection.machine.clone(),
+    }
 }
 
 /// First-touch comes first, asked for or not: everything is compared with it.

@@ -200,7 +200,7 @@ pub fn report() -> Report {
     let Ok(simulation) = simulate(&context, &mappings, &accesses, &Parameters::default());
     let mut usage = Usage::default();
     let Ok(()) = accesses.visit(&mut |rows| usage.add(rows));
-    let advice = advise(&context, &simulation, &mappings[0], &usage);
+    let advice = advise(&context, &simulation, &mappings[0], &usage, &Default::default());
     let Ok(timeline) = Timeline::of(
         &accesses,
         &profile,
