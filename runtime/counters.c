@@ -48,17 +48,17 @@ static long raw_call(long number, long a, long b, long c, long d, long e, long f
 #endif
 }
 
-static uint64_t *index_map(uint64_t slots)
+static void *map_zeroed(uint64_t bytes)
 {
-    long result = raw_call(SYS_mmap, 0, (long)(slots * sizeof(uint64_t)), PROT_READ | PROT_WRITE,
+    long result = raw_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return (unsigned long)result > -4096ul ? NULL : (uint64_t *)result;
+    return (unsigned long)result > -4096ul ? NULL : (void *)result;
 }
 
-static void index_unmap(uint64_t *index, uint64_t slots)
+static void unmap(void *start, uint64_t bytes)
 {
-    if (index)
-        raw_call(SYS_munmap, (long)index, (long)(slots * sizeof(uint64_t)), 0, 0, 0, 0);
+    if (start)
+        raw_call(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
 }
 
 static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number)
@@ -74,12 +74,12 @@ static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t
 static bool index_grow(nw_thread *thread)
 {
     uint64_t slots = thread->index_slots ? thread->index_slots * 2 : INDEX_SLOTS;
-    uint64_t *index = index_map(slots);
+    uint64_t *index = map_zeroed(slots * sizeof *index);
     if (!index)
         return false;
     for (uint64_t i = 0; i < thread->header->counters; i++)
         index_insert(index, slots, thread->counters[i].key, i);
-    index_unmap(thread->index, thread->index_slots);
+    unmap(thread->index, thread->index_slots * sizeof *index);
     thread->index = index;
     thread->index_slots = slots;
     return true;
@@ -145,13 +145,44 @@ static nw_slot *drop(nw_thread *thread, uint64_t key)
     return &thread->sink;
 }
 
-static void evict(nw_thread *thread, nw_slot *slot)
+/* The counter that leaves a slot is paid what is due to it. */
+static void settle(nw_thread *thread, nw_slot *slot)
 {
     nw_counter *counter = slot->counter;
-    counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap);
-    slot->bitmap = 0;
+    counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap & ~slot->known);
+    slot->known = slot->bitmap;
     if (thread->until_slice != INT64_MAX)
-        thread->until_slice -= (int64_t)(counter->reads + counter->writes - slot->paced);
+        thread->until_slice -= (int64_t)(counter->reads + counter->writes - *nw_paced(thread, slot));
+}
+
+/* The lines of `key`'s page that are in the cache before this slot takes it. In another region the
+ * page stays where it is. */
+static uint64_t known_lines(nw_thread *thread, const nw_slot *slot, uint64_t key)
+{
+    bool occupied = slot->key != NW_KEY_NONE;
+    if (occupied && (slot->key & NW_KEY_PAGE) == (key & NW_KEY_PAGE))
+        return slot->bitmap;
+    if (!thread->recent)
+        thread->recent = map_zeroed(sizeof *thread->recent);
+    if (!thread->recent)
+        return 0;
+    if (occupied)
+        nw_recent_leave(thread->recent, slot->key & NW_KEY_PAGE, slot->bitmap);
+    return nw_recent_enter(thread->recent, key & NW_KEY_PAGE);
+}
+
+static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter)
+{
+    if (slot->key != NW_KEY_NONE)
+        settle(thread, slot);
+    uint64_t known = known_lines(thread, slot, key);
+    slot->key = NW_KEY_NONE; /* the recorder must not see the key with another's counter */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    slot->counter = counter;
+    slot->bitmap = slot->known = known;
+    *nw_paced(thread, slot) = counter->reads + counter->writes;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    slot->key = key;
 }
 
 static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code)
@@ -161,19 +192,11 @@ static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code
     thread->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     nw_slot *slot = nw_slot_of(thread->window, key & NW_KEY_PAGE);
-    if (slot->key != NW_KEY_NONE)
-        evict(thread, slot);
     nw_counter *counter = index_find(thread, key);
     if (!counter)
         counter = append(thread, key, code);
-    if (counter) {
-        slot->key = NW_KEY_NONE; /* the recorder must not see the key with another's counter */
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        slot->counter = counter;
-        slot->paced = counter->reads + counter->writes;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        slot->key = key;
-    }
+    if (counter)
+        occupy(thread, slot, key, counter);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->busy = 0;
     if (!counter) {
@@ -208,7 +231,9 @@ void nw_window_clear(nw_slot *window)
 
 void nw_thread_release(nw_thread *thread)
 {
-    index_unmap(thread->index, thread->index_slots);
+    unmap(thread->index, thread->index_slots * sizeof *thread->index);
+    unmap(thread->recent, sizeof *thread->recent);
+    thread->recent = NULL;
     thread->index = NULL;
     thread->index_slots = 0;
     thread->busy = 0;

@@ -2,6 +2,7 @@
 #ifndef NODEWISE_COUNTERS_H
 #define NODEWISE_COUNTERS_H
 
+#include "recent.h"
 #include "runtime.h"
 
 #define NW_PAGE_MASK ((1u << NW_PAGE_SHIFT) - 1)
@@ -29,6 +30,13 @@ static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *
     uint64_t key = page | thread->region;
     nw_slot *slot = nw_slot_of(thread->window, page);
     return nw_likely(slot->key == key) ? slot : nw_fill(thread, key, code);
+}
+
+/* Where it is noted how many accesses in this slot were already charged to the slice. */
+static inline uint64_t *nw_paced(nw_thread *thread, const nw_slot *slot)
+{
+    bool noted = thread->recent && slot != &thread->sink;
+    return noted ? &thread->recent->paced[slot - thread->window] : &thread->sink.known;
 }
 
 /* Bits first..last, both below 64. */

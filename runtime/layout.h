@@ -31,18 +31,18 @@ typedef struct nw_counter {
     uint64_t key;
     uint64_t reads;
     uint64_t writes;
-    uint64_t lines; /* lines counted when the page left the window; see nw_slot.bitmap */
+    uint64_t lines; /* lines counted when the page left the window; see nw_slot */
 } nw_counter;
 
 /* The window of recent pages, direct mapped by the page number, folded. It finds a page's
- * counter without a search and is a model of a private cache: the lines touched since the page
- * entered are added to the counter when it leaves. */
+ * counter without a search and, with recent.h, is a model of a private cache: the lines touched
+ * since the page entered are added to the counter when it leaves. */
 #define NW_WINDOW_SLOTS 1024u /* 4 MiB of pages */
 typedef struct nw_slot {
     uint64_t key;       /* NW_KEY_NONE when empty */
     nw_counter *counter; /* meaningful in the process only */
-    uint64_t bitmap;    /* bit i: line i of the page touched since it entered */
-    uint64_t paced;     /* accesses already charged to the slice; meaningful in the process only */
+    uint64_t bitmap;    /* bit i: line i of the page is in the cache */
+    uint64_t known;     /* those of them that this counter does not pay for */
 } nw_slot;
 
 /* First touch of a page by any thread of the process, appended by the thread that won. */

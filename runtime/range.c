@@ -15,7 +15,7 @@ static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_
     slot->counter->writes += writes;
     slot->bitmap |= lines;
     if (nw_unlikely(thread->until_slice != INT64_MAX)) {
-        slot->paced += reads + writes;
+        *nw_paced(thread, slot) += reads + writes;
         thread->until_slice -= (int64_t)(reads + writes);
     }
 }

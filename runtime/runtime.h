@@ -41,6 +41,7 @@ typedef struct nw_thread {
     uint32_t unused;
     nw_slot sink;         /* where accesses go that cannot be counted */
     nw_counter sink_counter;
+    struct nw_recent *recent; /* see recent.h; NULL at first, and when memory is out */
 
     void *observer; /* for the rest of the runtime */
 } nw_thread;

@@ -66,8 +66,8 @@ static void charge_window(nw_thread *thread)
         if (slot->key == NW_KEY_NONE)
             continue;
         uint64_t now = slot->counter->reads + slot->counter->writes;
-        thread->until_slice -= (int64_t)(now - slot->paced);
-        slot->paced = now;
+        thread->until_slice -= (int64_t)(now - *nw_paced(thread, slot));
+        *nw_paced(thread, slot) = now;
     }
 }
 

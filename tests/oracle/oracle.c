@@ -172,12 +172,12 @@ static void disagree(const observed *o, const char *what, uint64_t key, uint64_t
                 what, (unsigned long)wanted, (unsigned long)got);
 }
 
-/* The lines are comparable as long as the page has not left the window. */
+/* The lines are comparable as long as the page has not left the window or changed the region. */
 static bool lines_of(const observed *o, const nw_counter *counter, uint64_t *lines)
 {
     const nw_slot *slot = nw_slot_of(o->thread.window, counter->key & NW_KEY_PAGE);
     *lines = slot->bitmap;
-    return counter->lines == 0 && slot->key == counter->key;
+    return counter->lines == 0 && slot->key == counter->key && slot->known == 0;
 }
 
 static uint64_t compare(observed *o)

@@ -42,6 +42,7 @@ pub mod slot {
     pub const KEY: usize = 0;
     pub const COUNTER: usize = 1;
     pub const BITMAP: usize = 2;
+    pub const KNOWN: usize = 3;
 }
 
 /// `nw_touch`, in 64-bit words.
@@ -138,6 +139,7 @@ mod tests {
             ("offsetof(nw_slot, key) / 8", slot::KEY as u64),
             ("offsetof(nw_slot, counter) / 8", slot::COUNTER as u64),
             ("offsetof(nw_slot, bitmap) / 8", slot::BITMAP as u64),
+            ("offsetof(nw_slot, known) / 8", slot::KNOWN as u64),
             ("sizeof(nw_touch) / 8", touch::WORDS as u64),
             ("offsetof(nw_touch, key) / 8", touch::KEY as u64),
             ("offsetof(nw_touch, code) / 8", touch::CODE as u64),

@@ -159,12 +159,12 @@ fn window_lines(words: &[AtomicU64], base: u64, used: usize) -> Vec<(usize, u64)
         .chunks_exact(slot::WORDS)
         .filter_map(|s| {
             let key = s[slot::KEY].load(Relaxed);
-            let bitmap = s[slot::BITMAP].load(Relaxed);
+            let due = s[slot::BITMAP].load(Relaxed) & !s[slot::KNOWN].load(Relaxed);
             let offset = s[slot::COUNTER].load(Relaxed).checked_sub(base)?;
             let counter = usize::try_from(offset).ok()? / (counter::WORDS * 8);
             let entry = words.get(COUNTERS_OFFSET / 8 + counter * counter::WORDS)?;
             let real = key != KEY_NONE && counter < used && entry.load(Relaxed) == key;
-            real.then(|| (counter, u64::from(bitmap.count_ones())))
+            real.then(|| (counter, u64::from(due.count_ones())))
         })
         .collect();
     lines.sort_unstable();
