@@ -125,6 +125,12 @@ impl Plan {
             .is_some_and(|t| t.flags & flags::BIND_THREADS != 0)
     }
 
+    /// How many are told by function names and the order of calls only, for want of line tables.
+    #[must_use]
+    pub fn by_order(&self) -> usize {
+        self.rules.iter().filter(|r| r.by_order).count()
+    }
+
     /// On one node there is nothing to choose.
     fn leave_alone(&mut self) {
         self.table = None;
@@ -144,11 +150,15 @@ impl Plan {
             .unwrap_or_default();
         if !placement.program.is_empty() && *program != *placement.program {
             self.notes.push(format!(
-                "the map is of `{}`, this is `{}`: {} of {} rules match",
+                "the map is of `{}`, this is `{}`: {} of {} rules match{}",
                 placement.program,
                 program.to_string_lossy(),
                 self.found(),
-                self.rules.len()
+                self.rules.len(),
+                match self.by_order() {
+                    0 => String::new(),
+                    n => format!("; {n} of them by the order of calls only"),
+                }
             ));
         }
         let here = host.nodes.len();

@@ -1,6 +1,8 @@
 //! `nodewise run`: an unmodified program under a placement.
 
+mod listing;
 mod outcome;
+mod warnings;
 
 use crate::exit::{Outcome, OwnFailure};
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};

@@ -1,5 +1,6 @@
 //! What `run` says: the plan of a dry run, and what was achieved.
 
+use super::{listing, warnings};
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,44 +13,10 @@ pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(&plan_json(plan))?)?;
         return Ok(());
     }
-    for line in plan_lines(plan) {
+    for line in listing::lines(plan) {
         writeln!(out, "{line}")?;
     }
     Ok(())
-}
-
-fn plan_lines(plan: &Plan) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(target) = &plan.target {
-        lines.push(format!("program  {}", target.path.display()));
-    }
-    lines.push(format!("nodes    {}", list(&plan.nodes)));
-    lines.push(format!(
-        "threads  {} on CPUs {} ({})",
-        plan.threads.cpus.len(),
-        list(&plan.threads.cpus),
-        plan.threads.name
-    ));
-    lines.extend(
-        plan.policy
-            .iter()
-            .map(|p| format!("policy   {p:?}").replace("NodeMask", "")),
-    );
-    lines.extend(plan.environment.iter().map(|(k, v)| format!("set      {k}={v}")));
-    if plan.table.is_some() {
-        lines.push("preload  places objects of 64 KiB and more before they are touched".into());
-    }
-    for rule in &plan.rules {
-        lines.push(format!("rule     {} -> {}", rule.object, rule.distribution));
-        lines.extend(rule.places.iter().map(|p| format!("           at {p}")));
-        lines.extend(
-            rule.missing
-                .iter()
-                .map(|why| format!("           unmatched: {why}")),
-        );
-    }
-    lines.extend(plan.notes.iter().map(|note| format!("note     {note}")));
-    lines
 }
 
 /// What was achieved, on standard error.
@@ -66,7 +33,8 @@ pub fn print(plan: &Plan, achieved: Option<&Achieved>, as_json: bool) -> anyhow:
 }
 
 fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
-    let mut lines = plan.notes.clone();
+    let mut lines: Vec<String> = warnings::instrumented(plan).into_iter().collect();
+    lines.extend(plan.notes.iter().cloned());
     match achieved {
         Some(achieved) if achieved.processes == 0 => {
             lines.push(
@@ -74,22 +42,10 @@ fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
             );
         }
         Some(achieved) => lines.extend(achieved_lines(plan, achieved)),
-        None if !plan.rules.is_empty() => {
-            lines.push(format!(
-                "{} of {} rules name code or variables of this program",
-                plan.found(),
-                plan.rules.len()
-            ));
-        }
+        None if !plan.rules.is_empty() => lines.push(warnings::promise(plan)),
         None => {}
     }
-    for rule in &plan.rules {
-        lines.extend(
-            rule.missing
-                .iter()
-                .map(|why| format!("unmatched rule: {}: {why}", rule.object)),
-        );
-    }
+    lines.extend(warnings::unplaced(plan, achieved));
     lines
 }
 
@@ -99,9 +55,9 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     if !plan.rules.is_empty() {
         let used = achieved.rules.iter().filter(|r| r.objects > 0).count();
         lines.push(format!(
-            "{used} of {} rules placed {} objects, {} pages{}",
+            "{used} of {} rules placed {}, {} pages{}",
             plan.rules.len(),
-            total.objects,
+            objects(total.objects),
             total.pages,
             share(&total)
         ));
@@ -109,8 +65,8 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     }
     if achieved.rest.wanted.iter().any(|w| *w > 0) {
         lines.push(format!(
-            "by default {} objects, {} pages{}",
-            achieved.rest.objects,
+            "by default {}, {} pages{}",
+            objects(achieved.rest.objects),
             achieved.rest.pages,
             share(&achieved.rest)
         ));
@@ -130,6 +86,10 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     }
     lines.extend(trouble(achieved));
     lines
+}
+
+fn objects(count: u64) -> String {
+    format!("{count} object{}", if count == 1 { "" } else { "s" })
 }
 
 fn share(rule: &RuleAchieved) -> String {
@@ -175,20 +135,20 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
     }
     if achieved.coarsened > 0 {
         lines.push(format!(
-            "{} objects were placed in larger pieces, for want of mappings or free memory",
-            achieved.coarsened
+            "placed in larger pieces: {}, for want of mappings or free memory",
+            objects(achieved.coarsened.into())
         ));
     }
     if achieved.by_name > 0 {
         lines.push(format!(
-            "{} objects were recognised by function names and order only; build with -g for lines",
-            achieved.by_name
+            "recognised by function names and the order of calls only: {}; build with -g for lines",
+            objects(achieved.by_name)
         ));
     }
     if achieved.untracked > 0 {
         lines.push(format!(
-            "{} objects were placed but not read back: too many at once",
-            achieved.untracked
+            "placed but not read back, too many at once: {}",
+            objects(achieved.untracked.into())
         ));
     }
     if achieved.killed > 0 {
@@ -225,7 +185,7 @@ fn plan_json(plan: &Plan) -> Value {
     let rules: Vec<_> = plan
         .rules
         .iter()
-        .map(|r| json!({"object": r.object, "distribution": r.distribution, "places": r.places, "unmatched": r.missing}))
+        .map(|r| json!({"object": r.object, "distribution": r.distribution, "places": r.places, "by_order": r.by_order, "unmatched": r.missing}))
         .collect();
     let environment: serde_json::Map<String, Value> = plan
         .environment
@@ -275,12 +235,4 @@ fn achieved_json(plan: &Plan, achieved: &Achieved) -> Value {
         "killed": achieved.killed,
         "switched_off": achieved.switched_off,
     })
-}
-
-fn list<T: ToString>(values: &[T]) -> String {
-    values
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(",")
 }

@@ -1,0 +1,52 @@
+//! What of a placement did not come true, loudly.
+
+use super::listing::label;
+use nodewise_enforce::{Achieved, Plan, RuleFound};
+
+/// A program that counts its accesses is not the one to run fast.
+pub fn instrumented(plan: &Plan) -> Option<String> {
+    let target = plan.target.as_ref()?;
+    let counts = |l: &std::path::PathBuf| l.ends_with("libnodewise-rt.so");
+    target.libraries.iter().any(counts).then(|| {
+        let name = target.path.file_name().unwrap_or_default().to_string_lossy();
+        format!("warning: {name} is the instrumented build: run the plain one")
+    })
+}
+
+/// What the rules' places rest on.
+pub fn promise(plan: &Plan) -> String {
+    let how = match plan.by_order() {
+        0 => String::new(),
+        n => format!("; {n} of them by function names and the order of calls only: build with -g for lines"),
+    };
+    format!(
+        "{} of {} rules name code or variables of this program{how}",
+        plan.found(),
+        plan.rules.len()
+    )
+}
+
+/// One line for each rule that has found nothing, in the program or while it ran.
+pub fn unplaced(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
+    let pages: u64 = plan.rules.iter().map(|r| r.pages).sum();
+    let share = |r: &RuleFound| 100.0 * r.pages as f64 / pages.max(1) as f64;
+    let placed = achieved.filter(|a| a.processes > 0);
+    let mut lines = Vec::new();
+    for (i, rule) in plan.rules.iter().enumerate() {
+        let absent = placed
+            .and_then(|a| a.rules.get(i))
+            .is_some_and(|r| r.objects == 0);
+        let why = match &rule.missing {
+            Some(why) => why,
+            None if absent && rule.by_order => "never told from others without line tables: build with -g",
+            None if absent => "no such object appeared",
+            None => continue,
+        };
+        lines.push(format!(
+            "warning: unmatched rule: {} ({:.0} % of the map's pages): {why}",
+            label(rule),
+            share(rule)
+        ));
+    }
+    lines
+}
