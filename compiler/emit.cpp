@@ -2,6 +2,7 @@
 // nw_find of runtime/counters.h and add of runtime/range.c.
 #include "instrument.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -10,6 +11,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/PromoteMemToReg.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 using namespace llvm;
@@ -41,6 +43,10 @@ public:
       auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.At); };
       Value *Base = Expander.expandCodeFor(G.Base, nullptr, G.At);
       IRBuilder<> B(G.At);
+      if (G.Counted) {
+        behind(G, integer(B, Base), Expand(G.Stride));
+        continue;
+      }
       Site S{G.At, where(G.Where), integer(B, Base), Expand(G.Stride), Expand(G.Count), &G.G};
       if (G.Across) {
         S.Across = Expand(G.Across);
@@ -112,6 +118,13 @@ public:
     }
   }
 
+  // Executions are counted in registers.
+  void promote() {
+    DominatorTree DT(F);
+    SmallVector<AllocaInst *, 8> Variables(make_second_range(Executions));
+    PromoteMemToReg(Variables, DT);
+  }
+
   void bulks(ArrayRef<Bulk> Bulks) {
     for (const Bulk &K : Bulks) {
       Builder B(K.At, where(K.At->getDebugLoc()));
@@ -136,7 +149,33 @@ private:
     const Group *G;
     Value *Across = nullptr, *Repeats = nullptr;  // the same, Repeats times in one iteration
     Value *If = nullptr, *Unless = nullptr; // conditions
+    bool Some = false;                      // Count is not zero
   };
+
+  // At each exit of its loop.
+  void behind(const LoopGroup &G, Value *Base, Value *Stride) {
+    AllocaInst *Executed = executions(G.Counted, G.At);
+    for (BasicBlock *Exit : G.Exits) {
+      IRBuilder<> B(&*Exit->getFirstInsertionPt());
+      Value *Count = B.CreateLoad(I64, Executed, "nw.executed");
+      Site S{&*B.GetInsertPoint(), where(G.Where), Base, Stride, Count, &G.G};
+      S.If = G.Always ? nullptr : B.CreateIsNotNull(Count);
+      S.Some = true;
+      Sites.push_back(S);
+    }
+  }
+
+  // How often Block has run since Entry.
+  AllocaInst *executions(BasicBlock *Block, Instruction *Entry) {
+    AllocaInst *&Variable = Executions[Block];
+    if (!Variable) {
+      Variable = IRBuilder<>(&*F.getEntryBlock().begin()).CreateAlloca(I64);
+      IRBuilder<>(Entry).CreateStore(ConstantInt::get(I64, 0), Variable);
+      IRBuilder<> B(Block->getTerminator());
+      B.CreateStore(B.CreateAdd(B.CreateLoad(I64, Variable), B.getInt64(1)), Variable);
+    }
+    return Variable;
+  }
 
   // A nest is counted at once only where its pages are half of the window at most, so that the order
   // of counting does not change which lines count as newly touched. Returns whether it was.
@@ -163,6 +202,7 @@ private:
   Value *Window = nullptr, *Region = nullptr;
   CallInst *Get = nullptr;
   SmallVector<Site, 0> Sites;
+  MapVector<BasicBlock *, AllocaInst *> Executions;
 
   // Call-outs carry the access's line: a first touch is reported there.
   DebugLoc where(const DebugLoc &Access) const {
@@ -259,11 +299,11 @@ private:
 
   // When the inlined count would be wrong; null: never.
   Value *crosses(IRBuilder<> &B, const Site &S, Value *Offset, Value *Extent) {
-    if (once(S) && S.G->last() == 0)
+    if ((once(S) || (S.Some && match(S.Stride, PatternMatch::m_Zero()))) && S.G->last() == 0)
       return nullptr;
     Value *Last = B.CreateAdd(Extent, B.getInt64(S.G->last()));
     Value *Leaves = B.CreateICmpUGT(B.CreateAdd(Offset, Last), B.getInt64(PageBytes - 1));
-    return isa<ConstantInt>(S.Count) ? Leaves : B.CreateOr(Leaves, B.CreateIsNull(S.Count));
+    return S.Some || isa<ConstantInt>(S.Count) ? Leaves : B.CreateOr(Leaves, B.CreateIsNull(S.Count));
   }
 
   // The window's slot of this page.
@@ -358,6 +398,7 @@ void emit(Function &F, const Plan &P, const Accesses &A, ScalarEvolution &SE, Lo
   E.maskeds(A.Maskeds);
   E.lookups();
   E.finishThread();
+  E.promote();
 }
 
 void emitSingly(Function &F, const Accesses &A, StringRef Prefix) {

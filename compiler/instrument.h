@@ -93,7 +93,7 @@ struct LoopGroup {
   Group G;
   llvm::Instruction *At; // end of the preheader
   llvm::DebugLoc Where;
-  const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide
+  const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide; Count null: see Counted
   const llvm::SCEV *Across = nullptr;      // distance of Repeats such groups in one iteration
   unsigned Repeats = 1;
   // The loop around it, if all its iterations can be counted at its own entry: null At if not.
@@ -101,6 +101,11 @@ struct LoopGroup {
     llvm::Instruction *At = nullptr;
     const llvm::SCEV *Base = nullptr, *Stride = nullptr, *Count = nullptr;
   } Outer = {};
+  // A block that runs as often as the group is to be counted, where only running the loop tells: the
+  // group is counted at the loop's exits.
+  llvm::BasicBlock *Counted = nullptr;
+  bool Always = false; // Counted has run at least once at every exit
+  llvm::SmallVector<llvm::BasicBlock *, 2> Exits = {};
 };
 
 struct Plan {

@@ -42,6 +42,7 @@ constexpr unsigned MaxMembers = 64; // of a group
 constexpr unsigned MaxFamilies = 64; // compared against, per block or loop
 constexpr unsigned FewGroups = 3;      // not worth merging
 constexpr unsigned FewIterations = 2; // not worth a call at loop entry
+constexpr unsigned MostExits = 2; // of a loop that is counted behind it: code grows
 
 // Accesses whose distances are constants.
 struct Family {
@@ -56,6 +57,21 @@ struct LoopFacts {
   const SCEV *Backedges = nullptr;
 };
 
+// What must hold for counting a loop's blocks as they run, and its accesses behind it.
+struct WaysOut {
+  SmallVector<BasicBlock *, 4> Exiting;
+  SmallVector<BasicBlock *, 2> Exits; // empty: not so
+};
+
+// An access whose address takes a division is not made if the divisor is zero.
+struct SafeDivision : SCEVRewriteVisitor<SafeDivision> {
+  using SCEVRewriteVisitor::SCEVRewriteVisitor;
+  const SCEV *visitUDivExpr(const SCEVUDivExpr *E) {
+    const SCEV *Divisor = visit(E->getRHS());
+    return SE.getUDivExpr(visit(E->getLHS()), SE.getUMaxExpr(Divisor, SE.getOne(Divisor->getType())));
+  }
+};
+
 class Planner {
 public:
   Planner(ScalarEvolution &SE, LoopInfo &LI, DominatorTree &DT)
@@ -63,7 +79,7 @@ public:
 
   Plan run(ArrayRef<Access> Plain) {
     for (const Access &A : Plain)
-      if (!summarise(A))
+      if (!summarise(A) && !behind(A))
         inBlock(A);
     for (auto &Loop : LoopFamilies) {
       size_t From = Result.Loops.size();
@@ -88,12 +104,16 @@ private:
   SCEVExpander Expander;
   Plan Result;
   DenseMap<const Loop *, LoopFacts> Facts;
+  DenseMap<const Loop *, WaysOut> Out;
 
   struct LoopKey {
     const Loop *L;
     const SCEV *Stride;
-    bool BeforeExit; // runs once more than the back edge is taken
-    bool operator==(const LoopKey &O) const { return L == O.L && Stride == O.Stride && BeforeExit == O.BeforeExit; }
+    bool BeforeExit;               // runs once more than the back edge is taken
+    BasicBlock *Counted = nullptr; // runs as often; null: that is known at loop entry
+    bool operator==(const LoopKey &O) const {
+      return L == O.L && Stride == O.Stride && BeforeExit == O.BeforeExit && Counted == O.Counted;
+    }
   };
   std::vector<std::pair<LoopKey, std::vector<Family>>> LoopFamilies;
   MapVector<std::pair<const BasicBlock *, unsigned>, std::vector<Family>> BlockFamilies;
@@ -128,7 +148,7 @@ private:
   }
 
   const SCEV *address(const Access &A) {
-    const SCEV *S = SE.getSCEV(A.Pointer);
+    const SCEV *S = SafeDivision(SE).visit(SE.getSCEV(A.Pointer));
     return A.Offset ? SE.getAddExpr(S, SE.getConstant(SE.getEffectiveSCEVType(S->getType()), A.Offset)) : S;
   }
 
@@ -157,13 +177,61 @@ private:
     const LoopFacts &Of = facts(L);
     if (!Of.Exiting || !SE.isSCEVable(A.Pointer->getType()))
       return false;
-    const SCEV *S = address(A), *Start, *Stride;
+    const SCEV *S = address(A), *Stride;
+    if (!strided(S, L, Stride))
+      return false;
+    join(familiesOf({L, Stride, DT.dominates(Block, Of.Exiting)}), S, A);
+    return true;
+  }
+
+  // Affine, and known at L's entry.
+  bool strided(const SCEV *S, const Loop *L, const SCEV *&Stride) {
+    const SCEV *Start;
     if (!affine(S, L, Start, Stride))
       return false;
     Instruction *At = L->getLoopPreheader()->getTerminator();
-    if (!Expander.isSafeToExpandAt(Start, At) || !Expander.isSafeToExpandAt(Stride, At))
+    return Expander.isSafeToExpandAt(Start, At) && Expander.isSafeToExpandAt(Stride, At);
+  }
+
+  const WaysOut &out(const Loop *L) {
+    auto [It, New] = Out.try_emplace(L);
+    if (New)
+      It->second = waysOut(*L);
+    return It->second;
+  }
+
+  WaysOut waysOut(const Loop &L) {
+    WaysOut Of;
+    L.getExitingBlocks(Of.Exiting);
+    L.getUniqueExitBlocks(Of.Exits);
+    auto Closed = [](const BasicBlock *B) { return !isGuaranteedToTransferExecutionToSuccessor(B); };
+    auto Full = [](BasicBlock *B) { return B->getFirstInsertionPt() == B->end(); };
+    unsigned Trips = SE.getSmallConstantTripCount(&L);
+    if (!L.isLoopSimplifyForm() || Of.Exits.size() > MostExits || any_of(L.blocks(), Closed) ||
+        any_of(Of.Exits, Full) || (Trips && Trips <= FewIterations))
+      return {};
+    return Of;
+  }
+
+  // Behind its innermost loop, if its block can be counted there.
+  bool behind(const Access &A) {
+    BasicBlock *Block = A.At->getParent();
+    const Loop *L = LI.getLoopFor(Block);
+    if (!L || !SE.isSCEVable(A.Pointer->getType()))
       return false;
-    join(familiesOf({L, Stride, DT.dominates(Block, Of.Exiting)}), S, A);
+    const WaysOut &Of = out(L);
+    const SCEV *S = address(A), *Stride;
+    if (Of.Exits.empty() || !strided(S, L, Stride))
+      return false;
+    bool Always = DT.dominates(Block, L->getLoopLatch());
+    if (!Always && !Stride->isZero())
+      return false;
+    auto Before = [&](BasicBlock *E) { return DT.dominates(Block, E); };
+    if (Always && all_of(Of.Exiting, Before))
+      Block = L->getHeader();
+    else if (Always && none_of(Of.Exiting, Before))
+      Block = L->getLoopLatch();
+    join(familiesOf({L, Stride, false, Block}), S, A);
     return true;
   }
 
@@ -257,13 +325,19 @@ private:
   }
 
   void loopGroup(const LoopKey &Key, Group G, const Access &Lowest) {
-    const SCEV *Count = count(facts(Key.L), Key.BeforeExit);
+    const SCEV *Count = Key.Counted ? nullptr : count(facts(Key.L), Key.BeforeExit);
     const SCEV *S = address(Lowest);
     if (!Key.Stride->isZero())
       S = cast<SCEVAddRecExpr>(S)->getStart();
     LoopGroup Whole{std::move(G), Key.L->getLoopPreheader()->getTerminator(), Lowest.At->getDebugLoc(), S, Key.Stride,
                     Count};
-    widen(Whole, *Key.L);
+    if (Key.Counted) {
+      Whole.Counted = Key.Counted;
+      Whole.Always = Key.Counted == Key.L->getHeader();
+      Whole.Exits = out(Key.L).Exits;
+    } else {
+      widen(Whole, *Key.L);
+    }
     Result.Loops.push_back(std::move(Whole));
   }
 
@@ -316,7 +390,7 @@ private:
   const SCEV *across(const LoopGroup &A, const LoopGroup &B) {
     if (auto *Stride = dyn_cast<SCEVConstant>(A.Stride); Stride && Stride->getAPInt().abs().ult(A.G.sparse()))
       return nullptr; // counted in line
-    if (A.Outer.At || B.Outer.At)
+    if (A.Outer.At || B.Outer.At || A.Counted || B.Counted)
       return nullptr; // counted further out, mostly
     if (A.G.Members != B.G.Members || SE.getPointerBase(A.Base) != SE.getPointerBase(B.Base))
       return nullptr;

@@ -29,11 +29,17 @@ static inline uint64_t lines_of(uint32_t offset, uint32_t bytes)
 static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times,
                              const nw_group *group, const void *code)
 {
-    for (uint32_t i = 0; i < group->accesses; i++) {
-        const nw_access *access = &group->access[i];
-        uint64_t first = address + (uint64_t)access->offset;
-        add(thread, nw_find(thread, first, code), times * access->reads, times * access->writes,
-              lines_of(first & NW_PAGE_MASK, access->size));
+    for (uint32_t i = 0; i < group->accesses;) {
+        uint64_t begin = address + (uint64_t)group->access[i].offset;
+        uint64_t end = (begin | NW_PAGE_MASK) + 1 - address;
+        uint64_t reads = 0, writes = 0, lines = 0;
+        for (; i < group->accesses && (uint64_t)group->access[i].offset < end; i++) {
+            const nw_access *access = &group->access[i];
+            reads += access->reads;
+            writes += access->writes;
+            lines |= lines_of((address + (uint64_t)access->offset) & NW_PAGE_MASK, access->size);
+        }
+        add(thread, nw_find(thread, begin, code), times * reads, times * writes, lines);
     }
 }
 
