@@ -2,7 +2,6 @@
 // nw_find of runtime/counters.h and add of runtime/range.c.
 #include "instrument.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -53,7 +52,7 @@ public:
         S.Repeats = B.getInt64(G.Repeats);
       }
       if (G.Outer.At)
-        S.Unless = widen(G, Expander);
+        S.Unless = G.Outer.Count ? widen(G, Expander) : widenBehind(G, S, Expander);
       Sites.push_back(S);
     }
     for (const BlockGroup &G : P.Blocks) {
@@ -121,7 +120,6 @@ public:
   // Executions are counted in registers.
   void promote() {
     DominatorTree DT(F);
-    SmallVector<AllocaInst *, 8> Variables(make_second_range(Executions));
     PromoteMemToReg(Variables, DT);
   }
 
@@ -165,12 +163,18 @@ private:
     }
   }
 
+  // Zero at Entry; a register in the end.
+  AllocaInst *variable(Instruction *Entry) {
+    Variables.push_back(IRBuilder<>(&*F.getEntryBlock().begin()).CreateAlloca(I64));
+    IRBuilder<>(Entry).CreateStore(ConstantInt::get(I64, 0), Variables.back());
+    return Variables.back();
+  }
+
   // How often Block has run since Entry.
   AllocaInst *executions(BasicBlock *Block, Instruction *Entry) {
     AllocaInst *&Variable = Executions[Block];
     if (!Variable) {
-      Variable = IRBuilder<>(&*F.getEntryBlock().begin()).CreateAlloca(I64);
-      IRBuilder<>(Entry).CreateStore(ConstantInt::get(I64, 0), Variable);
+      Variable = variable(Entry);
       IRBuilder<> B(Block->getTerminator());
       B.CreateStore(B.CreateAdd(B.CreateLoad(I64, Variable), B.getInt64(1)), Variable);
     }
@@ -185,13 +189,37 @@ private:
     Value *Stride = Expand(G.Outer.Stride), *Count = Expand(G.Outer.Count);
     Value *Across = Expand(G.Stride), *Repeats = Expand(G.Count);
     IRBuilder<> B(G.Outer.At);
+    Value *Small = small(B, Stride, Count, Across, Repeats);
+    Sites.push_back({G.Outer.At, where(G.Where), integer(B, Base), Stride, Count, &G.G, Across, Repeats, Small});
+    return Small;
+  }
+
+  // Likewise, for as many of the first iterations as are known to be small enough when they run.
+  Value *widenBehind(const LoopGroup &G, const Site &Inner, SCEVExpander &Expander) {
+    auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.Outer.At); };
+    Value *Base = Expander.expandCodeFor(G.Outer.Base, nullptr, G.Outer.At);
+    Value *Stride = Expand(G.Outer.Stride), *Across = Expand(G.Stride), *Repeats = Expand(G.Count);
+    IRBuilder<> Entry(G.Outer.At), B(Inner.At);
+    Base = integer(Entry, Base);
+    AllocaInst *Executed = variable(G.Outer.At);
+    Value *Count = B.CreateLoad(I64, Executed);
+    Value *Small = small(B, Stride, Count, Across, Repeats);
+    B.CreateStore(B.CreateAdd(Count, B.CreateZExt(Small, I64)), Executed);
+    for (BasicBlock *Exit : G.Exits) {
+      IRBuilder<> X(&*Exit->getFirstInsertionPt());
+      Count = X.CreateLoad(I64, Executed, "nw.executed");
+      Sites.push_back({&*X.GetInsertPoint(), where(G.Where), Base, Stride, Count, &G.G, Across, Repeats,
+                       X.CreateIsNotNull(Count)});
+    }
+    return Small;
+  }
+
+  Value *small(IRBuilder<> &B, Value *Stride, Value *Count, Value *Across, Value *Repeats) {
     auto Extent = [&](Value *By, Value *Times) {
       return B.CreateMul(B.CreateBinaryIntrinsic(Intrinsic::abs, By, B.getFalse()), Times);
     };
     Value *Bytes = B.CreateAdd(Extent(Stride, Count), Extent(Across, Repeats));
-    Value *Small = B.CreateICmpULT(Bytes, B.getInt64(WindowSlots / 2 * PageBytes), "nw.small");
-    Sites.push_back({G.Outer.At, where(G.Where), integer(B, Base), Stride, Count, &G.G, Across, Repeats, Small});
-    return Small;
+    return B.CreateICmpULT(Bytes, B.getInt64(WindowSlots / 2 * PageBytes), "nw.small");
   }
 
   Function &F;
@@ -202,7 +230,8 @@ private:
   Value *Window = nullptr, *Region = nullptr;
   CallInst *Get = nullptr;
   SmallVector<Site, 0> Sites;
-  MapVector<BasicBlock *, AllocaInst *> Executions;
+  DenseMap<const BasicBlock *, AllocaInst *> Executions;
+  SmallVector<AllocaInst *, 8> Variables;
 
   // Call-outs carry the access's line: a first touch is reported there.
   DebugLoc where(const DebugLoc &Access) const {

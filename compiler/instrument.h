@@ -96,7 +96,8 @@ struct LoopGroup {
   const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide; Count null: see Counted
   const llvm::SCEV *Across = nullptr;      // distance of Repeats such groups in one iteration
   unsigned Repeats = 1;
-  // The loop around it, if all its iterations can be counted at its own entry: null At if not.
+  // The loop around it, if its iterations can be counted together: at its own entry, or at its exits
+  // if Count is null. Null At: they cannot.
   struct Nest {
     llvm::Instruction *At = nullptr;
     const llvm::SCEV *Base = nullptr, *Stride = nullptr, *Count = nullptr;

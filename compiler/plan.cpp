@@ -341,22 +341,36 @@ private:
     Result.Loops.push_back(std::move(Whole));
   }
 
-  // To the entry of the loop around L, if the group is counted in each of its iterations, equally long.
+  // To the entry of the loop around L, or behind it, if the group is counted in each of its
+  // iterations, equally long.
   void widen(LoopGroup &G, const Loop &L) {
     const Loop *Around = L.getParentLoop();
-    if (!Around || !DT.dominates(G.At->getParent(), Around->getLoopLatch() ? Around->getLoopLatch() : Around->getHeader()))
+    const SCEV *Start, *Stride;
+    if (!Around || !SE.isLoopInvariant(G.Stride, Around) || !SE.isLoopInvariant(G.Count, Around) ||
+        !affine(G.Base, Around, Start, Stride))
       return;
     const LoopFacts &Of = facts(Around);
-    if (!Of.Exiting || !SE.isLoopInvariant(G.Stride, Around) || !SE.isLoopInvariant(G.Count, Around))
-      return;
-    const SCEV *Start, *Stride;
-    if (!affine(G.Base, Around, Start, Stride))
+    BasicBlock *Entry = G.At->getParent();
+    bool Known = Of.Exiting && DT.dominates(Entry, Around->getLoopLatch());
+    if (!Known && (out(Around).Exits.empty() || !(Stride->isZero() || steady(Entry, *Around))))
       return;
     Instruction *At = Around->getLoopPreheader()->getTerminator();
     for (const SCEV *Needed : {Start, Stride, G.Stride, G.Count})
       if (!Expander.isSafeToExpandAt(Needed, At))
         return;
-    G.Outer = {At, Start, Stride, count(Of, DT.dominates(G.At->getParent(), Of.Exiting))};
+    G.Outer = {At, Start, Stride, Known ? count(Of, DT.dominates(Entry, Of.Exiting)) : nullptr};
+    if (!Known)
+      G.Exits = out(Around).Exits;
+  }
+
+  // Runs in each iteration, or in none.
+  bool steady(const BasicBlock *Block, const Loop &L) {
+    if (DT.dominates(Block, L.getLoopLatch()))
+      return true;
+    const BasicBlock *Before = Block->getSinglePredecessor();
+    auto *Branch = Before ? dyn_cast<BranchInst>(Before->getTerminator()) : nullptr;
+    return Branch && Branch->isConditional() && L.isLoopInvariant(Branch->getCondition()) &&
+           LI.getLoopFor(Before) == &L && DT.dominates(Before, L.getLoopLatch());
   }
 
   // Equal groups of one loop at equal distances, from index From on: an inner loop that was unrolled

@@ -120,21 +120,54 @@ void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *
     range(nw_thread_here(), address, stride, times, 1, group, __builtin_return_address(0));
 }
 
+/* Dense rows, ascending: those that lie on one page are found together. */
+static void rows(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t across,
+                 uint64_t repeats, const nw_group *group, const void *code)
+{
+    uint64_t last = (repeats - 1) * across + group->last, span = (repeats - 1) * across + group->span;
+    while (times > 0) {
+        uint64_t offset = address & NW_PAGE_MASK, lines = 0, n = 0;
+        for (; n < times && offset + last <= NW_PAGE_MASK; n++, offset += stride)
+            lines |= lines_of((uint32_t)offset, (uint32_t)span);
+        if (n > 0)
+            add(thread, nw_find(thread, address, code), n * repeats * group->reads, n * repeats * group->writes, lines);
+        else
+            range(thread, address, (int64_t)across, repeats, n = 1, group, code);
+        address += n * stride;
+        times -= n;
+    }
+    if (nw_unlikely(thread->until_slice <= 0))
+        nw_slice_reached(thread);
+}
+
+/* The order of counting within a grid is free: it is made to ascend. */
 void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
              const nw_group *group)
 {
     nw_thread *thread = nw_thread_here();
     const void *code = __builtin_return_address(0);
     uint64_t dense = group->span + (1u << NW_LINE_SHIFT);
+    if (stride < 0) {
+        address += (uint64_t)stride * (times - 1);
+        stride = -stride;
+    }
+    if (across < 0) {
+        address += (uint64_t)across * (repeats - 1);
+        across = -across;
+    }
+    if (times == 0 || repeats == 0)
+        return;
     if (stride == 0) {
         range(thread, address, across, repeats, times, group, code);
     } else if (across == 0) {
         range(thread, address, stride, times, repeats, group, code);
     } else if ((uint64_t)stride == (uint64_t)across * repeats) {
         range(thread, address, across, times * repeats, 1, group, code);
-    } else if ((uint64_t)stride + dense < 2 * dense) {
+    } else if ((uint64_t)stride < dense) {
         for (uint64_t i = 0; i < repeats; i++)
             range(thread, address + i * (uint64_t)across, stride, times, 1, group, code);
+    } else if ((uint64_t)across < dense) {
+        rows(thread, address, (uint64_t)stride, times, (uint64_t)across, repeats, group, code);
     } else {
         for (uint64_t i = 0; i < times; i++)
             range(thread, address + i * (uint64_t)stride, across, repeats, 1, group, code);
