@@ -57,7 +57,8 @@ struct LoopFacts {
   const SCEV *Backedges = nullptr;
 };
 
-// What must hold for counting a loop's blocks as they run, and its accesses behind it.
+// What must hold for counting a loop's blocks as they run, and its accesses behind it: control leaves
+// by the exits only, and surely does, as the loop waits for nobody.
 struct WaysOut {
   SmallVector<BasicBlock *, 4> Exiting;
   SmallVector<BasicBlock *, 2> Exits; // empty: not so
@@ -204,7 +205,10 @@ private:
     WaysOut Of;
     L.getExitingBlocks(Of.Exiting);
     L.getUniqueExitBlocks(Of.Exits);
-    auto Closed = [](const BasicBlock *B) { return !isGuaranteedToTransferExecutionToSuccessor(B); };
+    auto Waits = [](const Instruction &I) { return I.isAtomic() || I.isVolatile(); };
+    auto Closed = [&](const BasicBlock *B) {
+      return !isGuaranteedToTransferExecutionToSuccessor(B) || any_of(*B, Waits);
+    };
     auto Full = [](BasicBlock *B) { return B->getFirstInsertionPt() == B->end(); };
     unsigned Trips = SE.getSmallConstantTripCount(&L);
     if (!L.isLoopSimplifyForm() || Of.Exits.size() > MostExits || any_of(L.blocks(), Closed) ||
@@ -217,7 +221,7 @@ private:
   bool behind(const Access &A) {
     BasicBlock *Block = A.At->getParent();
     const Loop *L = LI.getLoopFor(Block);
-    if (!L || !SE.isSCEVable(A.Pointer->getType()))
+    if (!L || !L->isInnermost() || !SE.isSCEVable(A.Pointer->getType()))
       return false;
     const WaysOut &Of = out(L);
     const SCEV *S = address(A), *Stride;
