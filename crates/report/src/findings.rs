@@ -1,6 +1,7 @@
 //! From what the other crates found to the report.
 
 use crate::HeatMap;
+use crate::format::{plural, seconds};
 use crate::model::*;
 use nodewise_advise::{Advice, Blame};
 use nodewise_analysis::{Measured, Metrics, SharingClass, Timeline, measure};
@@ -13,7 +14,7 @@ use nodewise_simulation::{Prediction, Simulation};
 const FIGURES: usize = 8;
 /// Smaller objects show nothing.
 const LARGE_ENOUGH: u64 = 4;
-/// Objects that waste a smaller share of the memory time have none, but the first.
+/// Objects that account for a smaller share of the run time have none, but the first.
 const WORTH_A_FIGURE: f64 = 0.005;
 
 /// Everything a report is made from.
@@ -123,7 +124,7 @@ impl Findings<'_> {
             let mut object = self.object(blame, metrics)?;
             // Advice on an object must not contradict the verdict.
             if !verdict(&self.advice.verdict).outcome.is_to_act() {
-                object.advice = "Leave it alone: no placement is predicted to pay.".to_owned();
+                object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
             if figures > 0
@@ -152,11 +153,7 @@ impl Findings<'_> {
         let profile = self.context.profile;
         let object = profile.object(blame.object)?;
         Some(Object {
-            name: if object.name.is_empty() {
-                object.kind.name().to_owned()
-            } else {
-                object.name.clone()
-            },
+            name: blame.name.clone(),
             kind: object.kind.name().to_owned(),
             site: profile
                 .site(object.site)
@@ -293,10 +290,13 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
         profile,
         machine,
         affinity,
-        ..
+        histogram,
     } = *findings.context;
     let (calibration, meta) = (&findings.simulation.calibration, &profile.meta);
-    let mut notes = vec![format!("Predicted times rest on {}.", calibration.basis.text())];
+    let mut notes = vec![
+        two_clocks(meta, machine, histogram.threads),
+        format!("Predicted times rest on {}.", calibration.basis.text()),
+    ];
     if !calibration.measured_cost {
         notes.push(format!(
             "The plain build was not timed: recording is taken to have slowed it by {:.1} to {:.1} times.",
@@ -320,6 +320,25 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
         notes.push(format!("The program ended with status {status}."));
     }
     notes
+}
+
+/// Why the recorded and the predicted time differ so much.
+fn two_clocks(meta: &Meta, machine: &Target, threads: usize) -> String {
+    let crowd = match threads {
+        threads if meta.host_cpus > 0 && threads > meta.host_cpus as usize => {
+            format!(
+                "its {threads} threads shared {}",
+                plural(meta.host_cpus as usize, "CPU")
+            )
+        }
+        threads => plural(threads, "thread"),
+    };
+    format!(
+        "The recorded {} are not what the predictions are compared with: there {crowd} while their accesses \
+         were counted; predicted times are the plain program's on {}, a CPU for each thread as far as it has them.",
+        seconds(meta.wall_ns as f64 * 1e-9),
+        machine.name
+    )
 }
 
 /// With a capital and a full stop.

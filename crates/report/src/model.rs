@@ -284,7 +284,7 @@ pub struct UsedBy {
 /// One memory object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
-    /// Variable, or allocating function.
+    /// Variable, or allocating function; numbered where others have the same, `grid #2`.
     pub name: String,
     /// `heap`, `static`, `stack` …
     pub kind: String,
@@ -298,8 +298,8 @@ pub struct Object {
     pub accesses: u64,
     /// Share of accesses that are reads.
     pub read_fraction: f64,
-    /// Share of the program's memory time that its remote and queued lines waste under
-    /// first-touch: what a perfect placement of it would save at most.
+    /// Its part of the share of the run time that the best placement is predicted to save over
+    /// first-touch; over all objects these add up to the whole of it.
     pub cost_share: f64,
     /// Exclusivity over its pages, weighted by accesses.
     pub exclusivity: f64,
@@ -355,6 +355,12 @@ impl Report {
     #[must_use]
     pub fn first_touch(&self) -> Option<&Policy> {
         self.policies.iter().find(|p| p.policy == "first-touch")
+    }
+
+    /// Whether the machine has but one memory node: nothing can be placed better or worse.
+    #[must_use]
+    pub fn has_one_node(&self) -> bool {
+        self.machine.nodes.len() < 2
     }
 
     /// Whether the verdict recommends this policy.

@@ -18,10 +18,15 @@ pub struct Screen {
 
 /// Objects that get a line of blame.
 const BLAMED: usize = 3;
-/// Objects that waste less of the memory time are not worth a line.
+/// Objects that account for less of the run time are not worth a line.
 const COSTLY: f64 = 0.02;
 /// Narrower screens get wrapped words, not shorter ones.
 const NARROWEST: usize = 60;
+/// Objects described where there is nothing to blame them for.
+const LARGEST: usize = 5;
+/// The way on from a machine with one node.
+pub(crate) const NAME_A_MACHINE: &str =
+    "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
 
 /// The summary, ending in a newline.
 #[must_use]
@@ -35,8 +40,12 @@ pub fn write(report: &Report, screen: Screen) -> String {
     let mut out = String::new();
     writer.head(&mut out, report);
     writer.verdict(&mut out, report);
-    out.push_str(&writer.policies(report));
-    writer.objects(&mut out, report);
+    if report.has_one_node() {
+        writer.program(&mut out, report);
+    } else {
+        out.push_str(&writer.policies(report));
+        writer.objects(&mut out, report);
+    }
     writer.trust(&mut out, report);
     out
 }
@@ -109,6 +118,28 @@ impl Writer {
         out.push('\n');
     }
 
+    /// What a profile says without a machine to judge it for.
+    fn program(&self, out: &mut String, report: &Report) {
+        self.wrapped(out, "  ", NAME_A_MACHINE, str::to_owned);
+        out.push('\n');
+        let share = |n: u64| percent(n as f64 / report.totals.accesses.max(1) as f64);
+        let mut largest: Vec<_> = report.objects.iter().collect();
+        largest.sort_by_key(|o| std::cmp::Reverse(o.accesses));
+        for object in largest.into_iter().take(LARGEST) {
+            let text = format!(
+                "{}: {}, {} of all accesses, {} of them reads; {}, {}",
+                clean(&object.name),
+                bytes(object.pages * report.page_size),
+                share(object.accesses),
+                percent(object.read_fraction),
+                object.sharing,
+                object.pattern
+            );
+            self.wrapped(out, "", &text, str::to_owned);
+        }
+        out.push('\n');
+    }
+
     fn policies(&self, report: &Report) -> String {
         let wide = self.screen.width >= 96;
         let mut table = Builder::default();
@@ -166,14 +197,25 @@ impl Writer {
 
     fn trust(&self, out: &mut String, report: &Report) {
         let counted = if report.program.exact { "exact" } else { "sampled" };
+        let host = match report.program.host.cpus {
+            0 => String::new(),
+            cpus => format!(" on {}", plural(cpus as usize, "CPU")),
+        };
+        let recorded = format!("recording took {}{host}", seconds(report.program.wall_seconds));
+        let (exclusivity, times) = if report.has_one_node() {
+            (String::new(), format!("The {recorded}."))
+        } else {
+            (
+                format!("; exclusivity {}", percent(report.application_exclusivity)),
+                format!("Times are estimates for {}; {recorded}.", report.machine.name),
+            )
+        };
         let text = format!(
-            "{} accesses to {} pages, {counted} ({}); exclusivity {}; {}. Times are estimates, recorded in {}.",
+            "{} accesses to {} pages, {counted} ({}){exclusivity}; {}. {times}",
             count(report.totals.accesses),
             count(report.totals.pages),
             report.program.observer,
-            percent(report.application_exclusivity),
             coverage(&report.coverage),
-            seconds(report.program.wall_seconds),
         );
         self.wrapped(out, "", &text, |l| self.dim(l));
     }

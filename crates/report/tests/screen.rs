@@ -14,7 +14,10 @@ fn the_summary_fits_one_screen() {
             text.lines().count()
         );
         // Code and commands stay whole: they are there to be copied.
-        for line in text.lines().filter(|l| !l.starts_with("      ")) {
+        for line in text
+            .lines()
+            .filter(|l| !l.starts_with("      ") && !l.starts_with("  next: "))
+        {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
@@ -78,4 +81,24 @@ fn every_policy_and_its_figures_are_shown() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn on_one_node_the_program_is_described_and_the_way_on_named() {
+    let mut report = sample::report();
+    report.machine.nodes.truncate(1);
+    let text = write(
+        &report,
+        Screen {
+            width: 100,
+            colour: false,
+        },
+    );
+    assert!(text.contains("--machine epyc-2s-nps4") && text.contains("nodewise topo --list"));
+    assert!(text.contains("grid: 8.00 MiB"), "{text}");
+    assert!(
+        !text.contains("predicted time") && !text.contains("first touched by"),
+        "{text}"
+    );
+    assert!(!nodewise_report::html::write(&report).contains("What each policy would cost"));
 }

@@ -4,7 +4,7 @@ use super::markup::{END, Text, bar, figure, head, prose};
 use crate::{Object, Report, bytes, count, percent};
 use std::fmt::Write;
 
-/// Objects shown open: at most so many, and only those that cost this share of the memory time.
+/// Objects shown open: at most so many, and only those that account for this share of the run time.
 const SHOWN: usize = 12;
 const COSTLY: f64 = 0.005;
 /// Objects shown folded; a page is for people, `--json` has all.
@@ -14,7 +14,8 @@ const FOLDED: usize = 200;
 pub fn write(report: &Report) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"objects\"><h2 id=\"objects\">Objects, the costliest first</h2>\
-         <p>Cost is the share of the program’s memory time that an object’s remote and queued accesses waste under first-touch: what the best place for it could save. Exclusivity near 100 % means that moving pages is enough; \
+         <p>Cost is what an object accounts for of the run time that the best placement is predicted to save over first-touch: the costs of all objects add up to that. \
+         It is divided by the time their accesses spend on distance and in queues. Exclusivity near 100 % means that moving pages is enough; \
          near 1/nodes it means that everyone uses everything, and only another schedule or even spreading helps.</p>",
     );
     let costly = report

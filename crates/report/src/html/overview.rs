@@ -2,6 +2,7 @@
 
 use super::markup::{Text, figure, prose};
 use crate::format::plural;
+use crate::text::NAME_A_MACHINE;
 use crate::{Outcome, Report, bytes, count, percent, seconds};
 use std::fmt::Write;
 
@@ -11,6 +12,17 @@ pub fn write(report: &Report) -> String {
     html.push_str(&verdict(report));
     html.push_str(&figures(report));
     html
+}
+
+/// The recording host's part in the recorded time.
+fn shared_cpus(report: &Report) -> String {
+    let cpus = report.program.host.cpus as usize;
+    match report.program.threads {
+        threads if cpus > 0 && threads > cpus => {
+            format!(", its {threads} threads sharing {}", plural(cpus, "CPU"))
+        }
+        _ => String::new(),
+    }
 }
 
 fn header(report: &Report) -> String {
@@ -38,10 +50,11 @@ fn header(report: &Report) -> String {
     html
 }
 
-fn badge(outcome: Outcome) -> (&'static str, &'static str) {
+fn badge(outcome: Outcome, one_node: bool) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Place => ("act", "A better placement exists"),
         Outcome::Stock => ("act", "A stock command line is enough"),
+        Outcome::LeaveAlone if one_node => ("calm", "Nothing to place"),
         Outcome::LeaveAlone => ("calm", "Leave it alone"),
         Outcome::NotMemoryBound => ("calm", "Not bound by memory"),
         Outcome::Unknown => ("unsure", "Too little was seen to say"),
@@ -49,11 +62,14 @@ fn badge(outcome: Outcome) -> (&'static str, &'static str) {
 }
 
 fn verdict(report: &Report) -> String {
-    let (class, words) = badge(report.verdict.outcome);
+    let (class, words) = badge(report.verdict.outcome, report.has_one_node());
     let mut html = format!(
         "<section class=\"verdict {class}\" aria-labelledby=\"verdict\"><h2 id=\"verdict\">{words}</h2><p class=\"sentence\">{}</p>",
         prose(&report.verdict.sentence)
     );
+    if report.has_one_node() {
+        let _ = write!(html, "<p>{}</p>", prose(NAME_A_MACHINE));
+    }
     if let Some(next) = &report.verdict.next {
         let _ = write!(
             html,
@@ -124,7 +140,9 @@ fn figures(report: &Report) -> String {
             &seconds(report.program.wall_seconds),
         ),
         &format!(
-            "wall time while recording {} accesses, counted {}",
+            "wall time with counters{}, here: not comparable with the predictions, which are for the plain program on {}; {} accesses, counted {}",
+            shared_cpus(report),
+            Text(&report.machine.name),
             figure(
                 "/totals/accesses",
                 report.totals.accesses,

@@ -4,8 +4,11 @@ use super::markup::{END, Text, bar, figure, head};
 use crate::{Policy, Report, count, percent, ratio, seconds};
 use std::fmt::Write;
 
-/// The comparison.
+/// The comparison; nothing where every row would be the same.
 pub fn write(report: &Report) -> String {
+    if report.has_one_node() {
+        return String::new();
+    }
     let longest = report
         .policies
         .iter()
