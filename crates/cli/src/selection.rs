@@ -107,11 +107,16 @@ impl Selected {
         Ok(page_policies(list, &self.machine, &Files)?)
     }
 
-    /// The mapping of each policy of a list.
+    /// The mapping of each policy of a list; what policies note about it goes to standard error.
     pub fn mappings(&self, list: &str) -> anyhow::Result<Vec<Mapping>> {
         let context = self.context();
         let policies = self.policies(list)?;
-        policies.iter().map(|p| Ok(p.try_place(&context)?)).collect()
+        let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
+        let mappings = mappings.collect::<anyhow::Result<_>>()?;
+        for note in policies.iter().flat_map(|p| p.notes(&context)) {
+            eprintln!("nodewise: {note}");
+        }
+        Ok(mappings)
     }
 
     /// Where the kernel's default puts each page.

@@ -184,6 +184,39 @@ fn threads_are_bound_in_the_order_of_their_creation() {
 }
 
 #[test]
+fn a_number_of_threads_is_passed_on_and_checked() {
+    let bench = Bench::new("count");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let planned = |threads| {
+        let (output, _) = bench.traced(&["--threads", threads], &program);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(!planned("4").contains("planned for"), "{}", planned("4"));
+    assert!(
+        planned("7").contains("planned for 7 threads, 4 came"),
+        "{}",
+        planned("7")
+    );
+    let asks = bench.script("asks.sh", "#!/bin/sh\necho $OMP_NUM_THREADS\n");
+    assert_eq!(bench.run(&["--threads", "3"], &asks).stdout, b"3\n");
+}
+
+#[test]
+fn a_large_machines_map_fills_every_node_of_a_small_one() {
+    let bench = Bench::new("smaller");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let map = bench.map("program", RULES);
+    let large = std::fs::read_to_string(&map.path)
+        .unwrap()
+        .replace("nodes = 4\n", "nodes = 16\n")
+        .replace("[0, 1, 2, 3]", "[3, 7, 11, 15]")
+        .replace("\"scatter\"", "\"sharing-aware\"");
+    std::fs::write(&map.path, large).unwrap();
+    let (_, trace) = bench.traced(&["--policy", &format!("map:{}", map.path)], &program);
+    assert_eq!(trace.bound, [(0, 0), (1, 4), (2, 8), (3, 12)]);
+}
+
+#[test]
 fn a_map_of_another_program_is_applied_as_far_as_it_goes() {
     let bench = Bench::new("other");
     let source = PROGRAM.replace("allocate", "obtain");

@@ -23,7 +23,7 @@ pub struct Arguments {
     /// How threads are bound: map (as the map says), compact, scatter, identity, none
     #[arg(long, value_name = "T", default_value = "map")]
     bind: Binding,
-    /// Threads the program will have [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]
+    /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Place pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]

@@ -84,8 +84,26 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
             plan.threads.name
         ));
     }
+    lines.extend(miscounted(plan, achieved));
     lines.extend(trouble(achieved));
     lines
+}
+
+/// Blocks by thread are dealt to the threads planned: the user should know if others came. OpenMP
+/// binds its own, unseen; several processes are counted together.
+fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
+    let (planned, came) = (plan.threads.cpus.len(), achieved.threads_bound.max(1) as usize);
+    let asked = plan.environment.iter().any(|(k, _)| k == "OMP_NUM_THREADS");
+    let by_thread = plan
+        .rules
+        .iter()
+        .any(|r| r.distribution.starts_with("block by thread"));
+    let counted = plan.binds_threads() && achieved.processes == 1 && (asked || by_thread);
+    (counted && planned != came).then(|| {
+        format!(
+            "planned for {planned} threads, {came} came: --threads {came} deals the blocks and CPUs to those"
+        )
+    })
 }
 
 fn objects(count: u64) -> String {
