@@ -1,7 +1,7 @@
 //! Addresses of a running process to frames, through the modules it loaded.
 
 use nodewise_profile::{Frame, Site};
-use nodewise_symbols::{Module, Variable, assigned_variable};
+use nodewise_symbols::{Module, Variable, allocated_variables, assigned_variable};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -139,8 +139,9 @@ impl Library {
     }
 
     /// What the programmer calls an object made at `site`: the variable it is assigned to, else the
-    /// function that made it. Allocation helpers are looked through.
-    pub fn object_name(&mut self, site: &Site) -> String {
+    /// function that made it. Allocation helpers are looked through. `sequence` tells the objects of a
+    /// line apart.
+    pub fn object_name(&mut self, site: &Site, sequence: u32) -> String {
         let Some(frame) = site
             .frames
             .iter()
@@ -149,12 +150,12 @@ impl Library {
         else {
             return "heap".to_owned();
         };
-        self.variable_at(frame)
+        self.variable_at(frame, sequence)
             .unwrap_or_else(|| short(&frame.function).to_owned())
     }
 
     /// The variable a statement assigns to; statements may have begun up to three lines above.
-    fn variable_at(&mut self, frame: &Frame) -> Option<String> {
+    fn variable_at(&mut self, frame: &Frame, sequence: u32) -> Option<String> {
         let lines = self
             .sources
             .entry(frame.file.clone())
@@ -174,8 +175,13 @@ impl Library {
             if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
                 return None;
             }
-            if let Some(name) = assigned_variable(line) {
-                return Some(name);
+            let names = allocated_variables(line);
+            let name = match names.len() {
+                0 => assigned_variable(line),
+                several => names.into_iter().nth(sequence as usize % several),
+            };
+            if name.is_some() {
+                return name;
             }
         }
         None

@@ -136,7 +136,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             } else {
                 ObjectKind::Heap
             };
-            let name = allocation_name(tables, site);
+            let name = allocation_name(tables, site, sequence);
             let thread = image.thread(tables, ordinal);
             Object {
                 site,
@@ -177,9 +177,9 @@ fn owned(image: &mut Image, tables: &mut Tables, ordinal: u32, object: Object) -
     Object { thread, ..object }
 }
 
-fn allocation_name(tables: &mut Tables, site: SiteId) -> String {
+fn allocation_name(tables: &mut Tables, site: SiteId, sequence: u32) -> String {
     let frames = tables.profile.sites[site.index()].clone();
-    tables.library.object_name(&frames)
+    tables.library.object_name(&frames, sequence)
 }
 
 fn variable_name(

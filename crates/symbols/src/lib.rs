@@ -13,12 +13,14 @@
 
 #![forbid(unsafe_code)]
 
+mod declarators;
 mod function;
 mod module;
 mod naming;
 mod ranges;
 mod variables;
 
+pub use declarators::allocated_variables;
 pub use function::base_name;
 pub use module::{Module, SymbolError};
 pub use naming::assigned_variable;
