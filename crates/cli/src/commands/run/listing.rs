@@ -19,7 +19,7 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     lines.push(format!(
         "threads  {} on CPUs {} ({})",
         cpus.len(),
-        numbers(&cpus),
+        cut(&numbers(&cpus)),
         plan.threads.name
     ));
     lines.extend(
