@@ -5,6 +5,7 @@ mod commands;
 mod exit;
 mod output;
 mod selection;
+mod usage;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -18,6 +19,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    exit::code(arguments.command.run())
+    match Arguments::try_parse() {
+        Ok(arguments) => exit::code(arguments.command.run()),
+        Err(error) => usage::report(&error, std::env::args_os().nth(1).as_deref()),
+    }
 }

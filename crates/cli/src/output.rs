@@ -1,25 +1,51 @@
 //! Files and screens that commands write to.
 
 use anyhow::{Context, bail};
+use std::fs::{File, Permissions};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// Writes a file whole or not at all; an existing one stays unless `force` is set.
+/// Writes a file whole or not at all; an existing one stays unless `force` is set. Links are followed;
+/// what is no regular file (a pipe, a device) is written to and stays what it is.
 pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
-    if file.exists() && !force {
+    if file.symlink_metadata().is_ok() && !force {
         bail!(
             "{}: exists already; choose another name or add --force",
             file.display()
         );
     }
-    let mut partial = file.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, file))
-        .inspect_err(|_| drop(std::fs::remove_file(&partial)))
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
     eprintln!("nodewise: wrote {}", file.display());
     Ok(())
+}
+
+/// As [`write_file`] with `force`, without a word.
+pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
+    if file.symlink_metadata().is_err() {
+        return write_beside(file, text, None);
+    }
+    let file = file.canonicalize()?;
+    let there = file.metadata()?;
+    if there.is_file() {
+        write_beside(&file, text, Some(there.permissions()))
+    } else {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&file)?
+            .write_all(text)
+    }
+}
+
+/// Under a temporary name that nobody has, then renamed.
+fn write_beside(file: &Path, text: &[u8], permissions: Option<Permissions>) -> std::io::Result<()> {
+    let mut partial = file.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let mut fresh = File::create_new(&partial)?;
+    let written = fresh
+        .write_all(text)
+        .and_then(|()| permissions.map_or(Ok(()), |p| fresh.set_permissions(p)))
+        .and_then(|()| std::fs::rename(&partial, file));
+    written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
 }
 
 /// Writes to standard output; a reader that has seen enough, such as `head`, is no error.
@@ -84,7 +110,7 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::Screen;
+    use super::{Screen, replace};
 
     #[test]
     fn wrapped_text_keeps_its_words_and_its_width() {
@@ -95,5 +121,38 @@ mod tests {
         let text = screen.wrap("  links  ", "0-1 at 5.6 GB/s and on".split(' '));
         assert_eq!(text, "  links  0-1 at 5.6\n         GB/s and on\n");
         assert!(text.lines().all(|l| l.chars().count() <= 20));
+    }
+
+    #[test]
+    fn links_are_followed_devices_stay_and_neighbours_are_not_touched() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = std::env::temp_dir().join(format!("nodewise-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::fs::write(folder.join("file.partial"), "precious").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let device = folder.join("device");
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+
+        replace(&link, b"new").unwrap();
+        replace(&device, b"new").unwrap();
+        replace(&folder.join("fresh"), b"new").unwrap();
+
+        assert!(link.is_symlink() && device.is_symlink());
+        assert!(
+            std::fs::metadata("/dev/null")
+                .unwrap()
+                .file_type()
+                .is_char_device()
+        );
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(
+            (read("file"), read("fresh")),
+            ("new".to_owned(), "new".to_owned())
+        );
+        assert_eq!(read("file.partial"), "precious");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -34,6 +34,16 @@ pub struct Selection {
     pub page_size: u32,
 }
 
+/// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
+fn empty(folder: &Path) -> String {
+    let folder_name = folder.display();
+    if folder.join("raw").is_dir() {
+        format!("{folder_name}: the recording was interrupted; nodewise record --recover {folder_name}")
+    } else {
+        format!("{folder_name}: no accesses were recorded; is the program built with nodewise-cc?")
+    }
+}
+
 /// A profile opened as the arguments say.
 pub struct Selected {
     /// The profile's small tables, and its accesses as a stream.
@@ -54,10 +64,7 @@ impl Selection {
         let profile = reader.profile();
         let histogram = Histogram::build(&reader, profile.threads.len(), self.page_size)?;
         if histogram.is_empty() {
-            bail!(
-                "{}: no accesses were recorded; is the program built with nodewise-cc?",
-                reader.folder().display()
-            );
+            bail!(empty(reader.folder()));
         }
         let affinity = thread_policy(&self.affinity, profile, &histogram, &machine, &Files)?;
         Ok(Selected {

@@ -137,7 +137,7 @@ pub struct Host {
 /// The share of CPU time in code whose accesses are counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
-    /// Of the program's own user-mode work; `null` when sampling was not permitted.
+    /// Of the program's own user-mode work; `null` when sampling was not permitted, or the run was too short.
     pub share: Option<f64>,
     /// Samples it rests on.
     pub samples: u64,

@@ -22,7 +22,7 @@ const BLAMED: usize = 3;
 const COSTLY: f64 = 0.02;
 /// Narrower screens get wrapped words, not shorter ones.
 const NARROWEST: usize = 60;
-/// Objects described where there is nothing to blame them for.
+/// Objects described, of those with 1 % of the accesses, where there is nothing to blame them for.
 const LARGEST: usize = 5;
 /// The way on from a machine with one node.
 pub(crate) const NAME_A_MACHINE: &str =
@@ -124,6 +124,7 @@ impl Writer {
         out.push('\n');
         let share = |n: u64| percent(n as f64 / report.totals.accesses.max(1) as f64);
         let mut largest: Vec<_> = report.objects.iter().collect();
+        largest.retain(|o| o.accesses * 100 >= report.totals.accesses);
         largest.sort_by_key(|o| std::cmp::Reverse(o.accesses));
         for object in largest.into_iter().take(LARGEST) {
             let text = format!(
@@ -240,7 +241,8 @@ fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
 #[must_use]
 pub fn coverage(coverage: &Coverage) -> String {
     match coverage.share {
-        None => "coverage unknown (sampling not permitted)".to_owned(),
+        None if coverage.samples == 0 => "coverage unknown (no samples)".to_owned(),
+        None => "coverage unknown (the run was too short to sample)".to_owned(),
         Some(share) => {
             let missed: Vec<String> = coverage
                 .missed_modules

@@ -36,7 +36,6 @@ pub struct Arguments {
     #[arg(
         required_unless_present = "recover",
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "CMD"
     )]
     command: Vec<OsString>,

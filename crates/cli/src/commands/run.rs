@@ -45,7 +45,6 @@ pub struct Arguments {
     #[arg(
         required = true,
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "CMD"
     )]
     command: Vec<String>,

@@ -34,7 +34,8 @@ pub fn write(report: &Report) -> String {
 
 fn coverage(coverage: &Coverage) -> String {
     let Some(share) = coverage.share else {
-        return "Coverage is unknown: the kernel did not permit sampling of CPU time.".to_owned();
+        return "Coverage is unknown: the run was too short, or the kernel did not permit sampling of CPU time."
+            .to_owned();
     };
     let mut text = format!(
         "<strong>Coverage {}</strong> of the program’s own CPU time ran in code whose accesses are counted.",

@@ -73,7 +73,7 @@ fn time(recorded: &Recorded) -> String {
     );
     match recorded
         .cost
-        .filter(|_| recorded.profile.meta.coverage.samples as f64 >= FEW)
+        .filter(|_| recorded.profile.meta.coverage.samples as f64 >= Coverage::FEW)
     {
         Some(cost) => format!(
             "{took}; at least {:.0} % of its CPU time went into counting (counters in line not included)",
@@ -83,16 +83,15 @@ fn time(recorded: &Recorded) -> String {
     }
 }
 
-/// Samples of the program's own code below which a share would be a guess.
-const FEW: f64 = 20.0;
-
 fn coverage(coverage: &Coverage, sampled: bool) -> String {
     if !sampled {
         return "coverage unknown: sampling is not permitted; sysctl kernel.perf_event_paranoid=2".to_owned();
     }
-    let own = (coverage.instrumented + coverage.missed) * coverage.samples as f64;
-    let Some(share) = coverage.share().filter(|_| own >= FEW) else {
-        return format!("coverage unknown: the run was too short to sample ({own:.0} ms of its own code)");
+    let Some(share) = coverage.share() else {
+        return format!(
+            "coverage unknown: the run was too short to sample ({:.0} ms of its own code)",
+            coverage.own_samples()
+        );
     };
     let mut line = format!("coverage {:.0} % of the program's own CPU time", share * 100.0);
     let missed: Vec<String> = coverage

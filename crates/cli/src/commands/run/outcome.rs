@@ -187,9 +187,7 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
 /// Writes the report to a temporary name and renames it.
 pub fn write(path: &Path, plan: &Plan, achieved: Option<&Achieved>) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(&report(plan, achieved))? + "\n";
-    let temporary = path.with_extension("new");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
+    crate::output::replace(path, text.as_bytes())
         .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
 }
 

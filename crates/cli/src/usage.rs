@@ -1,0 +1,71 @@
+//! What is wrong with a command line, in one line; help and version as clap prints them.
+
+use clap::error::{Error, ErrorKind};
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+/// Prints what clap has to say and gives the status to exit with. `subcommand` is the first word.
+pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A reader that has seen enough is no error.
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+        _ => {
+            let name = subcommand.and_then(OsStr::to_str).filter(|s| is_command(s));
+            eprintln!("nodewise: {}", line(&error.render().to_string(), name));
+            ExitCode::from(own_status(name))
+        }
+    }
+}
+
+/// Commands that pass their child's status through have 125 for their own failures.
+fn own_status(subcommand: Option<&str>) -> u8 {
+    match subcommand {
+        Some("record" | "run") => 125,
+        _ => 2,
+    }
+}
+
+fn is_command(name: &str) -> bool {
+    use clap::CommandFactory;
+    crate::Arguments::command().find_subcommand(name).is_some()
+}
+
+/// What is wrong, the nearest right word if there is one, and where to read on.
+fn line(rendered: &str, subcommand: Option<&str>) -> String {
+    let mut parts = rendered
+        .split("\n\n")
+        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
+    let what = parts.next().unwrap_or_default();
+    let mut out = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
+    // Another of clap's tips is to escape what looks like an option: no program is called `--pid`.
+    if let Some(tip) = parts.find(|p| p.starts_with("tip: ") && !p.contains("as a value")) {
+        out = format!("{out}; {}", tip.trim_start_matches("tip: "));
+    }
+    let command = subcommand.map_or_else(String::new, |s| format!(" {s}"));
+    format!("{out}; see nodewise{command} --help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_errors_are_one_line_with_the_mend() {
+        let rendered = "error: unexpected argument '--polcy' found\n\n  \
+            tip: a similar argument exists: '--policy'\n\nUsage: nodewise run <CMD>...\n\n\
+            For more information, try '--help'.\n";
+        assert_eq!(
+            line(rendered, Some("run")),
+            "unexpected argument '--polcy' found; a similar argument exists: '--policy'; see nodewise run --help"
+        );
+        let rendered = "error: the following required arguments were not provided:\n  <CMD>...\n\nUsage: …\n";
+        assert_eq!(
+            line(rendered, None),
+            "the following required arguments were not provided: <CMD>...; see nodewise --help"
+        );
+    }
+}
