@@ -109,3 +109,60 @@ fn no_escape_sequence_reaches_a_pipe() {
     let profile = synthetic::profile("report-plain");
     assert!(!report(&profile, &[]).stdout.contains(&0x1b));
 }
+
+/// The named figure of a policy in `report --json`.
+fn figure(profile: &Path, arguments: &[&str], policy: &str, key: &str) -> serde_json::Value {
+    let output = report(profile, &[arguments, &["--policy", policy, "--json"]].concat());
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    if key == "next" {
+        return found["verdict"]["next"].clone();
+    }
+    let policies = found["policies"].as_array().unwrap();
+    policies.iter().find(|p| p["policy"] == policy).unwrap()[key].clone()
+}
+
+#[test]
+fn the_next_command_makes_the_placement_that_was_reported() {
+    let profile = synthetic::profile("report-next");
+    let folder = profile.parent().unwrap().join("report-next-maps");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let asked = [
+        "--machine",
+        "xeon-x7550",
+        "--affinity",
+        "scatter",
+        "--page-size",
+        "16K",
+    ];
+    let next = figure(&profile, &asked, "locality", "next");
+    let (map, run) = next
+        .as_str()
+        .expect("a placement pays")
+        .split_once(" && ")
+        .unwrap();
+    assert_eq!(run, "nodewise run --policy map:app.map -- ./solve");
+    let own = Path::new(env!("CARGO_BIN_EXE_nodewise"));
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", map])
+        .current_dir(&folder)
+        .env("PATH", own.parent().unwrap());
+    let done = shell.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let policy = format!("map:{}", folder.join("app.map").display());
+    for key in ["local_fraction", "access_balance", "page_balance"] {
+        let reported = figure(&profile, &asked, "locality", key);
+        assert_eq!(figure(&profile, &asked, &policy, key), reported, "{key}");
+    }
+    let again = figure(&profile, &asked, &policy, "next");
+    assert!(
+        again.as_str().unwrap().starts_with("nodewise run --policy map:"),
+        "{again}"
+    );
+}

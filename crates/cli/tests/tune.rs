@@ -53,7 +53,7 @@ fn a_dry_run_shows_commands_and_runs_nothing() {
         "{text}"
     );
     assert!(
-        text.contains("OMP_PROC_BIND=spread OMP_PLACES=cores ./solve"),
+        text.contains("env 'OMP_PLACES={0}:4:8,{1}:4:8' OMP_PROC_BIND=close ./solve\n"),
         "{text}"
     );
     assert!(!case.folder.join("ran").exists());
@@ -69,6 +69,27 @@ fn a_program_that_fails_stops_with_its_own_words() {
 fn a_program_that_prints_something_else_each_time_stops() {
     let case = Case::new("tune-differs", "date +%N");
     assert!(case.refusal(&[]).contains("--any-output"));
+}
+
+#[test]
+fn a_profile_of_another_program_is_called_so() {
+    let case = Case::new("tune-other", "true");
+    std::fs::copy("/bin/echo", case.folder.join("solve")).unwrap();
+    std::fs::rename(case.folder.join("solve"), case.folder.join("mesh")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+    command
+        .current_dir(&case.folder)
+        .arg("tune")
+        .arg("--profile")
+        .arg(&case.profile);
+    let output = command
+        .args(["--runs", "1", "--json", "--", "./mesh"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("of another program, solve, not mesh"), "{errors}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["comparable"], false);
 }
 
 #[test]

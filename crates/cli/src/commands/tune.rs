@@ -13,8 +13,8 @@ use anyhow::{Context as _, bail};
 use candidates::{Candidate, Setting};
 use findings::{Baseline, Conclusion, Findings, Tried};
 use indicatif::{ProgressBar, ProgressStyle};
-use nodewise_advise::shell_line;
-use nodewise_placement::Context;
+use nodewise_advise::{omp_places, shell_line};
+use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Parameters, Simulation, simulate};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,12 +62,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// The plain program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "CMD"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
@@ -107,12 +102,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         profile: &folder,
         machine: &arguments.machine,
         affinity: &arguments.affinity,
+        places: omp_places(&selected.affinity, selected.profile()),
         scratch: &scratch.0,
         map: &map,
     };
     if arguments.dry_run {
-        let simulation = predict(&selected, None)?;
-        return show(&setting, &simulation, &chosen(&setting, &simulation, arguments));
+        let predicted = predict(&selected, None)?;
+        return show(&setting, &predicted.0, &chosen(&setting, &predicted, arguments));
     }
     let findings = measure(arguments, &selected, &setting)?;
     if arguments.json {
@@ -131,8 +127,11 @@ fn map_file(arguments: &Arguments) -> PathBuf {
         .unwrap_or_else(|| Path::new(name).with_extension("map"))
 }
 
+/// The simulation, and the mappings it is of.
+type Predicted = (Simulation, Vec<Mapping>);
+
 /// All policies, calibrated with the plain wall time once that is known.
-fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Simulation> {
+fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Predicted> {
     let mappings = selected.mappings("first-touch,all")?;
     let mut profile = selected.profile().clone();
     if let Some(seconds) = plain_seconds {
@@ -142,23 +141,23 @@ fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Si
         profile: &profile,
         ..selected.context()
     };
-    Ok(simulate(
-        &context,
-        &mappings,
-        &selected.reader,
-        &Parameters::default(),
-    )?)
+    let simulation = simulate(&context, &mappings, &selected.reader, &Parameters::default())?;
+    Ok((simulation, mappings))
 }
 
-fn chosen(setting: &Setting<'_>, simulation: &Simulation, arguments: &Arguments) -> Vec<Candidate> {
-    let nodes = simulation.baseline().controllers.len();
-    let best = candidates::choose(simulation, arguments.candidates, nodes);
-    let placed = best
-        .iter()
-        .enumerate()
-        .map(|(i, p)| Candidate::placed(setting, p, i));
-    let bound = (nodes > 1).then(|| Candidate::bound(setting));
-    placed.chain(bound).collect()
+/// The best predictions, and stock commands; one candidate where there is one node.
+fn chosen(setting: &Setting<'_>, predicted: &Predicted, arguments: &Arguments) -> Vec<Candidate> {
+    let (simulation, mappings) = predicted;
+    let several = simulation.baseline().controllers.len() > 1;
+    let count = if several { arguments.candidates } else { 1 };
+    let best = candidates::choose(simulation, mappings, count)
+        .into_iter()
+        .enumerate();
+    let mut all: Vec<_> = best.map(|(i, p)| Candidate::placed(setting, p, i)).collect();
+    if several {
+        all.extend(candidates::stock(setting, simulation));
+    }
+    all
 }
 
 fn show(setting: &Setting<'_>, simulation: &Simulation, candidates: &[Candidate]) -> anyhow::Result<Outcome> {
@@ -190,9 +189,9 @@ fn measure(arguments: &Arguments, selected: &Selected, setting: &Setting<'_>) ->
             shell_line(setting.command)
         );
     }
-    let same = same_arguments(selected, setting);
-    let simulation = predict(selected, same.then_some(again.seconds))?;
-    let candidates = chosen(setting, &simulation, arguments);
+    let same = profile::comparable(arguments, &selected.profile().meta.command);
+    let predicted = predict(selected, same.then_some(again.seconds))?;
+    let candidates = chosen(setting, &predicted, arguments);
     candidates.iter().try_for_each(|c| c.prepare(setting))?;
     let ways: Vec<&Way> = std::iter::once(&plain)
         .chain(candidates.iter().map(|c| &c.way))
@@ -205,22 +204,9 @@ fn measure(arguments: &Arguments, selected: &Selected, setting: &Setting<'_>) ->
     let tried: Vec<Tried> = tried
         .map(|(i, c)| Tried::new(c, &baseline, column(i + 1), arguments.seed))
         .collect();
-    let mut findings = report(setting, &simulation, &candidates, baseline, tried)?;
-    findings.same_arguments = same;
+    let mut findings = report(setting, &predicted.0, &candidates, baseline, tried)?;
+    findings.comparable = same;
     Ok(findings)
-}
-
-/// Times of a profile with other arguments say nothing about this run; its rules still hold.
-fn same_arguments(selected: &Selected, setting: &Setting<'_>) -> bool {
-    let recorded = &selected.profile().meta.command;
-    let same = recorded.get(1..) == setting.command.get(1..);
-    if !same {
-        eprintln!(
-            "nodewise: recorded with other arguments ({}): times are not comparable, rules are",
-            shell_line(recorded)
-        );
-    }
-    same
 }
 
 fn rounds(arguments: &Arguments, trial: &Trial<'_>, started: Instant) -> anyhow::Result<Vec<Vec<f64>>> {
@@ -255,7 +241,7 @@ fn report(
     let (conclusion, winner) = findings::conclude(&tried, baseline.len(), nodes);
     let plain = shell_line(setting.command);
     let command = match (conclusion, winner) {
-        (Conclusion::Stock, Some(w)) => tried[w].stock_command.clone().unwrap_or_default(),
+        (Conclusion::Stock, Some(w)) => tried[w].command.clone(),
         (Conclusion::Place, Some(w)) => {
             if let Some(map) = &candidates[w].map {
                 std::fs::copy(map, setting.map)
@@ -272,7 +258,7 @@ fn report(
         nodes,
         memory_bound: simulation.is_memory_bound(),
         profile: setting.profile.display().to_string(),
-        same_arguments: true,
+        comparable: true,
         rounds: baseline.len(),
         sentence: sentence(conclusion, winner.map(|w| &tried[w]), simulation, nodes),
         baseline: Baseline {

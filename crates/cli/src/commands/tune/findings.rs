@@ -3,6 +3,7 @@
 use super::candidates::Candidate;
 use super::statistics::{Comparison, median};
 use nodewise_advise::CLOSE;
+use nodewise_simulation::Range;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -18,7 +19,8 @@ pub const FEWEST_RUNS: usize = 5;
 pub struct Tried {
     pub policy: String,
     pub command: String,
-    pub stock_command: Option<String>,
+    /// Whether the command needs no nodewise.
+    pub stock: bool,
     pub seconds: Vec<f64>,
     pub median_seconds: f64,
     pub predicted_speedup: Option<f64>,
@@ -55,8 +57,8 @@ pub struct Findings {
     pub nodes: usize,
     pub memory_bound: bool,
     pub profile: String,
-    /// Whether the profile was recorded with the arguments of this run.
-    pub same_arguments: bool,
+    /// Whether the profile is of this program with these arguments: else its times are not compared.
+    pub comparable: bool,
     pub rounds: usize,
     pub baseline: Baseline,
     pub candidates: Vec<Tried>,
@@ -68,11 +70,11 @@ pub struct Findings {
 impl Tried {
     pub fn new(candidate: &Candidate, baseline: &[f64], seconds: Vec<f64>, seed: u64) -> Self {
         let measured = super::statistics::compare(baseline, &seconds, seed);
-        let predicted = candidate.predicted;
+        let predicted = candidate.predicted.map(|p| widened(p, baseline));
         Self {
             policy: candidate.policy.clone(),
             command: candidate.line.clone(),
-            stock_command: candidate.stock.clone(),
+            stock: candidate.stock,
             median_seconds: median(&seconds),
             seconds,
             predicted_speedup: predicted.map(|p| p.typical),
@@ -91,6 +93,17 @@ impl Tried {
     }
 }
 
+/// A measured ratio varies as the plain runs do: a prediction cannot be held to less.
+fn widened(predicted: Range, baseline: &[f64]) -> Range {
+    let ends = Range::spanning(baseline);
+    let middle = median(baseline).max(f64::MIN_POSITIVE);
+    Range::new(
+        predicted.min * ends.min / middle,
+        predicted.typical,
+        predicted.max * ends.max / middle,
+    )
+}
+
 /// The conclusion and the index of the candidate it is about.
 pub fn conclude(tried: &[Tried], rounds: usize, nodes: usize) -> (Conclusion, Option<usize>) {
     if nodes < 2 {
@@ -104,7 +117,7 @@ pub fn conclude(tried: &[Tried], rounds: usize, nodes: usize) -> (Conclusion, Op
     let Some(best) = winners().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
         return (Conclusion::LeaveAlone, None);
     };
-    let close = |i: &usize| tried[*i].stock_command.is_some() && ratio(i) * (1.0 + CLOSE) >= ratio(&best);
+    let close = |i: &usize| tried[*i].stock && ratio(i) * (1.0 + CLOSE) >= ratio(&best);
     match winners().find(close) {
         Some(stock) => (Conclusion::Stock, Some(stock)),
         None => (Conclusion::Place, Some(best)),
@@ -166,12 +179,12 @@ impl Findings {
         let b = &self.baseline;
         let [low, high] = b.predicted_range;
         let off = (b.predicted_seconds / b.median_seconds - 1.0) * 100.0;
-        let mut text = match self.same_arguments {
+        let mut text = match self.comparable {
             true => format!(
                 "Prediction scored: plain run {:.3} s predicted ({low:.3}–{high:.3}), {off:+.0} % off",
                 b.predicted_seconds
             ),
-            false => "Prediction scored: seconds not, the profile has other arguments".to_owned(),
+            false => "Prediction scored: seconds not, the profile is of another run".to_owned(),
         };
         let errors: Vec<f64> = self
             .candidates
@@ -206,7 +219,7 @@ mod tests {
         Tried {
             policy: String::new(),
             command: String::new(),
-            stock_command: stock.then(String::new),
+            stock,
             median_seconds: median(seconds),
             seconds: seconds.to_vec(),
             predicted_speedup: None,
@@ -215,6 +228,13 @@ mod tests {
             prediction_error: None,
             prediction_held: None,
         }
+    }
+
+    #[test]
+    fn a_prediction_is_as_wide_as_plain_runs_spread() {
+        let exact = Range::exactly(1.0);
+        assert_eq!(widened(exact, &[2.0, 1.0, 5.0]), Range::new(0.5, 1.0, 2.5));
+        assert_eq!(widened(exact, &[2.0]), exact);
     }
 
     const FAST: [f64; 6] = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98];

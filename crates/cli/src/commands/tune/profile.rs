@@ -2,6 +2,7 @@
 
 use super::Arguments;
 use anyhow::{Context, bail};
+use nodewise_advise::shell_line;
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,6 +36,39 @@ pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
          with --profile DIR",
         program.display()
     )
+}
+
+/// Whether times of a profile can be compared with those of this command. Those of other arguments, or
+/// of another program, cannot: the rules of the former still hold, of the latter only by chance.
+pub fn comparable(arguments: &Arguments, recorded: &[String]) -> bool {
+    let name = |command: &[String]| {
+        let program = command.first().map(Path::new).and_then(Path::file_name);
+        program.unwrap_or_default().to_string_lossy().into_owned()
+    };
+    let (of, run) = (name(recorded), name(&arguments.command));
+    let builds = arguments.instrumented.is_some() || are_builds_of_one(&of, &run);
+    let same = recorded.get(1..) == arguments.command.get(1..);
+    if !builds {
+        eprintln!(
+            "nodewise: the profile is of another program, {of}, not {run}: rules only match what both have, times \
+             are not comparable"
+        );
+    } else if !same {
+        eprintln!(
+            "nodewise: recorded with other arguments ({}): times are not comparable, rules are",
+            shell_line(recorded)
+        );
+    }
+    builds && same
+}
+
+/// `heat` and `heat.nodewise` or `heat-recorded` are.
+fn are_builds_of_one(a: &str, b: &str) -> bool {
+    let longer = |long: &str, short: &str| {
+        long.strip_prefix(short)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    };
+    longer(a, b) || longer(b, a)
 }
 
 fn is_instrumented(program: &Path) -> bool {
@@ -82,4 +116,16 @@ fn latest_of(program: &Path) -> Option<PathBuf> {
         .file_name()?
         .to_owned();
     (Some(recorded.as_os_str()) == program.file_name()).then_some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_builds_of_one;
+
+    #[test]
+    fn builds_of_one_program_share_their_name_up_to_a_suffix() {
+        assert!(are_builds_of_one("heat", "heat") && are_builds_of_one("heat.nodewise", "heat"));
+        assert!(are_builds_of_one("heat", "heat-recorded"));
+        assert!(!are_builds_of_one("heat", "heater") && !are_builds_of_one("sor", "cg"));
+    }
 }

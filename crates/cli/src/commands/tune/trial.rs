@@ -11,7 +11,7 @@ pub struct Way {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Variables set for it.
-    pub environment: Vec<(&'static str, &'static str)>,
+    pub environment: Vec<(&'static str, String)>,
 }
 
 /// What one run came to.
@@ -38,7 +38,7 @@ impl Way {
         let mut command = Command::new(program);
         command
             .args(&self.command[1..])
-            .envs(self.environment.iter().copied())
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         let start = Instant::now();
         let done = command
