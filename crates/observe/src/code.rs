@@ -197,7 +197,64 @@ fn is_allocator(frame: &Frame) -> bool {
     is_library(frame) || frame.function.to_ascii_lowercase().contains("alloc")
 }
 
-/// A demangled name without its parameters.
+/// A demangled name without return type and parameters: `std::make_unique<int []>` of
+/// `std::unique_ptr<int [], D> std::make_unique<int []>(unsigned long)`.
 fn short(function: &str) -> &str {
-    function.split('(').next().unwrap_or(function)
+    let name = &function[..parameters(function).unwrap_or(function.len())];
+    // What follows is the operator's: `operator new`, `operator<`.
+    let plain = name.find("operator").unwrap_or(name.len());
+    let (mut depth, mut start) = (0i32, 0);
+    for (i, c) in name[..plain].char_indices() {
+        match c {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth -= 1,
+            ' ' if depth == 0 && !name[i + 1..].starts_with("const") => start = i + 1,
+            _ => {}
+        }
+    }
+    let short = name[start..].trim();
+    if short.is_empty() { function } else { short }
+}
+
+/// Where the last list in round brackets begins, if what follows it can only follow parameters.
+fn parameters(function: &str) -> Option<usize> {
+    let end = function.rfind(')')?;
+    let after = &function[end + 1..];
+    if !(after.is_empty() || after.starts_with([' ', '['])) {
+        return None;
+    }
+    let mut depth = 0;
+    function[..=end].char_indices().rev().find_map(|(i, c)| {
+        depth += i32::from(c == ')') - i32::from(c == '(');
+        (depth == 0).then_some(i)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn names_have_neither_return_type_nor_parameters() {
+        for (function, name) in [
+            ("main", "main"),
+            ("grid::solve(double, int) const", "grid::solve"),
+            (
+                "std::unique_ptr<int [], std::default_delete<int []> > std::make_unique<int []>(unsigned long)",
+                "std::make_unique<int []>",
+            ),
+            ("(anonymous namespace)::fill(int)", "(anonymous namespace)::fill"),
+            ("(anonymous namespace)::fill", "(anonymous namespace)::fill"),
+            ("void each<int>(void (*)(int))", "each<int>"),
+            ("pool::operator()(unsigned long)", "pool::operator()"),
+            ("operator new(unsigned long)", "operator new"),
+            (
+                "main::{lambda(int)#1}::operator()(int) const",
+                "main::{lambda(int)#1}::operator()",
+            ),
+            ("work::{lambda(int)#1}", "work::{lambda(int)#1}"),
+        ] {
+            assert_eq!(short(function), name);
+        }
+    }
 }
