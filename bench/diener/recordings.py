@@ -11,6 +11,7 @@ RECORDED = ROOT / "build/workloads-recorded"
 FOLDER = ROOT / "build/diener"
 
 THREADS = 64
+THRESHOLDS = ["0.5", "0.6", "0.7", "0.8", "0.9", "0.99"]
 POLICIES = ["first-touch", "random", "interleave", "locality", "balanced", "mixed"]
 
 # Size, iterations, and accesses a slice. Arrays are large because a 2 MiB page is shared by threads
@@ -63,6 +64,15 @@ def simulate(profile, machine, page_size, min_exclusivity, threads):
     found = ask("simulate", profile, "--machine", machine, "--page-size", page_size, "--threads", threads,
                 "--affinity", "sharing-aware", "--policy", policies)
     return {plain(p["policy"]): p for p in found["policies"]}
+
+
+def thresholds(profile, machine, page_size, threads):
+    """Speed-up of mixed by its threshold."""
+    policies = ",".join(f"mixed:{t}" for t in THRESHOLDS)
+    found = ask("simulate", profile, "--machine", machine, "--page-size", page_size, "--threads", threads,
+                "--affinity", "sharing-aware", "--policy", policies)
+    speedups = {p["policy"]: p["speedup"] for p in found["policies"]}
+    return {t: speedups[f"mixed:{t}"] for t in THRESHOLDS}
 
 
 def plain(policy):

@@ -6,8 +6,8 @@ import time
 
 import figures
 import page
-from findings import findings
-from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate
+from findings import SAME, findings
+from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate, thresholds
 
 # The paper's machines, with page size, the best threshold of mixed there, and threads at once.
 MACHINES = {
@@ -30,6 +30,8 @@ def study(program, inherent, reuse):
     many = {size: report(profile, inherent, size, "identity") for size in ("4K", "2M")}
     policies = {plain(p["policy"]): p for p in four["4K"]["policies"]}
     predictions = {m: simulate(profile, m, *setting) for m, setting in MACHINES.items()}
+    lost = [m for m, found in predictions.items() if found["mixed"]["speedup"] < 1 - SAME]
+    by_threshold = {m: thresholds(profile, m, MACHINES[m][0], MACHINES[m][2]) for m in lost}
     say(f"{program}: recorded in {recorded:.0f} s, studied in {time.monotonic() - start - recorded:.0f} s")
     return {
         "exclusivity": {f"{nodes} nodes, {size}": r["application_exclusivity"]
@@ -37,6 +39,7 @@ def study(program, inherent, reuse):
         "page_balance": {name: p["page_balance"] for name, p in policies.items()},
         "access_balance": {name: p["access_balance"] for name, p in policies.items()},
         "moves": four["4K"]["dynamicity"]["pages_by_moves"],
+        "mixed_by_threshold": by_threshold,
         "speedup": {m: {n: p["speedup"] for n, p in found.items()} for m, found in predictions.items()},
         "speedup_range": {m: {n: p["speedup_range"] for n, p in found.items()} for m, found in predictions.items()},
     }
