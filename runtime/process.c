@@ -76,6 +76,18 @@ static void log_process(void)
     nw_event(&line);
 }
 
+/* Leaves a mark that the recorder finds even when the log cannot be written. The last reason stays. */
+static void leave_mark(const char *why)
+{
+    char path[NW_PATH_BYTES];
+    nw_path(path, "truncated", NW_NO_NUMBER);
+    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0)
+        return;
+    nw_system(SYS_write, file, why, strlen(why));
+    nw_system(SYS_close, file);
+}
+
 static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
@@ -89,6 +101,8 @@ static bool start(const char *folder)
     if (nw_control_page == NULL || !nw_control_page->recorder_alive || !make_folder())
         return false;
     nw_touched = nw_map_private(TOUCHED_BYTES);
+    if (nw_touched == NULL)
+        leave_mark("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
     log_process();
     return true;
 }
@@ -119,18 +133,6 @@ __attribute__((constructor(101))) static void at_load(void)
 static bool recorder_left(void)
 {
     return nw_control_page == NULL || !__atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE);
-}
-
-/* Leaves a mark that the recorder finds even when the log cannot be written: an empty file. */
-static void leave_mark(const char *why)
-{
-    char path[NW_PATH_BYTES];
-    nw_path(path, "truncated", NW_NO_NUMBER);
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0)
-        return;
-    nw_system(SYS_write, file, why, strlen(why));
-    nw_system(SYS_close, file);
 }
 
 void nw_switch_off(const char *why)
@@ -184,8 +186,9 @@ static void fork_child(void)
         recording = false;
     }
     if (recording) {
-        nw_system(SYS_mmap, nw_touched, TOUCHED_BYTES, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
+        if (nw_touched != NULL)
+            nw_system(SYS_mmap, nw_touched, TOUCHED_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
         log_process();
         log_parent(parent);
     }
