@@ -148,7 +148,7 @@ fn the_next_command_makes_the_placement_that_was_reported() {
         .unwrap();
     assert_eq!(run, "nodewise run --policy map:app.map -- ./solve");
     let own = Path::new(env!("CARGO_BIN_EXE_nodewise"));
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", map])
         .current_dir(&folder)
