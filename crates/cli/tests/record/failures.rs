@@ -117,6 +117,11 @@ fn what_cannot_be_recorded_is_refused_in_one_line() {
         assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
         assert!(said(&output).contains(word), "{}", said(&output));
     };
+    refused(&["record"], 125, "<CMD>");
+    refused(&["record", "--slice", "0", "--", "./program"], 125, "--slice");
+    refused(&["record", "--pid", "1"], 125, "--pid");
+    refused(&["run", "--polcy", "x", "--", "./plain"], 125, "--polcy");
+    refused(&["report", "--nonsense"], 2, "--nonsense");
     refused(&["record", "--", "./plain"], 125, "nodewise-cc");
     refused(&["record", "--", "./static"], 125, "static");
     refused(&["record", "--", "./missing"], 127, "missing");
