@@ -168,7 +168,10 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
         return Err(occupied(folder, &mend));
     }
     if !force {
-        return Err(occupied(folder, "choose another with -o, or replace it with --force"));
+        return Err(occupied(
+            folder,
+            "choose another with -o, or replace it with --force",
+        ));
     }
     names.iter().try_for_each(|name| remove(&folder.join(name)))
 }
