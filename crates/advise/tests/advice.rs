@@ -302,3 +302,12 @@ fn an_empty_profile_is_not_judged() {
     assert_eq!(advice.verdict.outcome, Outcome::Unknown);
     assert!(advice.blame.is_empty());
 }
+
+#[test]
+fn what_threads_of_one_node_share_has_a_home_there() {
+    let pair = |p: u32| vec![p / 16, (p / 16) ^ 1];
+    let advice = advice("opteron-6386", &program(|_| 0, pair, 32_000, 256_000));
+    let rhs = &advice.blame[0];
+    assert_eq!(rhs.pattern, Pattern::ReadShared);
+    assert!(rhs.advice.contains("place it by `locality`"), "{}", rhs.advice);
+}
