@@ -113,6 +113,28 @@ fn each_bad_request_is_one_line() {
     );
 }
 
+#[test]
+fn a_map_for_one_node_says_that_it_was_decided_for_one() {
+    let profile = synthetic::profile("map-one-node");
+    let machine = profile.join("one.toml");
+    let one = "name = \"one\"\ntitle = \"One node\"\nlatency_ns = [[80]]\n\
+        nodes = [{ cpus = \"0-7\", memory = \"8G\", bandwidth = 10000 }]\n";
+    std::fs::write(&machine, one).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewise"))
+        .arg("map")
+        .arg(&profile)
+        .arg("--machine")
+        .arg(&machine)
+        .args(["--policy", "locality", "-o", "-"])
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("decided for one node (one)"),
+        "{said}"
+    );
+}
+
 /// Compiles a policy against the header that users get.
 fn library(folder: &Path, name: &str, source: &Path) -> PathBuf {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/user-policy");

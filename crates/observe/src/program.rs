@@ -50,8 +50,8 @@ pub fn check_instrumented(file: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let why = if module.is_dynamic() {
-        "does not count its accesses: rebuild it with CC=nodewise-cc CXX=nodewise-cxx, or, if it starts \
-         a program that does, add --via instrument"
+        "does not count its accesses: rebuild all of it (make clean first) with CC=nodewise-cc \
+         CXX=nodewise-cxx, or, if it starts a program that does, add --via instrument"
     } else {
         "is a static binary, and counting needs a shared library: rebuild it with CC=nodewise-cc, \
          without -static"

@@ -38,6 +38,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     } else {
         write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
     }
+    if selected.machine.node_count() < 2 {
+        eprintln!(
+            "nodewise: decided for one node ({}): there is nothing to place; name the machine you mean, \
+             such as --machine epyc-2s-nps4",
+            selected.machine.name
+        );
+    }
     eprintln!("nodewise: {}", summary(&recognised));
     Ok(Outcome::Done)
 }

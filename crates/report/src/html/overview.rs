@@ -19,7 +19,7 @@ fn shared_cpus(report: &Report) -> String {
     let cpus = report.program.host.cpus as usize;
     match report.program.threads {
         threads if cpus > 0 && threads > cpus => {
-            format!(", its {threads} threads sharing {}", plural(cpus, "CPU"))
+            format!(" and {threads} threads on {}", plural(cpus, "CPU"))
         }
         _ => String::new(),
     }
@@ -140,7 +140,7 @@ fn figures(report: &Report) -> String {
             &seconds(report.program.wall_seconds),
         ),
         &format!(
-            "wall time with counters{}, here: not comparable with the predictions, which are for the plain program on {}; {} accesses, counted {}",
+            "with counters{}: no measure for the predictions, which are for {}; {} accesses, counted {}",
             shared_cpus(report),
             Text(&report.machine.name),
             figure(
