@@ -11,42 +11,46 @@
 #define NW_RECENT_BUCKETS 512u
 #define NW_RECENT_WAYS 8u
 
-typedef struct nw_left {
-    uint64_t page;
-    uint64_t lines;
-    uint64_t when; /* on the clock below, at least 1 once used */
-} nw_left;
+/* Filled in turn, so that the page longest gone makes room. */
+typedef struct nw_bucket {
+    uint32_t page[NW_RECENT_WAYS]; /* low bits of the page number, 0 when empty */
+    uint32_t when[NW_RECENT_WAYS]; /* on the clock below */
+    uint64_t lines[NW_RECENT_WAYS];
+} nw_bucket;
 
 typedef struct nw_recent {
-    uint64_t clock; /* pages that have entered the window */
+    nw_bucket left[NW_RECENT_BUCKETS];
     uint64_t paced[NW_WINDOW_SLOTS]; /* accesses of each slot already charged to the slice */
-    nw_left left[NW_RECENT_BUCKETS][NW_RECENT_WAYS];
+    uint32_t clock; /* pages that have entered the window */
+    uint8_t turn[NW_RECENT_BUCKETS];
 } nw_recent;
 
-static inline nw_left *nw_bucket(nw_recent *recent, uint64_t page)
+static inline uint32_t nw_bucket_of(uint64_t page)
 {
-    return recent->left[page * 0x9e3779b97f4a7c15ull >> 32 & (NW_RECENT_BUCKETS - 1)];
+    return (uint32_t)(page * 0x9e3779b97f4a7c15ull >> 32) & (NW_RECENT_BUCKETS - 1);
 }
 
-/* Remembers the lines of a page that leaves, in place of the one longest gone. */
+/* Remembers the lines of a page that leaves. */
 static inline void nw_recent_leave(nw_recent *recent, uint64_t page, uint64_t lines)
 {
-    nw_left *bucket = nw_bucket(recent, page), *place = bucket;
-    for (uint32_t i = 0; i < NW_RECENT_WAYS && place->page != page; i++)
-        if (bucket[i].page == page || bucket[i].when < place->when)
-            place = &bucket[i];
-    *place = (nw_left){.page = page, .lines = lines, .when = recent->clock + 1};
+    uint32_t bucket = nw_bucket_of(page), way = recent->turn[bucket]++ % NW_RECENT_WAYS;
+    recent->left[bucket].page[way] = (uint32_t)page;
+    recent->left[bucket].when[way] = recent->clock;
+    recent->left[bucket].lines[way] = lines;
 }
 
 /* The lines a page still had; 0 if it was away for too long. */
 static inline uint64_t nw_recent_enter(nw_recent *recent, uint64_t page)
 {
+    nw_bucket *bucket = &recent->left[nw_bucket_of(page)];
+    uint32_t way = 0;
+    while (way < NW_RECENT_WAYS && bucket->page[way] != (uint32_t)page)
+        way++;
     recent->clock++;
-    nw_left *bucket = nw_bucket(recent, page);
-    for (uint32_t i = 0; i < NW_RECENT_WAYS; i++)
-        if (bucket[i].page == page)
-            return recent->clock - bucket[i].when < NW_WINDOW_SLOTS ? bucket[i].lines : 0;
-    return 0;
+    if (way == NW_RECENT_WAYS)
+        return 0;
+    bucket->page[way] = 0;
+    return recent->clock - bucket->when[way] <= NW_WINDOW_SLOTS ? bucket->lines[way] : 0;
 }
 
 #endif
