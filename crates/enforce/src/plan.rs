@@ -223,16 +223,9 @@ impl Plan {
         let split = if always && !huge { flags::SPLIT_HUGE } else { 0 };
         Ok(Table {
             flags: rest | split,
-            target: (0, 0),
             granule: if huge { 512 } else { 1 },
             fallback,
-            nodes: self.nodes.clone(),
-            thread_nodes: self.threads.nodes.clone(),
-            thread_cpus: self.threads.cpus.iter().map(|c| c.0).collect(),
-            modules: Vec::new(),
-            sites: crate::sites::Sites::default(),
-            rules: Vec::new(),
-            variables: Vec::new(),
+            ..self.bare_table()
         })
     }
 
@@ -322,7 +315,7 @@ impl Plan {
     /// The main thread begins where it will be bound; `others` says who binds the rest.
     fn bind_by_preload(&mut self, others: u32) {
         if self.table.is_none() {
-            self.table = self.bare_table();
+            self.table = self.binding_table();
         }
         if let Some(table) = &mut self.table {
             table.flags |= flags::MAIN_HOME | others;
@@ -330,11 +323,19 @@ impl Plan {
     }
 
     /// For binding alone.
-    fn bare_table(&self) -> Option<Table> {
+    fn binding_table(&self) -> Option<Table> {
         let target = self.target.as_ref()?.path.metadata().ok()?;
         Some(Table {
-            flags: 0,
             target: (target.dev(), target.ino()),
+            ..self.bare_table()
+        })
+    }
+
+    /// Nodes and threads, nothing to place, for no program yet.
+    fn bare_table(&self) -> Table {
+        Table {
+            flags: 0,
+            target: (0, 0),
             granule: 1,
             fallback: Distribution::FirstTouch,
             nodes: self.nodes.clone(),
@@ -344,7 +345,7 @@ impl Plan {
             sites: crate::sites::Sites::default(),
             rules: Vec::new(),
             variables: Vec::new(),
-        })
+        }
     }
 
     /// Sets `command` up: environment and memory policy. `preload` is the library, `folder` where the
