@@ -1,0 +1,126 @@
+//! What is to be run, and with what.
+
+use crate::LabError;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Who decides where pages lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Under {
+    /// The kernel's default; no page moves later.
+    FirstTouch,
+    /// By virtual page number.
+    Interleave,
+    /// In the order of faults.
+    RoundRobin,
+    /// One node while it has room.
+    Node(u32),
+    /// First touch, and the kernel's automatic balancing on top.
+    AutoNuma,
+    /// The rules of a map.
+    Map(PathBuf),
+}
+
+impl FromStr for Under {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        match (name, rest) {
+            ("first-touch", "") => Ok(Self::FirstTouch),
+            ("interleave", "") => Ok(Self::Interleave),
+            ("round-robin", "") => Ok(Self::RoundRobin),
+            ("autonuma", "") => Ok(Self::AutoNuma),
+            ("map", "") => Err(LabError::usage("--under map: needs a file: map:FILE")),
+            ("map", file) => Ok(Self::Map(file.into())),
+            ("node", number) => number
+                .parse()
+                .map(Self::Node)
+                .map_err(|_| LabError::usage(format!("--under {text}: not a node number"))),
+            ("balance", _) => Err(LabError::usage(format!(
+                "--under {text}: live balancing does not exist yet; `autonuma` is the kernel's own"
+            ))),
+            _ => Err(LabError::usage(format!(
+                "--under {text}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Under {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FirstTouch => f.write_str("first-touch"),
+            Self::Interleave => f.write_str("interleave"),
+            Self::RoundRobin => f.write_str("round-robin"),
+            Self::Node(node) => write!(f, "node:{node}"),
+            Self::AutoNuma => f.write_str("autonuma"),
+            Self::Map(file) => write!(f, "map:{}", file.display()),
+        }
+    }
+}
+
+/// The guest kernel's `transparent_hugepage`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HugePages {
+    /// Wherever they fit: the default of most distributions' kernels.
+    #[default]
+    Always,
+    /// Where the program asks.
+    Madvise,
+    /// Nowhere.
+    Never,
+}
+
+impl HugePages {
+    /// As on the kernel's command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Madvise => "madvise",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// One command, run once under each placement in one boot.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// The program and its arguments; none with [`Experiment::capture`] alone.
+    pub command: Vec<OsString>,
+    /// Where it runs: made in the guest, what lies in it is packed only by `with`.
+    pub cwd: PathBuf,
+    /// Its environment. OpenMP's waiting is made passive whatever it says.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A file for its standard input; none: empty.
+    pub stdin: Option<PathBuf>,
+    /// Files and folders it needs, kept at their absolute paths.
+    pub with: Vec<PathBuf>,
+    /// The placements, in order.
+    pub runs: Vec<Under>,
+    /// How threads are bound: `nodewise run --bind`.
+    pub bind: String,
+    /// `nodewise run --threads`.
+    pub threads: Option<u32>,
+    /// The kernel's setting.
+    pub huge_pages: HugePages,
+    /// Whether to bring the guest's sysfs home.
+    pub capture: bool,
+}
+
+/// What to run it with.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// A `vmlinuz` or a kernel's `.deb`; none: the distribution's, fetched once and cached.
+    pub kernel: Option<PathBuf>,
+    /// The emulator; none: `NODEWISE_QEMU_SYSTEM`, else `qemu-system-x86_64` on the path.
+    pub qemu: Option<PathBuf>,
+    /// For all runs together, from the start of the first.
+    pub time_limit: Option<Duration>,
+    /// Whether accesses are counted.
+    pub counters: bool,
+}

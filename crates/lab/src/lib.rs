@@ -1,0 +1,28 @@
+//! The laboratory: a real kernel on a virtual machine with the nodes, distances and memory of any
+//! machine file, and exactly who accessed which memory node there.
+//!
+//! **Purpose.** [`Virtual`] scales a machine to what this host can emulate; [`prepare`] finds what
+//! is needed and checks all that can be known without booting; [`Lab::run`] boots QEMU, runs a
+//! command under each of several placements, and says what the counters saw.
+//!
+//! **Constraints.** Runs without KVM, without root, offline once a kernel is cached. Whatever
+//! happens, even a kill of this process, nothing is left behind: QEMU dies with its parent, and
+//! all it reads and writes are inherited descriptors.
+//!
+//! **Non-goals.** Time: the guest's clock says nothing about the cost of remote memory.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod experiment;
+mod outcome;
+mod prepare;
+mod session;
+mod virtual_machine;
+
+pub use error::LabError;
+pub use experiment::{Experiment, HugePages, Setup, Under};
+pub use outcome::{ObjectSeen, Outcome};
+pub use prepare::{Lab, prepare};
+pub use session::{Event, Session};
+pub use virtual_machine::{Size, Virtual};

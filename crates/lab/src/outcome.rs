@@ -1,0 +1,68 @@
+//! What one run in the guest came to.
+
+use nodewise_analysis::balance;
+use std::collections::BTreeMap;
+
+/// An object that was placed or seen: an allocation, or the executable's writable data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectSeen {
+    /// The process it belongs to, in the guest.
+    pub process: u32,
+    /// The rule that placed it, by its place in the map.
+    pub rule: Option<u32>,
+    /// First page number.
+    pub page: u64,
+    /// Its length in pages.
+    pub pages: u64,
+    /// Who allocated it, by order of creation.
+    pub thread: u32,
+    /// User-mode reads and writes of it, as `accesses` of the outcome.
+    pub accesses: Vec<Vec<u64>>,
+}
+
+/// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The placement, as asked for.
+    pub under: String,
+    /// As a shell gives it.
+    pub exit_status: u8,
+    /// The guest's own clock, nanoseconds: says nothing about the cost of memory.
+    pub guest_ns: u64,
+    /// Reads and writes of the command's objects.
+    pub accesses: Vec<Vec<u64>>,
+    /// The rest: stacks, code's constants, libraries, small allocations.
+    pub elsewhere: Vec<Vec<u64>>,
+    /// By node: touched pages of the objects, where each was last.
+    pub pages: Vec<u64>,
+    /// What the kernel's counters in `/proc/vmstat` rose by.
+    pub kernel: BTreeMap<String, i64>,
+    /// The objects, in the order they were seen.
+    pub objects: Vec<ObjectSeen>,
+    /// Whether `accesses` are over objects; otherwise none are known and it is over everything.
+    pub over_objects: bool,
+    /// What `nodewise run --report` wrote, JSON.
+    pub placement: Option<String>,
+    /// What a reader of the figures must know: one line each.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// The part of the accesses that found their page on their own node; none without accesses.
+    #[must_use]
+    pub fn local_fraction(&self) -> Option<f64> {
+        let rows = self.accesses.iter().enumerate();
+        let local: u64 = rows.filter_map(|(node, row)| row.get(node)).sum();
+        let all: u64 = self.accesses.iter().flatten().sum();
+        (all > 0).then(|| local as f64 / all as f64)
+    }
+
+    /// How even the load of the memory nodes is (Diener et al., equation 5); none without accesses.
+    #[must_use]
+    pub fn access_balance(&self) -> Option<f64> {
+        let nodes = self.accesses.first()?.len();
+        let on = |node: usize| self.accesses.iter().map(|row| row[node]).sum();
+        let per_node: Vec<u64> = (0..nodes).map(on).collect();
+        (per_node.iter().sum::<u64>() > 0).then(|| balance(&per_node))
+    }
+}
