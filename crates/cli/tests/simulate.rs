@@ -116,6 +116,24 @@ fn fewer_cpus_are_shared_by_neighbouring_threads() {
 }
 
 #[test]
+fn accesses_to_mapped_objects_are_told_by_node_of_thread_and_page() {
+    let profile = synthetic::profile("simulate-mapped");
+    let on = json(&profile, &["--machine", "xeon-x7550", "--policy", "locality"]);
+    for policy in on["policies"].as_array().unwrap() {
+        // The profile has nothing but heap objects.
+        for figure in ["local_fraction", "access_balance"] {
+            assert_eq!(policy["mapped"][figure], policy[figure]);
+        }
+        let matrix = policy["mapped"]["accesses"].as_array().unwrap();
+        let sum = |row: &Value| row.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+        assert_eq!(matrix.iter().map(sum).sum::<u64>(), on["calibration"]["accesses"]);
+        if policy["policy"] == "first-touch" {
+            assert!(matrix.iter().all(|row| sum(row) == row[0].as_u64().unwrap()));
+        }
+    }
+}
+
+#[test]
 fn the_table_says_what_it_is() {
     let profile = synthetic::profile("simulate-table");
     let output = simulate(&profile, &["--machine", "opteron-6386"]);

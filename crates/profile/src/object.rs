@@ -122,6 +122,12 @@ impl ObjectKind {
     pub fn is_private(self) -> bool {
         matches!(self, Self::Tls | Self::Stack | Self::Image)
     }
+
+    /// Whether a map's rules reach it: memory with pages of its own that `run` can find again.
+    #[must_use]
+    pub fn is_mappable(self) -> bool {
+        matches!(self, Self::Heap | Self::Static)
+    }
 }
 
 /// A memory object. Its identity across runs is (site, allocating thread, sequence at the site);

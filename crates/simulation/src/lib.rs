@@ -24,7 +24,7 @@ mod tally;
 
 pub use calibration::{Basis, Calibration};
 pub use parameters::{Parameters, Range, Scenario};
-pub use prediction::{ControllerUse, LinkUse, Prediction, Simulation};
+pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 pub use sharing::{Demand, drain_ns};
 
 use nodewise_placement::{Context, Mapping};

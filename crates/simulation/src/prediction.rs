@@ -6,7 +6,7 @@ use crate::phase::Load;
 use crate::resources::Resources;
 use crate::tally::{SliceTally, slots};
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
-use nodewise_analysis::{Metrics, measure};
+use nodewise_analysis::{Metrics, access_matrix, balance, measure};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use rayon::prelude::*;
@@ -35,6 +35,32 @@ pub struct LinkUse {
     pub utilization: f64,
 }
 
+/// Accesses to what maps reach (large heap objects and static variables): what the lab measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mapped {
+    /// `accesses[cpu_node][memory_node]`.
+    pub accesses: Vec<Vec<u64>>,
+}
+
+impl Mapped {
+    /// The share of accesses that the home node makes; 1 where nothing was accessed.
+    #[must_use]
+    pub fn local_fraction(&self) -> f64 {
+        let local: u64 = self.accesses.iter().enumerate().map(|(n, row)| row[n]).sum();
+        match self.accesses.iter().flatten().sum::<u64>() {
+            0 => 1.0,
+            all => local as f64 / all as f64,
+        }
+    }
+
+    /// Diener eq. 5, by home node.
+    #[must_use]
+    pub fn access_balance(&self) -> f64 {
+        let home = |memory| self.accesses.iter().map(|row| row[memory]).sum();
+        balance(&(0..self.accesses.len()).map(home).collect::<Vec<u64>>())
+    }
+}
+
 /// What one mapping is predicted to cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
@@ -50,6 +76,8 @@ pub struct Prediction {
     pub access_balance: f64,
     /// Diener eq. 3.
     pub page_balance: f64,
+    /// The accesses that placement can do something about.
+    pub mapped: Mapped,
     /// Mean loaded latency of a line, typical, nanoseconds.
     pub latency_ns: f64,
     /// Share of the time that memory causes.
@@ -215,6 +243,7 @@ impl<'a> Run<'a> {
             local_fraction: metrics.local_fraction(),
             access_balance: metrics.access_balance(),
             page_balance: metrics.page_balance(),
+            mapped: self.mapped(&self.mappings[policy]),
             latency_ns: ratio(weighted, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
             loaded_ns: self.loaded(sums),
@@ -243,6 +272,19 @@ impl<'a> Run<'a> {
             machine,
         } = self.context;
         measure(profile, histogram, affinity, &mapping.nodes, machine.node_count()).program
+    }
+
+    fn mapped(&self, mapping: &Mapping) -> Mapped {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = self.context;
+        let of = |object| profile.object(object).is_some_and(|o| o.kind.is_mappable());
+        Mapped {
+            accesses: access_matrix(histogram, affinity, &mapping.nodes, machine.node_count(), of),
+        }
     }
 
     fn loaded(&self, sums: &Sums) -> Vec<Vec<f64>> {

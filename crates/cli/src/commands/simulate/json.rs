@@ -58,10 +58,19 @@ struct Policy<'a> {
     local_fraction: f64,
     access_balance: f64,
     page_balance: f64,
+    mapped: Mapped<'a>,
     latency_ns: f64,
     memory_share: f64,
     controllers: Vec<Controller>,
     links: Vec<Link>,
+}
+
+/// Over the objects that maps reach, as the lab counts.
+#[derive(Serialize)]
+struct Mapped<'a> {
+    accesses: &'a [Vec<u64>],
+    local_fraction: f64,
+    access_balance: f64,
 }
 
 #[derive(Serialize)]
@@ -150,6 +159,11 @@ fn policy(p: &Prediction) -> Policy<'_> {
         local_fraction: p.local_fraction,
         access_balance: p.access_balance,
         page_balance: p.page_balance,
+        mapped: Mapped {
+            accesses: &p.mapped.accesses,
+            local_fraction: p.mapped.local_fraction(),
+            access_balance: p.mapped.access_balance(),
+        },
         latency_ns: p.latency_ns,
         memory_share: p.memory_share.typical,
         controllers: controllers.collect(),
