@@ -125,7 +125,13 @@ fn accesses_to_mapped_objects_are_told_by_node_of_thread_and_page() {
             assert_eq!(policy["mapped"][figure], policy[figure]);
         }
         let matrix = policy["mapped"]["accesses"].as_array().unwrap();
-        let sum = |row: &Value| row.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+        let sum = |row: &Value| {
+            row.as_array()
+                .unwrap()
+                .iter()
+                .filter_map(Value::as_u64)
+                .sum::<u64>()
+        };
         assert_eq!(matrix.iter().map(sum).sum::<u64>(), on["calibration"]["accesses"]);
         if policy["policy"] == "first-touch" {
             assert!(matrix.iter().all(|row| sum(row) == row[0].as_u64().unwrap()));
