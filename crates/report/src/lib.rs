@@ -16,6 +16,7 @@ mod format;
 mod heat;
 pub mod html;
 pub mod json;
+pub mod lab;
 mod model;
 pub mod text;
 mod topology_svg;

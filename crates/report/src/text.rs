@@ -266,12 +266,12 @@ fn steps(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Names from the program cannot move the cursor or colour the terminal.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Greedy, at spaces; words longer than a line stay whole.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut used = 0;
     // A number keeps its per cent sign.

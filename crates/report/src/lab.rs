@@ -1,0 +1,227 @@
+//! What the laboratory found: who accessed which memory node, under one placement or several. Its
+//! JSON is described in `docs/lab.md` and stays.
+
+mod matrix;
+mod panel;
+pub mod svg;
+pub mod text;
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the JSON.
+pub const SCHEMA: u32 = 1;
+
+/// Counts, `[cpu_node][memory_node]`.
+pub type Counts = Vec<Vec<u64>>;
+
+/// A command in a virtual machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Experiment {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of nodewise.
+    pub nodewise: String,
+    /// The machine's name.
+    pub machine: String,
+    /// The machine in one line.
+    pub title: String,
+    /// How it was scaled, in words; none: as it is.
+    pub scale: Option<String>,
+    /// Nodes as the guest had them.
+    pub nodes: Vec<Node>,
+    /// The guest's kernel.
+    pub linux: String,
+    /// The emulator.
+    pub qemu: String,
+    /// From the emulator's start to the first instruction of user mode, seconds of the host.
+    pub boot_seconds: f64,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// How threads were bound.
+    pub bind: String,
+    /// What the runs came to.
+    #[serde(flatten)]
+    pub results: Results,
+}
+
+/// A node of the guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its number.
+    pub node: u32,
+    /// Its virtual CPUs.
+    pub cpus: Vec<u32>,
+    /// Its memory.
+    pub memory_bytes: u64,
+}
+
+/// One run lies flat in the JSON, several are a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Results {
+    /// Under one placement.
+    One(Box<Run>),
+    /// The same command under each of several.
+    Compared {
+        /// In the order asked for.
+        runs: Vec<Run>,
+    },
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Run {
+    /// The placement.
+    pub under: String,
+    /// The command's, as a shell gives it.
+    pub exit_status: u8,
+    /// Reads and writes of user mode; none without counters.
+    pub accesses: Option<Counts>,
+    /// Local accesses over all; none without accesses.
+    pub local_fraction: Option<f64>,
+    /// Evenness over home nodes; none without accesses.
+    pub access_balance: Option<f64>,
+    /// Whether `accesses` are those of objects; else of everything the program touched.
+    pub over_objects: bool,
+    /// Accesses to other memory of the program; none without counters.
+    pub elsewhere: Option<Counts>,
+    /// `elsewhere` as a share of all accesses; none without accesses.
+    pub elsewhere_share: Option<f64>,
+    /// Touched pages of the objects by the node they ended on.
+    pub pages: Vec<u64>,
+    /// Pages the kernel moved to balance; none if it did not say.
+    pub pages_migrated: Option<i64>,
+    /// Faults the kernel took to learn who accesses what; none if it did not say.
+    pub hint_faults: Option<i64>,
+    /// What the guest's counters in `/proc/vmstat` rose by.
+    pub kernel: BTreeMap<String, i64>,
+    /// Objects with accesses, most accessed first.
+    pub objects: Vec<Object>,
+    /// What a reader of these figures must know.
+    pub notes: Vec<String>,
+}
+
+/// An allocation, or a program's writable data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Object {
+    /// The map's rule that placed it, from 0.
+    pub rule: Option<u32>,
+    /// Its size.
+    pub pages: u64,
+    /// The allocating thread, by order of creation.
+    pub thread: u32,
+    /// Reads and writes by node of the memory.
+    pub accesses: Vec<u64>,
+    /// Local accesses over all.
+    pub local_fraction: Option<f64>,
+}
+
+impl Experiment {
+    /// The runs, whatever their number.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        match &self.results {
+            Results::One(run) => std::slice::from_ref(run),
+            Results::Compared { runs } => runs,
+        }
+    }
+
+    /// Pretty-printed JSON, ending in a newline.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain structs serialize");
+        text.push('\n');
+        text
+    }
+
+    /// Where and how it was counted; the clock's warning.
+    fn method(&self) -> String {
+        let counted = match self.runs() {
+            [run, ..] if run.accesses.is_none() => "nothing was counted",
+            [run, ..] if !run.over_objects => "every user-mode read and write was counted",
+            _ => "every user-mode read and write of the command's objects was counted",
+        };
+        format!(
+            "{}, {}; {counted}. Times in there say nothing about NUMA.",
+            self.linux, self.qemu
+        )
+    }
+
+    /// `machine-a, 8 nodes, scaled …`.
+    fn place(&self) -> String {
+        let nodes = crate::format::plural(self.nodes.len(), "node");
+        let scale = self.scale.as_deref().map_or(String::new(), |s| format!("; {s}"));
+        format!("{}: {nodes}{scale}", self.machine)
+    }
+
+    /// Nodes with CPUs: the rows worth showing.
+    fn readers(&self) -> Vec<usize> {
+        let with = |(i, n): (usize, &Node)| (!n.cpus.is_empty()).then_some(i);
+        self.nodes.iter().enumerate().filter_map(with).collect()
+    }
+}
+
+/// For tests: two policies on four nodes, the last of which has no CPUs.
+#[cfg(test)]
+pub(crate) fn example() -> Experiment {
+    let node = |n: u32| Node {
+        node: n,
+        cpus: if n < 3 { vec![2 * n, 2 * n + 1] } else { Vec::new() },
+        memory_bytes: 256 << 20,
+    };
+    let run = |under: &str, accesses: Counts, local: f64| Run {
+        under: under.to_owned(),
+        accesses: Some(accesses),
+        local_fraction: Some(local),
+        access_balance: Some(0.5),
+        over_objects: true,
+        elsewhere: Some(vec![vec![5, 0, 0, 0]; 4]),
+        elsewhere_share: Some(0.02),
+        pages: vec![512, 512, 512, 8],
+        pages_migrated: Some(1234),
+        hint_faults: Some(98_765),
+        ..Run::default()
+    };
+    let local = vec![
+        vec![300, 0, 0, 0],
+        vec![0, 300, 0, 0],
+        vec![0, 0, 300, 100],
+        vec![0; 4],
+    ];
+    let even = vec![vec![50; 4], vec![50; 4], vec![49, 1, 50, 50], vec![0; 4]];
+    Experiment {
+        schema: SCHEMA,
+        nodewise: "0".to_owned(),
+        machine: "four<&>".to_owned(),
+        title: "four nodes".to_owned(),
+        scale: Some("1:4".to_owned()),
+        nodes: (0..4).map(node).collect(),
+        linux: "Linux 6.1".to_owned(),
+        qemu: "QEMU 7.2".to_owned(),
+        boot_seconds: 3.0,
+        command: vec!["./solve".to_owned(), "--size".to_owned(), "a b".to_owned()],
+        bind: "compact".to_owned(),
+        results: Results::Compared {
+            runs: vec![run("mixed:0.9", local, 0.9), run("interleave", even, 0.25)],
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_lies_flat_and_several_are_a_list() {
+        let several = example();
+        let read = |e: &Experiment| serde_json::from_str::<serde_json::Value>(&e.json()).unwrap();
+        assert_eq!(read(&several)["runs"][1]["accesses"][2][1], 1);
+        let one = Experiment {
+            results: Results::One(Box::new(several.runs()[0].clone())),
+            ..several
+        };
+        assert_eq!(read(&one)["accesses"][2][3], 100);
+        assert!(read(&one).get("runs").is_none());
+    }
+}

@@ -1,0 +1,249 @@
+//! The laboratory on a terminal: one matrix, or one line a placement.
+
+use super::matrix::{Shares, short, tiny};
+use super::{Experiment, Run};
+use crate::text::{Screen, clean, wrap};
+use crate::{count, percent};
+use std::fmt::Write;
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::{Alignment, Padding, Style};
+
+/// Narrower screens get lines that wrap.
+const NARROWEST: usize = 60;
+
+/// Everything, ending in a newline.
+#[must_use]
+pub fn write(experiment: &Experiment, screen: Screen) -> String {
+    let width = screen.width.max(NARROWEST);
+    let writer = Writer {
+        experiment,
+        screen: Screen { width, ..screen },
+    };
+    let mut out = String::new();
+    writer.faint(&mut out, &experiment.place());
+    match experiment.runs() {
+        [run] => writer.one(&mut out, run),
+        runs => writer.several(&mut out, runs),
+    }
+    writer.notes(&mut out);
+    writer.faint(&mut out, &experiment.method());
+    out
+}
+
+struct Writer<'a> {
+    experiment: &'a Experiment,
+    screen: Screen,
+}
+
+impl Writer<'_> {
+    fn paint(&self, code: u32, text: &str) -> String {
+        if self.screen.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn line(&self, out: &mut String, text: &str) {
+        for line in wrap(&clean(text), self.screen.width) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+
+    fn faint(&self, out: &mut String, text: &str) {
+        for line in wrap(&clean(text), self.screen.width) {
+            let _ = writeln!(out, "{}", self.paint(2, &line));
+        }
+    }
+
+    fn one(&self, out: &mut String, run: &Run) {
+        if let Some(counts) = &run.accesses {
+            let shares = Shares::of(counts);
+            let head = format!(
+                "{}: {} accesses, per cent by node of the CPU (rows) and of the memory (columns)",
+                run.under,
+                count(shares.total)
+            );
+            self.line(out, &head);
+            out.push('\n');
+            if shares.total > 0 {
+                self.matrix(out, &shares, &run.pages);
+                out.push('\n');
+            }
+            let known = |f: Option<f64>| f.map_or("none".to_owned(), percent);
+            let line = format!(
+                "local fraction {}, access balance {}; outside the objects {} of all accesses",
+                known(run.local_fraction),
+                known(run.access_balance),
+                known(run.elsewhere_share),
+            );
+            self.line(out, &line);
+        }
+        self.line(out, &kernel(run));
+    }
+
+    /// Rows of nodes that have CPUs, a column a memory; the local cells are bold.
+    fn matrix(&self, out: &mut String, shares: &Shares<'_>, pages: &[u64]) {
+        let memories = 0..self.experiment.nodes.len();
+        let width = if memories.len() > 10 { 5 } else { 7 };
+        let mut row = |head: &str, cells: Vec<String>, last: &str| {
+            let _ = writeln!(out, "{head:>7}{}{last:>8}", cells.concat());
+        };
+        let plain = |text: String| format!("{text:>width$}");
+        let numbers = memories.clone().map(|m| plain(m.to_string())).collect();
+        row("", numbers, "all");
+        for reader in self.experiment.readers() {
+            let cell = |memory: usize| {
+                let text = plain(short(shares.cell(reader, memory)));
+                if memory == reader {
+                    self.paint(1, &text)
+                } else {
+                    text
+                }
+            };
+            row(
+                &reader.to_string(),
+                memories.clone().map(cell).collect(),
+                &short(shares.by_reader(reader)),
+            );
+        }
+        let sums = memories.map(|m| plain(short(shares.by_memory(m)))).collect();
+        row("all", sums, "100");
+        if !pages.is_empty() {
+            let counts = pages.iter().map(|p| plain(tiny(*p))).collect();
+            row("pages", counts, &tiny(pages.iter().sum()));
+        }
+    }
+
+    fn several(&self, out: &mut String, runs: &[Run]) {
+        let mut table = Builder::default();
+        table.push_record([
+            "under",
+            "local",
+            "access balance",
+            "accesses",
+            "elsewhere",
+            "pages moved",
+            "hint faults",
+            "exit",
+        ]);
+        runs.iter().for_each(|run| table.push_record(summary(run)));
+        let text = table
+            .build()
+            .with(Style::blank())
+            .with(Padding::new(0, 1, 0, 0))
+            .modify(Columns::new(1..), Alignment::right())
+            .to_string();
+        out.push('\n');
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim_end();
+            let _ = writeln!(
+                out,
+                "{}",
+                if i == 0 {
+                    self.paint(2, line)
+                } else {
+                    line.to_owned()
+                }
+            );
+        }
+        out.push('\n');
+    }
+
+    fn notes(&self, out: &mut String) {
+        let several = self.experiment.runs().len() > 1;
+        for run in self.experiment.runs() {
+            for note in &run.notes {
+                let whose = if several {
+                    format!("{}: ", run.under)
+                } else {
+                    String::new()
+                };
+                self.line(out, &format!("{whose}{note}"));
+            }
+        }
+    }
+}
+
+fn kernel(run: &Run) -> String {
+    let number = |n: Option<i64>| n.map_or("unknown".to_owned(), |n| count(n.unsigned_abs()));
+    format!(
+        "the kernel moved {} pages by itself and took {} hinting faults; exit status {}",
+        number(run.pages_migrated),
+        number(run.hint_faults),
+        run.exit_status
+    )
+}
+
+fn summary(run: &Run) -> Vec<String> {
+    let share = |f: Option<f64>| f.map_or("–".to_owned(), percent);
+    let number = |n: Option<i64>| n.map_or("–".to_owned(), |n| count(n.unsigned_abs()));
+    let all = run.accesses.as_ref().map(|a| Shares::of(a).total);
+    vec![
+        clean(&run.under),
+        share(run.local_fraction),
+        share(run.access_balance),
+        all.map_or("–".to_owned(), count),
+        share(run.elsewhere_share),
+        number(run.pages_migrated),
+        number(run.hint_faults),
+        run.exit_status.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Results, example};
+
+    fn plain(experiment: &Experiment) -> String {
+        let (width, colour) = (100, false);
+        write(experiment, Screen { width, colour })
+    }
+
+    fn alone() -> Experiment {
+        let all = example();
+        Experiment {
+            results: Results::One(Box::new(all.runs()[0].clone())),
+            ..all
+        }
+    }
+
+    #[test]
+    fn a_matrix_has_a_row_a_cpu_node_and_a_column_a_memory() {
+        let text = plain(&alone());
+        let row = |head: &str| {
+            let line = text.lines().find(|l| l.trim_start().starts_with(head)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(row("2 "), ["2", "·", "·", "30.0", "10.0", "40.0"]);
+        assert_eq!(row("all  "), ["all", "30.0", "30.0", "30.0", "10.0", "100"]);
+        assert!(!text.contains("\n      3 "), "node 3 has no CPUs:\n{text}");
+        assert!(text.contains("local fraction 90.0 %, access balance 50.0 %"));
+    }
+
+    #[test]
+    fn several_placements_are_a_line_each_in_their_order() {
+        let text = plain(&example());
+        let starts: Vec<_> = ["under", "mixed:0.9", "interleave"]
+            .map(|name| text.lines().position(|l| l.starts_with(name)))
+            .to_vec();
+        assert!(starts.iter().all(Option::is_some) && starts.is_sorted(), "{text}");
+    }
+
+    #[test]
+    fn without_counters_only_the_kernel_speaks() {
+        let mut quiet = alone();
+        quiet.results = Results::One(Box::new(Run {
+            accesses: None,
+            ..quiet.runs()[0].clone()
+        }));
+        let text = plain(&quiet);
+        assert!(
+            !text.contains("local fraction") && text.contains("hinting faults"),
+            "{text}"
+        );
+        assert!(text.contains("nothing was counted"));
+    }
+}
