@@ -1,6 +1,7 @@
 //! A child process that its parent stands in for: signals go on to it, its status comes back.
 
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -81,6 +82,33 @@ impl Forwarding {
     }
 }
 
+/// Makes what `command` starts depend on this thread: it is killed when the thread ends, however that
+/// happens. It gets a process group of its own, so that a terminal's Ctrl-C does not reach it, and
+/// keeps the descriptors `inherited`, under their numbers.
+pub fn depend(command: &mut Command, inherited: Vec<RawFd>) -> &mut Command {
+    let parent = std::process::id() as libc::pid_t;
+    let before_exec = move || {
+        // SAFETY: between fork and exec, system calls only; the descriptors are open, as the caller
+        // says, or the call fails.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::setpgid(0, 0) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if libc::getppid() != parent {
+                libc::_exit(125); // the parent died before it could have been noticed
+            }
+            for descriptor in &inherited {
+                if libc::fcntl(*descriptor, libc::F_SETFD, 0) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(before_exec) }
+}
+
 /// A status as a shell gives it: 128 and the signal's number for a child that was killed.
 #[must_use]
 pub fn shell_status(status: ExitStatus) -> u8 {
@@ -152,6 +180,34 @@ mod tests {
         assert_eq!(run("exit 0"), 0);
         assert_eq!(run("exit 7"), 7);
         assert_eq!(run("kill -9 $$"), 137);
+    }
+
+    #[test]
+    fn a_dependent_child_dies_with_its_thread() {
+        let start = || {
+            depend(Command::new("/bin/sleep").arg("600"), Vec::new())
+                .spawn()
+                .unwrap()
+        };
+        let mut child = std::thread::spawn(start).join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_dependent_child_keeps_only_the_descriptors_named() {
+        use std::os::fd::AsRawFd;
+        let (kept, lost) = (
+            std::fs::File::open("/").unwrap(),
+            std::fs::File::open("/").unwrap(),
+        );
+        let script = format!(
+            "test -e /dev/fd/{} && ! test -e /dev/fd/{}",
+            kept.as_raw_fd(),
+            lost.as_raw_fd()
+        );
+        let mut command = Command::new("/bin/sh");
+        let command = depend(command.args(["-c", &script]), vec![kept.as_raw_fd()]);
+        assert!(command.status().unwrap().success());
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod child;
 pub mod futex;
 mod host;
 pub mod mapping;
+pub mod memfd;
 pub mod mempolicy;
 pub mod numa_maps;
 pub mod perf;
