@@ -1,0 +1,341 @@
+/* The laboratory's counter: which virtual CPU read and wrote which page on which frame, in user mode,
+ * exactly. Without locks on the hot path: everything counted belongs to one virtual CPU.
+ *
+ * A direct-mapped table per virtual CPU leads from a virtual page to its counter, so that the emulator is
+ * asked for a frame only when a page is new to the table. What the table says is true for as long as the
+ * hardware may keep a translation: an operating system has to flush a CPU's TLB on that CPU after it has
+ * taken a translation away and before anybody may be misled by the old one. So each instruction that
+ * flushes (mov to cr0, cr3 and cr4, invlpg, invpcid) empties that CPU's table as well, whole, since its
+ * operand is not known. Case by case, for user-mode accesses, the only ones that use the table:
+ * - Nothing → page: absent translations are not kept, neither by a TLB nor here.
+ * - Migration, NUMA balancing, collapse to a huge page: the entry is cleared or made inaccessible, every
+ *   CPU that runs the process flushes (by interrupt, on itself), only then is the frame copied and the new
+ *   entry made. Between flush and new entry an access faults, and is counted when it is repeated.
+ * - Copy on write: likewise, the old frame's entry is cleared and flushed before the new one is made.
+ * - A process switch writes cr3. With process-context identifiers and bit 63 the TLB would keep what
+ *   belongs to others; the table is emptied all the same, for its keys are virtual pages alone.
+ * - Lazy TLB: a CPU on which a kernel thread borrows an address space takes no interrupts for it, but
+ *   catches up by writing cr3 before it goes back to user mode.
+ * - exec and exit change the address space: cr3.
+ * - Unmapping flushes before the frame is free for others. A program that reads while another of its
+ *   threads unmaps may find either frame: only there may the table and the emulator's TLB differ.
+ * Kernels in 32-bit mode, system management mode and nested guests do nothing of this while we count.
+ *
+ * A table slot is filled after the access, on the CPU's own thread, from the emulator's TLB entry that
+ * the access went through; the flushing instruction runs on that thread too, so nothing comes between.
+ */
+#include "instruction.h"
+#include "mark.h"
+#include "qemu.h"
+#include "rows.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+NW_PLUGIN int qemu_plugin_version = NW_QEMU_API;
+
+#define PAGE_SHIFT 12
+#define VCPUS 1024u
+#define SLOTS_SHIFT 11
+#define SLOTS (1u << SLOTS_SHIFT)
+#define CHUNK 4096u
+#define CHUNKS 16384u
+/* Above the page number of any user address is the epoch; a kernel address's page reaches into it, with
+ * bit 44 set, and so equals no key. */
+#define EPOCH_SHIFT 45
+#define USER_PAGES (1ull << 44)
+
+typedef struct counter {
+    uint64_t page, frame, reads, writes, seen;
+} counter;
+
+typedef struct slot {
+    uint64_t key;
+    counter *counter;
+} slot;
+
+typedef struct vcpu {
+    uint64_t epoch; /* shifted */
+    uint64_t first, next, end; /* a wide operand, counted; while next is below end, pieces are to come */
+    slot slots[SLOTS];
+    /* Only grows until the next begin; published for whoever writes the rows. */
+    counter *chunks[CHUNKS];
+    _Atomic uint32_t count;
+    _Atomic uint64_t begun;
+    uint32_t *index; /* open addressing by page and frame: position + 1 */
+    uint32_t index_size;
+    uint32_t number; /* the last number marked */
+    counter nowhere; /* for what is not memory, and kernel addresses */
+} vcpu;
+
+static vcpu *vcpus[VCPUS];
+static _Atomic uint64_t clock_of_pages;
+static _Atomic uint64_t begins;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+static int rows_file = -1;
+
+static void fatal(const char *why) {
+    fprintf(stderr, "nodewise: counter: %s\n", why);
+    _exit(125); /* counts would be wrong */
+}
+
+/* Rows. */
+
+static void write_rows(const nw_row *rows, size_t count) {
+    const char *bytes = (const char *)rows;
+    size_t left = count * sizeof *rows;
+    while (left > 0) {
+        ssize_t written = write(rows_file, bytes, left);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return; /* the host has gone, and will end us */
+        bytes += written;
+        left -= (size_t)written;
+    }
+}
+
+static void write_counters(unsigned which, vcpu *of) {
+    nw_row rows[512];
+    size_t filled = 0;
+    uint32_t count = atomic_load_explicit(&of->count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        const counter *at = &of->chunks[i / CHUNK][i % CHUNK];
+        rows[filled++] = (nw_row){NW_ROW_PAGE, which, 0, at->page, at->frame, at->reads, at->writes, at->seen};
+        if (filled == sizeof rows / sizeof *rows) {
+            write_rows(rows, filled);
+            filled = 0;
+        }
+    }
+    write_rows(rows, filled);
+}
+
+/* Counters of a virtual CPU. */
+
+static uint32_t hash(uint64_t page, uint64_t frame) {
+    return (uint32_t)((page * 0x9e3779b97f4a7c15ull ^ frame * 0xc2b2ae3d27d4eb4full) >> 32);
+}
+
+static void insert(vcpu *own, uint32_t position) {
+    const counter *at = &own->chunks[position / CHUNK][position % CHUNK];
+    uint32_t slot = hash(at->page, at->frame);
+    while (own->index[slot & (own->index_size - 1)])
+        slot++;
+    own->index[slot & (own->index_size - 1)] = position + 1;
+}
+
+static void grow_index(vcpu *own, uint32_t count) {
+    free(own->index);
+    own->index_size = own->index_size ? own->index_size * 2 : 8 * CHUNK;
+    own->index = calloc(own->index_size, sizeof *own->index);
+    if (!own->index)
+        fatal("out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        insert(own, i);
+}
+
+static counter *add(vcpu *own, uint64_t page, uint64_t frame) {
+    uint32_t count = atomic_load_explicit(&own->count, memory_order_relaxed);
+    if (count >= own->index_size / 2)
+        grow_index(own, count);
+    if (count / CHUNK == CHUNKS)
+        fatal("too many pages");
+    counter **chunk = &own->chunks[count / CHUNK];
+    if (!*chunk && !(*chunk = malloc(CHUNK * sizeof **chunk)))
+        fatal("out of memory");
+    counter *made = &(*chunk)[count % CHUNK];
+    *made = (counter){.page = page, .frame = frame};
+    insert(own, count);
+    atomic_store_explicit(&own->count, count + 1, memory_order_release);
+    return made;
+}
+
+static counter *find(vcpu *own, uint64_t page, uint64_t frame) {
+    for (uint32_t slot = hash(page, frame); own->index_size; slot++) {
+        uint32_t position = own->index[slot & (own->index_size - 1)];
+        if (position == 0)
+            break;
+        counter *at = &own->chunks[(position - 1) / CHUNK][(position - 1) % CHUNK];
+        if (at->page == page && at->frame == frame)
+            return at;
+    }
+    return add(own, page, frame);
+}
+
+/* Keys of the epoch before match no more; once the epochs are used up, slots are really emptied. */
+static void flush(vcpu *own) {
+    own->epoch += 1ull << EPOCH_SHIFT;
+    if (own->epoch != 0)
+        return;
+    memset(own->slots, 0, sizeof own->slots);
+    own->epoch = 1ull << EPOCH_SHIFT;
+}
+
+/* Every virtual CPU forgets by itself, when it first meets a page after the begin: what has begun then
+ * has a new address space, so that it meets all its pages anew. */
+static void forget(vcpu *own, uint64_t begun) {
+    atomic_store_explicit(&own->count, 0, memory_order_relaxed);
+    atomic_store_explicit(&own->begun, begun, memory_order_release);
+    if (own->index)
+        memset(own->index, 0, own->index_size * sizeof *own->index);
+    flush(own);
+}
+
+static uint64_t frame_of(qemu_plugin_meminfo_t info, uint64_t address) {
+    struct qemu_plugin_hwaddr *where = qemu_plugin_get_hwaddr(info, address);
+    if (!where || qemu_plugin_hwaddr_is_io(where))
+        return UINT64_MAX;
+    return qemu_plugin_hwaddr_phys_addr(where) >> PAGE_SHIFT;
+}
+
+__attribute__((noinline, cold)) static counter *miss(vcpu *own, slot *into, qemu_plugin_meminfo_t info,
+                                                     uint64_t address) {
+    uint64_t page = address >> PAGE_SHIFT, begun = atomic_load_explicit(&begins, memory_order_acquire);
+    if (page >= USER_PAGES)
+        return &own->nowhere;
+    if (atomic_load_explicit(&own->begun, memory_order_relaxed) != begun)
+        forget(own, begun);
+    if (qemu_plugin_mem_is_store(info) != (info >> 17 & 1))
+        fatal("this QEMU describes accesses in another way");
+    uint64_t frame = frame_of(info, address);
+    if (frame == UINT64_MAX)
+        return &own->nowhere;
+    counter *found = find(own, page, frame);
+    found->seen = atomic_fetch_add_explicit(&clock_of_pages, 1, memory_order_relaxed);
+    into->key = page | own->epoch;
+    into->counter = found;
+    return found;
+}
+
+/* The hot path. The description's bits 16 and 17 say read and write; an atomic operation has both. */
+static inline void count(vcpu *own, qemu_plugin_meminfo_t info, uint64_t address) {
+    uint64_t page = address >> PAGE_SHIFT;
+    slot *slot = &own->slots[(page ^ page >> SLOTS_SHIFT) % SLOTS];
+    counter *counter = slot->counter;
+    if (__builtin_expect(slot->key != (page | own->epoch), 0))
+        counter = miss(own, slot, info, address);
+    counter->reads += info >> 16 & 1;
+    counter->writes += info >> 17 & 1;
+}
+
+static void access_any(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
+    (void)unused;
+    count(vcpus[which], info, address);
+}
+
+/* The pieces that an emulator makes of one wide operand are one access. If the second page of an operand
+ * faults, the instruction is repeated from its first piece, which has been counted. */
+static void access_wide(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *width) {
+    vcpu *own = vcpus[which];
+    uint64_t size = 1ull << qemu_plugin_mem_size_shift(info), whole = (uintptr_t)width;
+    bool first = own->next >= own->end || address != own->next;
+    if (first && !(own->next < own->end && address == own->first))
+        count(own, info, address);
+    if (first) {
+        own->first = address;
+        own->end = address + whole;
+    }
+    own->next = address + size;
+}
+
+static void flushes(unsigned which, void *unused) {
+    (void)unused;
+    flush(vcpus[which]);
+}
+
+/* Marks. */
+
+static void write_end(unsigned which) {
+    uint64_t begun = atomic_load(&begins);
+    for (unsigned i = 0; i < VCPUS && begun; i++)
+        if (vcpus[i] && atomic_load_explicit(&vcpus[i]->begun, memory_order_acquire) == begun)
+            write_counters(i, vcpus[i]);
+    write_rows(&(nw_row){.kind = NW_ROW_END, .vcpu = which, .number = begun - 1}, 1);
+}
+
+static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *operation) {
+    vcpu *own = vcpus[which];
+    nw_row row = {.vcpu = which, .number = own->number, .page = address >> PAGE_SHIFT};
+    pthread_mutex_lock(&writing);
+    switch ((uintptr_t)operation) {
+    case NW_MARK_NUMBER:
+        own->number = address % (1u << PAGE_SHIFT);
+        break;
+    case NW_MARK_NODE:
+        row.kind = NW_ROW_NODE;
+        row.frame = frame_of(info, address);
+        write_rows(&row, 1);
+        break;
+    case NW_MARK_CPU:
+        row.kind = NW_ROW_CPU;
+        write_rows(&row, 1);
+        break;
+    case NW_MARK_BEGIN:
+        row.kind = NW_ROW_BEGIN;
+        row.number = atomic_fetch_add(&begins, 1);
+        forget(own, row.number + 1);
+        write_rows(&row, 1);
+        break;
+    case NW_MARK_END:
+        write_end(which);
+        break;
+    }
+    pthread_mutex_unlock(&writing);
+}
+
+/* Translation: only user-mode instructions are listened to, and the kernel's that flush. */
+
+static void listen(struct qemu_plugin_insn *insn, const nw_instruction *known, uint8_t marked) {
+    qemu_plugin_vcpu_mem_cb_t call = marked ? mark : known->width ? access_wide : access_any;
+    uintptr_t data = marked ? marked : known->width;
+    qemu_plugin_register_vcpu_mem_cb(insn, call, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)data);
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
+    size_t count = qemu_plugin_tb_n_insns(block);
+    uint8_t marked = 0;
+    (void)id;
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+        uint8_t bytes[NW_INSN_MOST];
+        nw_instruction known = nw_decode(bytes, nw_insn_bytes(insn, bytes));
+        bool user = qemu_plugin_insn_vaddr(insn) >> 63 == 0;
+        if (user)
+            listen(insn, &known, marked);
+        if (known.flushes)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, flushes, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        marked = user ? known.mark : 0;
+    }
+}
+
+static void vcpu_starts(qemu_plugin_id_t id, unsigned which) {
+    (void)id;
+    if (which >= VCPUS)
+        fatal("more than 1024 virtual CPUs");
+    if (vcpus[which])
+        return;
+    vcpu *own = aligned_alloc(4096, (sizeof *own + 4095) / 4096 * 4096);
+    if (!own)
+        fatal("out of memory");
+    memset(own, 0, sizeof *own);
+    own->epoch = 1ull << EPOCH_SHIFT;
+    vcpus[which] = own;
+}
+
+NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments) {
+    for (int i = 0; i < count; i++)
+        if (sscanf(arguments[i], "fd=%d", &rows_file) != 1)
+            return fprintf(stderr, "nodewise: counter: unknown option %s\n", arguments[i]), -1;
+    if (!info->system_emulation || strcmp(info->target_name, "x86_64") != 0)
+        return fprintf(stderr, "nodewise: counter: for qemu-system-x86_64 only\n"), -1;
+    if (rows_file < 0)
+        return fprintf(stderr, "nodewise: counter: fd=N is missing\n"), -1;
+    qemu_plugin_register_vcpu_init_cb(id, vcpu_starts);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    return 0;
+}

@@ -1,0 +1,171 @@
+/* One run: the command in a group of its own, its output pumped to the host, everything that is left
+ * of it killed at its end. */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GROUP "/sys/fs/cgroup/command"
+#define COUNTERS 512
+
+static const char *const results[] = {"objects", "report.json"};
+
+/* From a pipe to a port until nobody writes any more: poll, for a virtio port does not wait for the
+ * pipe, and splice. In registers alone: not one access of it is counted as the command's. */
+static void pump(int from, int to) {
+    struct pollfd input = {.fd = from, .events = POLLIN};
+#if defined __x86_64__
+    register long offset __asm__("r10") = 0;
+    register long most __asm__("r8") = 1 << 20;
+    register long flags __asm__("r9") = 0;
+    __asm__ volatile("1: mov %[poll], %%eax\n\tmov %[input], %%rdi\n\tmov $1, %%esi\n\tmov $-1, %%rdx\n\tsyscall\n\t"
+                     "mov %[splice], %%eax\n\tmov %[from], %%rdi\n\txor %%esi, %%esi\n\tmov %[to], %%rdx\n\tsyscall\n\t"
+                     "test %%rax, %%rax\n\tjg 1b\n\t"
+                     "xor %%edi, %%edi\n\tmov %[leave], %%eax\n\tsyscall"
+                     :
+                     : [poll] "i"(SYS_poll), [splice] "i"(SYS_splice), [leave] "i"(SYS_exit_group),
+                       [input] "r"(&input), [from] "r"((long)from), [to] "r"((long)to), "r"(offset),
+                       "r"(most), "r"(flags)
+                     : "rax", "rcx", "rdx", "rsi", "rdi", "r11", "memory");
+#else
+    while (poll(&input, 1, -1) > 0 && splice(from, NULL, to, NULL, 1 << 20, 0) > 0)
+        continue;
+#endif
+    _exit(0);
+}
+
+/* A pipe whose other end goes to the port. */
+static int pumped(int port) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        nw_fail("no pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0)
+        nw_fail("cannot fork: %s", strerror(errno));
+    if (child == 0) {
+        for (int file = 0; file < 64; file++)
+            if (file != ends[0] && file != port)
+                close(file);
+        pump(ends[0], port);
+    }
+    close(ends[0]);
+    return ends[1];
+}
+
+static int sets_out(const nw_plan *plan, int output, int errors) {
+    int input = open(plan->input, O_RDONLY);
+    if (input < 0 || dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0)
+        return dprintf(errors, "nodewise: %s: %s\n", plan->input, strerror(errno)), 0;
+    if (input > 2)
+        close(input);
+    setsid();
+    nw_write_text(GROUP "/cgroup.procs", "0");
+    if (chdir(plan->folder) == 0)
+        return 1;
+    return dprintf(2, "nodewise: cannot go to %s: %s\n", plan->folder, strerror(errno)), 0;
+}
+
+static pid_t start(const nw_plan *plan, const nw_run *run, int output, int errors) {
+    pid_t child = fork();
+    if (child < 0)
+        nw_fail("cannot fork: %s", strerror(errno));
+    if (child > 0)
+        return child;
+    if (sets_out(plan, output, errors)) {
+        execvpe(run->arguments[0], run->arguments, plan->environment);
+        dprintf(2, "nodewise: cannot start %s: %s\n", run->arguments[0], strerror(errno));
+    }
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Whatever the command left behind, and then the pumps, which end when nobody is left to write. */
+static void clear_away(void) {
+    if (nw_write_text(GROUP "/cgroup.kill", "1") != 0)
+        kill(-1, SIGKILL); /* a kernel before 5.14: the pumps too */
+    while (wait(NULL) > 0 || errno == EINTR)
+        continue;
+}
+
+typedef struct counters {
+    int count;
+    struct {
+        char name[48];
+        long long value;
+    } of[COUNTERS];
+} counters;
+
+static void read_counters(counters *all) {
+    char *text = nw_read_text("/proc/vmstat", NULL);
+    all->count = 0;
+    for (char *line = text ? strtok(text, "\n") : NULL; line && all->count < COUNTERS; line = strtok(NULL, "\n"))
+        if (sscanf(line, "%47s %lld", all->of[all->count].name, &all->of[all->count].value) == 2)
+            all->count++;
+}
+
+static int tells(const char *name) {
+    static const char *const prefixes[] = {"numa_", "pgmigrate_", "thp_", "pgfault", "pgmajfault", "pgpromote", "pgdemote"};
+    for (unsigned i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static void say_counters(int number, const counters *before, const counters *after) {
+    for (int i = 0; i < before->count && i < after->count; i++)
+        if (tells(after->of[i].name))
+            nw_say("vmstat %d %s %lld", number, after->of[i].name, after->of[i].value - before->of[i].value);
+}
+
+static void say_end(int number, int status, uint64_t nanoseconds) {
+    int killed = WIFSIGNALED(status);
+    nw_say("end %d %s %d %llu", number, killed ? "signal" : "exit", killed ? WTERMSIG(status) : WEXITSTATUS(status),
+           (unsigned long long)nanoseconds);
+}
+
+static void each_result(int number, int send) {
+    for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+        char path[64], name[64];
+        snprintf(path, sizeof path, "/lab/%s", results[i]);
+        snprintf(name, sizeof name, "%d %s", number, results[i]);
+        if (send)
+            nw_send_file("file", name, path);
+        unlink(path);
+    }
+}
+
+void nw_command_run(const nw_plan *plan, int number) {
+    static counters before, after;
+    const nw_run *run = &plan->run[number];
+    int status = 0;
+    each_result(number, 0);
+    mkdir(GROUP, 0755);
+    if (nw_write_text("/proc/sys/kernel/numa_balancing", run->balancing ? "1" : "0") != 0 && run->balancing)
+        nw_fail("this kernel has no NUMA balancing");
+    int output = pumped(nw_output), errors = pumped(nw_errors);
+    nw_say("begin %d", number);
+    read_counters(&before);
+    uint64_t began = nw_clock(CLOCK_MONOTONIC);
+    pid_t child = start(plan, run, output, errors);
+    close(output);
+    close(errors);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    uint64_t ended = nw_clock(CLOCK_MONOTONIC);
+    read_counters(&after);
+    clear_away();
+    nw_ports_drain();
+    say_end(number, status, ended - began);
+    say_counters(number, &before, &after);
+    each_result(number, 1);
+}
