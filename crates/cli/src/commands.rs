@@ -40,6 +40,8 @@ commands! {
     Simulate = simulate,
     /// Run an unmodified program under a placement
     Run = run,
+    /// Run a program on a virtual NUMA machine and count exactly who accesses which node
+    Lab = lab,
     /// Show a machine
     Topo = topo,
     /// Write shell completions or man pages

@@ -24,7 +24,7 @@ pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
 /// Commands that pass their child's status through have 125 for their own failures.
 fn own_status(subcommand: Option<&str>) -> u8 {
     match subcommand {
-        Some("record" | "run") => 125,
+        Some("record" | "run" | "lab") => 125,
         _ => 2,
     }
 }

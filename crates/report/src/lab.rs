@@ -40,6 +40,8 @@ pub struct Experiment {
     pub command: Vec<String>,
     /// How threads were bound.
     pub bind: String,
+    /// Where the kernel makes huge pages by itself: `always`, `madvise`, `never`.
+    pub huge_pages: &'static str,
     /// What the runs came to.
     #[serde(flatten)]
     pub results: Results,
@@ -114,7 +116,7 @@ pub struct Object {
     /// Reads and writes by node of the memory.
     pub accesses: Vec<u64>,
     /// Local accesses over all.
-    pub local_fraction: Option<f64>,
+    pub local_fraction: f64,
 }
 
 impl Experiment {
@@ -202,6 +204,7 @@ pub(crate) fn example() -> Experiment {
         boot_seconds: 3.0,
         command: vec!["./solve".to_owned(), "--size".to_owned(), "a b".to_owned()],
         bind: "compact".to_owned(),
+        huge_pages: "always",
         results: Results::Compared {
             runs: vec![run("mixed:0.9", local, 0.9), run("interleave", even, 0.25)],
         },

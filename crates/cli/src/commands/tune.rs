@@ -66,7 +66,8 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A time as people write it.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(char::is_alphabetic);
     let unit = match &text[digits.len()..] {
         "" | "s" => 1.0,

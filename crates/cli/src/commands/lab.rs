@@ -1,0 +1,227 @@
+//! `nodewise lab`: a command on a virtual NUMA machine with a real kernel and exact access counters.
+
+mod capture;
+mod findings;
+mod screen;
+
+use crate::exit::{Outcome, OwnFailure};
+use crate::output::{Screen, print, write_file};
+use clap::ValueEnum;
+use nodewise_lab::{Experiment, HugePages, LabError, Session, Setup, Size, Under, Virtual, prepare};
+use nodewise_machine::Machine;
+use nodewise_report::lab as report;
+use screen::Show;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A shipped machine's name, a machine file, or `this`
+    #[arg(long, value_name = "M")]
+    machine: String,
+    /// Who places pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE [default: first-touch]
+    #[arg(long, value_name = "P")]
+    under: Option<Under>,
+    /// Run the command under each of these in one boot, and compare
+    #[arg(long, value_name = "P,…", value_delimiter = ',', num_args = 1, conflicts_with = "under")]
+    compare: Vec<Under>,
+    /// A file or folder that the command needs, kept at its place; repeatable
+    #[arg(long = "with", value_name = "PATH")]
+    with: Vec<PathBuf>,
+    /// What the command reads from standard input [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Set a variable for the command, over the environment it has here; repeatable
+    #[arg(long = "env", value_name = "K=V", value_parser = variable)]
+    environment: Vec<(OsString, OsString)>,
+    /// How threads are bound: map, compact, scatter, identity, none. `map` is a map's own binding, and
+    /// compact where there is no map; to compare under one affinity name it
+    #[arg(long, value_name = "T", default_value = "map", value_parser = binding)]
+    bind: String,
+    /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the virtual CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Option<u32>,
+    /// Virtual CPUs of the whole machine [default: as many as this host can emulate well]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
+    cpus: Option<u32>,
+    /// Memory of the whole machine, as 2G [default: what this host can spare]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory: Option<u64>,
+    /// Where the guest's kernel makes huge pages by itself
+    #[arg(long, value_name = "WHEN", default_value = "always")]
+    huge_pages: Huge,
+    /// A kernel: its vmlinuz, or a Debian package with one [default: Debian's cloud kernel, fetched once]
+    #[arg(long, value_name = "PATH")]
+    kernel: Option<PathBuf>,
+    /// Give up after this time of running: 90, 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = super::tune::duration)]
+    time_limit: Option<Duration>,
+    /// Count no accesses: two to three times as fast
+    #[arg(long)]
+    no_counters: bool,
+    /// Print JSON; the command's standard output goes to standard error
+    #[arg(long)]
+    json: bool,
+    /// Draw the matrices
+    #[arg(long, value_name = "FILE", conflicts_with = "no_counters")]
+    svg: Option<PathBuf>,
+    /// Save what the guest's /sys shows of the machine; needs no command
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// The program and its arguments
+    #[arg(
+        required_unless_present = "capture",
+        trailing_var_arg = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Huge {
+    /// Wherever they fit
+    Always,
+    /// Where the program asks
+    Madvise,
+    /// Nowhere
+    Never,
+}
+
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
+    Ok((name.into(), value.into()))
+}
+
+/// Checked here, decided by `run` in the guest.
+fn binding(text: &str) -> Result<String, String> {
+    let known = text.parse::<nodewise_enforce::Binding>();
+    known.map(|_| text.to_owned()).map_err(|e| e.to_string())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    nodewise_machine::parse_bytes(text)
+        .filter(|b| *b > 0)
+        .ok_or_else(|| format!("`{text}` is no size; write 512M or 4G"))
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    experiment(arguments).map_err(|e| own_failure(&e))
+}
+
+fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let files = [arguments.svg.as_deref(), arguments.capture.as_deref()];
+    files.into_iter().flatten().try_for_each(|f| free(f, arguments.force))?;
+    let size = Size {
+        cpus: arguments.cpus,
+        memory: arguments.memory,
+    };
+    let machine = Virtual::of(&Machine::load(&arguments.machine)?, &size)?;
+    let asked = asked(arguments)?;
+    let show = Show::new(arguments.json, &asked.runs);
+    let lab = prepare(&machine, &asked, &setup(arguments))?;
+    show.booting(&machine);
+    let session = lab.run(&mut |event| show.event(event));
+    show.end();
+    let session = session?;
+    if let Some(folder) = &arguments.capture {
+        capture::write(folder, &session.capture, arguments.force)?;
+    }
+    if arguments.command.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    tell(arguments, &findings::of(&machine, &asked, &session, !arguments.no_counters))?;
+    Ok(Outcome::Child(status(&session)))
+}
+
+/// The first status that is not 0.
+fn status(session: &Session) -> u8 {
+    let mut all = session.outcomes.iter().map(|o| o.exit_status);
+    all.find(|s| *s != 0).unwrap_or(0)
+}
+
+fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
+    let runs = match (&arguments.under, arguments.command.is_empty()) {
+        (_, true) => Vec::new(),
+        (Some(one), _) => vec![one.clone()],
+        (None, _) if arguments.compare.is_empty() => vec![Under::FirstTouch],
+        _ => arguments.compare.clone(),
+    };
+    let huge_pages = match arguments.huge_pages {
+        Huge::Always => HugePages::Always,
+        Huge::Madvise => HugePages::Madvise,
+        Huge::Never => HugePages::Never,
+    };
+    Ok(Experiment {
+        command: arguments.command.clone(),
+        cwd: std::env::current_dir()?,
+        environment: environment(&arguments.environment),
+        stdin: arguments.stdin.clone(),
+        with: arguments.with.clone(),
+        runs,
+        bind: arguments.bind.clone(),
+        threads: arguments.threads,
+        huge_pages,
+        capture: arguments.capture.is_some(),
+    })
+}
+
+/// As it is here, but for what speaks of files that are not there.
+fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    const NOT_THERE: [&str; 4] = ["LD_PRELOAD", "LD_AUDIT", "TMPDIR", "PWD"];
+    let here = std::env::vars_os().filter(|(name, _)| !NOT_THERE.iter().any(|n| name == n));
+    let kept = here.filter(|(name, _)| !set.iter().any(|(n, _)| n == name));
+    kept.chain(set.iter().cloned()).collect()
+}
+
+fn setup(arguments: &Arguments) -> Setup {
+    Setup {
+        kernel: arguments.kernel.clone(),
+        qemu: None,
+        time_limit: arguments.time_limit,
+        counters: !arguments.no_counters,
+    }
+}
+
+/// Before minutes are spent on what then cannot be kept.
+fn free(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
+    let there = match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.symlink_metadata().is_ok(),
+    };
+    if there && !force {
+        anyhow::bail!(
+            "{}: exists already; choose another name or add --force",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn tell(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()> {
+    if let Some(file) = &arguments.svg {
+        write_file(file, &report::svg::write(found), arguments.force)?;
+    }
+    if arguments.json {
+        return print(&found.json());
+    }
+    let Screen { width, colour } = Screen::of_stdout();
+    print(&report::text::write(found, nodewise_report::text::Screen { width, colour }))
+}
+
+/// `lab` passes its command's status through, so its own failures are 125 to 127.
+fn own_failure(error: &anyhow::Error) -> anyhow::Error {
+    let known = error.downcast_ref::<LabError>().map(LabError::exit_status);
+    let status = known.filter(|s| [126, 127].contains(s)).unwrap_or(125);
+    OwnFailure {
+        status,
+        message: format!("{error:#}"),
+    }
+    .into()
+}

@@ -1,0 +1,125 @@
+//! What a laboratory brought home, as the report has it.
+
+use nodewise_lab::{Experiment, ObjectSeen, Outcome, Session, Virtual};
+use nodewise_report::lab::{self as report, Counts, Node, Object, Results, Run, SCHEMA};
+
+pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: bool) -> report::Experiment {
+    let mut runs: Vec<Run> = session.outcomes.iter().map(|o| run(o, counted)).collect();
+    let results = match runs.len() {
+        1 => Results::One(Box::new(runs.remove(0))),
+        _ => Results::Compared { runs },
+    };
+    report::Experiment {
+        schema: SCHEMA,
+        nodewise: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine.machine.name.clone(),
+        title: machine.machine.title.clone(),
+        scale: machine.scale.clone(),
+        nodes: nodes(machine),
+        linux: named("Linux", &session.kernel),
+        qemu: named("QEMU", &session.qemu),
+        boot_seconds: session.boot_seconds,
+        command: asked
+            .command
+            .iter()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect(),
+        bind: asked.bind.clone(),
+        huge_pages: asked.huge_pages.name(),
+        results,
+    }
+}
+
+/// A version behind its name.
+fn named(name: &str, version: &str) -> String {
+    if version.starts_with(name) {
+        version.to_owned()
+    } else {
+        format!("{name} {version}")
+    }
+}
+
+fn nodes(machine: &Virtual) -> Vec<Node> {
+    let all = machine.machine.nodes.iter().enumerate();
+    all.map(|(number, node)| Node {
+        node: number as u32,
+        cpus: node.cpus.iter().map(|c| c.0).collect(),
+        memory_bytes: node.memory,
+    })
+    .collect()
+}
+
+fn run(outcome: &Outcome, counted: bool) -> Run {
+    let (here, elsewhere) = (sum(&outcome.accesses), sum(&outcome.elsewhere));
+    let all = here + elsewhere;
+    let mut objects: Vec<Object> = outcome.objects.iter().filter_map(object).collect();
+    objects.sort_by_key(|o| std::cmp::Reverse(o.accesses.iter().sum::<u64>()));
+    let risen = |name: &str| outcome.kernel.get(name).copied();
+    Run {
+        under: outcome.under.clone(),
+        exit_status: outcome.exit_status,
+        accesses: counted.then(|| outcome.accesses.clone()),
+        local_fraction: outcome.local_fraction(),
+        access_balance: outcome.access_balance(),
+        over_objects: outcome.over_objects,
+        elsewhere: counted.then(|| outcome.elsewhere.clone()),
+        elsewhere_share: (all > 0).then(|| elsewhere as f64 / all as f64),
+        pages: outcome.pages.clone(),
+        pages_migrated: risen("numa_pages_migrated"),
+        hint_faults: risen("numa_hint_faults"),
+        kernel: outcome.kernel.clone(),
+        objects,
+        notes: outcome.notes.clone(),
+    }
+}
+
+fn sum(counts: &Counts) -> u64 {
+    counts.iter().flatten().sum()
+}
+
+/// None for what was never accessed.
+fn object(seen: &ObjectSeen) -> Option<Object> {
+    let all = sum(&seen.accesses);
+    let local: u64 = (0..seen.accesses.len()).filter_map(|n| seen.accesses[n].get(n)).sum();
+    let width = seen.accesses.first().map_or(0, Vec::len);
+    let on = |node: usize| seen.accesses.iter().map(|row| row[node]).sum();
+    (all > 0).then(|| Object {
+        rule: seen.rule,
+        pages: seen.pages,
+        thread: seen.thread,
+        accesses: (0..width).map(on).collect(),
+        local_fraction: local as f64 / all as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_all_and_untouched_objects_are_left_out() {
+        let seen = |accesses: Counts| ObjectSeen {
+            pages: 16,
+            accesses,
+            ..ObjectSeen::default()
+        };
+        let outcome = Outcome {
+            accesses: vec![vec![6, 1], vec![1, 1]],
+            elsewhere: vec![vec![1, 0], vec![0, 0]],
+            objects: vec![
+                seen(vec![vec![0, 0], vec![0, 0]]),
+                seen(vec![vec![1, 0], vec![1, 0]]),
+                seen(vec![vec![5, 1], vec![0, 1]]),
+            ],
+            kernel: [("numa_hint_faults".to_owned(), 7)].into(),
+            ..Outcome::default()
+        };
+        let run = run(&outcome, true);
+        assert_eq!(run.elsewhere_share, Some(0.1));
+        assert_eq!((run.hint_faults, run.pages_migrated), (Some(7), None));
+        assert_eq!(run.objects.len(), 2);
+        assert_eq!(run.objects[0].accesses, [5, 2], "the most accessed first");
+        assert_eq!(run.objects[1].local_fraction, 0.5);
+        assert!(super::run(&outcome, false).accesses.is_none());
+    }
+}
