@@ -185,7 +185,7 @@ static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *c
     slot->key = key;
 }
 
-static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code)
+NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
 {
     if (thread->busy)
         return drop(thread, key);
@@ -208,21 +208,6 @@ static NW_COLD nw_slot *refill(nw_thread *thread, uint64_t key, const void *code
     return slot;
 }
 
-nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
-{
-    return refill(thread, key, code);
-}
-
-nw_slot *nw_miss(uint64_t key)
-{
-    return refill(nw_thread_here(), key, __builtin_return_address(0));
-}
-
-nw_thread *nw_thread_get(void)
-{
-    return nw_thread_here();
-}
-
 void nw_window_clear(nw_slot *window)
 {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++)
@@ -237,22 +222,4 @@ void nw_thread_release(nw_thread *thread)
     thread->index = NULL;
     thread->index_slots = 0;
     thread->busy = 0;
-}
-
-uint64_t nw_region_enter(nw_region *region)
-{
-    nw_thread *thread = nw_thread_here();
-    uint64_t previous = thread->region;
-    uint32_t id = __atomic_load_n(&region->id, __ATOMIC_ACQUIRE);
-    if (nw_unlikely(id == 0))
-        id = nw_region_register(region);
-    thread->region = (uint64_t)id << NW_REGION_SHIFT;
-    return previous;
-}
-
-void nw_region_leave(nw_region *region, uint64_t previous)
-{
-    nw_thread *thread = nw_thread_here();
-    nw_region_left(thread, region);
-    thread->region = previous;
 }

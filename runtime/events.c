@@ -68,3 +68,25 @@ uint64_t nw_events_written(void)
     struct stat status;
     return nw_system(SYS_newfstatat, AT_FDCWD, path, &status, 0) < 0 ? 0 : (uint64_t)status.st_size;
 }
+
+/* The last reason stays. */
+void nw_mark_truncated(const char *why)
+{
+    char path[NW_PATH_BYTES];
+    nw_path(path, "truncated", NW_NO_NUMBER);
+    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0)
+        return;
+    nw_system(SYS_write, file, why, strlen(why));
+    nw_system(SYS_close, file);
+}
+
+void nw_say_stopped(const char *why)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "nodewise: recording stopped:");
+    nw_line_text(&line, why);
+    nw_line_text(&line, "(the program runs on)");
+    nw_line_end(&line);
+    nw_system(SYS_write, STDERR_FILENO, line.text, line.used);
+}

@@ -15,6 +15,7 @@ enum nw_state { NW_UNKNOWN, NW_RECORDING, NW_OFF };
 
 /* Decides on the first call, from $NODEWISE_RAW. */
 bool nw_recording(void);
+int *nw_state_word(void);
 
 /* The folder of this process image; no slash at the end. */
 extern char nw_folder[NW_PATH_BYTES];
@@ -71,6 +72,8 @@ void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hol
 void nw_line_end(nw_line *line);                    /* more lines may follow */
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
 uint64_t nw_events_written(void);
+void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
+void nw_mark_truncated(const char *why); /* the same, for the recorder, even when the log cannot be written */
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
@@ -94,6 +97,21 @@ void nw_threads_lock(sigset_t *before);
 void nw_threads_unlock(const sigset_t *before);
 void nw_threads_after_fork(void);
 
+/* ---- seat.c: under an emulator ----------------------------------------------------------------- */
+
+/* Whether the emulator's plugin counts, not this library: $NODEWISE_EMULATED. */
+bool nw_emulated(void);
+/* Tells it that this thread runs here from now on. */
+void nw_seat_take(const nw_observer *observer);
+
+/* ---- thread_files.c: where a thread's counters go --------------------------------------------- */
+
+/* Address space and files, everything empty. */
+bool nw_thread_open(nw_observer *observer);
+/* The same over again at the same addresses, for a new process image. */
+bool nw_thread_reopen(nw_observer *observer);
+void nw_thread_close(nw_observer *observer);
+
 /* ---- objects.c, modules.c, slices.c ---------------------------------------------------------- */
 
 void nw_objects_start(void);
@@ -104,5 +122,9 @@ void nw_modules_check(void); /* the same, when dlopen was called since */
 
 /* What nw_thread.until_slice starts from. */
 int64_t nw_slice_budget(nw_observer *observer);
+/* Asks for a snapshot and waits until it is whole. */
+void nw_slice_cut(void);
+/* Charges the slice with what is still in the window. */
+void nw_slice_charge(nw_thread *thread);
 
 #endif

@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TOUCHED_BYTES (1ul << (47 - NW_PAGE_SHIFT - 3)) /* one bit per page below 2^47 */
-
 char nw_folder[NW_PATH_BYTES];
 nw_control *nw_control_page;
 uint64_t *nw_touched;
@@ -76,16 +74,9 @@ static void log_process(void)
     nw_event(&line);
 }
 
-/* Leaves a mark that the recorder finds even when the log cannot be written. The last reason stays. */
-static void leave_mark(const char *why)
+int *nw_state_word(void)
 {
-    char path[NW_PATH_BYTES];
-    nw_path(path, "truncated", NW_NO_NUMBER);
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file < 0)
-        return;
-    nw_system(SYS_write, file, why, strlen(why));
-    nw_system(SYS_close, file);
+    return &state;
 }
 
 static void fork_prepare(void);
@@ -100,9 +91,10 @@ static bool start(const char *folder)
     nw_control_page = map_control();
     if (nw_control_page == NULL || !nw_control_page->recorder_alive || !make_folder())
         return false;
-    nw_touched = nw_map_private(TOUCHED_BYTES);
-    if (nw_touched == NULL)
-        leave_mark("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
+    if (!nw_emulated())
+        nw_touched = nw_map_private(NW_TOUCHED_BYTES);
+    if (nw_touched == NULL && !nw_emulated())
+        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
     log_process();
     return true;
 }
@@ -143,13 +135,8 @@ void nw_switch_off(const char *why)
     nw_objects_stop();
     if (recorder_left())
         return; /* a process that outlives the recording */
-    leave_mark(why);
-    nw_line line = {0};
-    nw_line_begin(&line, "nodewise: recording stopped:");
-    nw_line_text(&line, why);
-    nw_line_text(&line, "(the program runs on)");
-    nw_line_end(&line);
-    nw_system(SYS_write, STDERR_FILENO, line.text, line.used);
+    nw_mark_truncated(why);
+    nw_say_stopped(why);
 }
 
 /* ---- fork: the child is a process image of its own, at the same addresses. ---- */
@@ -187,7 +174,7 @@ static void fork_child(void)
     }
     if (recording) {
         if (nw_touched != NULL)
-            nw_system(SYS_mmap, nw_touched, TOUCHED_BYTES, PROT_READ | PROT_WRITE,
+            nw_system(SYS_mmap, nw_touched, NW_TOUCHED_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
         log_process();
         log_parent(parent);

@@ -52,6 +52,7 @@ extern NW_EXPORT _Thread_local nw_thread *nw_self __attribute__((tls_model("init
 /* One bit per virtual page below 2^47: touched by any thread of the process. A sparse file, or
  * anonymous memory that is only reserved; NULL when not recording. Indexed by page number / 64. */
 extern uint64_t *nw_touched;
+#define NW_TOUCHED_BYTES (1ul << (47 - NW_PAGE_SHIFT - 3))
 
 /* A code region: one static descriptor per outlined OpenMP function, in writable data. */
 typedef struct nw_region {

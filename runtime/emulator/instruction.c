@@ -221,6 +221,7 @@ static bool has_modrm(const code *code)
 static void memory_operand(const code *code, uint8_t modrm, nw_instruction *found)
 {
     uint8_t reg = modrm >> 3 & 7;
+    found->operand = true;
     found->width = width(code, reg);
     if (code->map == MAP_0F && code->opcode == 0x01 && reg == 7)
         found->flushes = true;

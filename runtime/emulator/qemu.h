@@ -31,6 +31,7 @@ typedef struct qemu_info_t {
 } qemu_info_t;
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+/* Ask for RW always and look at the access itself: 7.2 mixes the others up. */
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t);
@@ -49,6 +50,9 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plug
                                             enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_mem_cb_t,
                                       enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw, void *);
+typedef void (*qemu_plugin_vcpu_syscall_cb_t)(qemu_plugin_id_t, unsigned vcpu, int64_t number, uint64_t, uint64_t,
+                                              uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t, qemu_plugin_vcpu_syscall_cb_t);
 void qemu_plugin_register_flush_cb(qemu_plugin_id_t, qemu_plugin_simple_cb_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, qemu_plugin_udata_cb_t, void *);
 
@@ -71,6 +75,33 @@ bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
 void qemu_plugin_outs(const char *);
+
+/* Where the answers of the two functions above are in `info`; asked once, because they are asked for at
+ * every access otherwise. Bits of one access: bit `direction` for a read, the one above it for a write;
+ * both for an atomic read-modify-write. */
+typedef struct nw_meminfo {
+    unsigned size;
+    unsigned direction;
+} nw_meminfo;
+
+/* False if this QEMU keeps them in a way that is not known here. */
+static inline bool nw_meminfo_learn(nw_meminfo *found)
+{
+    *found = (nw_meminfo){0};
+    for (unsigned bit = 1; bit < 31; bit++) {
+        if (qemu_plugin_mem_size_shift(1u << bit) == 1)
+            found->size = bit;
+        if (qemu_plugin_mem_is_store(1u << bit))
+            found->direction = bit - 1;
+    }
+    return found->size > 0 && found->direction > found->size + 2 &&
+           qemu_plugin_mem_size_shift(4u << found->size) == 4 && !qemu_plugin_mem_is_store(1u << found->direction);
+}
+
+static inline unsigned nw_mem_bytes(const nw_meminfo *at, qemu_plugin_meminfo_t info)
+{
+    return 1u << (info >> at->size & 7);
+}
 
 #define NW_INSN_MOST 15 /* bytes of the longest x86 instruction */
 

@@ -1,0 +1,127 @@
+#define _GNU_SOURCE
+#include "seats.h"
+
+#include "seat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Alignas(64) nw_place nw_places[NW_PLACES];
+static unsigned places; /* the highest in use, and one */
+static nw_slot nothing[NW_WINDOW_SLOTS];
+
+/* ---- The process image, as counters.c and its files ask for it. ---- */
+
+char nw_folder[NW_PATH_BYTES];
+nw_control *nw_control_page;
+uint64_t *nw_touched;
+static int *state;
+
+bool nw_recording(void)
+{
+    return state != NULL && __atomic_load_n(state, __ATOMIC_ACQUIRE) == NW_RECORDING;
+}
+
+void nw_switch_off(const char *why)
+{
+    int recording = NW_RECORDING;
+    if (state == NULL ||
+        !__atomic_compare_exchange_n(state, &recording, NW_OFF, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return;
+    if (!__atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE))
+        return;
+    nw_mark_truncated(why);
+    nw_say_stopped(why);
+}
+
+static void enter_image(const nw_seat *seat)
+{
+    state = seat->state;
+    nw_control_page = seat->control;
+    if (strcmp(nw_folder, seat->folder) == 0)
+        return;
+    strncpy(nw_folder, seat->folder, sizeof nw_folder - 1);
+    if (nw_touched == NULL)
+        nw_touched = nw_map_private(NW_TOUCHED_BYTES);
+    else
+        nw_system(SYS_mmap, nw_touched, NW_TOUCHED_BYTES, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
+    if (nw_touched == NULL)
+        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
+}
+
+/* ---- Places. ---- */
+
+static void empty(nw_place *place)
+{
+    *place = (nw_place){.window = nothing};
+}
+
+void nw_place_open(unsigned vcpu)
+{
+    if (vcpu >= NW_PLACES) {
+        fputs("nodewise: more threads at a time than can be counted\n", stderr);
+        _exit(125);
+    }
+    if (nothing[0].key != NW_KEY_NONE)
+        nw_window_clear(nothing);
+    unsigned known = __atomic_load_n(&places, __ATOMIC_RELAXED);
+    while (known <= vcpu &&
+           !__atomic_compare_exchange_n(&places, &known, vcpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    empty(&nw_places[vcpu]);
+}
+
+void nw_place_close(unsigned vcpu)
+{
+    nw_observer *observer = nw_places[vcpu].observer;
+    empty(&nw_places[vcpu]);
+    if (observer != NULL) {
+        nw_thread_close(observer);
+        nw_unmap(observer, sizeof *observer);
+    }
+}
+
+void nw_places_forget(void)
+{
+    for (unsigned i = 0; i < places; i++)
+        nw_place_close(i);
+    state = NULL;
+}
+
+/* The program may use a mark by accident: what is there is looked at with care. */
+static bool read_seat(uint64_t address, nw_seat *seat)
+{
+    struct iovec to = {seat, sizeof *seat}, from = {(void *)address, sizeof *seat};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *seat &&
+           seat->magic == NW_SEAT_MAGIC && seat->version == NW_LAYOUT_VERSION;
+}
+
+void nw_place_take(unsigned vcpu, uint64_t address)
+{
+    nw_seat seat;
+    if (!read_seat(address, &seat))
+        return;
+    nw_place_close(vcpu);
+    enter_image(&seat);
+    ((nw_seat *)address)->taken = 1;
+    nw_observer *observer = nw_map_private(sizeof *observer);
+    if (observer == NULL) {
+        nw_switch_off("out of memory");
+        return;
+    }
+    observer->ordinal = seat.ordinal;
+    observer->tid = seat.tid;
+    observer->thread.observer = observer;
+    if (!nw_thread_open(observer)) {
+        nw_switch_off("out of address space");
+        return;
+    }
+    nw_places[vcpu].observer = observer;
+    nw_places[vcpu].window = observer->thread.window;
+}

@@ -1,0 +1,29 @@
+/* Who sits on each virtual CPU, and the process image they count for. */
+#ifndef NODEWISE_EMULATOR_SEATS_H
+#define NODEWISE_EMULATOR_SEATS_H
+
+#include "../counters.h"
+#include "../observer.h"
+
+/* What an access needs of its virtual CPU: one cache line. */
+typedef struct nw_place {
+    nw_slot *window;       /* with nothing in it while nobody sits here */
+    uint64_t region;       /* as in nw_thread */
+    uint64_t next, end;    /* what is left of a wide access, or 0 */
+    nw_observer *observer; /* null while nobody sits here */
+    uint64_t unused[3];
+} nw_place;
+
+#define NW_PLACES (1u << 16) /* more threads than Linux starts by default */
+extern _Alignas(64) nw_place nw_places[NW_PLACES];
+
+void nw_place_open(unsigned vcpu);
+void nw_place_close(unsigned vcpu);
+
+/* The address that came with NW_MARK_HERE. */
+void nw_place_take(unsigned vcpu, uint64_t seat);
+
+/* Every place is empty from here on: in the child of a fork, until it marks itself. */
+void nw_places_forget(void);
+
+#endif

@@ -1,0 +1,209 @@
+/* The plugin of `nodewise record --via emulate`: counts every access of an unmodified program under
+ * QEMU's user mode, into the files that an instrumented program counts into. The program carries
+ * libnodewise-rt.so, which logs its objects and threads and says who runs where (seat.h). */
+#define _GNU_SOURCE
+#include "instruction.h"
+#include "mark.h"
+#include "qemu.h"
+#include "seats.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+NW_PLUGIN int qemu_plugin_version = NW_QEMU_API;
+
+static nw_meminfo at;
+
+/* ---- An access. ---- */
+
+static inline nw_thread *thread_of(const nw_place *place)
+{
+    return &place->observer->thread;
+}
+
+static NW_COLD nw_slot *missed(const nw_place *place, uint64_t key, uint64_t code)
+{
+    return place->observer == NULL ? NULL : nw_fill(thread_of(place), key, (const void *)code);
+}
+
+/* The lines from the first to the last byte that are on the page. */
+static inline uint64_t lines(uint64_t address, unsigned bytes)
+{
+    uint32_t first = address & NW_PAGE_MASK, last = first + bytes - 1;
+    return nw_lines(first >> NW_LINE_SHIFT, (last > NW_PAGE_MASK ? NW_PAGE_MASK : last) >> NW_LINE_SHIFT);
+}
+
+static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, unsigned bytes, uint64_t code,
+                         bool paced)
+{
+    uint64_t page = address >> NW_PAGE_SHIFT, key = page | place->region;
+    nw_slot *slot = nw_slot_of(place->window, page);
+    if (nw_unlikely(slot->key != key) && (slot = missed(place, key, code)) == NULL)
+        return;
+    unsigned reads = info >> at.direction & 1, writes = info >> (at.direction + 1) & 1;
+    slot->bitmap |= lines(address, bytes);
+    slot->counter->reads += reads;
+    slot->counter->writes += writes;
+    if (paced && thread_of(place)->until_slice != INT64_MAX) {
+        nw_thread *thread = thread_of(place);
+        *nw_paced(thread, slot) += reads + writes;
+        thread->until_slice -= (int64_t)(reads + writes);
+        if (nw_unlikely(thread->until_slice <= 0))
+            nw_slice_reached(thread);
+    }
+}
+
+/* The pieces of one wide operand ascend; the first one counts for all. */
+static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what, bool paced)
+{
+    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56;
+    if (address == place->next) {
+        place->next = address + bytes < place->end ? address + bytes : 0;
+        return;
+    }
+    place->end = address + width;
+    place->next = bytes < width ? address + bytes : 0;
+    count(place, info, address, width, what & (1ull << 56) - 1, paced);
+}
+
+static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
+{
+    count(&nw_places[vcpu], info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
+}
+
+static void access_wide(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
+{
+    count_wide(&nw_places[vcpu], info, address, (uint64_t)what, false);
+}
+
+/* For slices by accesses. */
+static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
+{
+    if ((uint64_t)what >> 56)
+        count_wide(&nw_places[vcpu], info, address, (uint64_t)what, true);
+    else
+        count(&nw_places[vcpu], info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
+}
+
+/* push and call through memory read their operand, pop writes it; the rest is stack. */
+static void access_read(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
+{
+    if (info >> at.direction & 1)
+        access_paced(vcpu, info, address, code);
+}
+
+static void access_written(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
+{
+    if (info >> (at.direction + 1) & 1)
+        access_paced(vcpu, info, address, code);
+}
+
+static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused)
+{
+    (void)info;
+    (void)unused;
+    nw_place_take(vcpu, address);
+}
+
+/* ---- Translation. ---- */
+
+static bool by_accesses;
+
+/* Our own library inside the program: from the first page of its mapping to the last. */
+static uint64_t ours, ours_end;
+
+static void find_ours(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[4352];
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        uint64_t from, to;
+        if (strstr(line, "/libnodewise-rt.so\n") == NULL || sscanf(line, "%lx-%lx", &from, &to) != 2)
+            continue;
+        ours = ours == 0 ? from : ours;
+        ours_end = to;
+    }
+    if (maps != NULL)
+        fclose(maps);
+}
+
+static bool is_ours(uint64_t address)
+{
+    static uint64_t looked_at; /* the page after which we last looked */
+    if (ours == 0 && looked_at != address >> NW_PAGE_SHIFT) {
+        looked_at = address >> NW_PAGE_SHIFT;
+        find_ours();
+    }
+    return address >= ours && address < ours_end;
+}
+
+/* Null: nothing to hear but the thread's own stack. */
+static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen)
+{
+    bool stack = seen->stack_reads || seen->stack_writes;
+    if ((stack && !seen->operand) || (seen->stack_reads && seen->stack_writes))
+        return NULL;
+    if (stack)
+        return seen->stack_writes ? access_read : access_written;
+    return by_accesses ? access_paced : seen->width ? access_wide : access_narrow;
+}
+
+static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen)
+{
+    qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
+    /* As a return address would be: inside the instruction. */
+    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)seen->width << 56;
+    if (callback != NULL)
+        qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
+{
+    (void)id;
+    bool silent = is_ours(qemu_plugin_tb_vaddr(block));
+    size_t count = qemu_plugin_tb_n_insns(block);
+    uint8_t mark = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+        uint8_t bytes[NW_INSN_MOST];
+        nw_instruction seen = nw_decode(bytes, nw_insn_bytes(insn, bytes));
+        if (mark == NW_MARK_HERE)
+            qemu_plugin_register_vcpu_mem_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+        else if (!silent)
+            listen(insn, &seen);
+        mark = seen.mark;
+    }
+}
+
+/* ---- The rest. ---- */
+
+static void vcpu_began(qemu_plugin_id_t id, unsigned vcpu)
+{
+    (void)id;
+    nw_place_open(vcpu);
+}
+
+static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu)
+{
+    (void)id;
+    nw_place_close(vcpu);
+}
+
+NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
+
+/* Arguments: `slices=accesses` if slices are cut by accesses. */
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments)
+{
+    if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0 || !nw_meminfo_learn(&at)) {
+        fputs("nodewise: this QEMU's plugin interface is not known here\n", stderr);
+        return 1;
+    }
+    for (int i = 0; i < count; i++)
+        by_accesses |= strcmp(arguments[i], "slices=accesses") == 0;
+    qemu_plugin_register_vcpu_init_cb(id, vcpu_began);
+    qemu_plugin_register_vcpu_exit_cb(id, vcpu_ended);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    pthread_atfork(NULL, NULL, nw_places_forget);
+    return 0;
+}
