@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod avx512;
 mod declarators;
 mod function;
 mod module;
@@ -20,6 +21,7 @@ mod naming;
 mod ranges;
 mod variables;
 
+pub use avx512::needs_avx512;
 pub use declarators::allocated_variables;
 pub use function::base_name;
 pub use module::{Module, SymbolError};

@@ -113,3 +113,28 @@ fn a_file_that_is_not_elf_is_refused_with_its_name() {
         .expect("refused");
     assert!(error.to_string().contains("/etc/passwd"), "{error}");
 }
+
+#[test]
+fn avx512_is_needed_where_nothing_asks_for_it() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let needs = |name: &str, flags: &[&str], main: &str| {
+        let source = format!(
+            "void wide(double *a) {{ for (int i = 0; i < 512; i++) a[i] = a[i] * 3 + 1; }}\n\
+             double x[512];\nint main(void) {{ {main} wide(x); return 0; }}"
+        );
+        let (file, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+        std::fs::write(&file, source).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-O3", "-fno-inline"])
+            .args(flags)
+            .arg("-o")
+            .args([&binary, &file]);
+        assert!(cc.status().unwrap().success());
+        nodewise_symbols::needs_avx512(&binary).unwrap()
+    };
+    let wide = ["-mavx512f", "-mprefer-vector-width=512"];
+    assert_eq!(needs("wide", &wide, "").as_deref(), Some("wide"));
+    assert_eq!(needs("narrow", &["-mavx2"], ""), None);
+    let asks = "if (!__builtin_cpu_supports(\"avx512f\")) return 1;";
+    assert_eq!(needs("asks", &wide, asks), None);
+}

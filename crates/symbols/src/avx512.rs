@@ -1,0 +1,55 @@
+//! Whether a program needs AVX-512, which QEMU's code generator has not.
+
+use crate::module::{Module, SymbolError};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
+use object::{Architecture, Object, ObjectSection, SectionKind};
+use std::path::Path;
+
+/// The first byte of an EVEX-encoded instruction; no other instruction of 64-bit code begins so.
+const EVEX: u8 = 0x62;
+/// What may stand before it: operand and address size, segments.
+const PREFIXES: [u8; 3] = [0x67, 0x64, 0x65];
+/// Data between functions may look like one such instruction.
+const SURE: usize = 2;
+
+/// Whether the x86-64 file has AVX-512 instructions and no code of its own to ask whether the CPU has
+/// them: a function that uses them, by name, if so.
+///
+/// # Errors
+/// The file cannot be read or is not ELF.
+pub fn needs_avx512(file: &Path) -> Result<Option<String>, SymbolError> {
+    let module = Module::open(file)?;
+    let elf = module.elf();
+    if elf.architecture() != Architecture::X86_64 {
+        return Ok(None);
+    }
+    let (mut found, mut first) = (0, None);
+    for section in elf.sections().filter(|s| s.kind() == SectionKind::Text) {
+        let Ok(bytes) = section.data() else { continue };
+        if !bytes.contains(&EVEX) {
+            continue;
+        }
+        let mut decoder = Decoder::with_ip(64, bytes, section.address(), DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            let at = decoder.position();
+            decoder.decode_out(&mut instruction);
+            match instruction.code() {
+                Code::INVALID => {}
+                // It chooses its code by the CPU: a compiler's or a library's function variants.
+                Code::Cpuid | Code::Xgetbv => return Ok(None),
+                _ if is_evex(&bytes[at..decoder.position()]) => {
+                    found += 1;
+                    first = first.or(Some(instruction.ip()));
+                }
+                _ => {}
+            }
+        }
+    }
+    let named = |at: u64| module.symbol(at).unwrap_or_else(|| format!("code at {at:#x}"));
+    Ok(first.filter(|_| found >= SURE).map(named))
+}
+
+fn is_evex(bytes: &[u8]) -> bool {
+    bytes.iter().find(|b| !PREFIXES.contains(b)) == Some(&EVEX)
+}
