@@ -13,6 +13,9 @@ impl Installation {
         let folder = std::env::temp_dir().join(format!("nodewise-doctor-{test}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("lib")).unwrap();
+        // A kept kernel saves asking apt, which takes a second.
+        std::fs::create_dir_all(folder.join("cache/nodewise")).unwrap();
+        std::fs::write(folder.join("cache/nodewise/vmlinuz-5.10.0"), "").unwrap();
         std::fs::copy(env!("CARGO_BIN_EXE_nodewise"), folder.join("nodewise")).unwrap();
         Self(folder)
     }
@@ -30,12 +33,31 @@ impl Installation {
         self
     }
 
+    /// An emulator that answers as one of this version does.
+    fn qemu(&self, program: &str, version: &str, help: &str) {
+        let path = self.0.join(program);
+        let text = format!(
+            "#!/bin/sh\ncase $1 in --version) echo \"QEMU emulator version {version} (Debian)\";; *) echo '{help}';; esac\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     fn doctor(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(self.0.join("nodewise"))
+        let mut command = Command::new(self.0.join("nodewise"));
+        command
+            .env("NODEWISE_QEMU_USER", self.0.join("qemu-user"))
+            .env("NODEWISE_QEMU_SYSTEM", self.0.join("qemu-system"))
+            .env("XDG_CACHE_HOME", self.0.join("cache"))
             .arg("doctor")
-            .args(arguments)
-            .output()
-            .unwrap();
+            .args(arguments);
+        // A child that another test has just forked may still hold the copy open.
+        let output = loop {
+            match command.output() {
+                Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                output => break output.unwrap(),
+            }
+        };
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     }
 
@@ -82,9 +104,51 @@ fn a_whole_installation_is_usable() {
 #[test]
 fn what_later_versions_bring_is_not_called_usable() {
     let installation = whole("later", "cat > /dev/null");
-    for name in ["emulate", "faults", "pmu"] {
+    for name in ["faults", "pmu"] {
         assert_eq!(installation.finding(name)["state"], "later", "{name}");
     }
+}
+
+#[test]
+fn an_emulator_wants_the_plugin_of_its_interface() {
+    let help = "-plugin [file=]FILE";
+    let installation = Installation::new("qemu").library("nodewise-lab-init");
+    let plugin = |name: &str, interface: u32| {
+        let file = |i: u32| installation.0.join(format!("lib/libnodewise-{name}-{i}.so"));
+        let _ = std::fs::remove_file(file(3 - interface));
+        std::fs::write(file(interface), "").unwrap();
+    };
+    let state = |name: &str| {
+        let found = installation.finding(name);
+        let word = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (word("state"), word("mend"))
+    };
+    for (name, program, package) in [
+        ("emulate", "qemu-user", "apt install qemu-user"),
+        ("lab", "qemu-system", "apt install qemu-system-x86"),
+    ] {
+        let missing = |mend: &str| ("missing".to_owned(), mend.to_owned());
+        plugin(name, 1);
+        assert_eq!(state(name), missing(package));
+        installation.qemu(program, "7.2.22", "-m, -smp");
+        assert_eq!(state(name), missing(package), "without plugins");
+        for (version, interface) in [("7.2.22", 1), ("8.2.0", 1), ("9.0.0", 2), ("10.0.2", 2)] {
+            installation.qemu(program, version, help);
+            plugin(name, interface);
+            assert_eq!(state(name).0, "works", "{name} {version}");
+            plugin(name, 3 - interface);
+            assert_eq!(state(name), missing("make build"), "{name} {version}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_was_kept_is_named() {
+    let installation = Installation::new("kernel");
+    let cache = installation.0.join("cache/nodewise");
+    std::fs::write(cache.join("vmlinuz-6.1.0-56-cloud-amd64"), "").unwrap();
+    let found = installation.finding("kernel");
+    assert!(found["because"].as_str().unwrap().contains("6.1.0-56"), "{found}");
 }
 
 #[test]

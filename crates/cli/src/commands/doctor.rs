@@ -1,5 +1,6 @@
 //! `nodewise doctor`: what works here, and the mend for what does not. Described in `docs/doctor.md`.
 
+mod emulators;
 mod kernel;
 mod toolchain;
 
@@ -7,7 +8,7 @@ use crate::exit::Outcome;
 use crate::output::Screen;
 use nodewise_linux::Host;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -20,7 +21,7 @@ pub struct Arguments {
 }
 
 /// In the order they are shown.
-const GROUPS: [&str; 3] = ["observers", "actuators", "settings"];
+const GROUPS: [&str; 4] = ["observers", "actuators", "laboratory", "settings"];
 
 /// How it is with one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -77,7 +78,10 @@ struct Diagnosis {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
-    let mut findings = toolchain::findings();
+    let own = std::env::current_exe().unwrap_or_default();
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let mut findings = toolchain::findings(beside);
+    findings.extend(emulators::findings(beside));
     findings.extend(kernel::findings(&host));
     findings.sort_by_key(|f| GROUPS.iter().position(|g| *g == f.group));
     let usable = !findings

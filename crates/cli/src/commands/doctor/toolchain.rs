@@ -5,9 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub fn findings() -> Vec<Finding> {
-    let own = std::env::current_exe().unwrap_or_default();
-    let beside = own.parent().unwrap_or(Path::new("/"));
+pub fn findings(beside: &Path) -> Vec<Finding> {
     let mut all = Vec::new();
     let instrument = instrument(beside);
     let works = instrument.state == State::Works;
@@ -15,12 +13,6 @@ pub fn findings() -> Vec<Finding> {
     if works {
         all.push(openmp(beside));
     }
-    all.push(Finding::new(
-        "observers",
-        "emulate",
-        State::Later,
-        "unmodified binaries under emulation: not in this version",
-    ));
     all.push(preload(beside));
     all
 }
@@ -108,7 +100,7 @@ fn trial(beside: &Path, flags: &[&str], text: &str) -> Result<(), String> {
 }
 
 /// A library in the places a build or an installation puts it.
-fn library(beside: &Path, start: &str, end: &str) -> Option<PathBuf> {
+pub fn library(beside: &Path, start: &str, end: &str) -> Option<PathBuf> {
     let places = [
         beside.join("lib"),
         beside.to_owned(),
