@@ -150,10 +150,10 @@ impl Experiment {
         )
     }
 
-    /// `machine-a, 8 nodes, scaled …`.
+    /// `machine-a: 8 nodes, 8 of 64 CPUs …`.
     fn place(&self) -> String {
         let nodes = crate::format::plural(self.nodes.len(), "node");
-        let scale = self.scale.as_deref().map_or(String::new(), |s| format!("; {s}"));
+        let scale = self.scale.as_deref().map_or(String::new(), |s| format!(", {s}"));
         format!("{}: {nodes}{scale}", self.machine)
     }
 
@@ -197,7 +197,7 @@ pub(crate) fn example() -> Experiment {
         nodewise: "0".to_owned(),
         machine: "four<&>".to_owned(),
         title: "four nodes".to_owned(),
-        scale: Some("1:4".to_owned()),
+        scale: Some("6 of 12 CPUs".to_owned()),
         nodes: (0..4).map(node).collect(),
         linux: "Linux 6.1".to_owned(),
         qemu: "QEMU 7.2".to_owned(),

@@ -14,7 +14,7 @@ pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: boo
         nodewise: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine.machine.name.clone(),
         title: machine.machine.title.clone(),
-        scale: machine.scale.clone(),
+        scale: scale(machine).map(ToOwned::to_owned),
         nodes: nodes(machine),
         linux: named("Linux", &session.kernel),
         qemu: named("QEMU", &session.qemu),
@@ -28,6 +28,13 @@ pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: boo
         huge_pages: asked.huge_pages.name(),
         results,
     }
+}
+
+/// Without the machine's name before it.
+pub fn scale(machine: &Virtual) -> Option<&str> {
+    let line = machine.scale.as_deref()?;
+    let bare = line.strip_prefix(&machine.machine.name);
+    Some(bare.and_then(|l| l.strip_prefix(": ")).unwrap_or(line))
 }
 
 /// A version behind its name.

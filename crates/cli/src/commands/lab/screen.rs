@@ -1,5 +1,6 @@
 //! What is seen while a laboratory runs: progress on a terminal, and the command's output as it comes.
 
+use super::findings;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_lab::{Event, Under, Virtual};
 use std::io::Write;
@@ -32,10 +33,8 @@ impl Show {
 
     pub fn booting(&self, machine: &Virtual) {
         let name = &machine.machine.name;
-        match &machine.scale {
-            Some(scale) => self.say(&format!("{name}: {scale}")),
-            None => self.say(&format!("{name}, as large as it is")),
-        }
+        let scale = findings::scale(machine).unwrap_or("as it is");
+        self.say(&format!("{name}, {scale}"));
         self.bar.set_message("booting");
     }
 
