@@ -17,6 +17,11 @@ impl LabError {
         Self::with(125, text)
     }
 
+    /// Time ran out, as `timeout` says it.
+    pub(crate) fn time(text: impl Into<String>) -> Self {
+        Self::with(124, text)
+    }
+
     /// A bad argument.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self::with(2, text)
@@ -44,7 +49,8 @@ impl LabError {
         }
     }
 
-    /// The status to exit with: 2 for bad arguments, 126 and 127 as a shell has them, else 125.
+    /// The status to exit with: 2 for bad arguments, 124 when time ran out, 126 and 127 as a shell has
+    /// them, else 125.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         self.status

@@ -87,7 +87,7 @@ impl HugePages {
     }
 }
 
-/// One command, run once under each placement in one boot.
+/// One command, run once under each placement in one boot; or each run with a command of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
     /// The program and its arguments; none with [`Experiment::capture`] alone.
@@ -102,6 +102,8 @@ pub struct Experiment {
     pub with: Vec<PathBuf>,
     /// The placements, in order.
     pub runs: Vec<Under>,
+    /// What each run runs instead of `command`: as many as runs, or none.
+    pub commands: Vec<Vec<OsString>>,
     /// How threads are bound: `nodewise run --bind`.
     pub bind: String,
     /// `nodewise run --threads`.
@@ -110,6 +112,14 @@ pub struct Experiment {
     pub huge_pages: HugePages,
     /// Whether to bring the guest's sysfs home.
     pub capture: bool,
+}
+
+impl Experiment {
+    /// The program of a run and its arguments.
+    #[must_use]
+    pub fn command(&self, run: usize) -> &[OsString] {
+        self.commands.get(run).unwrap_or(&self.command)
+    }
 }
 
 /// What to run it with.

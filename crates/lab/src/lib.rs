@@ -13,10 +13,22 @@
 
 #![forbid(unsafe_code)]
 
+mod attribution;
+mod calibration;
+mod closure;
+mod command;
+mod control;
+mod cpio;
 mod error;
 mod experiment;
+mod guest;
+mod image;
+mod kernel;
 mod outcome;
+mod plan;
 mod prepare;
+mod qemu;
+mod rows;
 mod session;
 mod virtual_machine;
 

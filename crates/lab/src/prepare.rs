@@ -1,16 +1,145 @@
 //! From what is asked to a guest that can be booted.
 
-use crate::{Experiment, LabError, Setup, Virtual};
+use crate::command::{self, Program};
+use crate::image::Image;
+use crate::kernel::Kernel;
+use crate::plan;
+use crate::qemu::Qemu;
+use crate::{Experiment, LabError, Setup, Under, Virtual};
+use nodewise_linux::companion;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The kernel, its tables and what PID 1 needs, beside image and archive.
+const KERNEL_NEEDS: u64 = 96 << 20;
 
 /// Everything a boot needs.
 #[derive(Debug)]
-pub struct Lab {}
+pub struct Lab {
+    pub(crate) machine: Virtual,
+    pub(crate) runs: Vec<Under>,
+    pub(crate) qemu: Qemu,
+    pub(crate) kernel: Kernel,
+    pub(crate) image: File,
+    pub(crate) kernel_arguments: String,
+    pub(crate) plugin: Option<PathBuf>,
+    pub(crate) time_limit: Option<Duration>,
+}
+
+impl Lab {
+    /// The emulator and its version, the kernel's version.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        (&self.qemu.version, &self.kernel.version)
+    }
+}
 
 /// Finds the kernel and QEMU, packs the image, and checks all that needs no boot.
 ///
 /// # Errors
 /// One line with the mend: what is missing here, or why the command cannot run in the guest.
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
-    let _ = (machine, experiment, setup);
-    Ok(Lab {})
+    check_nodes(machine, experiment)?;
+    let program = match experiment.command.first() {
+        Some(_) => Some(command::check(experiment)?),
+        None => None,
+    };
+    let qemu = Qemu::find(setup.qemu.as_deref())?;
+    let plugin = setup
+        .counters
+        .then(|| companion::find(&format!("libnodewise-lab-{}.so", qemu.interface())))
+        .transpose()
+        .map_err(|e| LabError::own(e.to_string()))?;
+    let kernel = Kernel::find(setup.kernel.as_deref())?;
+    let (image, length) = image(experiment, program.as_ref())?.pack()?;
+    check_room(machine, length)?;
+    Ok(Lab {
+        machine: machine.clone(),
+        runs: experiment.runs.clone(),
+        qemu,
+        kernel,
+        image,
+        kernel_arguments: kernel_arguments(experiment),
+        plugin,
+        time_limit: setup.time_limit,
+    })
+}
+
+fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
+    let count = machine.machine.node_count();
+    let outside = |under: &&Under| matches!(under, Under::Node(n) if *n as usize >= count);
+    match experiment.runs.iter().find(outside) {
+        Some(under) => Err(LabError::usage(format!(
+            "--under {under}: {} has nodes 0 to {}",
+            machine.machine.name,
+            count - 1
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The archive and what it is unpacked to are there at once, on the first node.
+fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
+    let memory: u64 = machine.machine.nodes.iter().map(|n| n.memory).sum();
+    let needed = 2 * image + KERNEL_NEEDS;
+    if memory < needed {
+        return Err(LabError::own(format!(
+            "the guest's {} MiB are too few for its files of {} MiB: --memory {}M or more, or less --with",
+            memory >> 20,
+            image >> 20,
+            needed.div_ceil(1 << 20)
+        )));
+    }
+    Ok(())
+}
+
+fn image(experiment: &Experiment, program: Option<&Program>) -> Result<Image, LabError> {
+    let mut image = Image::new(&experiment.environment);
+    for folder in ["/proc", "/sys", "/dev"] {
+        image.bare_folder(Path::new(folder));
+    }
+    own_files(&mut image)?;
+    if let Some(program) = program {
+        program.pack(&mut image)?;
+        image.folder(&experiment.cwd)?;
+    }
+    for path in experiment.with.iter().chain(&experiment.stdin) {
+        let path = experiment.cwd.join(path);
+        if path.symlink_metadata().is_err() {
+            return Err(LabError::usage(format!(
+                "{} does not exist: nothing to pack",
+                path.display()
+            )));
+        }
+        image.add(&path)?;
+    }
+    for (number, under) in experiment.runs.iter().enumerate() {
+        if let Under::Map(file) = under {
+            let bytes = std::fs::read(file).map_err(|e| LabError::io("read the map", file, &e))?;
+            image.bytes(&plan::map_path(number), 0o644, bytes);
+        }
+    }
+    image.bytes(Path::new("/lab/plan"), 0o644, plan::text(experiment));
+    Ok(image)
+}
+
+/// This program and what belongs to it, in the places they have towards each other here.
+fn own_files(image: &mut Image) -> Result<(), LabError> {
+    let failed = |e: &dyn std::fmt::Display| LabError::own(e.to_string());
+    let own = std::env::current_exe().map_err(|e| failed(&e))?;
+    let preload = companion::find("libnodewise-preload.so").map_err(|e| failed(&e))?;
+    let init = companion::find("nodewise-lab-init").map_err(|e| failed(&e))?;
+    image.add_at(Path::new("/lab/nodewise"), &own)?;
+    image.add_at(Path::new("/lab/lib/libnodewise-preload.so"), &preload)?;
+    image.add_at(Path::new("/lab/init"), &init)
+}
+
+/// A panic ends the emulator at once; watchdogs would mistake its slowness for one.
+fn kernel_arguments(experiment: &Experiment) -> String {
+    format!(
+        "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init transparent_hugepage={} 8250.nr_uarts=8 \
+         tsc=reliable no_timer_check nokaslr nowatchdog rcupdate.rcu_cpu_stall_suppress=1",
+        experiment.huge_pages.name()
+    )
 }

@@ -1,11 +1,18 @@
 //! A booted guest, followed to its end.
 
+use crate::attribution::{Places, attribute, objects};
+use crate::calibration::{Calibration, Segment};
+use crate::control::{Control, Message};
+use crate::guest::{Guest, Stream};
+use crate::rows::Rows;
 use crate::{Lab, LabError, Outcome};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 /// What happens, as it happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// The guest is up and calibrated; host seconds since QEMU started.
+    /// The guest is up; host seconds since QEMU started.
     Ready {
         /// Host seconds.
         seconds: f64,
@@ -41,13 +48,215 @@ pub struct Session {
     pub kernel: String,
 }
 
+/// How long the last rows may take after the guest said that it is done.
+const LAST_ROWS: Duration = Duration::from_secs(30);
+const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more";
+/// How long a guest may take to come up: a busy host is slow.
+const BOOT: Duration = Duration::from_secs(300);
+
 impl Lab {
     /// Boots, runs, ends. QEMU does not outlive this call, nor this process, nor this thread.
     ///
     /// # Errors
     /// QEMU does not start, the kernel does not come up, the guest breaks, or time runs out.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
-        let _ = (self, on);
-        Err(LabError::own("the laboratory does not boot yet"))
+        let mut guest = Guest::start(&self)?;
+        let mut story = Story::new(&self);
+        while !story.is_complete(self.plugin.is_some()) {
+            story.check_time(&self, &guest)?;
+            let open = guest.read(story.pause(&self), &mut |stream, bytes| {
+                story.take(stream, bytes, on);
+            })?;
+            if !open {
+                break;
+            }
+        }
+        let finished = story.done;
+        guest.end(&mut |stream, bytes| story.take(stream, bytes, on));
+        if let Some(text) = story.failed {
+            return Err(LabError::own(format!("the guest: {text}")));
+        }
+        if !finished && !story.done {
+            return Err(guest.last_words(story.session.boot_seconds > 0.0));
+        }
+        let mut session = story.finish(&self)?;
+        if guest.ran_out_of_memory() {
+            let failed = session.outcomes.iter_mut().filter(|o| o.exit_status != 0);
+            failed.for_each(|o| o.notes.push(OUT_OF_MEMORY.to_owned()));
+        }
+        Ok(session)
+    }
+}
+
+/// What was heard so far.
+struct Story {
+    control: Control,
+    rows: Rows,
+    segments: Vec<Segment>,
+    pages: Vec<(u32, u64)>,
+    session: Session,
+    objects: Vec<String>,
+    started: Instant,
+    first_run: Option<Instant>,
+    done_at: Option<Instant>,
+    done: bool,
+    failed: Option<String>,
+}
+
+impl Story {
+    fn new(lab: &Lab) -> Self {
+        let outcome = |under: &crate::Under| Outcome {
+            under: under.to_string(),
+            ..Outcome::default()
+        };
+        Self {
+            control: Control::default(),
+            rows: Rows::default(),
+            segments: Vec::new(),
+            pages: Vec::new(),
+            session: Session {
+                outcomes: lab.runs.iter().map(outcome).collect(),
+                qemu: lab.qemu.version.clone(),
+                kernel: lab.kernel.version.clone(),
+                ..Session::default()
+            },
+            objects: vec![String::new(); lab.runs.len()],
+            started: Instant::now(),
+            first_run: None,
+            done_at: None,
+            done: false,
+            failed: None,
+        }
+    }
+
+    /// Whether there is nothing more to wait for.
+    fn is_complete(&self, counted: bool) -> bool {
+        let late = self.done_at.is_some_and(|at| at.elapsed() > LAST_ROWS);
+        let rows = !counted || self.rows.ended >= self.session.outcomes.len();
+        self.failed.is_some() || self.done && (rows || late)
+    }
+
+    fn pause(&self, lab: &Lab) -> Duration {
+        let left = lab
+            .time_limit
+            .zip(self.first_run)
+            .map(|(l, at)| l.saturating_sub(at.elapsed()));
+        left.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
+    }
+
+    fn check_time(&self, lab: &Lab, guest: &Guest) -> Result<(), LabError> {
+        if self.first_run.is_none() && self.started.elapsed() > BOOT {
+            return Err(guest.last_words(false));
+        }
+        match lab.time_limit.zip(self.first_run) {
+            Some((limit, at)) if !self.done && at.elapsed() >= limit => Err(LabError::time(format!(
+                "the time limit of {} s is over; an emulated machine is about a hundred times slower than a real one",
+                limit.as_secs_f64()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, stream: Stream, bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
+        match stream {
+            Stream::Output => on(Event::Output(bytes)),
+            Stream::Errors => on(Event::Errors(bytes)),
+            Stream::Rows => self.rows.feed(bytes),
+            Stream::Control => {
+                for message in self.control.feed(bytes) {
+                    self.hear(message, on);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
+        match message {
+            Message::Ready(_) => {
+                self.session.boot_seconds = self.started.elapsed().as_secs_f64();
+                let seconds = self.session.boot_seconds;
+                on(Event::Ready { seconds });
+            }
+            Message::Segment { node, first, pages } => self.segments.push(Segment { node, first, pages }),
+            Message::Page { node, frame } => self.pages.push((node, frame)),
+            Message::Begin(run) => {
+                self.first_run.get_or_insert_with(Instant::now);
+                on(Event::Begins { run });
+            }
+            Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
+            Message::Failed(text) => self.failed = Some(text),
+            Message::Done => {
+                self.done = true;
+                self.done_at = Some(Instant::now());
+            }
+            of_run => self.hear_of_run(of_run, on),
+        }
+    }
+
+    fn hear_of_run(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
+        let outcomes = &mut self.session.outcomes;
+        match message {
+            Message::End {
+                run,
+                status,
+                nanoseconds,
+            } if run < outcomes.len() => {
+                outcomes[run].exit_status = status;
+                outcomes[run].guest_ns = nanoseconds;
+                on(Event::Ends { run });
+            }
+            Message::Counter { run, name, rise } if run < outcomes.len() => {
+                outcomes[run].kernel.insert(name, rise);
+            }
+            Message::File { run, name, bytes } if run < outcomes.len() => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                match name.as_str() {
+                    "objects" => self.objects[run] = text,
+                    "report.json" => outcomes[run].placement = Some(text),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The figures.
+    fn finish(mut self, lab: &Lab) -> Result<Session, LabError> {
+        if lab.plugin.is_none() {
+            return Ok(self.session);
+        }
+        if self.rows.damaged > 0 || self.rows.ended < self.session.outcomes.len() {
+            return Err(LabError::own(format!(
+                "the counters wrote of {} runs instead of {}: no figures rather than wrong ones",
+                self.rows.ended,
+                self.session.outcomes.len()
+            )));
+        }
+        let samples = Calibration::pair(&self.pages, &self.rows.nodes)?;
+        let frames = Calibration::learn(&self.segments, &samples)?;
+        let cpus = self.cpus(lab);
+        let places = Places {
+            nodes: lab.machine.machine.node_count(),
+            frames: &frames,
+            cpus: &cpus,
+        };
+        for (run, outcome) in self.session.outcomes.iter_mut().enumerate() {
+            outcome.objects = objects(&self.objects[run]);
+            attribute(outcome, &self.rows.runs[run], &places);
+        }
+        Ok(self.session)
+    }
+
+    /// The node of each virtual CPU.
+    fn cpus(&self, lab: &Lab) -> HashMap<u32, usize> {
+        let nodes: HashMap<u32, usize> = lab
+            .machine
+            .machine
+            .cpus()
+            .iter()
+            .map(|(c, n)| (c.0, n.index()))
+            .collect();
+        let place = |(vcpu, cpu): &(u32, u32)| Some((*vcpu, *nodes.get(cpu)?));
+        self.rows.cpus.iter().filter_map(place).collect()
     }
 }

@@ -77,6 +77,15 @@ impl Host {
         self.read(below).ok().map(|text| text.trim().to_owned())
     }
 
+    /// Memory that programs can still have, bytes.
+    #[must_use]
+    pub fn available_memory(&self) -> Option<u64> {
+        let text = self.read("proc/meminfo").ok()?;
+        let value = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+        let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kilobytes * 1024)
+    }
+
     /// The names in a folder, sorted.
     ///
     /// # Errors

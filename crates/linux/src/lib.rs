@@ -9,9 +9,11 @@
 
 pub mod affinity;
 pub mod child;
+pub mod companion;
 pub mod futex;
 mod host;
 pub mod mapping;
+pub mod mark;
 pub mod memfd;
 pub mod mempolicy;
 pub mod numa_maps;

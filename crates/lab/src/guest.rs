@@ -1,0 +1,183 @@
+//! QEMU as a process: started, read from, ended with us.
+
+use crate::qemu::{self, Channels};
+use crate::{Lab, LabError};
+use nodewise_linux::child::depend;
+use nodewise_linux::memfd::{never_block, wait_readable};
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, pipe};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What the guest and its emulator write, apart from what only a failure needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Control,
+    Output,
+    Errors,
+    Rows,
+}
+
+/// How much of what was last said is kept.
+const LAST_WORDS: usize = 16 << 10;
+const READ: usize = 1 << 18;
+
+/// A running QEMU; killed when dropped.
+pub(crate) struct Guest {
+    child: Child,
+    control: PipeReader,
+    output: PipeReader,
+    errors: PipeReader,
+    rows: PipeReader,
+    console: PipeReader,
+    own: PipeReader,
+    console_said: Vec<u8>,
+    own_said: Vec<u8>,
+}
+
+impl Guest {
+    pub fn start(lab: &Lab) -> Result<Self, LabError> {
+        let failed = |e: std::io::Error| LabError::own(format!("cannot make pipes for the guest: {e}"));
+        let channel = || -> Result<(PipeReader, PipeWriter), LabError> {
+            let (reader, writer) = pipe().map_err(failed)?;
+            never_block(reader.as_fd()).map_err(failed)?;
+            Ok((reader, writer))
+        };
+        let (control, to_control) = channel()?;
+        let (output, to_output) = channel()?;
+        let (errors, to_errors) = channel()?;
+        let (rows, to_rows) = channel()?;
+        let (console, to_console) = channel()?;
+        let (own, to_own) = channel()?;
+        let channels = Channels {
+            console: to_console.as_raw_fd(),
+            control: to_control.as_raw_fd(),
+            output: to_output.as_raw_fd(),
+            errors: to_errors.as_raw_fd(),
+            rows: to_rows.as_raw_fd(),
+        };
+        let described = qemu::Guest {
+            machine: &lab.machine,
+            kernel: &lab.kernel.file,
+            image: &lab.image,
+            kernel_arguments: lab.kernel_arguments.clone(),
+            plugin: lab.plugin.as_deref(),
+        };
+        let mut inherited = channels.all();
+        inherited.extend([lab.kernel.file.as_raw_fd(), lab.image.as_raw_fd()]);
+        let mut command = Command::new(&lab.qemu.program);
+        command
+            .args(described.arguments(&channels))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(to_own);
+        let child = depend(&mut command, inherited)
+            .spawn()
+            .map_err(|e| LabError::io("start", &lab.qemu.program, &e))?;
+        Ok(Self {
+            child,
+            control,
+            output,
+            errors,
+            rows,
+            console,
+            own,
+            console_said: Vec::new(),
+            own_said: Vec::new(),
+        })
+    }
+
+    /// Waits for something to come, at most `pause`, and hands on all that has. False once nothing can
+    /// come any more.
+    pub fn read(&mut self, pause: Duration, take: &mut dyn FnMut(Stream, &[u8])) -> Result<bool, LabError> {
+        let all: [BorrowedFd<'_>; 6] = [
+            self.control.as_fd(),
+            self.output.as_fd(),
+            self.errors.as_fd(),
+            self.rows.as_fd(),
+            self.console.as_fd(),
+            self.own.as_fd(),
+        ];
+        wait_readable(&all, pause).map_err(|e| LabError::own(format!("cannot wait for the guest: {e}")))?;
+        // What the guest says has happened comes after what happened: it is read first, heard last.
+        let mut said = Vec::new();
+        let open = read_all(&mut self.control, &mut |bytes| said.extend(bytes));
+        read_all(&mut self.output, &mut |bytes| take(Stream::Output, bytes));
+        read_all(&mut self.errors, &mut |bytes| take(Stream::Errors, bytes));
+        read_all(&mut self.rows, &mut |bytes| take(Stream::Rows, bytes));
+        read_all(&mut self.console, &mut |bytes| {
+            keep_last(&mut self.console_said, bytes);
+        });
+        read_all(&mut self.own, &mut |bytes| keep_last(&mut self.own_said, bytes));
+        take(Stream::Control, &said);
+        Ok(open)
+    }
+
+    /// Ends QEMU and hands on what it had written.
+    pub fn end(&mut self, take: &mut dyn FnMut(Stream, &[u8])) {
+        self.kill();
+        while let Ok(true) = self.read(Duration::ZERO, take) {}
+    }
+
+    fn kill(&mut self) {
+        let _ = (self.child.kill(), self.child.wait());
+    }
+
+    /// Why it ended before its time, as far as anybody said.
+    pub fn last_words(&self, was_up: bool) -> LabError {
+        let console = String::from_utf8_lossy(&self.console_said).into_owned();
+        let own = String::from_utf8_lossy(&self.own_said).into_owned();
+        let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
+        let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
+        let when = if was_up { "broke" } else { "did not come up" };
+        let why = told(&console, "Kernel panic")
+            .or_else(|| told(&console, "Out of memory"))
+            .or_else(|| told(&own, "nodewise: counter"))
+            .or_else(|| told(&own, "qemu-system"))
+            .or_else(|| last(&console))
+            .or_else(|| last(&own))
+            .unwrap_or_else(|| "it said nothing".to_owned());
+        LabError::own(format!("the guest {when}: {why}"))
+    }
+
+    /// Whether the guest's kernel killed something for want of memory.
+    pub fn ran_out_of_memory(&self) -> bool {
+        let console = String::from_utf8_lossy(&self.console_said).into_owned();
+        console.contains("Out of memory: Killed process")
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads until nothing is there; false at the end of the stream.
+fn read_all(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
+    let mut bytes = vec![0; READ];
+    loop {
+        match pipe.read(&mut bytes) {
+            Ok(0) => return false,
+            Ok(count) => take(&bytes[..count]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return e.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend(bytes);
+    let extra = kept.len().saturating_sub(LAST_WORDS);
+    kept.drain(..extra);
+}
+
+/// A line without its time stamp and what a terminal would not show.
+fn clean(line: &str) -> String {
+    let line = line.trim();
+    let text = match line.split_once("] ") {
+        Some((stamp, text)) if stamp.starts_with('[') => text,
+        _ => line,
+    };
+    text.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,204 @@
+//! The guest's files: what runs, what that needs, all at the paths they have here.
+
+use crate::LabError;
+use crate::closure::{Kind, kind, libraries, loaded};
+use crate::cpio::Archive;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Links followed for one path, as the kernel has it.
+const MOST_LINKS: u32 = 40;
+/// The loader of glibc's own libraries, which name none.
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+#[derive(Debug)]
+enum Entry {
+    Folder,
+    Link(PathBuf),
+    Host(PathBuf),
+    Bytes(u32, Vec<u8>),
+}
+
+/// Files to be packed, by absolute path: sorted, folders come before what is in them.
+#[derive(Debug, Default)]
+pub(crate) struct Image {
+    entries: BTreeMap<PathBuf, Entry>,
+    examined: BTreeSet<PathBuf>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Image {
+    /// Libraries are looked for under `environment`.
+    pub fn new(environment: &[(OsString, OsString)]) -> Self {
+        Self {
+            environment: environment.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// A file we wrote.
+    pub fn bytes(&mut self, path: &Path, permissions: u32, bytes: Vec<u8>) {
+        self.parents(path);
+        self.entries
+            .insert(path.to_owned(), Entry::Bytes(permissions, bytes));
+    }
+
+    /// An executable or library of ours at another place, without what only debuggers read.
+    pub fn add_at(&mut self, path: &Path, from: &Path) -> Result<(), LabError> {
+        let bytes = std::fs::read(from).map_err(|e| LabError::io("read", from, &e))?;
+        self.bytes(path, 0o755, loaded(bytes));
+        self.add_needs(from)
+    }
+
+    pub fn link(&mut self, path: &Path, target: &Path) {
+        self.parents(path);
+        self.entries
+            .entry(path.to_owned())
+            .or_insert_with(|| Entry::Link(target.to_owned()));
+    }
+
+    /// A folder, empty unless something is put there; links on its way are kept.
+    pub fn folder(&mut self, path: &Path) -> Result<(), LabError> {
+        self.resolve(path, &mut 0).map(|_| ())
+    }
+
+    fn parents(&mut self, path: &Path) {
+        for folder in path.ancestors().skip(1) {
+            self.entries.entry(folder.to_owned()).or_insert(Entry::Folder);
+        }
+    }
+
+    /// A folder whatever the host has there.
+    pub fn bare_folder(&mut self, path: &Path) {
+        self.entries.insert(path.to_owned(), Entry::Folder);
+    }
+
+    /// A file or link of the host, what it needs to run, and what lies in it if it is a folder.
+    pub fn add(&mut self, path: &Path) -> Result<(), LabError> {
+        let real = self.resolve(path, &mut 0)?;
+        if !self.examined.insert(real.clone()) {
+            return Ok(());
+        }
+        if real.is_dir() {
+            return self.add_folder(&real);
+        }
+        if real.is_file() {
+            self.add_needs(&real)?;
+        }
+        Ok(())
+    }
+
+    fn add_folder(&mut self, folder: &Path) -> Result<(), LabError> {
+        let failed = |e| LabError::io("read", folder, &e);
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
+            if link && !path.exists() {
+                // It leads nowhere here either.
+                let target = std::fs::read_link(&path).map_err(failed)?;
+                self.link(&path, &target);
+            } else {
+                self.add(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_needs(&mut self, file: &Path) -> Result<(), LabError> {
+        let executable = file.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0);
+        let library = file.to_string_lossy().contains(".so");
+        match kind(file) {
+            Ok(Kind::Elf {
+                interpreter,
+                dynamic: true,
+            }) if executable || library => {
+                let loader = interpreter.unwrap_or_else(|| LOADER.into());
+                self.add(&loader)?;
+                for library in libraries(file, &loader, &self.environment)? {
+                    self.add(&library)?;
+                }
+            }
+            Ok(Kind::Script { interpreter, .. }) if executable && interpreter.exists() => {
+                self.add(&interpreter)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds what stands on the way to a path: folders and links; returns where it really is.
+    fn resolve(&mut self, path: &Path, links: &mut u32) -> Result<PathBuf, LabError> {
+        let mut at = PathBuf::from("/");
+        self.entries.entry(at.clone()).or_insert(Entry::Folder);
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => at.push(name),
+                Component::ParentDir => {
+                    at.pop();
+                    continue;
+                }
+                _ => continue,
+            }
+            let Ok(metadata) = at.symlink_metadata() else {
+                self.entries.entry(at.clone()).or_insert(Entry::Folder);
+                continue;
+            };
+            if metadata.is_symlink() {
+                at = self.follow(&at, links)?;
+            } else {
+                let host = || {
+                    if metadata.is_file() {
+                        Entry::Host(at.clone())
+                    } else {
+                        Entry::Folder
+                    }
+                };
+                self.entries.entry(at.clone()).or_insert_with(host);
+            }
+        }
+        Ok(at)
+    }
+
+    fn follow(&mut self, link: &Path, links: &mut u32) -> Result<PathBuf, LabError> {
+        *links += 1;
+        if *links > MOST_LINKS {
+            return Err(LabError::own(format!("{} leads in a circle", link.display())));
+        }
+        let target = std::fs::read_link(link).map_err(|e| LabError::io("read", link, &e))?;
+        self.entries
+            .entry(link.to_owned())
+            .or_insert_with(|| Entry::Link(target.clone()));
+        let folder = link.parent().unwrap_or(Path::new("/"));
+        self.resolve(&folder.join(target), links)
+    }
+
+    /// Writes everything to a file in memory; returns it with its length.
+    pub fn pack(&self) -> Result<(File, u64), LabError> {
+        let memory = nodewise_linux::memfd::create(c"nodewise-image");
+        let mut archive =
+            Archive::new(memory.map_err(|e| LabError::own(format!("no memory for the image: {e}")))?);
+        for (path, entry) in &self.entries {
+            write(&mut archive, path, entry).map_err(|e| LabError::io("pack", path, &e))?;
+        }
+        archive
+            .finish()
+            .map_err(|e| LabError::own(format!("cannot pack the image: {e}")))
+    }
+}
+
+fn write(archive: &mut Archive, path: &Path, entry: &Entry) -> std::io::Result<()> {
+    match entry {
+        Entry::Folder if path == Path::new("/") => Ok(()),
+        Entry::Folder => archive.folder(path, 0o755),
+        Entry::Link(target) => archive.link(path, target),
+        Entry::Bytes(permissions, bytes) => archive.file(path, *permissions, bytes),
+        Entry::Host(from) => {
+            let file = File::open(from)?;
+            let permissions = file.metadata()?.permissions().mode() & 0o7777;
+            archive.copy(path, permissions, &file)
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The guest's kernel: given, cached, or fetched from the distribution and never installed.
+
+use crate::LabError;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Packages that name the newest small kernel, best first: Debian's, then Ubuntu's.
+const NAMING: [&str; 3] = [
+    "linux-image-cloud-amd64",
+    "linux-image-kvm",
+    "linux-image-virtual",
+];
+/// Where a bzImage says that it is one, and where its version stands (Linux, x86 boot protocol).
+const MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
+const VERSION_AT: usize = 0x20e;
+
+/// A kernel that QEMU can load.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub file: File,
+    /// `6.1.0-56-cloud-amd64`.
+    pub version: String,
+}
+
+impl Kernel {
+    /// The one given, the newest in the cache, or the distribution's.
+    pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
+        match given {
+            Some(path) if is_package(path)? => Self::open(&extract(path, &cache()?)?),
+            Some(path) => Self::open(path),
+            None => match newest(&cache()?) {
+                Some(path) => Self::open(&path),
+                None => Self::open(&fetch(&cache()?)?),
+            },
+        }
+    }
+
+    fn open(path: &Path) -> Result<Self, LabError> {
+        let file = File::open(path).map_err(|e| LabError::io("read the kernel", path, &e))?;
+        let version = version(&file).ok_or_else(|| {
+            LabError::own(format!(
+                "{} is no kernel for x86-64: --kernel takes a vmlinuz (bzImage) or a linux-image package",
+                path.display()
+            ))
+        })?;
+        Ok(Self { file, version })
+    }
+}
+
+/// The version that a bzImage names, without who built it.
+fn version(mut file: &File) -> Option<String> {
+    let mut head = vec![0; 1 << 16];
+    let mut length = 0;
+    while let Ok(got @ 1..) = file.read(&mut head[length..]) {
+        length += got;
+    }
+    let (at, magic) = MAGIC;
+    if head.get(at..at + magic.len()) != Some(magic) {
+        return None;
+    }
+    let offset = u16::from_le_bytes([head[VERSION_AT], head[VERSION_AT + 1]]);
+    let text = head.get(usize::from(offset) + 0x200..length)?;
+    let word = text.split(|b| *b == b' ' || *b == 0).next()?;
+    Some(String::from_utf8_lossy(word).into_owned())
+}
+
+fn is_package(path: &Path) -> Result<bool, LabError> {
+    let mut magic = [0; 8];
+    let mut file = File::open(path).map_err(|e| LabError::io("read the kernel", path, &e))?;
+    Ok(file.read_exact(&mut magic).is_ok() && &magic == b"!<arch>\n")
+}
+
+/// `$XDG_CACHE_HOME/nodewise`, made if need be.
+fn cache() -> Result<PathBuf, LabError> {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let root = set("XDG_CACHE_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(std::env::temp_dir);
+    let folder = root.join("nodewise");
+    std::fs::create_dir_all(&folder).map_err(|e| LabError::io("make the cache", &folder, &e))?;
+    Ok(folder)
+}
+
+fn newest(cache: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(cache).ok()?.flatten().map(|e| e.path());
+    let kernel = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("vmlinuz-").map(numbers)
+    };
+    entries
+        .filter_map(|p| Some((kernel(&p)?, p)))
+        .max()
+        .map(|(_, p)| p)
+}
+
+/// The numbers in a version, so that 6.10 comes after 6.9.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|p| p.parse().ok()).collect()
+}
+
+/// A folder for a download, removed at the end.
+struct Download(PathBuf);
+
+impl Download {
+    fn new(cache: &Path) -> Result<Self, LabError> {
+        let path = cache.join(format!("download-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).map_err(|e| LabError::io("make", &path, &e))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn fetch(cache: &Path) -> Result<PathBuf, LabError> {
+    let package = NAMING.iter().find_map(|name| dependency(name)).ok_or_else(|| {
+        LabError::own(format!(
+            "no kernel for the guest: apt knows no {}; `apt-get update` renews its lists, --kernel PATH takes a vmlinuz or a linux-image package",
+            NAMING[0]
+        ))
+    })?;
+    let download = Download::new(cache)?;
+    let apt = apt("apt-get")
+        .args(["-qq", "download", &package])
+        .current_dir(&download.0)
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|e| LabError::own(format!("cannot start apt-get: {e}")))?;
+    let deb = std::fs::read_dir(&download.0)
+        .ok()
+        .and_then(|mut all| all.find_map(|e| Some(e.ok()?.path())));
+    deb.map_or_else(
+        || {
+            let said = String::from_utf8_lossy(&apt.stderr).into_owned();
+            let why = said.lines().find(|l| l.starts_with("E:")).unwrap_or("E: nothing came").to_owned();
+            Err(LabError::own(format!(
+                "cannot fetch the guest's kernel {package}: {}; once online it is kept, or --kernel PATH takes a vmlinuz or a linux-image package",
+                why.trim_start_matches("E:").trim()
+            )))
+        },
+        |deb| extract(&deb, cache),
+    )
+}
+
+fn apt(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// The image package that a naming one depends on.
+fn dependency(naming: &str) -> Option<String> {
+    let output = apt("apt-cache")
+        .args(["depends", "--important", naming])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut depends = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
+    depends
+        .find(|p| p.starts_with("linux-image-"))
+        .map(ToOwned::to_owned)
+}
+
+/// Keeps a package's vmlinuz, and nothing else of it.
+fn extract(package: &Path, cache: &Path) -> Result<PathBuf, LabError> {
+    let failed = |reason: &str| {
+        LabError::own(format!(
+            "{} holds no kernel that can be used: {reason}",
+            package.display()
+        ))
+    };
+    let mut dpkg = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| failed(&format!("cannot start dpkg-deb: {e}")))?;
+    let member = dpkg
+        .stdout
+        .take()
+        .and_then(|mut tar| find_member(&mut tar, "./boot/vmlinuz-"));
+    let _ = (dpkg.kill(), dpkg.wait());
+    let (name, bytes) = member.ok_or_else(|| failed("no boot/vmlinuz-* in it"))?;
+    let file_name = name.rsplit('/').next().unwrap_or("vmlinuz-unknown");
+    keep(&cache.join(file_name), &bytes)
+}
+
+/// Writes under a temporary name first: another process never sees half a kernel.
+fn keep(path: &Path, bytes: &[u8]) -> Result<PathBuf, LabError> {
+    let temporary = path.with_file_name(format!("new-{}", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut f| f.write_all(bytes))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|e| {
+        let _ = std::fs::remove_file(&temporary);
+        LabError::io("keep the kernel as", path, &e)
+    })?;
+    Ok(path.to_owned())
+}
+
+/// The first file of a tar stream whose name begins so (POSIX ustar).
+fn find_member(tar: &mut impl Read, prefix: &str) -> Option<(String, Vec<u8>)> {
+    let mut header = [0; 512];
+    loop {
+        tar.read_exact(&mut header).ok()?;
+        let text = |from: usize, to: usize| {
+            let field = header[from..to].split(|b| *b == 0).next().unwrap_or(&[]);
+            String::from_utf8_lossy(field).into_owned()
+        };
+        let (name, is_file) = (text(0, 100), matches!(header[156], b'0' | 0));
+        if name.is_empty() {
+            return None;
+        }
+        let size = u64::from_str_radix(text(124, 136).trim(), 8).ok()?;
+        if is_file && name.starts_with(prefix) {
+            let mut bytes = Vec::new();
+            tar.take(size).read_to_end(&mut bytes).ok()?;
+            return (bytes.len() as u64 == size).then_some((name, bytes));
+        }
+        std::io::copy(&mut tar.take(size.next_multiple_of(512)), &mut std::io::sink()).ok()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn member(name: &str, bytes: &[u8]) -> Vec<u8> {
+        let mut header = vec![0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
+        header[156] = b'0';
+        header.extend(bytes);
+        header.resize(header.len().next_multiple_of(512), 0);
+        header
+    }
+
+    #[test]
+    fn a_member_is_found_behind_others() {
+        let mut tar = member("./boot/config-6", b"CONFIG");
+        tar.extend(member("./boot/vmlinuz-6.1", b"kernel"));
+        let found = find_member(&mut tar.as_slice(), "./boot/vmlinuz-").unwrap();
+        assert_eq!(found, ("./boot/vmlinuz-6.1".to_owned(), b"kernel".to_vec()));
+        assert_eq!(find_member(&mut tar.as_slice(), "./boot/initrd"), None);
+        assert_eq!(find_member(&mut &tar[..1030], "./boot/vmlinuz-"), None, "cut off");
+    }
+
+    #[test]
+    fn versions_are_ordered_by_their_numbers() {
+        assert!(numbers("6.10.0-1-cloud-amd64") > numbers("6.9.12-3-cloud-amd64"));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused_in_one_line() {
+        for path in ["/proc/self/exe", "/nonexistent/vmlinuz"] {
+            let error = Kernel::find(Some(Path::new(path))).unwrap_err();
+            assert!(
+                error.to_string().contains(path) && error.exit_status() == 125,
+                "{error}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_no_kernel_and_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+            let _ = find_member(&mut bytes.as_slice(), "./boot/");
+        }
+    }
+}

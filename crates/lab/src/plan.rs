@@ -1,0 +1,153 @@
+//! What the guest's init is told: `runtime/guest/plan.c` reads it.
+
+use crate::{Experiment, Under};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Variables that decide how threads wait; ours come instead, or spinning would be most of what is
+/// counted.
+const WAITING: [(&str, &str); 3] = [
+    ("OMP_WAIT_POLICY", "passive"),
+    ("GOMP_SPINCOUNT", "0"),
+    ("KMP_BLOCKTIME", "0"),
+];
+/// Where the guest finds commands of scripts that are not packed.
+pub(crate) const TOOLS: &str = "/lab/bin";
+
+/// Where a run's map lies in the guest.
+pub(crate) fn map_path(run: usize) -> PathBuf {
+    format!("/lab/map-{run}").into()
+}
+
+/// The plan: `key:value`, each ended by a NUL.
+pub(crate) fn text(experiment: &Experiment) -> Vec<u8> {
+    let mut plan = Plan::default();
+    for (name, value) in environment(experiment) {
+        plan.put("env", &[name.as_os_str(), OsStr::new("="), &value]);
+    }
+    plan.put("cwd", &[experiment.cwd.as_os_str()]);
+    if let Some(path) = &experiment.stdin {
+        plan.put("stdin", &[experiment.cwd.join(path).as_os_str()]);
+    }
+    if experiment.capture {
+        plan.put("capture", &[OsStr::new("1")]);
+    }
+    for (number, under) in experiment
+        .runs
+        .iter()
+        .enumerate()
+        .filter(|_| !experiment.command.is_empty())
+    {
+        plan.put("run", &[OsStr::new(&number.to_string())]);
+        let balancing = if *under == Under::AutoNuma { "1" } else { "0" };
+        plan.put("balancing", &[OsStr::new(balancing)]);
+        for argument in arguments(experiment, under, number) {
+            plan.put("arg", &[&argument]);
+        }
+        plan.put("end", &[]);
+    }
+    plan.0
+}
+
+#[derive(Default)]
+struct Plan(Vec<u8>);
+
+impl Plan {
+    fn put(&mut self, key: &str, value: &[&OsStr]) {
+        self.0.extend(key.as_bytes());
+        self.0.push(b':');
+        value.iter().for_each(|part| self.0.extend(part.as_bytes()));
+        self.0.push(0);
+    }
+}
+
+fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
+    let ours = |name: &OsStr| WAITING.iter().any(|(n, _)| name == *n);
+    let mut all: Vec<(OsString, OsString)> = experiment
+        .environment
+        .iter()
+        .filter(|(name, _)| !ours(name))
+        .cloned()
+        .collect();
+    all.extend(WAITING.map(|(n, v)| (n.into(), v.into())));
+    match all.iter_mut().find(|(name, _)| name == "PATH") {
+        Some((_, path)) => {
+            path.push(":");
+            path.push(TOOLS);
+        }
+        None => all.push(("PATH".into(), TOOLS.into())),
+    }
+    all
+}
+
+fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsString> {
+    let policy = match under {
+        Under::AutoNuma => Under::FirstTouch.to_string(),
+        Under::Map(_) => Under::Map(map_path(number)).to_string(),
+        other => other.to_string(),
+    };
+    let mut all: Vec<OsString> = ["/lab/nodewise", "run", "--policy", &policy]
+        .map(Into::into)
+        .into();
+    if !experiment.bind.is_empty() {
+        all.extend(["--bind".into(), (&experiment.bind).into()]);
+    }
+    if let Some(threads) = experiment.threads {
+        all.extend(["--threads".into(), threads.to_string().into()]);
+    }
+    let results = ["--objects", "/lab/objects", "--report", "/lab/report.json", "--"];
+    all.extend(results.map(Into::into));
+    all.extend(experiment.command.iter().cloned());
+    all
+}
+
+/// Where commands are looked for: the experiment's `PATH`.
+pub(crate) fn search_path(experiment: &Experiment) -> Vec<PathBuf> {
+    let path = experiment.environment.iter().find(|(n, _)| n == "PATH");
+    let folders = path.map(|(_, v)| std::env::split_paths(v).collect::<Vec<_>>());
+    folders.unwrap_or_else(|| ["/usr/bin", "/bin"].map(|p| Path::new(p).to_owned()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_what_the_guest_reads() {
+        let experiment = Experiment {
+            command: vec!["./sor".into(), "--size".into()],
+            cwd: "/home/me".into(),
+            environment: vec![
+                ("PATH".into(), "/bin".into()),
+                ("KMP_BLOCKTIME".into(), "200".into()),
+            ],
+            runs: vec![Under::AutoNuma, Under::Map("my.map".into())],
+            bind: "compact".to_owned(),
+            threads: Some(8),
+            ..Experiment::default()
+        };
+        let text = String::from_utf8(text(&experiment)).unwrap();
+        let tokens: Vec<&str> = text.split_terminator('\0').collect();
+        assert_eq!(
+            tokens[..4],
+            [
+                "env:PATH=/bin:/lab/bin",
+                "env:OMP_WAIT_POLICY=passive",
+                "env:GOMP_SPINCOUNT=0",
+                "env:KMP_BLOCKTIME=0"
+            ]
+        );
+        assert_eq!(
+            tokens[4..8],
+            ["cwd:/home/me", "run:0", "balancing:1", "arg:/lab/nodewise"]
+        );
+        let second = tokens.iter().position(|t| *t == "run:1").unwrap();
+        assert_eq!(tokens[second + 1], "balancing:0");
+        assert_eq!(
+            tokens[second + 2..].join(" "),
+            "arg:/lab/nodewise arg:run arg:--policy arg:map:/lab/map-1 arg:--bind arg:compact arg:--threads arg:8 \
+             arg:--objects arg:/lab/objects arg:--report arg:/lab/report.json arg:-- arg:./sor arg:--size end:"
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! The emulator: which one, and how it is told to be a machine.
+
+use crate::{LabError, Virtual};
+use nodewise_machine::NodeId;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const NAME: &str = "qemu-system-x86_64";
+/// Its first release with HMAT and plugins that see memory as we need them.
+const OLDEST: u32 = 6;
+/// From this release on the plugin interface is version 2 or newer (QEMU 9.0).
+const SECOND_INTERFACE: u32 = 9;
+/// The memory controller leaves a hole for devices below 4 GiB; memory below it ends here at most.
+const HOLE: u64 = 2 << 30;
+/// With less memory than this there is none above the hole.
+const WITHOUT_HOLE: u64 = 0xb000_0000;
+
+/// An emulator that was asked for its version.
+#[derive(Clone, Debug)]
+pub(crate) struct Qemu {
+    pub program: PathBuf,
+    pub version: String,
+    major: u32,
+}
+
+impl Qemu {
+    /// The one given, or named by `NODEWISE_QEMU_SYSTEM`, or the one on the path.
+    pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
+        let named = std::env::var_os("NODEWISE_QEMU_SYSTEM").map(PathBuf::from);
+        let program = given.map(Path::to_owned).or(named).unwrap_or_else(|| NAME.into());
+        let output = Command::new(&program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| {
+                LabError::own(format!(
+                    "cannot start {}: {e}; Debian's package qemu-system-x86 has it",
+                    program.display()
+                ))
+            })?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = text
+            .strip_prefix("QEMU emulator version ")
+            .and_then(|t| t.split_whitespace().next());
+        let major = version.and_then(|v| v.split('.').next()?.parse().ok());
+        match (version, major) {
+            (Some(version), Some(major)) if major >= OLDEST => Ok(Self {
+                program,
+                version: version.to_owned(),
+                major,
+            }),
+            _ => Err(LabError::own(format!(
+                "{} is no QEMU from {OLDEST}.0 on: {:?}",
+                program.display(),
+                text.lines().next().unwrap_or_default()
+            ))),
+        }
+    }
+
+    /// Which build of a plugin it loads.
+    pub fn interface(&self) -> u32 {
+        if self.major >= SECOND_INTERFACE { 2 } else { 1 }
+    }
+}
+
+/// What a guest is made of.
+#[derive(Debug)]
+pub(crate) struct Guest<'a> {
+    pub machine: &'a Virtual,
+    pub kernel: &'a File,
+    pub image: &'a File,
+    pub kernel_arguments: String,
+    pub plugin: Option<&'a Path>,
+}
+
+/// Where QEMU writes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Channels {
+    pub console: RawFd,
+    pub control: RawFd,
+    pub output: RawFd,
+    pub errors: RawFd,
+    pub rows: RawFd,
+}
+
+impl Guest<'_> {
+    /// QEMU's arguments. All files are descriptors that it inherits.
+    pub fn arguments(&self, channels: &Channels) -> Vec<OsString> {
+        let mut all: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+        add(&["-machine", &self.board()]);
+        add(&["-accel", "tcg,thread=multi", "-cpu", "max"]);
+        add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        add(&["-monitor", "none"]);
+        for part in self.topology() {
+            add(&[&part.0, &part.1]);
+        }
+        for (name, descriptor) in channels.ports() {
+            let file = format!("file,id={name},path=/proc/self/fd/{descriptor}");
+            add(&["-chardev", &file]);
+        }
+        add(&["-device", "isa-serial,chardev=console"]);
+        add(&[
+            "-device",
+            "pci-serial-4x,chardev1=control,chardev2=output,chardev3=errors",
+        ]);
+        add(&[
+            "-kernel",
+            &inherited(self.kernel),
+            "-initrd",
+            &inherited(self.image),
+        ]);
+        add(&["-append", &self.kernel_arguments]);
+        if let Some(plugin) = self.plugin {
+            // A comma in a path would end it.
+            let path = plugin.display().to_string().replace(',', ",,");
+            add(&["-plugin", &format!("{path},fd={}", channels.rows)]);
+        }
+        all
+    }
+
+    fn memory(&self) -> u64 {
+        self.machine.machine.nodes.iter().map(|n| n.memory).sum()
+    }
+
+    /// The hole between two nodes, where that can be: then each lies in one piece.
+    fn board(&self) -> String {
+        let mut end = 0;
+        let ends = self.machine.machine.nodes.iter().map(|n| {
+            end += n.memory;
+            end
+        });
+        let boundary = ends.take_while(|e| *e <= HOLE).last();
+        match boundary {
+            Some(boundary) if self.memory() >= WITHOUT_HOLE => {
+                format!("q35,hmat=on,max-ram-below-4g={boundary}")
+            }
+            _ => "q35,hmat=on".to_owned(),
+        }
+    }
+
+    fn topology(&self) -> Vec<(String, String)> {
+        let machine = &self.machine.machine;
+        let cpus = machine.cpus();
+        let mut all = vec![
+            option("-m", format!("{}M", self.memory() >> 20)),
+            option("-smp", format!("{0},sockets={0},cores=1,threads=1", cpus.len())),
+        ];
+        for (id, node) in machine.node_ids().zip(&machine.nodes) {
+            let initiator = self.machine.initiator(id);
+            let size = node.memory;
+            all.push(option(
+                "-object",
+                format!("memory-backend-ram,id=m{id},size={size}"),
+            ));
+            all.push(option(
+                "-numa",
+                format!("node,nodeid={id},memdev=m{id},initiator={initiator}"),
+            ));
+        }
+        for (cpu, node) in cpus {
+            all.push(option("-numa", format!("cpu,node-id={node},socket-id={cpu}")));
+        }
+        all.extend(self.distances());
+        all.extend(self.locality());
+        all
+    }
+
+    fn distances(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let rows = self.machine.distances.iter().enumerate();
+        let pairs = rows.flat_map(|(from, row)| row.iter().enumerate().map(move |(to, d)| (from, to, d)));
+        pairs
+            .filter(|(from, to, _)| from != to)
+            .map(|(from, to, d)| option("-numa", format!("dist,src={from},dst={to},val={d}")))
+    }
+
+    /// The HMAT: read latencies and bandwidths from all CPUs to all memories. Nanoseconds are whole.
+    fn locality(&self) -> Vec<(String, String)> {
+        let machine = &self.machine.machine;
+        let pairs: Vec<(NodeId, NodeId)> = machine
+            .cpu_nodes()
+            .flat_map(|r| machine.node_ids().map(move |m| (r, m)))
+            .collect();
+        let widths: Vec<f64> = pairs
+            .iter()
+            .map(|(r, m)| machine.route(*r, *m).bandwidth)
+            .collect();
+        let mut all = Vec::new();
+        for ((reader, memory), width) in pairs.iter().zip(bandwidths(&widths)) {
+            let to = format!("hmat-lb,initiator={reader},target={memory},hierarchy=memory");
+            let latency = machine.latency(*reader, *memory).round().max(1.0) as u64;
+            all.push(option(
+                "-numa",
+                format!("{to},data-type=access-latency,latency={latency}"),
+            ));
+            all.push(option(
+                "-numa",
+                format!("{to},data-type=access-bandwidth,bandwidth={width}M"),
+            ));
+        }
+        all
+    }
+}
+
+/// What the kernel shows as MB/s QEMU takes as MiB/s, in one table of 16 bits times a power of two.
+fn bandwidths(widths: &[f64]) -> Vec<u64> {
+    let widest = widths.iter().copied().fold(1.0, f64::max).round() as u64;
+    let shift = (u64::BITS - widest.leading_zeros()).saturating_sub(15);
+    let rounded = |w: &f64| (((w.round() as u64) >> shift).max(1)) << shift;
+    widths.iter().map(rounded).collect()
+}
+
+fn option(name: &str, value: String) -> (String, String) {
+    (name.to_owned(), value)
+}
+
+fn inherited(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+impl Channels {
+    fn ports(&self) -> [(&'static str, RawFd); 4] {
+        [
+            ("console", self.console),
+            ("control", self.control),
+            ("output", self.output),
+            ("errors", self.errors),
+        ]
+    }
+
+    pub fn all(&self) -> Vec<RawFd> {
+        self.ports()
+            .map(|(_, d)| d)
+            .into_iter()
+            .chain([self.rows])
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Size;
+    use nodewise_machine::Machine;
+    use proptest::prelude::*;
+
+    fn arguments(name: &str, size: &Size) -> Vec<String> {
+        let machine = Virtual::of(&Machine::named(name).unwrap(), size).unwrap();
+        let file = File::open("/dev/null").unwrap();
+        let guest = Guest {
+            machine: &machine,
+            kernel: &file,
+            image: &file,
+            kernel_arguments: "quiet".to_owned(),
+            plugin: Some(Path::new("/a,b.so")),
+        };
+        let channels = Channels {
+            console: 3,
+            control: 4,
+            output: 5,
+            errors: 6,
+            rows: 7,
+        };
+        guest
+            .arguments(&channels)
+            .into_iter()
+            .map(|a| a.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn every_pair_has_a_distance_and_every_reader_a_latency() {
+        let all = arguments("machine-a", &Size::default());
+        let count = |part: &str| all.iter().filter(|a| a.contains(part)).count();
+        assert_eq!(
+            (count("dist,src="), count("access-latency"), count("node,nodeid=")),
+            (56, 64, 8)
+        );
+        assert!(all.contains(&"/a,,b.so,fd=7".to_owned()));
+    }
+
+    #[test]
+    fn memory_without_cpus_names_its_nearest_reader() {
+        let all = arguments(
+            "xeonmax-2s-snc4-flat",
+            &Size {
+                cpus: None,
+                memory: Some(4 << 30),
+            },
+        );
+        let initiated = |n: usize| {
+            all.iter()
+                .find(|a| a.starts_with(&format!("node,nodeid={n},")))
+                .unwrap()
+                .clone()
+        };
+        assert!(initiated(0).ends_with("initiator=0"));
+        assert!(!initiated(15).ends_with("initiator=15"), "{}", initiated(15));
+    }
+
+    #[test]
+    fn the_hole_lies_between_nodes() {
+        let board = |memory: u64| {
+            arguments(
+                "machine-a",
+                &Size {
+                    cpus: None,
+                    memory: Some(memory),
+                },
+            )[1]
+            .clone()
+        };
+        assert_eq!(board(2 << 30), "q35,hmat=on");
+        assert_eq!(board(8 * (3 << 28)), "q35,hmat=on,max-ram-below-4g=1610612736");
+    }
+
+    proptest! {
+        #[test]
+        fn bandwidths_fit_the_table(widths in proptest::collection::vec(1.0f64..1e6, 1..64)) {
+            let all = bandwidths(&widths);
+            let used = all.iter().fold(0, |u, b| u | b);
+            prop_assert!(64 - used.leading_zeros() - used.trailing_zeros() <= 16);
+            let widest = widths.iter().copied().fold(0.0, f64::max);
+            for (width, rounded) in widths.iter().zip(&all) {
+                prop_assert!((*rounded as f64 - width).abs() <= 0.5 + widest / 16_000.0);
+            }
+        }
+    }
+}

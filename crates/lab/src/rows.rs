@@ -1,0 +1,153 @@
+//! What the counter plugin writes: the mirror of `runtime/emulator/rows.h`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// `enum nw_row_kind`.
+pub(crate) const NODE: u32 = 1;
+pub(crate) const CPU: u32 = 2;
+pub(crate) const BEGIN: u32 = 3;
+pub(crate) const PAGE: u32 = 4;
+pub(crate) const END: u32 = 5;
+
+/// `nw_row`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Row {
+    pub kind: u32,
+    pub vcpu: u32,
+    pub number: u64,
+    pub page: u64,
+    pub frame: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub seen: u64,
+}
+
+/// A page as one virtual CPU saw it on one frame, between a begin and an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub vcpu: u32,
+    pub page: u64,
+    pub frame: u64,
+    pub accesses: u64,
+    /// When, in an order over all.
+    pub last: u64,
+}
+
+/// All rows so far, sorted into what they speak of.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    rest: Vec<u8>,
+    /// Node and frame, in the order of the marks.
+    pub nodes: Vec<(u32, u64)>,
+    /// The kernel's number of each virtual CPU.
+    pub cpus: Vec<(u32, u32)>,
+    /// Pages of each run that began.
+    pub runs: Vec<Vec<Seen>>,
+    /// How many runs ended.
+    pub ended: usize,
+    /// Rows that mean nothing.
+    pub damaged: u64,
+}
+
+impl Rows {
+    /// Takes the next bytes of the stream, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        const SIZE: usize = size_of::<Row>();
+        let mut bytes = bytes;
+        if !self.rest.is_empty() {
+            let missing = (SIZE - self.rest.len()).min(bytes.len());
+            self.rest.extend(&bytes[..missing]);
+            bytes = &bytes[missing..];
+            if self.rest.len() < SIZE {
+                return;
+            }
+            let row = bytemuck::pod_read_unaligned(&self.rest);
+            self.rest.clear();
+            self.take(&row);
+        }
+        let (whole, rest) = bytes.as_chunks::<SIZE>();
+        for row in whole {
+            self.take(&bytemuck::pod_read_unaligned(row));
+        }
+        self.rest.extend(rest);
+    }
+
+    fn take(&mut self, row: &Row) {
+        match (row.kind, self.runs.last_mut()) {
+            (NODE, _) => self.nodes.push((row.number as u32, row.frame)),
+            (CPU, _) => self.cpus.push((row.vcpu, row.number as u32)),
+            (BEGIN, _) => self.runs.push(Vec::new()),
+            (PAGE, Some(run)) => run.push(Seen {
+                vcpu: row.vcpu,
+                page: row.page,
+                frame: row.frame,
+                accesses: row.reads.saturating_add(row.writes),
+                last: row.seen,
+            }),
+            (END, Some(_)) => self.ended += 1,
+            _ => self.damaged += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The header, read for its enumeration and the order of its fields.
+    #[test]
+    fn rows_are_as_the_header_says() {
+        let header = include_str!("../../../runtime/emulator/rows.h");
+        let (_, body) = header.split_once("typedef struct nw_row {").unwrap();
+        let (body, _) = body.split_once("} nw_row;").unwrap();
+        let fields: Vec<&str> = body
+            .lines()
+            .filter_map(|l| l.split_once(';'))
+            .map(|(f, _)| f.trim())
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "uint32_t kind",
+                "uint32_t vcpu",
+                "uint64_t number",
+                "uint64_t page",
+                "uint64_t frame",
+                "uint64_t reads",
+                "uint64_t writes",
+                "uint64_t seen"
+            ]
+        );
+        assert_eq!(size_of::<Row>(), 56);
+        let kinds: Vec<&str> = header
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("NW_ROW_"))
+            .map(|l| l.split([',', ' ']).next().unwrap())
+            .collect();
+        assert_eq!(kinds, ["NODE", "CPU", "BEGIN", "PAGE", "END"]);
+        assert!(header.contains("NW_ROW_NODE = 1,"));
+        assert_eq!([NODE, CPU, BEGIN, PAGE, END], [1, 2, 3, 4, 5]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_cut_anywhere_is_the_same(
+            kinds in proptest::collection::vec(0u32..7, 0..20), cuts in proptest::collection::vec(0usize..1200, 0..6),
+        ) {
+            let rows: Vec<Row> = kinds.iter().zip(1..).map(|(kind, at)| Row { kind: *kind, page: at, ..Row::default() }).collect();
+            let bytes: &[u8] = bytemuck::cast_slice(&rows);
+            let mut whole = Rows::default();
+            whole.feed(bytes);
+            let mut pieces = Rows::default();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).chain([0, bytes.len()]).collect();
+            cuts.sort_unstable();
+            for pair in cuts.windows(2) {
+                pieces.feed(&bytes[pair[0]..pair[1]]);
+            }
+            prop_assert_eq!(&whole.runs, &pieces.runs);
+            prop_assert_eq!((whole.nodes.len(), whole.ended, whole.damaged), (pieces.nodes.len(), pieces.ended, pieces.damaged));
+        }
+    }
+}

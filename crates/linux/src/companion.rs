@@ -1,0 +1,48 @@
+//! Files that are installed together with the running program.
+
+use std::path::{Path, PathBuf};
+
+/// A file of ours is not where it belongs.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} is missing beside {}; `make build` makes it", program.display())]
+pub struct Missing {
+    name: String,
+    program: PathBuf,
+}
+
+/// A library or program that belongs to this one: next to it, in `lib` beside it, or where an
+/// installation has it.
+///
+/// # Errors
+/// It is in none of these places.
+pub fn find(name: &str) -> Result<PathBuf, Missing> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let places = [
+        beside.join("lib"),
+        beside.to_owned(),
+        beside.join("../lib/nodewise"),
+    ];
+    let found = places.iter().map(|p| p.join(name)).find(|p| p.exists());
+    found.ok_or_else(|| Missing {
+        name: name.to_owned(),
+        program,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_beside_is_found_and_what_does_not_is_named() {
+        let own = std::env::current_exe().unwrap();
+        let name = own.file_name().unwrap().to_str().unwrap();
+        assert_eq!(find(name).unwrap(), own);
+        let error = find("libnodewise-none.so").unwrap_err().to_string();
+        assert!(
+            error.starts_with("libnodewise-none.so is missing beside "),
+            "{error}"
+        );
+    }
+}
