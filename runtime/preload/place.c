@@ -190,6 +190,8 @@ static void place_span(uint32_t rule, uint64_t start, uint64_t bytes) {
     object.pages = ((start + bytes - 1) >> nw_page_shift) + 1 - object.page;
     nw_place(&object);
     nw_objects_add(&object);
+    if (rule < nw_placement->rules.count)
+        nw_seen(&object);
 }
 
 static void place_data(uint64_t start, uint64_t bytes) { place_span(rule_of_data, start, bytes); }

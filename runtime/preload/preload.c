@@ -16,7 +16,12 @@
 const nw_table *nw_placement;
 nw_summary *nw_report;
 
+/* Where nothing is placed and yet objects are to be seen. */
+static const nw_table nothing = {.magic = NW_TABLE_MAGIC, .version = NW_TABLE_VERSION, .granule = 1};
+
 static char folder[512];
+
+int nw_placing(void) { return nw_placement && nw_placement != &nothing; }
 
 void nw_preload_off(const char *why) {
     char line[256];
@@ -40,19 +45,26 @@ static void allocated(const nw_allocation *allocation) {
         .thread = nw_thread_ordinal(),
         .fresh = allocation->moved == 0,
     };
-    nw_place(&object);
-    nw_objects_add(&object);
-    nw_worth_seen(allocation, object.rule < nw_placement->rules.count ||
-                                  nw_placement->fallback.kind != NW_FIRST_TOUCH);
+    if (nw_placing()) {
+        nw_place(&object);
+        nw_objects_add(&object);
+        nw_worth_seen(allocation, object.rule < nw_placement->rules.count ||
+                                      nw_placement->fallback.kind != NW_FIRST_TOUCH);
+    }
+    nw_seen(&object);
     errno = before;
 }
 
 static void freed(void *address, size_t mapped) {
     int before = errno;
     (void)mapped;
-    nw_objects_remove(address);
+    if (nw_placing())
+        nw_objects_remove(address);
     errno = before;
 }
+
+/* All of them where they are to be seen. */
+static int separate(uintptr_t caller, size_t bytes) { return nw_seeing() || nw_worth_separating(caller, bytes); }
 
 /* A file for each process image: the name is free, or the next one is. */
 static int summary_file(void) {
@@ -68,7 +80,7 @@ static int summary_file(void) {
 
 static nw_summary *open_summary(void) {
     size_t bytes = sizeof(nw_summary) + (nw_placement->rules.count + 1ul) * sizeof(nw_tally);
-    int file = summary_file(), shared = file >= 0 && ftruncate(file, (off_t)bytes) == 0;
+    int file = nw_placing() ? summary_file() : -1, shared = file >= 0 && ftruncate(file, (off_t)bytes) == 0;
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
                     shared ? file : -1, 0);
     if (file >= 0)
@@ -127,18 +139,21 @@ static void place_rest(void) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = nw_worth_separating};
+    static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = separate};
     int before = errno;
     nw_placement = table_for_me();
+    if (nw_seen_start() && !nw_placement)
+        nw_placement = &nothing;
     if (nw_placement && !(nw_report = open_summary()))
         nw_preload_off("no memory for the summary");
     if (nw_placement && nw_match_start()) {
         nw_kernel_start(nw_placement);
         place_rest();
         nw_threads_start();
+        nw_seen_data();
         nw_place_variables();
         pthread_atfork(NULL, NULL, after_fork);
-        if (nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
+        if (nw_seeing() || nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
             nw_heap_start(&hooks);
     }
     errno = before;
@@ -146,7 +161,7 @@ __attribute__((constructor)) static void begin(void) {
 
 /* A child of vfork shares our memory, not our pages' fate. */
 __attribute__((destructor)) static void end(void) {
-    if (nw_placement && nw_report->state == NW_RUNNING && nw_report->pid == (uint32_t)getpid())
+    if (nw_placing() && nw_report->state == NW_RUNNING && nw_report->pid == (uint32_t)getpid())
         nw_objects_read_back();
 }
 

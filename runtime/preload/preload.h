@@ -23,6 +23,8 @@
 
 /* preload.c: null when there is nothing to do in this process. */
 extern const nw_table *nw_placement;
+/* Whether objects are placed here; if not, they are only seen. */
+int nw_placing(void);
 void nw_preload_off(const char *why);
 
 /* kernel.c: the kernel, or with $NODEWISE_PRELOAD_TRACE set a file that says what would be asked of
@@ -81,6 +83,12 @@ void nw_objects_want(const nw_object *object, uint32_t node, uint64_t pages);
 void nw_objects_add(const nw_object *object);
 void nw_objects_remove(void *address);
 void nw_objects_read_back(void);
+
+/* seen.c: objects told to whoever asked with $NODEWISE_OBJECTS. */
+int nw_seen_start(void);
+int nw_seeing(void);
+void nw_seen(const nw_object *object);
+void nw_seen_data(void); /* the executable's own */
 
 /* threads.c: of the calling thread, in the order of pthread_create; the main thread is 0. */
 uint32_t nw_thread_ordinal(void);

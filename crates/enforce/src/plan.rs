@@ -7,6 +7,7 @@ use nodewise_linux::mempolicy::{NodeMask, Policy};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, Placement};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The granularity of decisions.
@@ -46,6 +47,8 @@ pub struct Plan {
     pub nodes: Vec<u32>,
     /// What the preload is told; `None`: no preload.
     pub table: Option<Table>,
+    /// The file that objects are told to, if anyone asks; takes the preload too.
+    pub objects: Option<PathBuf>,
     /// Variables set for the command.
     pub environment: Vec<(String, String)>,
     /// The policy the command starts under.
@@ -86,6 +89,7 @@ impl Plan {
             threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding)),
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
+            objects: None,
             environment: Vec::new(),
             policy: None,
             cpus: Vec::new(),
@@ -115,6 +119,12 @@ impl Plan {
     #[must_use]
     pub fn found(&self) -> usize {
         self.rules.iter().filter(|r| r.missing.is_none()).count()
+    }
+
+    /// Whether the command gets the preload.
+    #[must_use]
+    pub fn preloads(&self) -> bool {
+        self.table.is_some() || self.objects.is_some()
     }
 
     /// Whether threads are bound as the program creates them, and so counted.
@@ -352,15 +362,19 @@ impl Plan {
     /// table is and summaries go.
     pub fn dress(&self, command: &mut Command, preload: &std::path::Path, folder: &std::path::Path) {
         command.envs(self.environment.iter().map(|(k, v)| (k, v)));
-        if self.table.is_some() {
+        if self.preloads() {
             let mut libraries = preload.as_os_str().to_owned();
             if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
                 libraries.push(":");
                 libraries.push(others);
             }
-            command
-                .env("LD_PRELOAD", libraries)
-                .env("NODEWISE_PLACEMENT", folder);
+            command.env("LD_PRELOAD", libraries);
+        }
+        if self.table.is_some() {
+            command.env("NODEWISE_PLACEMENT", folder);
+        }
+        if let Some(file) = &self.objects {
+            command.env("NODEWISE_OBJECTS", file);
         }
         if let Some(policy) = self.policy {
             policy.before_exec(command);

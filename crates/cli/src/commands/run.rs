@@ -7,10 +7,14 @@ mod warnings;
 use crate::exit::{Outcome, OwnFailure};
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
 use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::{companion, mark};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
+
+/// Longer than any program runs: our own accesses would be counted as the command's.
+const NEVER: Duration = Duration::from_secs(1 << 30);
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -38,7 +42,11 @@ pub struct Arguments {
     /// Write what was achieved to a file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Replace an existing report
+    /// Write the pages of every large object to a file, placed or not: `process rule page pages thread`
+    /// a line. Marks begin and end for an emulator's counter, and looks at nothing in between
+    #[arg(long, value_name = "FILE")]
+    objects: Option<PathBuf>,
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// The program and its arguments
@@ -59,12 +67,13 @@ fn page_size(text: &str) -> Result<PageSize, String> {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    check_report(arguments)?;
-    let plan = plan(arguments).map_err(own_failure)?;
+    check_files(arguments)?;
+    let mut plan = plan(arguments).map_err(own_failure)?;
     if arguments.dry_run {
         outcome::print_plan(&plan, arguments.json)?;
         return Ok(Outcome::Done);
     }
+    plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let (status, watch) = execute(arguments, &plan, folder.path())?;
     let achieved = achieved(&plan, folder.path(), &watch);
@@ -75,14 +84,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Child(shell_status(status)))
 }
 
-fn check_report(arguments: &Arguments) -> anyhow::Result<()> {
-    match &arguments.report {
-        Some(path) if path.exists() && !arguments.force => Err(failure(
+fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
+    let files = [&arguments.report, &arguments.objects];
+    match files.into_iter().flatten().find(|f| f.exists()) {
+        Some(file) if !arguments.force => Err(failure(
             125,
-            format!("{} exists; --force replaces it", path.display()),
+            format!("{} exists; --force replaces it", file.display()),
         )),
         _ => Ok(()),
     }
+}
+
+/// The file for the objects, empty: the processes append to it.
+fn empty(file: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::write(file, "")
+        .and_then(|()| file.canonicalize())
+        .map_err(|e| failure(125, format!("cannot write {}: {e}", file.display())))
 }
 
 fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
@@ -119,17 +136,24 @@ fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
 fn execute(arguments: &Arguments, plan: &Plan, folder: &Path) -> anyhow::Result<(ExitStatus, Watch)> {
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
-    let preload = plan.table.as_ref().map(|_| preload()).transpose()?;
+    let preload = plan.preloads().then(preload).transpose()?;
     plan.dress(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
-    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&arguments.command[0], &e))?;
     let (mut watch, mut pause) = (Watch::default(), Duration::from_secs(1));
+    if plan.objects.is_some() {
+        mark::before_exec(&mut command);
+        pause = NEVER;
+    }
+    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&arguments.command[0], &e))?;
     let status = child.wait(pause, |_| {
-        if let Some(table) = &plan.table {
+        if let (Some(table), None) = (&plan.table, &plan.objects) {
             watch.look(folder, table);
+            pause = (pause * 2).min(Duration::from_secs(60));
         }
-        pause = (pause * 2).min(Duration::from_secs(60));
         pause
     })?;
+    if plan.objects.is_some() {
+        mark::end();
+    }
     Ok((status, watch))
 }
 
@@ -138,29 +162,8 @@ fn achieved(plan: &Plan, folder: &Path, watch: &Watch) -> Option<Achieved> {
     Achieved::read(folder, table, &plan.origin, plan.rules.len(), watch).ok()
 }
 
-/// The library, next to this program or where an installation has it.
 fn preload() -> anyhow::Result<PathBuf> {
-    const NAME: &str = "libnodewise-preload.so";
-    let own = std::env::current_exe()?;
-    let beside = own.parent().unwrap_or(Path::new("/"));
-    let places = [
-        beside.join("lib"),
-        beside.to_owned(),
-        beside.join("../lib/nodewise"),
-    ];
-    places
-        .iter()
-        .map(|p| p.join(NAME))
-        .find(|p| p.exists())
-        .ok_or_else(|| {
-            failure(
-                125,
-                format!(
-                    "{NAME} is missing beside {}; `make build` makes it",
-                    own.display()
-                ),
-            )
-        })
+    companion::find("libnodewise-preload.so").map_err(|e| failure(125, e.to_string()))
 }
 
 /// A folder for the table and the summaries, removed at the end.
