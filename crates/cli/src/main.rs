@@ -3,6 +3,7 @@
 
 mod commands;
 mod exit;
+mod libraries;
 mod output;
 mod selection;
 mod usage;

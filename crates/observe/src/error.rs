@@ -21,6 +21,8 @@ pub enum ErrorKind {
     NotExecutable,
     /// The program does not count its accesses.
     NotInstrumented,
+    /// There is no emulator that can do what is asked for.
+    NoEmulator,
     /// The profile or a raw file cannot be read or written.
     Io,
 }

@@ -15,6 +15,7 @@ mod claims;
 mod code;
 mod control;
 mod coverage;
+mod emulator;
 mod error;
 mod events;
 mod image;
@@ -30,6 +31,7 @@ mod slicing;
 mod tables;
 mod thread_file;
 
+pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
 pub use program::{check_instrumented, find};
 pub use recorder::{Options, Progress, Recorded, record};

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The library a counting program asks for.
-const RUNTIME: &str = "libnodewise-rt.so";
+pub(crate) const RUNTIME: &str = "libnodewise-rt.so";
 
 /// The file that running `command` would execute.
 ///
@@ -51,7 +51,8 @@ pub fn check_instrumented(file: &Path) -> Result<(), Error> {
     }
     let why = if module.is_dynamic() {
         "does not count its accesses: rebuild all of it (make clean first) with CC=nodewise-cc \
-         CXX=nodewise-cxx, or, if it starts a program that does, add --via instrument"
+         CXX=nodewise-cxx, or, if it starts a program that does, add --via instrument, or add --via emulate to \
+         count it as it is, 10 to 50 times slower"
     } else {
         "is a static binary, and counting needs a shared library: rebuild it with CC=nodewise-cc, \
          without -static"

@@ -7,7 +7,7 @@ use crate::recording::Recording;
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::perf::Sampler;
-use nodewise_profile::{Meta, Profile};
+use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_store::Writer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -80,7 +80,11 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     let control = Control::create(&raw, slicing).map_err(|e| Error::raw(&raw, &e))?;
     command.env("NODEWISE_RAW", &raw);
 
-    let sampler = Sampler::of_children(FREQUENCY).ok();
+    // Of an emulated program samples would tell where the emulator is.
+    let emulated = meta.observer == Observer::Emulate;
+    let sampler = (!emulated)
+        .then(|| Sampler::of_children(FREQUENCY).ok())
+        .flatten();
     let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
     recording.checkpoint()?; // what `recover` finds should we be killed

@@ -9,6 +9,8 @@ pub enum Observer {
     /// Compiler instrumentation: exact.
     #[default]
     Instrument,
+    /// An emulator that ran the plain program: exact, libraries included; times mean nothing.
+    Emulate,
     /// A program, not a recording: tests, benchmarks.
     Synthetic,
 }
@@ -19,6 +21,7 @@ impl Observer {
     pub fn name(self) -> &'static str {
         match self {
             Self::Instrument => "instrument",
+            Self::Emulate => "emulate",
             Self::Synthetic => "synthetic",
         }
     }
@@ -26,7 +29,7 @@ impl Observer {
     /// The observer with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Instrument, Self::Synthetic]
+        [Self::Instrument, Self::Emulate, Self::Synthetic]
             .into_iter()
             .find(|o| o.name() == name)
     }

@@ -210,7 +210,10 @@ fn recorded(meta: &Meta, threads: usize) -> Program {
         wall_seconds: meta.wall_ns as f64 * 1e-9,
         plain_wall_seconds: meta.plain_wall_ns.map(|ns| ns as f64 * 1e-9),
         observer: meta.observer.name().to_owned(),
-        exact: matches!(meta.observer, Observer::Instrument | Observer::Synthetic),
+        exact: matches!(
+            meta.observer,
+            Observer::Instrument | Observer::Emulate | Observer::Synthetic
+        ),
         slicing: meta.slicing.clone(),
         exit_status: meta.exit_status,
         truncated: meta.truncated.clone(),
@@ -229,7 +232,10 @@ fn coverage(meta: &Meta) -> Coverage {
         share: *share,
     };
     Coverage {
-        share: c.share(),
+        // An emulator misses no code.
+        share: (meta.observer == Observer::Emulate)
+            .then_some(1.0)
+            .or_else(|| c.share()),
         samples: c.samples,
         instrumented: c.instrumented,
         waiting: c.waiting,

@@ -2,7 +2,7 @@
 
 use crate::{Parameters, Range, Scenario};
 use nodewise_analysis::Histogram;
-use nodewise_profile::Profile;
+use nodewise_profile::{Observer, Profile};
 
 /// What the recorded CPU time rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ impl Calibration {
         let side_by_side = meta.host_cpus.clamp(1, (histogram.threads as u32).max(1));
         let (basis, busy_ns) = match (cpu, meta.wall_ns) {
             (0, 0) => (Basis::Assumed, 0.0),
+            // An emulator's time is not the program's.
+            _ if meta.observer == Observer::Emulate && meta.plain_wall_ns.is_none() => (Basis::Assumed, 0.0),
             (0, wall) => (Basis::WallTime, wall as f64 * f64::from(side_by_side)),
             (cpu, _) => (Basis::CpuTime, cpu as f64),
         };

@@ -2,7 +2,7 @@
 
 use crate::module::{Module, SymbolError};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
-use object::{Architecture, Object, ObjectSection, SectionKind};
+use object::{Object, ObjectSection, SectionKind};
 use std::path::Path;
 
 /// The first byte of an EVEX-encoded instruction; no other instruction of 64-bit code begins so.
@@ -20,7 +20,7 @@ const SURE: usize = 2;
 pub fn needs_avx512(file: &Path) -> Result<Option<String>, SymbolError> {
     let module = Module::open(file)?;
     let elf = module.elf();
-    if elf.architecture() != Architecture::X86_64 {
+    if !module.is_x86_64() {
         return Ok(None);
     }
     let (mut found, mut first) = (0, None);

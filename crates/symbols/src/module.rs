@@ -1,7 +1,7 @@
 //! One executable or shared library.
 
 use nodewise_profile::Frame;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -105,6 +105,12 @@ impl Module {
             let inside = offset.checked_sub(start).filter(|o| *o < bytes)?;
             Some(segment.address() + inside)
         })
+    }
+
+    /// Whether it is 64-bit code of the x86 family.
+    #[must_use]
+    pub fn is_x86_64(&self) -> bool {
+        self.elf().architecture() == Architecture::X86_64 && self.elf().is_64()
     }
 
     /// Whether it is loaded by the dynamic linker; a static executable is not.

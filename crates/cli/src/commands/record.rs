@@ -1,11 +1,11 @@
-//! `nodewise record`: a program built with `nodewise-cc` to a profile.
+//! `nodewise record`: a program to a profile, counting by itself or under an emulator.
 
 mod summary;
 
 use crate::exit::{Outcome, OwnFailure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use nodewise_observe::{Error, ErrorKind, Options, Progress, Slicing};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, Progress, Slicing};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ enum Via {
     Auto,
     /// The same, unchecked: CMD starts a program that counts
     Instrument,
+    /// Any program as it is, under QEMU: exact, 10 to 50 times slower
+    Emulate,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -68,8 +70,15 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Some(folder) => folder.clone(),
         None => nodewise_store::unused(Path::new("")),
     };
-    let mut command = Command::new(program);
-    command.args(&arguments.command[1..]);
+    let emulator = (arguments.via == Via::Emulate).then(emulator).transpose()?;
+    let rest = &arguments.command[1..];
+    let mut command = match &emulator {
+        Some(emulator) => emulator.command(program, &file, rest, arguments.slice, std::env::vars_os())?,
+        None => Command::new(program),
+    };
+    if emulator.is_none() {
+        command.args(rest);
+    }
     let cpus = cpus();
     set_openmp(&mut command, arguments.threads, cpus);
     let options = Options {
@@ -83,8 +92,16 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let recorded = nodewise_observe::record(options, |p| show(&bar, &p));
     bar.finish_and_clear();
     let recorded = recorded?;
-    summary::recorded(&folder, &recorded);
+    summary::recorded(&folder, &recorded, emulator.as_ref());
     Ok(Outcome::Child(recorded.status))
+}
+
+/// QEMU with our plugin; `NODEWISE_QEMU_USER` names another than the one on the path.
+fn emulator() -> anyhow::Result<Emulator> {
+    let libraries = crate::libraries::folder_of("libnodewise-rt.so")?;
+    let chosen = std::env::var_os("NODEWISE_QEMU_USER").filter(|v| !v.is_empty());
+    let path = std::env::var_os("PATH");
+    Ok(Emulator::find(&libraries, chosen.as_deref(), path.as_deref())?)
 }
 
 /// More OpenMP threads than CPUs must not spin: they would wait for one another's time slices.
@@ -115,7 +132,10 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     let nodes = host.names("sys/devices/system/node").unwrap_or_default();
     let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
     Meta {
-        observer: Observer::Instrument,
+        observer: match arguments.via {
+            Via::Emulate => Observer::Emulate,
+            Via::Auto | Via::Instrument => Observer::Instrument,
+        },
         command: arguments
             .command
             .iter()

@@ -1,15 +1,19 @@
 //! What `record` says at the end, on standard error.
 
-use nodewise_observe::Recorded;
+use nodewise_observe::{Emulator, Recorded};
 use nodewise_profile::{Coverage, ObjectKind, Profile};
 use std::path::Path;
 
 /// After a recording.
-pub fn recorded(folder: &Path, recorded: &Recorded) {
+pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
     if !recorded.heard_of_any {
         eprintln!(
-            "nodewise: nothing was recorded: no program built with nodewise-cc ran, or it could not write to {}",
+            "nodewise: nothing was recorded: {}, or it could not write to {}",
+            match emulator {
+                Some(_) => "no program ran that loads libraries",
+                None => "no program built with nodewise-cc ran",
+            },
             folder.display()
         );
         return;
@@ -27,7 +31,13 @@ pub fn recorded(folder: &Path, recorded: &Recorded) {
             String::new()
         },
     );
-    eprintln!("nodewise: {}", coverage(&profile.meta.coverage, recorded.sampled));
+    match emulator {
+        Some(emulator) => eprintln!(
+            "nodewise: emulated by QEMU {}: all code was counted, libraries too, but not the stack by its pointer",
+            emulator.version()
+        ),
+        None => eprintln!("nodewise: {}", coverage(&profile.meta.coverage, recorded.sampled)),
+    }
     eprintln!("nodewise: {}", time(recorded));
     if recorded.dropped > 0 {
         eprintln!(

@@ -1,0 +1,301 @@
+//! Any program, unmodified, under QEMU's user mode: which QEMU, which plugin, what it cannot run.
+
+use crate::error::{Error, ErrorKind};
+use crate::program::{RUNTIME, find};
+use crate::slicing::Slicing;
+use nodewise_symbols::{Module, needs_avx512};
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// QEMU's name; a path in `NODEWISE_QEMU_USER` goes before it.
+pub const QEMU: &str = "qemu-x86_64";
+/// Scripts that are interpreted by scripts that are ...: as deep as Linux goes.
+const DEEPEST: usize = 4;
+
+/// A QEMU that loads our plugin.
+#[derive(Clone, Debug)]
+pub struct Emulator {
+    qemu: PathBuf,
+    version: String,
+    plugin: PathBuf,
+    preload: PathBuf,
+}
+
+/// What is really executed: scripts are their interpreters' arguments.
+struct Target {
+    file: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Emulator {
+    /// The QEMU at `chosen`, else the one on `path`. `libraries` is where our own are.
+    ///
+    /// # Errors
+    /// There is none, or it cannot load plugins.
+    pub fn find(libraries: &Path, chosen: Option<&OsStr>, path: Option<&OsStr>) -> Result<Self, Error> {
+        let qemu = find(chosen.unwrap_or(QEMU.as_ref()), path).map_err(|e| match chosen {
+            Some(_) => e,
+            None => unusable(format!("--via emulate needs {QEMU}: apt install qemu-user")),
+        })?;
+        let version = version(&qemu)?;
+        if !said(&qemu, "-h").contains("-plugin") {
+            return Err(unusable(format!(
+                "{} {version} was built without plugins; Debian 12's qemu-user (7.2) has them: name another with \
+                 NODEWISE_QEMU_USER=PATH",
+                qemu.display()
+            )));
+        }
+        let major: u32 = version.split('.').next().unwrap_or_default().parse().unwrap_or(0);
+        let interface = if major < 9 { 1 } else { 2 };
+        let library = |name: String| {
+            let path = libraries.join(&name);
+            let missing = || {
+                format!(
+                    "{name} is missing in {}; `make build` makes it",
+                    libraries.display()
+                )
+            };
+            path.exists().then_some(path).ok_or_else(|| unusable(missing()))
+        };
+        Ok(Self {
+            plugin: library(format!("libnodewise-emulate-{interface}.so"))?,
+            preload: library(RUNTIME.to_owned())?,
+            qemu,
+            version,
+        })
+    }
+
+    /// QEMU's version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The command that runs `program`, found at `file`, with these arguments and counts what it does.
+    /// `environment` holds what is meant for the program's dynamic linker and not for QEMU's.
+    ///
+    /// # Errors
+    /// The program cannot be emulated.
+    pub fn command(
+        &self,
+        program: &OsStr,
+        file: &Path,
+        arguments: &[OsString],
+        slicing: Slicing,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Command, Error> {
+        if slicing == Slicing::Region {
+            return Err(unusable(
+                "an emulator sees no end of a parallel region: --slice region needs --via instrument"
+                    .to_owned(),
+            ));
+        }
+        let target = Target::of(file)?;
+        let mut command = Command::new(&self.qemu);
+        // Everything the code generator has: what the program asks the CPU for decides which code it runs.
+        command.args(["-cpu", "max", "-E", "NODEWISE_EMULATED=1"]);
+        let mut preload = self.preload.clone().into_os_string();
+        for (name, value) in environment.filter(|(name, _)| name.as_bytes().starts_with(b"LD_")) {
+            command.env_remove(&name);
+            if name == "LD_PRELOAD" {
+                preload.push(":");
+                preload.push(value);
+            } else {
+                command.arg("-E").arg(pair(&name, &value));
+            }
+        }
+        command.arg("-E").arg(pair("LD_PRELOAD".as_ref(), &preload));
+        let mut plugin = self.plugin.clone().into_os_string();
+        if matches!(slicing, Slicing::Accesses(_)) {
+            plugin.push(",slices=accesses");
+        }
+        command.arg("-plugin").arg(plugin);
+        let name = if target.arguments.is_empty() {
+            program
+        } else {
+            target.file.as_os_str()
+        };
+        command.arg("-0").arg(name);
+        command.arg(&target.file).args(&target.arguments).args(arguments);
+        Ok(command)
+    }
+}
+
+impl Target {
+    fn of(file: &Path) -> Result<Self, Error> {
+        let mut target = Self {
+            file: file.to_owned(),
+            arguments: Vec::new(),
+        };
+        for _ in 0..DEEPEST {
+            let Some((interpreter, argument)) = interpreter(&target.file)? else {
+                check(&target.file)?;
+                return Ok(target);
+            };
+            let script = std::mem::replace(&mut target.file, interpreter).into_os_string();
+            target
+                .arguments
+                .splice(0..0, argument.into_iter().chain([script]));
+        }
+        Err(refused(
+            file,
+            "is a script whose interpreters are scripts, too many of them",
+        ))
+    }
+}
+
+/// What a script's first line names, with its one argument.
+fn interpreter(file: &Path) -> Result<Option<(PathBuf, Option<OsString>)>, Error> {
+    let mut start = Vec::new();
+    let opened = std::fs::File::open(file).and_then(|f| f.take(256).read_to_end(&mut start));
+    opened.map_err(|e| refused(file, &format!("cannot be read: {e}")))?;
+    let Some(line) = start.strip_prefix(b"#!") else {
+        return Ok(None);
+    };
+    let line = line
+        .split(|b| *b == b'\n')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    let end = line
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(line.len());
+    let own = |bytes: &[u8]| OsString::from_vec(bytes.to_owned());
+    let path = PathBuf::from(own(&line[..end]));
+    let argument = Some(line[end..].trim_ascii()).filter(|a| !a.is_empty()).map(own);
+    if !path.exists() {
+        return Err(refused(
+            file,
+            &format!("asks for {}, which is not there", path.display()),
+        ));
+    }
+    Ok(Some((path, argument)))
+}
+
+/// Refuses what would not run, or not be counted.
+fn check(file: &Path) -> Result<(), Error> {
+    let module = Module::open(file).map_err(|e| Error::new(ErrorKind::NotExecutable, e.to_string()))?;
+    if !module.is_x86_64() {
+        return Err(refused(file, "is no x86-64 program, and only those are emulated"));
+    }
+    if !module.is_dynamic() {
+        return Err(refused(
+            file,
+            "is a static binary, and its objects are seen by a library it must load: link it without -static",
+        ));
+    }
+    if module.needed().iter().any(|n| n == RUNTIME) {
+        return Err(refused(
+            file,
+            "counts its accesses itself: record it with --via instrument, or its plain build with --via emulate",
+        ));
+    }
+    let wide = needs_avx512(file).map_err(|e| Error::new(ErrorKind::NotExecutable, e.to_string()))?;
+    if let Some(function) = wide {
+        return Err(refused(
+            file,
+            &format!("uses AVX-512 ({function}), which QEMU has not: build it with -march=x86-64-v3"),
+        ));
+    }
+    Ok(())
+}
+
+fn version(qemu: &Path) -> Result<String, Error> {
+    let text = said(qemu, "--version");
+    let version = text
+        .split_whitespace()
+        .find(|w| w.starts_with(|c: char| c.is_ascii_digit()));
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| unusable(format!("{} is no QEMU: it says no version", qemu.display())))
+}
+
+fn said(qemu: &Path, question: &str) -> String {
+    let output = Command::new(qemu).arg(question).stdin(Stdio::null()).output();
+    output.map_or_else(
+        |_| String::new(),
+        |o| String::from_utf8_lossy(&o.stdout).into_owned(),
+    )
+}
+
+fn pair(name: &OsStr, value: &OsStr) -> OsString {
+    let mut pair = name.to_owned();
+    pair.push("=");
+    pair.push(value);
+    pair
+}
+
+fn unusable(message: String) -> Error {
+    Error::new(ErrorKind::NoEmulator, message)
+}
+
+fn refused(file: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::NotExecutable, format!("{} {why}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(file: &Path, slicing: Slicing) -> Result<Vec<String>, Error> {
+        let emulator = Emulator {
+            qemu: "/usr/bin/qemu-x86_64".into(),
+            version: "7.2".to_owned(),
+            plugin: "/lib/plugin.so".into(),
+            preload: "/lib/rt.so".into(),
+        };
+        let environment = [
+            ("LD_PRELOAD", "mine.so"),
+            ("LD_LIBRARY_PATH", "/opt"),
+            ("HOME", "/"),
+        ];
+        let environment = environment.map(|(n, v)| (n.into(), v.into()));
+        let command = emulator.command(
+            file.as_os_str(),
+            file,
+            &["x".into()],
+            slicing,
+            environment.into_iter(),
+        )?;
+        Ok(command
+            .get_args()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect())
+    }
+
+    #[test]
+    fn the_linkers_variables_reach_the_program_alone() {
+        let arguments = command(Path::new("/bin/sh"), Slicing::Accesses(9))
+            .unwrap()
+            .join(" ");
+        assert!(arguments.contains("-E LD_PRELOAD=/lib/rt.so:mine.so "));
+        assert!(arguments.contains("-E LD_LIBRARY_PATH=/opt "));
+        assert!(!arguments.contains("HOME"));
+        assert!(arguments.ends_with("-plugin /lib/plugin.so,slices=accesses -0 /bin/sh /bin/sh x"));
+    }
+
+    #[test]
+    fn a_script_is_its_interpreters_argument() {
+        let script = std::env::temp_dir().join(format!("nodewise-script-{}", std::process::id()));
+        std::fs::write(&script, "#! /bin/sh -e\nexit\n").unwrap();
+        let arguments = command(&script, Slicing::Accesses(9)).unwrap().join(" ");
+        std::fs::write(&script, "#!/nonexistent\n").unwrap();
+        let missing = command(&script, Slicing::Accesses(9)).unwrap_err();
+        std::fs::remove_file(&script).unwrap();
+        assert!(arguments.ends_with(&format!("-0 /bin/sh /bin/sh -e {} x", script.display())));
+        assert!(missing.to_string().contains("/nonexistent"));
+    }
+
+    #[test]
+    fn what_cannot_be_emulated_is_refused_with_the_mend() {
+        let region = command(Path::new("/bin/sh"), Slicing::Region).unwrap_err();
+        assert!(region.to_string().contains("--via instrument"));
+        let none = Emulator::find(Path::new("/"), None, Some("/nonexistent".as_ref())).unwrap_err();
+        assert!(none.to_string().contains("apt install qemu-user"));
+        assert_eq!(none.kind(), ErrorKind::NoEmulator);
+    }
+}
