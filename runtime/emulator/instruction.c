@@ -183,6 +183,29 @@ static uint8_t width(const code *code, uint8_t reg)
     return 0;
 }
 
+/* ---- Read-modify-write. ---- */
+
+/* The operand is read, then written; those that only may write it (cmpxchg8b) are none. */
+static bool modifies(const code *code, uint8_t reg)
+{
+    static const range byte[] = {{0x86, 0x87}, {0xc0, 0xc1}, {0xd0, 0xd3}, {0xfe, 0xff}};
+    static const range map_0f[] = {{0xa4, 0xa5}, {0xab, 0xad}, {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}};
+    uint8_t opcode = code->opcode;
+    if (code->vex)
+        return false;
+    if (code->map == MAP_0F)
+        return (IN(map_0f, opcode)) || (opcode == 0xba && reg >= 5);
+    if (code->map != BYTE)
+        return false;
+    if (opcode < 0x38)
+        return (opcode & 7) < 2;
+    if (opcode >= 0x80 && opcode <= 0x83)
+        return reg != 7;
+    if (opcode == 0xf6 || opcode == 0xf7)
+        return reg == 2 || reg == 3;
+    return IN(byte, opcode) && (opcode < 0xfe || reg < 2);
+}
+
 /* ---- The stack. ---- */
 
 static bool based_on_rsp(const code *code, uint8_t modrm)
@@ -223,6 +246,7 @@ static void memory_operand(const code *code, uint8_t modrm, nw_instruction *foun
     uint8_t reg = modrm >> 3 & 7;
     found->operand = true;
     found->width = width(code, reg);
+    found->modifies = modifies(code, reg);
     if (code->map == MAP_0F && code->opcode == 0x01 && reg == 7)
         found->flushes = true;
     if (code->map == MAP_0F38 && code->opcode == 0x82 && code->prefix == P66)

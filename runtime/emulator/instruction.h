@@ -13,6 +13,7 @@ typedef struct nw_instruction {
     bool operand;        /* a memory operand is named */
     bool stack_reads;    /* whatever it reads is the thread's own stack: pop, ret, 8(%rsp) */
     bool stack_writes;   /* likewise: push, call */
+    bool modifies;       /* reads its operand and writes it: add to memory, xchg, lock cmpxchg */
     bool flushes;        /* drops address translations: invlpg, invpcid, mov to cr0, cr3, cr4 */
     bool returns;        /* ret */
 } nw_instruction;

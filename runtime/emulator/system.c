@@ -243,6 +243,14 @@ static void access_wide(unsigned which, qemu_plugin_meminfo_t info, uint64_t add
     own->next = address + size;
 }
 
+/* An emulator reads, then writes; if the write faults the whole instruction is repeated, and what was read
+ * may have been another frame (the page of zeros). So both are counted once it is written. */
+static void access_modified(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
+    (void)unused;
+    if (info >> 17 & 1)
+        count(vcpus[which], info | 1u << 16, address);
+}
+
 static void flushes(unsigned which, void *unused) {
     (void)unused;
     flush(vcpus[which]);
@@ -291,7 +299,10 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
 /* Translation: only user-mode instructions are listened to, and the kernel's that flush. */
 
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *known, uint8_t marked) {
-    qemu_plugin_vcpu_mem_cb_t call = marked ? mark : known->width ? access_wide : access_any;
+    qemu_plugin_vcpu_mem_cb_t call = marked            ? mark
+                                     : known->width    ? access_wide
+                                     : known->modifies ? access_modified
+                                                       : access_any;
     uintptr_t data = marked ? marked : known->width;
     qemu_plugin_register_vcpu_mem_cb(insn, call, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)data);
 }
