@@ -405,3 +405,105 @@ fn signals_go_on_to_the_program_and_its_death_comes_back() {
     let dying = bench.script("die.sh", "#!/bin/sh\nkill -9 $$\n");
     assert_eq!(bench.run(&[], &dying).status.code(), Some(137));
 }
+
+/// Says where its objects are, closes every descriptor that is not its own, and makes a file of its own.
+const SEEN: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int field[100000];
+static void say(const char *name, void *at, int thread) {
+    printf("%s %d %lx %d\n", name, (int)getpid(), (unsigned long)at >> 12, thread);
+    fflush(stdout);
+}
+static void *worker(void *ordinal) {
+    say("thread", malloc(100000), (int)(long)ordinal);
+    return NULL;
+}
+int main(int count, char **arguments) {
+    pthread_t thread;
+    for (int file = 3; file < 100; file++)
+        close(file);
+    char path[4096];
+    snprintf(path, sizeof path, "%s.own", arguments[count - 1]);
+    int own = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    field[5000] = 1;
+    say("data", &field[5000], 0);
+    say("main", malloc(1 << 20), 0);
+    for (int i = 0; i < 2000; i++)
+        free(malloc(70000));
+    say("later", malloc(70000), 0);
+    pthread_create(&thread, NULL, worker, (void *)1);
+    pthread_join(thread, NULL);
+    fflush(stdout);
+    if (fork() == 0)
+        say("child", calloc(40, 4096), 0), _exit(0);
+    wait(NULL);
+    return lseek(own, 0, SEEK_END) == 0 ? 5 : 6;
+}
+"#;
+
+/// `<process> <rule> <page> <pages> <thread>`, as `--objects` writes it.
+fn seen(file: &str) -> Vec<(u32, Option<u32>, u64, u64, u32)> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        assert_eq!(words.len(), 5, "{line}");
+        (
+            words[0].parse().unwrap(),
+            (words[1] != "-").then(|| words[1].parse().unwrap()),
+            u64::from_str_radix(words[2], 16).unwrap(),
+            words[3].parse().unwrap(),
+            words[4].parse().unwrap(),
+        )
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn objects_are_told_by_every_process_and_thread_and_nothing_is_placed() {
+    let bench = Bench::new("seen");
+    let program = bench.compile("program", SEEN, &["-O1", "-pthread"]);
+    let file = bench.folder.join("objects").display().to_string();
+    let (output, trace) = bench.traced(&["--bind", "none", "--objects", &file], &program);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert_eq!(trace, Trace::default(), "seeing asks nothing of the kernel");
+    let objects = seen(&file);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.lines().count(), 5);
+    for line in said.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        let page = u64::from_str_radix(words[2], 16).unwrap();
+        let found = objects.iter().any(|(process, rule, first, pages, thread)| {
+            words[1] == process.to_string()
+                && words[3] == thread.to_string()
+                && rule.is_none()
+                && (*first..first + pages).contains(&page)
+        });
+        assert!(found, "{line}: {objects:?}");
+    }
+    let again = bench.run(&["--objects", &file], &program);
+    assert_eq!(again.status.code(), Some(125), "--force is missing");
+}
+
+#[test]
+fn seeing_objects_changes_nothing_of_a_map() {
+    let bench = Bench::new("seen-map");
+    let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    let map = format!("map:{}", bench.map("program", RULES).path);
+    let file = bench.folder.join("objects").display().to_string();
+    let (_, without) = bench.traced(&["--policy", &map], &program);
+    let (output, with) = bench.traced(&["--policy", &map, "--objects", &file], &program);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let shapes = |t: &Trace| t.objects.iter().map(|o| (o.rule, o.pages)).collect::<Vec<_>>();
+    assert_eq!(shapes(&with), shapes(&without));
+    let ruled = seen(&file).iter().filter(|o| o.1.is_some()).count();
+    assert_eq!(
+        ruled,
+        with.objects.len(),
+        "every object of this program falls under a rule"
+    );
+}
