@@ -230,6 +230,14 @@ static void implicit_stack(const code *code, nw_instruction *found)
         (opcode >= 0x58 && opcode <= 0x5f) || found->returns || opcode == 0xc9 || opcode == 0x9d || opcode == 0xc8;
 }
 
+/* rep movs, stos, lods on elements below 8 bytes. */
+static bool is_repeated(const code *code)
+{
+    static const range strings[] = {{0xa4, 0xa5}, {0xaa, 0xad}};
+    return code->map == BYTE && !code->vex && code->prefix == PF3 && IN(strings, code->opcode) &&
+           (!(code->opcode & 1) || !code->rex_w);
+}
+
 static bool has_modrm(const code *code)
 {
     static const range byte[] = {{0x62, 0x63}, {0x69, 0x69}, {0x6b, 0x6b}, {0x80, 0x8f}, {0xc0, 0xc1}, {0xc6, 0xc7},
@@ -268,6 +276,7 @@ nw_instruction nw_decode(const uint8_t *bytes, size_t size)
     uint8_t modrm;
     if (!has_modrm(&code) || !take(&code, &modrm)) {
         implicit_stack(&code, &found);
+        found.word = is_repeated(&code) ? 8 : 0;
         return found;
     }
     if (modrm < 0xc0) {

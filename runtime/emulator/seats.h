@@ -9,9 +9,11 @@
 typedef struct nw_place {
     nw_slot *window;       /* with nothing in it while nobody sits here */
     uint64_t region;       /* as in nw_thread */
-    uint64_t next, end;    /* what is left of a wide access, or 0 */
     nw_observer *observer; /* null while nobody sits here */
-    uint64_t unused[3];
+    struct {
+        uint64_t next, end; /* what is still to come of an access in pieces, or 0 */
+    } pieces[2];            /* read, written */
+    uint64_t unused;
 } nw_place;
 
 #define NW_PLACES (1u << 16) /* more threads than Linux starts by default */

@@ -54,17 +54,18 @@ static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t a
     }
 }
 
-/* The pieces of one wide operand ascend; the first one counts for all. */
+/* The pieces of one access ascend; the first one counts for all. */
 static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what, bool paced)
 {
-    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56;
-    if (address == place->next) {
-        place->next = address + bytes < place->end ? address + bytes : 0;
+    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56, direction = info >> (at.direction + 1) & 1;
+    uint64_t *next = &place->pieces[direction].next, *end = &place->pieces[direction].end;
+    if (address == *next) {
+        *next = address + bytes < *end ? address + bytes : 0;
         return;
     }
-    place->end = address + width;
-    place->next = bytes < width ? address + bytes : 0;
-    count(place, info, address, width, what & (1ull << 56) - 1, paced);
+    *end = address + width;
+    *next = bytes < width ? address + bytes : 0;
+    count(place, info, address, width, what & ((1ull << 56) - 1), paced);
 }
 
 static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
@@ -146,14 +147,14 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen)
         return NULL;
     if (stack)
         return seen->stack_writes ? access_read : access_written;
-    return by_accesses ? access_paced : seen->width ? access_wide : access_narrow;
+    return by_accesses ? access_paced : seen->width || seen->word ? access_wide : access_narrow;
 }
 
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen)
 {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
     /* As a return address would be: inside the instruction. */
-    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)seen->width << 56;
+    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)(seen->width + seen->word) << 56;
     if (callback != NULL)
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }
