@@ -74,6 +74,7 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, uint64_
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
+const char *qemu_plugin_path_to_binary(void); /* user mode: the program */
 void qemu_plugin_outs(const char *);
 
 /* Where the answers of the two functions above are in `info`; asked once, because they are asked for at

@@ -2,6 +2,7 @@
  * QEMU's user mode, into the files that an instrumented program counts into. The program carries
  * libnodewise-rt.so, which logs its objects and threads and says who runs where (seat.h). */
 #define _GNU_SOURCE
+#include "execute.h"
 #include "instruction.h"
 #include "mark.h"
 #include "qemu.h"
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 NW_PLUGIN int qemu_plugin_version = NW_QEMU_API;
 
@@ -193,18 +195,34 @@ static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu)
 
 NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
 
-/* Arguments: `slices=accesses` if slices are cut by accesses. */
+static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                  uint64_t e, uint64_t f, uint64_t g, uint64_t h)
+{
+    (void)id, (void)vcpu, (void)d, (void)e, (void)f, (void)g, (void)h;
+    if (number == SYS_execve)
+        nw_execute((const char *)a, (char *const *)b, (char *const *)c);
+}
+
+/* Arguments: `preload=` and libnodewise-rt.so; `slices=accesses` if slices are cut by accesses. */
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments)
 {
     if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0 || !nw_meminfo_learn(&at)) {
         fputs("nodewise: this QEMU's plugin interface is not known here\n", stderr);
         return 1;
     }
-    for (int i = 0; i < count; i++)
+    static char again[4352];
+    const char *preload = NULL;
+    for (int i = 0; i < count; i++) {
         by_accesses |= strcmp(arguments[i], "slices=accesses") == 0;
+        if (strncmp(arguments[i], "preload=", 8) == 0)
+            preload = strdup(arguments[i] + 8);
+        strncat(strncat(again, ",", 2), arguments[i], sizeof again - strlen(again) - 2);
+    }
+    nw_execute_prepare(preload, again);
     qemu_plugin_register_vcpu_init_cb(id, vcpu_began);
     qemu_plugin_register_vcpu_exit_cb(id, vcpu_ended);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_vcpu_syscall_cb(id, calls);
     pthread_atfork(NULL, NULL, nw_places_forget);
     return 0;
 }

@@ -109,6 +109,8 @@ impl Emulator {
         }
         command.arg("-E").arg(pair("LD_PRELOAD".as_ref(), &preload));
         let mut plugin = self.plugin.clone().into_os_string();
+        plugin.push(",preload=");
+        plugin.push(&self.preload);
         if matches!(slicing, Slicing::Accesses(_)) {
             plugin.push(",slices=accesses");
         }
@@ -275,7 +277,10 @@ mod tests {
         assert!(arguments.contains("-E LD_PRELOAD=/lib/rt.so:mine.so "));
         assert!(arguments.contains("-E LD_LIBRARY_PATH=/opt "));
         assert!(!arguments.contains("HOME"));
-        assert!(arguments.ends_with("-plugin /lib/plugin.so,slices=accesses -0 /bin/sh /bin/sh x"));
+        assert!(
+            arguments
+                .ends_with("-plugin /lib/plugin.so,preload=/lib/rt.so,slices=accesses -0 /bin/sh /bin/sh x")
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_store::Writer;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -59,6 +60,8 @@ pub struct Recorded {
     pub sampled: bool,
     /// The share of the program's CPU time in our runtime, inlined counters not included.
     pub cost: Option<f64>,
+    /// Programs that ran under an emulator uncounted: static or privileged ones, each once.
+    pub uncounted: Vec<String>,
     /// Whether any program announced itself: false if none was built to be recorded.
     pub heard_of_any: bool,
 }
@@ -119,6 +122,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, heard_of_any) = (recording.processes(), recording.heard_of_any());
     let (sampled, cost) = (recording.samples_permitted(), recording.cost());
+    let uncounted = uncounted(raw);
     let profile = recording.finish()?;
     // The profile is whole: what is left of the raw files is only litter.
     let _ = std::fs::remove_dir_all(raw);
@@ -130,6 +134,7 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         processes,
         sampled,
         cost,
+        uncounted,
         heard_of_any,
     })
 }
@@ -174,6 +179,13 @@ fn cut_slices(
         });
     }
     Ok(())
+}
+
+/// The emulator's plugin names them in a file, a line each.
+fn uncounted(raw: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(raw.join("uncounted")).unwrap_or_default();
+    let names: BTreeSet<&str> = text.lines().collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn make_raw(folder: &Path) -> Result<PathBuf, Error> {

@@ -45,6 +45,12 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
             short(recorded.dropped as f64)
         );
     }
+    if !recorded.uncounted.is_empty() {
+        eprintln!(
+            "nodewise: not counted, being static, privileged or no x86-64 programs: {}",
+            recorded.uncounted.join(", ")
+        );
+    }
     if let Some(why) = &profile.meta.truncated {
         eprintln!("nodewise: the profile is cut short: {why}");
     }
