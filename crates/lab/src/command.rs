@@ -5,7 +5,7 @@ use crate::image::Image;
 use crate::plan::{TOOLS, search_path};
 use crate::{Experiment, LabError};
 use nodewise_symbols::needs_avx512;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,10 +30,12 @@ pub(crate) struct Program {
 /// # Errors
 /// 127: no such command; 126: not executable, not for this processor, its interpreter is missing; it
 /// needs a network.
-pub(crate) fn check(experiment: &Experiment) -> Result<Program, LabError> {
-    let name = &experiment.command[0];
+pub(crate) fn check(command: &[OsString], experiment: &Experiment) -> Result<Program, LabError> {
+    let name = command
+        .first()
+        .ok_or_else(|| LabError::usage("no command given"))?;
     let path = find(name, experiment)?;
-    check_network(experiment)?;
+    check_network(command)?;
     let is_script = check_interpreters(&path)?;
     if !is_script {
         check_instructions(&path)?;
@@ -120,8 +122,8 @@ fn check_instructions(path: &Path) -> Result<(), LabError> {
 }
 
 /// Only what is plain: a client of other hosts, or an address on one.
-fn check_network(experiment: &Experiment) -> Result<(), LabError> {
-    let mut words = experiment.command.iter().map(|w| w.to_string_lossy());
+fn check_network(command: &[OsString]) -> Result<(), LabError> {
+    let mut words = command.iter().map(|w| w.to_string_lossy());
     let program = words.next().unwrap_or_default();
     let client = CLIENTS.iter().find(|c| program.rsplit('/').next() == Some(c));
     let what = client
@@ -208,4 +210,82 @@ fn add_tools(image: &mut Image) -> Result<(), LabError> {
         image.link(&Path::new(TOOLS).join(name), Path::new("busybox"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+
+    fn checked(words: &[&str]) -> Result<Program, LabError> {
+        let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let experiment = Experiment {
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: "/".into(),
+            ..Experiment::default()
+        };
+        check(&command, &experiment)
+    }
+
+    #[test]
+    fn commands_are_found_as_a_shell_finds_them() {
+        assert!(!checked(&["true"]).unwrap().is_script);
+        assert!(checked(&["bin/sh", "-c", "true"]).unwrap().is_script);
+    }
+
+    #[test]
+    fn what_cannot_run_says_why_with_a_shells_status() {
+        for (words, status, why) in [
+            (&["nodewise-no-such"][..], 127, "no such command"),
+            (&["/etc/passwd"], 126, "not executable"),
+            (&["curl", "localhost"], 126, "curl needs a network"),
+            (&["true", "--from=https://example.org/x"], 126, "needs a network"),
+        ] {
+            let error = checked(words).unwrap_err();
+            assert_eq!(error.exit_status(), status, "{error}");
+            let text = error.to_string();
+            assert!(text.contains(why) && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_host_need_no_network() {
+        for word in [
+            "http://localhost:80/",
+            "tcp://127.0.0.1",
+            "file:///etc",
+            "a://b",
+            "https",
+        ] {
+            assert!(!names_another_host(word), "{word}");
+        }
+        assert!(names_another_host("https://example.org") && names_another_host("--url=ftp://a.b"));
+    }
+
+    #[test]
+    fn interpreters_and_processors_are_checked_before_booting() {
+        let folder = std::env::temp_dir().join(format!("nodewise-command-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut foreign = std::fs::read("/bin/true").unwrap();
+        foreign[18] = 183; // AArch64
+        for (name, bytes, why) in [
+            (
+                "missing",
+                b"#!/usr/bin/no-such-language\n".to_vec(),
+                "its interpreter /usr/bin/no-such-language is missing",
+            ),
+            ("foreign", foreign, "not made for x86-64"),
+            ("text", b"just text".to_vec(), "neither a program nor a script"),
+        ] {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            let error = checked(&[path.to_str().unwrap()]).unwrap_err();
+            assert!(
+                error.exit_status() == 126 && error.to_string().contains(why),
+                "{error}"
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

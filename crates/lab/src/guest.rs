@@ -125,18 +125,9 @@ impl Guest {
 
     /// Why it ended before its time, as far as anybody said.
     pub fn last_words(&self, was_up: bool) -> LabError {
-        let console = String::from_utf8_lossy(&self.console_said).into_owned();
-        let own = String::from_utf8_lossy(&self.own_said).into_owned();
-        let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
-        let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
+        let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
+        let why = last_words(&text(&self.console_said), &text(&self.own_said));
         let when = if was_up { "broke" } else { "did not come up" };
-        let why = told(&console, "Kernel panic")
-            .or_else(|| told(&console, "Out of memory"))
-            .or_else(|| told(&own, "nodewise: counter"))
-            .or_else(|| told(&own, "qemu-system"))
-            .or_else(|| last(&console))
-            .or_else(|| last(&own))
-            .unwrap_or_else(|| "it said nothing".to_owned());
         LabError::own(format!("the guest {when}: {why}"))
     }
 
@@ -172,6 +163,20 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.drain(..extra);
 }
 
+/// The line that tells most: the kernel's reason, then the counter's and the emulator's, then whatever
+/// came last.
+fn last_words(console: &str, own: &str) -> String {
+    let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
+    let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
+    told(console, "Kernel panic")
+        .or_else(|| told(console, "Out of memory"))
+        .or_else(|| told(own, "nodewise: counter"))
+        .or_else(|| told(own, "qemu-system"))
+        .or_else(|| last(console))
+        .or_else(|| last(own))
+        .unwrap_or_else(|| "it said nothing".to_owned())
+}
+
 /// A line without its time stamp and what a terminal would not show.
 fn clean(line: &str) -> String {
     let line = line.trim();
@@ -180,4 +185,31 @@ fn clean(line: &str) -> String {
         _ => line,
     };
     text.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_tells_most_is_given() {
+        let console =
+            "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
+        assert_eq!(last_words(console, ""), "Kernel panic - not syncing: no init");
+        let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
+        assert_eq!(
+            last_words("", own),
+            "qemu-system-x86_64: -m 9T: cannot allocate memory"
+        );
+        assert_eq!(last_words("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
+        assert_eq!(last_words("", ""), "it said nothing");
+    }
+
+    #[test]
+    fn only_the_last_is_kept() {
+        let mut kept = Vec::new();
+        keep_last(&mut kept, &vec![b'a'; LAST_WORDS]);
+        keep_last(&mut kept, b"end");
+        assert_eq!((kept.len(), kept.ends_with(b"aend")), (LAST_WORDS, true));
+    }
 }

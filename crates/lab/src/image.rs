@@ -40,7 +40,7 @@ impl Image {
     }
 
     /// A file we wrote.
-    pub fn bytes(&mut self, path: &Path, permissions: u32, bytes: Vec<u8>) {
+    pub fn put(&mut self, path: &Path, permissions: u32, bytes: Vec<u8>) {
         self.parents(path);
         self.entries
             .insert(path.to_owned(), Entry::Bytes(permissions, bytes));
@@ -49,7 +49,7 @@ impl Image {
     /// An executable or library of ours at another place, without what only debuggers read.
     pub fn add_at(&mut self, path: &Path, from: &Path) -> Result<(), LabError> {
         let bytes = std::fs::read(from).map_err(|e| LabError::io("read", from, &e))?;
-        self.bytes(path, 0o755, loaded(bytes));
+        self.put(path, 0o755, loaded(bytes));
         self.add_needs(from)
     }
 
@@ -100,7 +100,7 @@ impl Image {
                 // It leads nowhere here either.
                 let target = std::fs::read_link(&path).map_err(failed)?;
                 self.link(&path, &target);
-            } else {
+            } else if path.is_file() || path.is_dir() {
                 self.add(&path)?;
             }
         }
@@ -175,8 +175,18 @@ impl Image {
         self.resolve(&folder.join(target), links)
     }
 
-    /// Writes everything to a file in memory; returns it with its length.
-    pub fn pack(&self) -> Result<(File, u64), LabError> {
+    /// How much its files hold, without what an archive adds.
+    pub fn bytes(&self) -> u64 {
+        let length = |entry: &Entry| match entry {
+            Entry::Host(path) => path.metadata().map_or(0, |m| m.len()),
+            Entry::Bytes(_, bytes) => bytes.len() as u64,
+            Entry::Folder | Entry::Link(_) => 0,
+        };
+        self.entries.values().map(length).sum()
+    }
+
+    /// Writes everything to a file in memory.
+    pub fn pack(&self) -> Result<File, LabError> {
         let memory = nodewise_linux::memfd::create(c"nodewise-image");
         let mut archive =
             Archive::new(memory.map_err(|e| LabError::own(format!("no memory for the image: {e}")))?);
@@ -199,6 +209,71 @@ fn write(archive: &mut Archive, path: &Path, entry: &Entry) -> std::io::Result<(
             let file = File::open(from)?;
             let permissions = file.metadata()?.permissions().mode() & 0o7777;
             archive.copy(path, permissions, &file)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nodewise-image-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn links_stay_links_and_what_they_lead_to_comes_along() {
+        let folder = Folder::new("links");
+        let real = folder.0.join("real");
+        std::fs::create_dir(&real).unwrap();
+        std::fs::write(real.join("data"), "x").unwrap();
+        symlink("real", folder.0.join("link")).unwrap();
+        symlink("nowhere", real.join("dangling")).unwrap();
+        let mut image = Image::default();
+        image.add(&folder.0.join("link")).unwrap();
+        assert!(matches!(&image.entries[&folder.0.join("link")], Entry::Link(t) if t == Path::new("real")));
+        assert!(
+            matches!(&image.entries[&real.join("dangling")], Entry::Link(t) if t == Path::new("nowhere"))
+        );
+        assert!(matches!(image.entries[&real.join("data")], Entry::Host(_)));
+        assert_eq!(image.bytes(), 1);
+    }
+
+    #[test]
+    fn a_circle_of_links_is_said() {
+        let folder = Folder::new("circle");
+        let (a, b) = (folder.0.join("a"), folder.0.join("b"));
+        symlink(&b, &a).unwrap();
+        symlink(&a, &b).unwrap();
+        let error = Image::default().add(&a).unwrap_err().to_string();
+        assert!(error.contains("leads in a circle"), "{error}");
+    }
+
+    #[test]
+    fn a_program_brings_its_loader_its_libraries_and_all_folders_on_the_way() {
+        let mut image = Image::default();
+        image.add(&std::env::current_exe().unwrap()).unwrap();
+        let has = |end: &str| image.entries.keys().any(|p| p.ends_with(end));
+        assert!(has("libc.so.6") && has("ld-linux-x86-64.so.2"));
+        for path in image.entries.keys() {
+            let parent = path.parent().map(|p| image.entries.get(p));
+            assert!(
+                !matches!(parent, Some(None | Some(Entry::Host(_) | Entry::Bytes(..)))),
+                "{path:?}"
+            );
         }
     }
 }

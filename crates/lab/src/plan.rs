@@ -33,12 +33,7 @@ pub(crate) fn text(experiment: &Experiment) -> Vec<u8> {
     if experiment.capture {
         plan.put("capture", &[OsStr::new("1")]);
     }
-    for (number, under) in experiment
-        .runs
-        .iter()
-        .enumerate()
-        .filter(|_| !experiment.command.is_empty())
-    {
+    for (number, under) in experiment.runs.iter().enumerate() {
         plan.put("run", &[OsStr::new(&number.to_string())]);
         let balancing = if *under == Under::AutoNuma { "1" } else { "0" };
         plan.put("balancing", &[OsStr::new(balancing)]);
@@ -98,7 +93,7 @@ fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsStr
     }
     let results = ["--objects", "/lab/objects", "--report", "/lab/report.json", "--"];
     all.extend(results.map(Into::into));
-    all.extend(experiment.command.iter().cloned());
+    all.extend(experiment.command(number).iter().cloned());
     all
 }
 

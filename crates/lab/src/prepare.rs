@@ -7,6 +7,7 @@ use crate::plan;
 use crate::qemu::Qemu;
 use crate::{Experiment, LabError, Setup, Under, Virtual};
 use nodewise_linux::companion;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,10 +42,7 @@ impl Lab {
 /// One line with the mend: what is missing here, or why the command cannot run in the guest.
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
-    let program = match experiment.command.first() {
-        Some(_) => Some(command::check(experiment)?),
-        None => None,
-    };
+    let programs = programs(experiment)?;
     let qemu = Qemu::find(setup.qemu.as_deref())?;
     let plugin = setup
         .counters
@@ -52,18 +50,29 @@ pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Res
         .transpose()
         .map_err(|e| LabError::own(e.to_string()))?;
     let kernel = Kernel::find(setup.kernel.as_deref())?;
-    let (image, length) = image(experiment, program.as_ref())?.pack()?;
-    check_room(machine, length)?;
+    let image = image(experiment, &programs)?;
+    check_room(machine, image.bytes())?;
     Ok(Lab {
         machine: machine.clone(),
         runs: experiment.runs.clone(),
         qemu,
         kernel,
-        image,
+        image: image.pack()?,
         kernel_arguments: kernel_arguments(experiment),
         plugin,
         time_limit: setup.time_limit,
     })
+}
+
+/// What the runs run, each once.
+fn programs(experiment: &Experiment) -> Result<Vec<Program>, LabError> {
+    let commands: BTreeSet<_> = (0..experiment.runs.len())
+        .map(|r| experiment.command(r))
+        .collect();
+    commands
+        .into_iter()
+        .map(|c| command::check(c, experiment))
+        .collect()
 }
 
 fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
@@ -79,7 +88,7 @@ fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabErro
     }
 }
 
-/// The archive and what it is unpacked to are there at once, on the first node.
+/// The archive and what it is unpacked to are there at once.
 fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
     let memory: u64 = machine.machine.nodes.iter().map(|n| n.memory).sum();
     let needed = 2 * image + KERNEL_NEEDS;
@@ -94,16 +103,16 @@ fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
     Ok(())
 }
 
-fn image(experiment: &Experiment, program: Option<&Program>) -> Result<Image, LabError> {
+fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabError> {
     let mut image = Image::new(&experiment.environment);
     for folder in ["/proc", "/sys", "/dev"] {
         image.bare_folder(Path::new(folder));
     }
     own_files(&mut image)?;
-    if let Some(program) = program {
+    for program in programs {
         program.pack(&mut image)?;
-        image.folder(&experiment.cwd)?;
     }
+    image.folder(&experiment.cwd)?;
     for path in experiment.with.iter().chain(&experiment.stdin) {
         let path = experiment.cwd.join(path);
         if path.symlink_metadata().is_err() {
@@ -117,10 +126,10 @@ fn image(experiment: &Experiment, program: Option<&Program>) -> Result<Image, La
     for (number, under) in experiment.runs.iter().enumerate() {
         if let Under::Map(file) = under {
             let bytes = std::fs::read(file).map_err(|e| LabError::io("read the map", file, &e))?;
-            image.bytes(&plan::map_path(number), 0o644, bytes);
+            image.put(&plan::map_path(number), 0o644, bytes);
         }
     }
-    image.bytes(Path::new("/lab/plan"), 0o644, plan::text(experiment));
+    image.put(Path::new("/lab/plan"), 0o644, plan::text(experiment));
     Ok(image)
 }
 
@@ -139,7 +148,7 @@ fn own_files(image: &mut Image) -> Result<(), LabError> {
 fn kernel_arguments(experiment: &Experiment) -> String {
     format!(
         "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init transparent_hugepage={} 8250.nr_uarts=8 \
-         tsc=reliable no_timer_check nokaslr nowatchdog rcupdate.rcu_cpu_stall_suppress=1",
+         tsc=reliable no_timer_check nokaslr nowatchdog cryptomgr.notests cpu_init_udelay=0 rcupdate.rcu_cpu_stall_suppress=1",
         experiment.huge_pages.name()
     )
 }
