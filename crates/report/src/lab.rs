@@ -76,6 +76,9 @@ pub enum Results {
 pub struct Run {
     /// The placement.
     pub under: String,
+    /// Its own program and arguments, where the runs differ in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
     /// The command's, as a shell gives it.
     pub exit_status: u8,
     /// Reads and writes of user mode; none without counters.
@@ -109,14 +112,30 @@ pub struct Run {
 pub struct Object {
     /// The map's rule that placed it, from 0.
     pub rule: Option<u32>,
+    /// Its first page's number.
+    pub page: u64,
     /// Its size.
     pub pages: u64,
     /// The allocating thread, by order of creation.
     pub thread: u32,
     /// Reads and writes by node of the memory.
     pub accesses: Vec<u64>,
+    /// The same by node of the CPU too, as the run's.
+    pub matrix: Counts,
     /// Local accesses over all.
     pub local_fraction: f64,
+}
+
+impl Run {
+    /// What tells it from the others: the placement, and a command of its own without folders.
+    fn name(&self) -> String {
+        let name = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
+        let command = self.command.iter().flatten().map(name);
+        std::iter::once(self.under.clone())
+            .chain(command)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
 }
 
 impl Experiment {

@@ -1,5 +1,6 @@
 //! `nodewise lab`: a command on a virtual NUMA machine with a real kernel and exact access counters.
 
+mod batch;
 mod capture;
 mod findings;
 mod screen;
@@ -26,6 +27,9 @@ pub struct Arguments {
     /// Run the command under each of these in one boot, and compare
     #[arg(long, value_name = "P,…", value_delimiter = ',', num_args = 1, conflicts_with = "under")]
     compare: Vec<Under>,
+    /// Many commands in one boot: a line each, a policy and then the command, separated by blanks
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["under", "compare", "command"])]
+    batch: Option<PathBuf>,
     /// A file or folder that the command needs, kept at its place; repeatable
     #[arg(long = "with", value_name = "PATH")]
     with: Vec<PathBuf>,
@@ -74,7 +78,7 @@ pub struct Arguments {
     force: bool,
     /// The program and its arguments
     #[arg(
-        required_unless_present = "capture",
+        required_unless_present_any = ["capture", "batch"],
         trailing_var_arg = true,
         value_name = "CMD"
     )]
@@ -133,7 +137,7 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(folder) = &arguments.capture {
         capture::write(folder, &session.capture, arguments.force)?;
     }
-    if arguments.command.is_empty() {
+    if asked.runs.is_empty() {
         return Ok(Outcome::Done);
     }
     tell(arguments, &findings::of(&machine, &asked, &session, !arguments.no_counters))?;
@@ -146,12 +150,20 @@ fn status(session: &Session) -> u8 {
     all.find(|s| *s != 0).unwrap_or(0)
 }
 
-fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
-    let runs = match (&arguments.under, arguments.command.is_empty()) {
+/// The placements of one command.
+fn placements(arguments: &Arguments) -> Vec<Under> {
+    match (&arguments.under, arguments.command.is_empty()) {
         (_, true) => Vec::new(),
         (Some(one), _) => vec![one.clone()],
         (None, _) if arguments.compare.is_empty() => vec![Under::FirstTouch],
         _ => arguments.compare.clone(),
+    }
+}
+
+fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
+    let (runs, commands) = match &arguments.batch {
+        Some(file) => batch::read(file)?,
+        None => (placements(arguments), Vec::new()),
     };
     let huge_pages = match arguments.huge_pages {
         Huge::Always => HugePages::Always,
@@ -165,6 +177,7 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
         stdin: arguments.stdin.clone(),
         with: arguments.with.clone(),
         runs,
+        commands,
         bind: arguments.bind.clone(),
         threads: arguments.threads,
         huge_pages,

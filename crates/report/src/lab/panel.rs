@@ -100,7 +100,7 @@ impl Panel<'_> {
         let moved = moved.map_or(String::new(), |n| {
             format!(" · {} pages moved by the kernel", count(n.unsigned_abs()))
         });
-        let under = clean(&self.run.under);
+        let under = clean(&self.run.name());
         let room = ((self.scale.width - 2.0 * PAD) / 8.0) as usize;
         let name: String = match under.chars().count() {
             n if n > room => std::iter::once('…')

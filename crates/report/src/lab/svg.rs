@@ -82,7 +82,7 @@ fn described(run: &super::Run) -> String {
     let local = run.local_fraction.map_or("nothing counted".to_owned(), |f| {
         format!("{} local", crate::percent(f))
     });
-    format!("{}: {local}", run.under)
+    format!("{}: {local}", run.name())
 }
 
 fn lines(svg: &mut String, y: f64, lines: &[String]) {

@@ -62,7 +62,7 @@ impl Writer<'_> {
             let shares = Shares::of(counts);
             let head = format!(
                 "{}: {} accesses, per cent by node of the CPU (rows) and of the memory (columns)",
-                run.under,
+                run.name(),
                 count(shares.total)
             );
             self.line(out, &head);
@@ -156,7 +156,7 @@ impl Writer<'_> {
         for run in self.experiment.runs() {
             for note in &run.notes {
                 let whose = if several {
-                    format!("{}: ", run.under)
+                    format!("{}: ", run.name())
                 } else {
                     String::new()
                 };
@@ -181,7 +181,7 @@ fn summary(run: &Run) -> Vec<String> {
     let number = |n: Option<i64>| n.map_or("–".to_owned(), |n| count(n.unsigned_abs()));
     let all = run.accesses.as_ref().map(|a| Shares::of(a).total);
     vec![
-        clean(&run.under),
+        clean(&run.name()),
         share(run.local_fraction),
         share(run.access_balance),
         all.map_or("–".to_owned(), count),

@@ -2,9 +2,13 @@
 
 use nodewise_lab::{Experiment, ObjectSeen, Outcome, Session, Virtual};
 use nodewise_report::lab::{self as report, Counts, Node, Object, Results, Run, SCHEMA};
+use std::ffi::OsString;
 
 pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: bool) -> report::Experiment {
     let mut runs: Vec<Run> = session.outcomes.iter().map(|o| run(o, counted)).collect();
+    for (run, own) in runs.iter_mut().zip(&asked.commands) {
+        run.command = Some(words(own));
+    }
     let results = match runs.len() {
         1 => Results::One(Box::new(runs.remove(0))),
         _ => Results::Compared { runs },
@@ -19,15 +23,15 @@ pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: boo
         linux: named("Linux", &session.kernel),
         qemu: named("QEMU", &session.qemu),
         boot_seconds: session.boot_seconds,
-        command: asked
-            .command
-            .iter()
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect(),
+        command: words(&asked.command),
         bind: asked.bind.clone(),
         huge_pages: asked.huge_pages.name(),
         results,
     }
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
 /// Without the machine's name before it.
@@ -64,6 +68,7 @@ fn run(outcome: &Outcome, counted: bool) -> Run {
     let risen = |name: &str| outcome.kernel.get(name).copied();
     Run {
         under: outcome.under.clone(),
+        command: None,
         exit_status: outcome.exit_status,
         accesses: counted.then(|| outcome.accesses.clone()),
         local_fraction: outcome.local_fraction(),
@@ -92,9 +97,11 @@ fn object(seen: &ObjectSeen) -> Option<Object> {
     let on = |node: usize| seen.accesses.iter().map(|row| row[node]).sum();
     (all > 0).then(|| Object {
         rule: seen.rule,
+        page: seen.page,
         pages: seen.pages,
         thread: seen.thread,
         accesses: (0..width).map(on).collect(),
+        matrix: seen.accesses.clone(),
         local_fraction: local as f64 / all as f64,
     })
 }
