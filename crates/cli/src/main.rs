@@ -3,7 +3,6 @@
 
 mod commands;
 mod exit;
-mod libraries;
 mod output;
 mod selection;
 mod usage;

@@ -5,6 +5,7 @@ mod summary;
 use crate::exit::{Outcome, OwnFailure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_linux::companion;
 use nodewise_observe::{Emulator, Error, ErrorKind, Options, Progress, Slicing};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
@@ -98,10 +99,11 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// QEMU with our plugin; `NODEWISE_QEMU_USER` names another than the one on the path.
 fn emulator() -> anyhow::Result<Emulator> {
-    let libraries = crate::libraries::folder_of("libnodewise-rt.so")?;
+    let runtime = companion::find("libnodewise-rt.so")?;
+    let libraries = runtime.parent().unwrap_or(Path::new("/"));
     let chosen = std::env::var_os("NODEWISE_QEMU_USER").filter(|v| !v.is_empty());
     let path = std::env::var_os("PATH");
-    Ok(Emulator::find(&libraries, chosen.as_deref(), path.as_deref())?)
+    Ok(Emulator::find(libraries, chosen.as_deref(), path.as_deref())?)
 }
 
 /// More OpenMP threads than CPUs must not spin: they would wait for one another's time slices.
