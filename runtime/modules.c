@@ -75,6 +75,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
         known[modules].bias = info->dlpi_addr;
         known[modules++].headers = info->dlpi_phdr;
         log_module(info, path);
+        if (nw_emulated())
+            nw_outlined_scan(path, info->dlpi_addr);
     }
     return 0;
 }

@@ -101,6 +101,9 @@ void nw_threads_after_fork(void);
 
 /* Whether the emulator's plugin counts, not this library: $NODEWISE_EMULATED. */
 bool nw_emulated(void);
+/* Adds the outlined functions of a module to what the plugin knows. */
+extern struct nw_functions nw_outlined;
+void nw_outlined_scan(const char *path, uint64_t bias);
 /* Tells it that this thread runs here from now on. */
 void nw_seat_take(const nw_observer *observer);
 

@@ -1,5 +1,6 @@
 /* Under an emulator nothing is instrumented: its plugin counts, and is told here for whom. */
 #include "emulator/mark.h"
+#include "emulator/outlined.h"
 #include "emulator/seat.h"
 #include "observer.h"
 
@@ -23,6 +24,7 @@ void nw_seat_take(const nw_observer *observer)
         .state = nw_state_word(),
         .control = nw_control_page,
         .folder = nw_folder,
+        .outlined = &nw_outlined,
     };
     nw_mark(NW_MARK_HERE, &seat);
     if (!*(volatile uint32_t *)&seat.taken)

@@ -213,8 +213,8 @@ static bool based_on_rsp(const code *code, uint8_t modrm)
     return (modrm & 7) == 4 && code->at < code->end && (*code->at & 7) == 4 && !code->rex_b;
 }
 
-/* Instructions that use the stack without saying so. */
-static void implicit_stack(const code *code, nw_instruction *found)
+/* Instructions without a ModRM byte: they use the stack without saying so, or jump. */
+static void implicit(const code *code, nw_instruction *found)
 {
     uint8_t opcode = code->opcode;
     if (code->map == MAP_0F) {
@@ -224,6 +224,13 @@ static void implicit_stack(const code *code, nw_instruction *found)
     if (code->map != BYTE || code->vex)
         return;
     found->returns = opcode == 0xc2 || opcode == 0xc3;
+    if (opcode == 0xeb && code->end - code->at == 1) {
+        found->jumps = true;
+        found->distance = (int8_t)*code->at;
+    } else if (opcode == 0xe9 && code->end - code->at == 4) {
+        found->jumps = true;
+        memcpy(&found->distance, code->at, 4);
+    }
     found->stack_writes = (opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6a || opcode == 0xe8 ||
                           opcode == 0x9c || opcode == 0xc8;
     found->stack_reads =
@@ -275,7 +282,7 @@ nw_instruction nw_decode(const uint8_t *bytes, size_t size)
         return found;
     uint8_t modrm;
     if (!has_modrm(&code) || !take(&code, &modrm)) {
-        implicit_stack(&code, &found);
+        implicit(&code, &found);
         found.word = is_repeated(&code) ? 8 : 0;
         return found;
     }

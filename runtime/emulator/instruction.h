@@ -18,6 +18,8 @@ typedef struct nw_instruction {
     bool modifies;       /* reads its operand and writes it: add to memory, xchg, lock cmpxchg */
     bool flushes;        /* drops address translations: invlpg, invpcid, mov to cr0, cr3, cr4 */
     bool returns;        /* ret */
+    bool jumps;          /* always, to `distance` behind its end */
+    int32_t distance;
 } nw_instruction;
 
 /* Bytes that are not an instruction give zeros. */

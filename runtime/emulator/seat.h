@@ -17,6 +17,7 @@ typedef struct nw_seat {
     int *state;       /* enum nw_state of the process, for both to see and set */
     nw_control *control;
     const char *folder; /* of the process image */
+    struct nw_functions *outlined;
 } nw_seat;
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "seats.h"
 
+#include "regions.h"
 #include "seat.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ static void enter_image(const nw_seat *seat)
 {
     state = seat->state;
     nw_control_page = seat->control;
+    nw_regions_known(seat->outlined);
     if (strcmp(nw_folder, seat->folder) == 0)
         return;
     strncpy(nw_folder, seat->folder, sizeof nw_folder - 1);
@@ -92,6 +94,7 @@ void nw_places_forget(void)
     for (unsigned i = 0; i < places; i++)
         nw_place_close(i);
     state = NULL;
+    nw_regions_known(NULL);
 }
 
 /* The program may use a mark by accident: what is there is looked at with care. */
@@ -124,4 +127,5 @@ void nw_place_take(unsigned vcpu, uint64_t address)
     }
     nw_places[vcpu].observer = observer;
     nw_places[vcpu].window = observer->thread.window;
+    nw_places[vcpu].region = nw_regions_current(vcpu);
 }

@@ -6,6 +6,7 @@
 #include "instruction.h"
 #include "mark.h"
 #include "qemu.h"
+#include "regions.h"
 #include "seats.h"
 
 #include <pthread.h>
@@ -165,6 +166,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 {
     (void)id;
     bool silent = is_ours(qemu_plugin_tb_vaddr(block));
+    nw_function *function = silent ? NULL : nw_regions_find(qemu_plugin_tb_vaddr(block));
     size_t count = qemu_plugin_tb_n_insns(block);
     uint8_t mark = 0;
     for (size_t i = 0; i < count; i++) {
@@ -175,6 +177,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
             qemu_plugin_register_vcpu_mem_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
         else if (!silent)
             listen(insn, &seen);
+        if (function != NULL)
+            nw_regions_listen(insn, &seen, function);
         mark = seen.mark;
     }
 }

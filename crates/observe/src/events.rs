@@ -59,6 +59,10 @@ pub enum Event<'a> {
         function: &'a str,
         file: &'a str,
     },
+    Outlined {
+        id: u32,
+        address: u64,
+    },
     Heap {
         address: u64,
         bytes: u64,
@@ -149,6 +153,10 @@ impl<'a> Event<'a> {
             },
             ("counters", &[ordinal, address]) => Self::Counters {
                 ordinal: small(ordinal)?,
+                address,
+            },
+            ("outlined", &[id, address]) => Self::Outlined {
+                id: small(id)?,
                 address,
             },
             ("openmp", &[ordinal, number]) => Self::OpenMp {

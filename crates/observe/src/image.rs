@@ -305,6 +305,15 @@ impl Image {
                     }),
                 );
             }
+            Event::Outlined { id, address } => {
+                let frame = tables
+                    .library
+                    .frames(&self.modules, address)
+                    .pop()
+                    .unwrap_or_default();
+                let kind = RegionKind::OpenMp;
+                self.regions.insert(id, tables.region(Region { kind, frame }));
+            }
             Event::Heap {
                 address,
                 bytes,
