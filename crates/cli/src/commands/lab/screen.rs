@@ -3,6 +3,7 @@
 use super::findings;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_lab::{Event, Under, Virtual};
+use std::cell::Cell;
 use std::io::Write;
 use std::time::Duration;
 
@@ -11,19 +12,30 @@ pub struct Show {
     /// Standard output is kept for JSON.
     json: bool,
     runs: Vec<String>,
+    /// Whether the command's last line is not ended yet: a spinner would wipe it away.
+    open_line: Cell<bool>,
 }
 
 impl Show {
     pub fn new(json: bool, runs: &[Under]) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("a valid template"));
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar.set_message("packing");
-        Self {
+        let show = Self {
             bar,
             json,
             runs: runs.iter().map(ToString::to_string).collect(),
+            open_line: Cell::new(false),
+        };
+        show.progress("packing");
+        show
+    }
+
+    fn progress(&self, what: &str) {
+        if !self.open_line.get() {
+            self.bar.reset();
+            self.bar.enable_steady_tick(Duration::from_millis(120));
         }
+        self.bar.set_message(what.to_owned());
     }
 
     /// A line to standard error, above the spinner.
@@ -35,17 +47,17 @@ impl Show {
         let name = &machine.machine.name;
         let scale = findings::scale(machine).unwrap_or("as it is");
         self.say(&format!("{name}, {scale}"));
-        self.bar.set_message("booting");
+        self.progress("booting");
     }
 
     pub fn event(&self, event: Event<'_>) {
         match event {
-            Event::Ready { .. } => self.bar.set_message("ready"),
+            Event::Ready { .. } => self.progress("ready"),
             Event::Begins { run } => self.begin(run),
             Event::Output(bytes) if self.json => self.pass(bytes, &mut std::io::stderr()),
             Event::Output(bytes) => self.pass(bytes, &mut std::io::stdout()),
             Event::Errors(bytes) => self.pass(bytes, &mut std::io::stderr()),
-            Event::Ends { .. } => self.bar.set_message("collecting"),
+            Event::Ends { .. } => self.progress("collecting"),
         }
     }
 
@@ -54,16 +66,28 @@ impl Show {
         if self.runs.len() > 1 {
             self.say(&format!("{} of {}: under {name}", run + 1, self.runs.len()));
         }
-        self.bar.set_message(format!("running under {name}"));
+        self.progress(&format!("running under {name}"));
     }
 
     /// A reader that has seen enough does not stop the experiment.
     fn pass(&self, bytes: &[u8], to: &mut dyn Write) {
-        let mut write = || to.write_all(bytes).and_then(|()| to.flush());
-        self.bar.suspend(|| drop(write()));
+        self.hide();
+        let _ = to.write_all(bytes).and_then(|()| to.flush());
+        self.open_line.set(bytes.last().is_some_and(|b| *b != b'\n'));
     }
 
-    pub fn end(&self) {
+    fn hide(&self) {
+        self.bar.disable_steady_tick();
         self.bar.finish_and_clear();
+    }
+
+    /// No more progress; what is printed next begins a line.
+    pub fn end(&self) {
+        self.hide();
+        let _ = match (self.open_line.get(), self.json) {
+            (true, false) => writeln!(std::io::stdout()),
+            (true, true) => writeln!(std::io::stderr()),
+            _ => Ok(()),
+        };
     }
 }
