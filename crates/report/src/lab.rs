@@ -234,6 +234,52 @@ pub(crate) fn example() -> Experiment {
 mod tests {
     use super::*;
 
+    /// The names of all fields.
+    fn keys(value: &serde_json::Value, into: &mut std::collections::BTreeSet<String>) {
+        match value {
+            serde_json::Value::Object(members) => members.iter().for_each(|(key, value)| {
+                into.insert(key.clone());
+                keys(value, into);
+            }),
+            serde_json::Value::Array(items) => items.iter().for_each(|v| keys(v, into)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_is_documented() {
+        let page = include_str!("../../../docs/lab.md");
+        let section = page.split_once("## JSON").unwrap().1;
+        let section = section.split("\n## ").next().unwrap();
+        let object = Object {
+            rule: Some(0),
+            page: 1 << 33,
+            pages: 1,
+            thread: 0,
+            accesses: vec![1],
+            matrix: vec![vec![1]],
+            local_fraction: 1.0,
+        };
+        let full = Run {
+            command: Some(vec!["./solve".to_owned()]),
+            objects: vec![object],
+            ..example().runs()[0].clone()
+        };
+        let full = Experiment {
+            results: Results::Compared { runs: vec![full] },
+            ..example()
+        };
+        let mut real = std::collections::BTreeSet::new();
+        keys(&serde_json::from_str(&full.json()).unwrap(), &mut real);
+        let named =
+            |key: &&String| section.contains(&format!("`{key}`")) || section.contains(&format!("`{key}[]`"));
+        let missing: Vec<_> = real.iter().filter(|k| !named(k)).collect();
+        assert!(
+            missing.is_empty() && real.len() > 25,
+            "not documented: {missing:?}"
+        );
+    }
+
     #[test]
     fn one_run_lies_flat_and_several_are_a_list() {
         let several = example();
