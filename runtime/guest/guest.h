@@ -9,8 +9,7 @@
 
 #include <stdint.h>
 
-/* ports.c: three channels to the host, 8-bit clean: virtio ports where the image has the modules, else
- * serial ports of a PCI card. */
+/* ports.c: three channels to the host, 8-bit clean. */
 extern int nw_control, nw_output, nw_errors;
 void nw_ports_open(void);
 /* One line on the control channel. */

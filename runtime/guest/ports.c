@@ -1,9 +1,8 @@
-/* The host's channels. Virtio ports are fast, but are modules in Debian's kernel; the driver of serial
- * cards is built in. Both take splice(2). */
+/* The host's channels: three ports of a serial card, whose driver is built into Debian's kernel; virtio
+ * ports are faster, but modules. */
 #define _GNU_SOURCE
 #include "guest.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,16 +12,12 @@
 #include <string.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
 
-enum { PORTS = 3, TTYS = 64, PATIENCE_MS = 5000 };
+enum { PORTS = 3, TTYS = 64 };
 
 int nw_control = STDERR_FILENO, nw_output = STDOUT_FILENO, nw_errors = STDERR_FILENO;
-
-static int serial;
 
 void nw_power_off(void) {
     nw_ports_drain();
@@ -90,62 +85,9 @@ void nw_send_file(const char *kind, const char *name, const char *path) {
 }
 
 void nw_ports_drain(void) {
-    if (serial) {
-        tcdrain(nw_output);
-        tcdrain(nw_errors);
-        tcdrain(nw_control);
-    }
-}
-
-static int load(const char *name) {
-    char path[128];
-    snprintf(path, sizeof path, "/lab/modules/%s.ko", name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return -1;
-    long status = syscall(SYS_finit_module, file, "", 0);
-    close(file);
-    return status == 0 || errno == EEXIST ? 0 : -1;
-}
-
-static int open_virtio(const char *name) {
-    char path[300];
-    DIR *all = opendir("/sys/class/virtio-ports");
-    int port = -1;
-    for (struct dirent *entry; all && port < 0 && (entry = readdir(all));) {
-        snprintf(path, sizeof path, "/sys/class/virtio-ports/%s/name", entry->d_name);
-        char *text = entry->d_name[0] == '.' ? NULL : nw_read_text(path, NULL);
-        if (!text || strncmp(text, name, strlen(name)) != 0)
-            continue;
-        snprintf(path, sizeof path, "/dev/%s", entry->d_name);
-        port = open(path, O_WRONLY | O_CLOEXEC);
-    }
-    if (all)
-        closedir(all);
-    return port;
-}
-
-/* The driver makes the ports one after the other, in its own time. */
-static int await_virtio(const char *name) {
-    for (int i = 0; i < PATIENCE_MS; i++) {
-        int port = open_virtio(name);
-        if (port >= 0)
-            return port;
-        usleep(1000);
-    }
-    return -1;
-}
-
-static int use_virtio(void) {
-    static const char *const modules[] = {"virtio_ring", "virtio", "virtio_pci_legacy_dev",
-                                          "virtio_pci_modern_dev", "virtio_pci", "virtio_console"};
-    for (unsigned i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (load(modules[i]) != 0)
-            return -1;
-    nw_control = await_virtio("control");
-    nw_output = await_virtio("output");
-    nw_errors = await_virtio("errors");
-    return nw_control >= 0 && nw_output >= 0 && nw_errors >= 0 ? 0 : -1;
+    tcdrain(nw_output);
+    tcdrain(nw_errors);
+    tcdrain(nw_control);
 }
 
 static int on_pci(int tty) {
@@ -167,23 +109,14 @@ static int open_raw(int tty) {
     return tcsetattr(port, TCSANOW, &how) == 0 ? port : -1;
 }
 
-static int use_serial(void) {
+void nw_ports_open(void) {
     int ports[PORTS], found = 0;
     for (int tty = 0; tty < TTYS && found < PORTS; tty++)
         if (on_pci(tty) && (ports[found] = open_raw(tty)) >= 0)
             found++;
     if (found < PORTS)
-        return -1;
+        nw_fail("no ports to the host");
     nw_control = ports[0];
     nw_output = ports[1];
     nw_errors = ports[2];
-    serial = 1;
-    return 0;
-}
-
-void nw_ports_open(void) {
-    if (use_virtio() == 0 || use_serial() == 0)
-        return;
-    nw_control = nw_output = nw_errors = STDERR_FILENO;
-    nw_fail("no ports to the host");
 }
