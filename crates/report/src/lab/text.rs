@@ -72,13 +72,16 @@ impl Writer<'_> {
                 out.push('\n');
             }
             let known = |f: Option<f64>| f.map_or("none".to_owned(), percent);
-            let line = format!(
-                "local fraction {}, access balance {}; outside the objects {} of all accesses",
+            let metrics = format!(
+                "local fraction {}, access balance {}",
                 known(run.local_fraction),
                 known(run.access_balance),
-                known(run.elsewhere_share),
             );
-            self.line(out, &line);
+            let outside = match run.over_objects {
+                true => format!("; outside the objects {} of all accesses", known(run.elsewhere_share)),
+                false => String::new(),
+            };
+            self.line(out, &(metrics + &outside));
         }
         self.line(out, &kernel(run));
     }
