@@ -102,16 +102,18 @@ fn check_pieces(machine: &Virtual, qemu: &Qemu) -> Result<(), LabError> {
     }
 }
 
-/// The archive and what it is unpacked to are there at once.
+/// The archive and what it is unpacked to are there at once, the archive below the hole.
 fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
     let memory: u64 = machine.machine.nodes.iter().map(|n| n.memory).sum();
+    let low = hole(&machine.machine).and_then(Result::ok).unwrap_or(memory);
     let needed = 2 * image + KERNEL_NEEDS;
-    if memory < needed {
+    if memory < needed || low < image + KERNEL_NEEDS {
         return Err(LabError::own(format!(
-            "the guest's {} MiB are too few for its files of {} MiB: --memory {}M or more, or less --with",
+            "the guest's {} MiB ({} in its first nodes) are too few for its files of {} MiB: {} MiB or more by --memory, or less --with",
             memory >> 20,
+            low >> 20,
             image >> 20,
-            needed.div_ceil(1 << 20)
+            (needed * memory / low.min(memory)).div_ceil(1 << 20)
         )));
     }
     Ok(())
@@ -167,4 +169,40 @@ fn kernel_arguments(experiment: &Experiment) -> String {
          tsc=reliable no_timer_check nokaslr nowatchdog cryptomgr.notests cpu_init_udelay=0 rcupdate.rcu_cpu_stall_suppress=1",
         experiment.huge_pages.name()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Size;
+    use nodewise_machine::Machine;
+
+    fn machine(memory: u64) -> Virtual {
+        let size = Size {
+            cpus: None,
+            memory: Some(memory),
+        };
+        Virtual::of(&Machine::named("itanium-9030").unwrap(), &size).unwrap()
+    }
+
+    #[test]
+    fn files_must_fit_twice_beside_the_kernel() {
+        assert!(check_room(&machine(256 << 20), 80 << 20).is_ok());
+        let error = check_room(&machine(256 << 20), 81 << 20).unwrap_err().to_string();
+        assert!(
+            error.contains("files of 81 MiB: 258 MiB or more by --memory"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_a_usage_error() {
+        let experiment = Experiment {
+            runs: vec![Under::Node(2)],
+            ..Experiment::default()
+        };
+        let error = prepare(&machine(1 << 30), &experiment, &Setup::default()).unwrap_err();
+        assert_eq!(error.exit_status(), 2);
+        assert!(error.to_string().contains("nodes 0 to 1"), "{error}");
+    }
 }

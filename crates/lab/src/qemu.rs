@@ -1,7 +1,7 @@
 //! The emulator: which one, and how it is told to be a machine.
 
 use crate::{LabError, Virtual};
-use nodewise_machine::NodeId;
+use nodewise_machine::{Machine, NodeId};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,6 +13,8 @@ const NAME: &str = "qemu-system-x86_64";
 const OLDEST: u32 = 6;
 /// From this release on the plugin interface is version 2 or newer (QEMU 9.0).
 const SECOND_INTERFACE: u32 = 9;
+/// From this release on plugins see guest-physical addresses; before, a sum of offsets (QEMU 8.2).
+const GUEST_ADDRESSES: (u32, u32) = (8, 2);
 /// The memory controller leaves a hole for devices below 4 GiB; memory below it ends here at most.
 const HOLE: u64 = 2 << 30;
 /// With less memory than this there is none above the hole.
@@ -23,7 +25,7 @@ const WITHOUT_HOLE: u64 = 0xb000_0000;
 pub(crate) struct Qemu {
     pub program: PathBuf,
     pub version: String,
-    major: u32,
+    release: (u32, u32),
 }
 
 impl Qemu {
@@ -45,12 +47,11 @@ impl Qemu {
         let version = text
             .strip_prefix("QEMU emulator version ")
             .and_then(|t| t.split_whitespace().next());
-        let major = version.and_then(|v| v.split('.').next()?.parse().ok());
-        match (version, major) {
-            (Some(version), Some(major)) if major >= OLDEST => Ok(Self {
+        match (version, version.and_then(release)) {
+            (Some(version), Some(release)) if release.0 >= OLDEST => Ok(Self {
                 program,
                 version: version.to_owned(),
-                major,
+                release,
             }),
             _ => Err(LabError::own(format!(
                 "{} is no QEMU from {OLDEST}.0 on: {:?}",
@@ -62,7 +63,33 @@ impl Qemu {
 
     /// Which build of a plugin it loads.
     pub fn interface(&self) -> u32 {
-        if self.major >= SECOND_INTERFACE { 2 } else { 1 }
+        if self.release.0 >= SECOND_INTERFACE { 2 } else { 1 }
+    }
+
+    /// Whether its plugins see a page's address as the guest does, wherever in a node it lies.
+    pub fn sees_guest_addresses(&self) -> bool {
+        self.release >= GUEST_ADDRESSES
+    }
+}
+
+/// `7.2.22` is release 7.2.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map_while(|n| n.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// Where the hole begins: between two nodes where that can be, so that each lies in one piece. None
+/// without a hole; an error carries the node that is cut.
+pub(crate) fn hole(machine: &Machine) -> Option<Result<u64, NodeId>> {
+    let mut ends: Vec<u64> = machine.nodes.iter().map(|n| n.memory).collect();
+    for i in 1..ends.len() {
+        ends[i] += ends[i - 1];
+    }
+    let before = ends.iter().filter(|e| **e <= HOLE).count();
+    match before.checked_sub(1) {
+        _ if ends.last().is_none_or(|all| *all < WITHOUT_HOLE) => None,
+        Some(last) => Some(Ok(ends[last])),
+        None => Some(Err(NodeId(0))),
     }
 }
 
@@ -126,18 +153,9 @@ impl Guest<'_> {
         self.machine.machine.nodes.iter().map(|n| n.memory).sum()
     }
 
-    /// The hole between two nodes, where that can be: then each lies in one piece.
     fn board(&self) -> String {
-        let mut end = 0;
-        let ends = self.machine.machine.nodes.iter().map(|n| {
-            end += n.memory;
-            end
-        });
-        let boundary = ends.take_while(|e| *e <= HOLE).last();
-        match boundary {
-            Some(boundary) if self.memory() >= WITHOUT_HOLE => {
-                format!("q35,hmat=on,max-ram-below-4g={boundary}")
-            }
+        match hole(&self.machine.machine) {
+            Some(Ok(boundary)) => format!("q35,hmat=on,max-ram-below-4g={boundary}"),
             _ => "q35,hmat=on".to_owned(),
         }
     }
@@ -244,7 +262,6 @@ impl Channels {
 mod tests {
     use super::*;
     use crate::Size;
-    use nodewise_machine::Machine;
     use proptest::prelude::*;
 
     fn arguments(name: &str, size: &Size) -> Vec<String> {
@@ -315,6 +332,13 @@ mod tests {
         };
         assert_eq!(board(2 << 30), "q35,hmat=on");
         assert_eq!(board(8 * (3 << 28)), "q35,hmat=on,max-ram-below-4g=1610612736");
+    }
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        assert_eq!(release("7.2.22"), Some((7, 2)));
+        assert!(release("10.0.2") > Some(GUEST_ADDRESSES) && release("8.1.5") < Some(GUEST_ADDRESSES));
+        assert_eq!(release("new"), None);
     }
 
     proptest! {
