@@ -1,6 +1,6 @@
 /* Touches known bytes of its objects, on known nodes, from known CPUs, and says how often: lines
- * `expect PAGE CPU_NODE MEMORY_NODE ACCESSES` for each object, page in hex. The laboratory must count
- * exactly that. The accesses are single instructions in assembly: nothing else touches the objects. */
+ * `expect PAGE CPU_NODE MEMORY_NODE ACCESSES` for each object, page in hex; `total PAGE CPU_NODE ACCESSES`
+ * where a page moved between nodes 0 and 1 meanwhile. The laboratory must count exactly that. The accesses are single instructions in assembly: nothing else touches the objects. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,6 +23,8 @@ static struct expectation {
     atomic_int objects;
     uint64_t page[OBJECTS];
     atomic_ullong count[OBJECTS][NODES][NODES];
+    atomic_ullong total[OBJECTS][NODES]; /* of one that moves */
+    atomic_int moves[OBJECTS];
     atomic_int turn;
 } *expected;
 
@@ -138,7 +140,11 @@ static char *bound(size_t pages, int node) {
 }
 
 static void expect(const char *first, const char *page, uint64_t accesses) {
-    expected->count[object_at(first)][own_node()][node_of((void *)(uintptr_t)page)] += accesses;
+    int object = object_at(first), node = own_node();
+    if (expected->moves[object])
+        expected->total[object][node] += accesses;
+    else
+        expected->count[object][node][node_of((void *)(uintptr_t)page)] += accesses;
 }
 
 /* `times` of a step at a page of the object at `first`, and what it must come to. */
@@ -196,18 +202,28 @@ static int hammer(void *argument) {
     go_to(mine->cpu);
     for (int i = 0; i < 20; i++)
         touch(mine->at, mine->at, called("modify8_locked"), 1000);
+    expected->turn++;
     return 0;
 }
 
-/* Threads on all CPUs at one page at once. */
-static void threads_at_once(void) {
-    char *at = bound(16, nodes - 1);
+/* Threads on all CPUs at one page at once; if it moves, to and fro meanwhile. */
+static void threads_at_once(int moves) {
+    char *at = bound(16, moves ? 0 : nodes - 1);
+    void *page = at;
     thrd_t all[CPUS];
     shared_page places[CPUS];
+    expected->moves[object_at(at)] = moves;
+    touch(at, at, called("store8"), 1);
+    syscall(SYS_mbind, at, 16ul * PAGE, MODE_DEFAULT, NULL, 0ul, 0);
+    expected->turn = 0;
     for (int i = 0; i < cpus; i++) {
         places[i] = (shared_page){at, i};
         if (thrd_create(&all[i], hammer, &places[i]) != thrd_success)
             fail("thrd_create");
+    }
+    for (int i = 0; moves && expected->turn < cpus; i++) {
+        int to = (i + 1) % 2, status;
+        syscall(SYS_move_pages, 0, 1ul, &page, &to, &status, MOVE); /* a busy page stays */
     }
     for (int i = 0; i < cpus; i++)
         thrd_join(all[i], NULL);
@@ -313,10 +329,14 @@ static void find_cpus(void) {
 
 static void say(void) {
     for (int i = 0; i < expected->objects; i++)
-        for (int from = 0; from < nodes; from++)
-            for (int to = 0; to < nodes; to++)
+        for (int from = 0; from < nodes; from++) {
+            if (expected->moves[i])
+                printf("total %llx %d %llu\n", (unsigned long long)expected->page[i], from,
+                       (unsigned long long)expected->total[i][from]);
+            for (int to = 0; !expected->moves[i] && to < nodes; to++)
                 printf("expect %llx %d %d %llu\n", (unsigned long long)expected->page[i], from, to,
                        (unsigned long long)expected->count[i][from][to]);
+        }
 }
 
 int main(void) {
@@ -326,7 +346,8 @@ int main(void) {
     find_cpus();
     every_step_everywhere();
     migration();
-    threads_at_once();
+    threads_at_once(0);
+    threads_at_once(1);
     copy_on_write();
     turns_on_one_cpu();
     given_back();
