@@ -172,7 +172,7 @@ static uint8_t width(const code *code, uint8_t reg)
 {
     uint8_t full = code->wide ? 32 : 16;
     switch (code->map) {
-    case BYTE: return 0;
+    case BYTE: return !code->vex && code->opcode == 0xdb && (reg == 5 || reg == 7) ? 10 : 0; /* fld, fstp */
     case MAP_0F:
         if (code->opcode == 0xc7) /* cmpxchg16b */
             return reg == 1 && code->rex_w ? 16 : 0;

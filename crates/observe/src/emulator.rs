@@ -208,9 +208,8 @@ fn check(file: &Path) -> Result<(), Error> {
 
 fn version(qemu: &Path) -> Result<String, Error> {
     let text = said(qemu, "--version");
-    let version = text
-        .split_whitespace()
-        .find(|w| w.starts_with(|c: char| c.is_ascii_digit()));
+    let mut words = text.split_whitespace().filter(|_| text.starts_with("qemu"));
+    let version = words.find(|w| w.starts_with(|c: char| c.is_ascii_digit()));
     version
         .map(str::to_owned)
         .ok_or_else(|| unusable(format!("{} is no QEMU: it says no version", qemu.display())))

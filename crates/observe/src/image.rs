@@ -5,6 +5,7 @@ use crate::code::Loaded;
 use crate::coverage::Samples;
 use crate::events::{self, Event};
 use crate::pool::Pool;
+use crate::program::RUNTIME;
 use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
@@ -397,8 +398,9 @@ impl Image {
             end,
             file: tables.library.file(path),
         });
+        let ours = path.rsplit('/').next() == Some(RUNTIME); // its data is none of the program's objects
         for segment in segments {
-            let what = if segment.writable {
+            let what = if segment.writable && !ours {
                 What::Segment { module }
             } else {
                 What::Image { module }

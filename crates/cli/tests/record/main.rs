@@ -2,5 +2,6 @@
 
 mod behaviour;
 mod contents;
+mod emulated;
 mod failures;
 mod support;
