@@ -78,7 +78,10 @@ impl Writer<'_> {
                 known(run.access_balance),
             );
             let outside = match run.over_objects {
-                true => format!("; outside the objects {} of all accesses", known(run.elsewhere_share)),
+                true => format!(
+                    "; outside the objects {} of all accesses",
+                    known(run.elsewhere_share)
+                ),
                 false => String::new(),
             };
             self.line(out, &(metrics + &outside));
