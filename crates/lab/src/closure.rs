@@ -132,15 +132,19 @@ pub(crate) fn libraries(
                 loader.display()
             ))
         })?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if let Some(missing) = text.lines().find_map(|l| l.strip_suffix("=> not found")) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        let said = text(&output.stderr);
+        let why = said
+            .split_once("libraries: ")
+            .map_or(said.as_str(), |(_, why)| why);
         return Err(LabError::not_found(format!(
-            "{} needs {}, which is not found here; LD_LIBRARY_PATH says where it is",
+            "{} needs a library that does not load here: {}; LD_LIBRARY_PATH says where libraries are",
             path.display(),
-            missing.trim()
+            why.lines().next().unwrap_or_default()
         )));
     }
-    Ok(text.lines().filter_map(listed).collect())
+    Ok(text(&output.stdout).lines().filter_map(listed).collect())
 }
 
 /// `libm.so.6 => /lib/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`.
@@ -215,6 +219,5 @@ mod tests {
             listed("\t/lib64/ld-linux-x86-64.so.2 (0x1)"),
             Some("/lib64/ld-linux-x86-64.so.2".into())
         );
-        assert_eq!(listed("\tlibx.so => not found"), None);
     }
 }

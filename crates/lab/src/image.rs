@@ -101,7 +101,11 @@ impl Image {
                 let target = std::fs::read_link(&path).map_err(failed)?;
                 self.link(&path, &target);
             } else if path.is_file() || path.is_dir() {
-                self.add(&path)?;
+                match self.add(&path) {
+                    // Not everything that lies in a folder can run here either.
+                    Err(error) if [126, 127].contains(&error.exit_status()) => {}
+                    done => done?,
+                }
             }
         }
         Ok(())
@@ -114,7 +118,7 @@ impl Image {
             Ok(Kind::Elf {
                 interpreter,
                 dynamic: true,
-            }) if executable || library => {
+            }) if library || executable && interpreter.is_some() => {
                 let loader = interpreter.unwrap_or_else(|| LOADER.into());
                 self.add(&loader)?;
                 for library in libraries(file, &loader, &self.environment)? {
@@ -250,6 +254,28 @@ mod tests {
         );
         assert!(matches!(image.entries[&real.join("data")], Entry::Host(_)));
         assert_eq!(image.bytes(), 1);
+    }
+
+    #[test]
+    fn what_lacks_a_library_is_refused_alone_and_packed_in_a_folder() {
+        let folder = Folder::new("lacking");
+        let program = folder.0.join("program");
+        let mut bytes = std::fs::read("/bin/true").unwrap();
+        let name = bytes.windows(9).position(|w| w == b"libc.so.6").unwrap();
+        bytes[name..name + 9].copy_from_slice(b"libc.so.X");
+        std::fs::write(&program, bytes).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let error = Image::default().add(&program).unwrap_err();
+        assert_eq!(error.exit_status(), 127);
+        assert!(
+            error
+                .to_string()
+                .contains("does not load here: libc.so.X: cannot open"),
+            "{error}"
+        );
+        let mut image = Image::default();
+        image.add(&folder.0).unwrap();
+        assert!(image.entries.contains_key(&program));
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
     fn a_plan_is_what_the_guest_reads() {
         let experiment = Experiment {
             command: vec!["./sor".into(), "--size".into()],
-            cwd: "/home/me".into(),
+            cwd: "/srv/me".into(),
             environment: vec![
                 ("PATH".into(), "/bin".into()),
                 ("KMP_BLOCKTIME".into(), "200".into()),
@@ -135,7 +135,7 @@ mod tests {
         );
         assert_eq!(
             tokens[4..8],
-            ["cwd:/home/me", "run:0", "balancing:1", "arg:/lab/nodewise"]
+            ["cwd:/srv/me", "run:0", "balancing:1", "arg:/lab/nodewise"]
         );
         let second = tokens.iter().position(|t| *t == "run:1").unwrap();
         assert_eq!(tokens[second + 1], "balancing:0");

@@ -28,14 +28,6 @@ pub struct Lab {
     pub(crate) time_limit: Option<Duration>,
 }
 
-impl Lab {
-    /// The emulator and its version, the kernel's version.
-    #[must_use]
-    pub fn parts(&self) -> (&str, &str) {
-        (&self.qemu.version, &self.kernel.version)
-    }
-}
-
 /// Finds the kernel and QEMU, packs the image, and checks all that needs no boot.
 ///
 /// # Errors
@@ -129,6 +121,9 @@ fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabErro
         program.pack(&mut image)?;
     }
     image.folder(&experiment.cwd)?;
+    for library in preloaded(experiment).filter(|l| l.is_absolute() && l.exists()) {
+        image.add(&library)?;
+    }
     for path in experiment.with.iter().chain(&experiment.stdin) {
         let path = experiment.cwd.join(path);
         if path.symlink_metadata().is_err() {
@@ -147,6 +142,14 @@ fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabErro
     }
     image.put(Path::new("/lab/plan"), 0o644, plan::text(experiment));
     Ok(image)
+}
+
+/// What the experiment's environment has loaded into every program.
+fn preloaded(experiment: &Experiment) -> impl Iterator<Item = PathBuf> {
+    let set = experiment.environment.iter().find(|(n, _)| n == "LD_PRELOAD");
+    let text = set.map_or(String::new(), |(_, v)| v.to_string_lossy().into_owned());
+    let paths: Vec<PathBuf> = text.split([':', ' ']).map(PathBuf::from).collect();
+    paths.into_iter()
 }
 
 /// This program and what belongs to it, in the places they have towards each other here.
