@@ -25,7 +25,7 @@ static struct expectation {
     atomic_ullong count[OBJECTS][NODES][NODES];
     atomic_ullong total[OBJECTS][NODES]; /* of one that moves */
     atomic_int moves[OBJECTS];
-    atomic_int turn;
+    atomic_int turn, to_move;
 } *expected;
 
 static int nodes, cpus, cpu_of[NODES]; /* a CPU of each node, -1 where there is none */
@@ -200,13 +200,12 @@ typedef struct shared_page {
 static int hammer(void *argument) {
     shared_page *mine = argument;
     go_to(mine->cpu);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20 || expected->to_move > 0; i++)
         touch(mine->at, mine->at, called("modify8_locked"), 1000);
-    expected->turn++;
     return 0;
 }
 
-/* Threads on all CPUs at one page at once; if it moves, to and fro meanwhile. */
+/* Threads on all CPUs at one page at once, which meanwhile moves to and fro, so many times. */
 static void threads_at_once(int moves) {
     char *at = bound(16, moves ? 0 : nodes - 1);
     void *page = at;
@@ -215,15 +214,16 @@ static void threads_at_once(int moves) {
     expected->moves[object_at(at)] = moves;
     touch(at, at, called("store8"), 1);
     syscall(SYS_mbind, at, 16ul * PAGE, MODE_DEFAULT, NULL, 0ul, 0);
-    expected->turn = 0;
+    expected->to_move = moves;
     for (int i = 0; i < cpus; i++) {
         places[i] = (shared_page){at, i};
         if (thrd_create(&all[i], hammer, &places[i]) != thrd_success)
             fail("thrd_create");
     }
-    for (int i = 0; moves && expected->turn < cpus; i++) {
-        int to = (i + 1) % 2, status;
-        syscall(SYS_move_pages, 0, 1ul, &page, &to, &status, MOVE); /* a busy page stays */
+    while (expected->to_move > 0) {
+        int to = expected->to_move % 2, status = -1;
+        syscall(SYS_move_pages, 0, 1ul, &page, &to, &status, MOVE);
+        expected->to_move -= status == to; /* a busy page stays */
     }
     for (int i = 0; i < cpus; i++)
         thrd_join(all[i], NULL);
@@ -347,7 +347,7 @@ int main(void) {
     every_step_everywhere();
     migration();
     threads_at_once(0);
-    threads_at_once(1);
+    threads_at_once(12);
     copy_on_write();
     turns_on_one_cpu();
     given_back();
