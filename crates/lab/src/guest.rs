@@ -6,7 +6,7 @@ use nodewise_linux::child::depend;
 use nodewise_linux::memfd::{never_block, wait_readable};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// What the guest and its emulator write, apart from what only a failure needs.
@@ -33,6 +33,7 @@ pub(crate) struct Guest {
     own: PipeReader,
     console_said: Vec<u8>,
     own_said: Vec<u8>,
+    ended: Option<ExitStatus>,
 }
 
 impl Guest {
@@ -84,6 +85,7 @@ impl Guest {
             own,
             console_said: Vec::new(),
             own_said: Vec::new(),
+            ended: None,
         })
     }
 
@@ -120,13 +122,19 @@ impl Guest {
     }
 
     fn kill(&mut self) {
-        let _ = (self.child.kill(), self.child.wait());
+        let _ = self.child.kill();
+        self.ended = self.child.wait().ok();
     }
 
     /// Why it ended before its time, as far as anybody said.
     pub fn last_words(&self, was_up: bool) -> LabError {
         let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
         let why = last_words(&text(&self.console_said), &text(&self.own_said));
+        let silent = || match self.ended {
+            Some(status) => format!("QEMU ended without a word ({status})"),
+            None => "it said nothing".to_owned(),
+        };
+        let why = why.unwrap_or_else(silent);
         let when = if was_up { "broke" } else { "did not come up" };
         LabError::own(format!("the guest {when}: {why}"))
     }
@@ -165,7 +173,7 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The line that tells most: the kernel's reason, then the counter's and the emulator's, then whatever
 /// came last.
-fn last_words(console: &str, own: &str) -> String {
+fn last_words(console: &str, own: &str) -> Option<String> {
     let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
     let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
     told(console, "Kernel panic")
@@ -174,7 +182,6 @@ fn last_words(console: &str, own: &str) -> String {
         .or_else(|| told(own, "qemu-system"))
         .or_else(|| last(console))
         .or_else(|| last(own))
-        .unwrap_or_else(|| "it said nothing".to_owned())
 }
 
 /// A line without its time stamp and what a terminal would not show.
@@ -193,16 +200,14 @@ mod tests {
 
     #[test]
     fn the_line_that_tells_most_is_given() {
+        let told = |console, own| last_words(console, own).unwrap();
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
-        assert_eq!(last_words(console, ""), "Kernel panic - not syncing: no init");
+        assert_eq!(told(console, ""), "Kernel panic - not syncing: no init");
         let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
-        assert_eq!(
-            last_words("", own),
-            "qemu-system-x86_64: -m 9T: cannot allocate memory"
-        );
-        assert_eq!(last_words("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
-        assert_eq!(last_words("", ""), "it said nothing");
+        assert_eq!(told("", own), "qemu-system-x86_64: -m 9T: cannot allocate memory");
+        assert_eq!(told("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
+        assert_eq!(last_words("", ""), None);
     }
 
     #[test]
