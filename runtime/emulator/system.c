@@ -59,9 +59,14 @@ typedef struct slot {
     counter *counter;
 } slot;
 
+/* An operand that is counted; while next is below end, pieces of it are to come. */
+typedef struct pieces {
+    uint64_t first, next, end;
+} pieces;
+
 typedef struct vcpu {
     uint64_t epoch; /* shifted */
-    uint64_t first, next, end; /* a wide operand, counted; while next is below end, pieces are to come */
+    pieces wide, words[2]; /* of repeated string instructions: what they read, what they write */
     slot slots[SLOTS];
     /* Only grows until the next begin; published for whoever writes the rows. */
     counter *chunks[CHUNKS];
@@ -228,19 +233,30 @@ static void access_any(unsigned which, qemu_plugin_meminfo_t info, uint64_t addr
     count(vcpus[which], info, address);
 }
 
-/* The pieces that an emulator makes of one wide operand are one access. If the second page of an operand
- * faults, the instruction is repeated from its first piece, which has been counted. */
-static void access_wide(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *width) {
-    vcpu *own = vcpus[which];
-    uint64_t size = 1ull << qemu_plugin_mem_size_shift(info), whole = (uintptr_t)width;
-    bool first = own->next >= own->end || address != own->next;
-    if (first && !(own->next < own->end && address == own->first))
+/* Pieces are one access. If the second page of an operand faults, the instruction is repeated from its
+ * first piece, which has been counted. */
+static inline void count_pieces(vcpu *own, pieces *of, qemu_plugin_meminfo_t info, uint64_t address,
+                                uint64_t whole) {
+    bool first = of->next >= of->end || address != of->next;
+    if (first && !(of->next < of->end && address == of->first))
         count(own, info, address);
     if (first) {
-        own->first = address;
-        own->end = address + whole;
+        of->first = address;
+        of->end = address + whole;
     }
-    own->next = address + size;
+    of->next = address + (1ull << qemu_plugin_mem_size_shift(info));
+}
+
+/* What an emulator makes of one wide operand. */
+static void access_wide(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *width) {
+    vcpu *own = vcpus[which];
+    count_pieces(own, &own->wide, info, address, (uintptr_t)width);
+}
+
+/* The elements of a repeated string instruction, read and written in turn: words, as memcpy's are. */
+static void access_words(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *word) {
+    vcpu *own = vcpus[which];
+    count_pieces(own, &own->words[info >> 17 & 1], info, address, (uintptr_t)word);
 }
 
 /* An emulator reads, then writes; if the write faults the whole instruction is repeated, and what was read
@@ -301,9 +317,10 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *known, uint8_t marked) {
     qemu_plugin_vcpu_mem_cb_t call = marked            ? mark
                                      : known->width    ? access_wide
+                                     : known->word     ? access_words
                                      : known->modifies ? access_modified
                                                        : access_any;
-    uintptr_t data = marked ? marked : known->width;
+    uintptr_t data = marked ? marked : known->width + known->word;
     qemu_plugin_register_vcpu_mem_cb(insn, call, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)data);
 }
 

@@ -44,7 +44,8 @@ static void fail(const char *what) {
     }                                                                                                        \
     enum { name##_weight = weight };
 
-/* How often one execution counts: a read-modify-write is a read and a write. */
+/* How often one execution counts: a read-modify-write is a read and a write, a string instruction counts
+ * words of eight bytes as begun. */
 #define STEPS(X)                                                                                             \
     X(load1, 1, "movb (%1), %%al", "rax")                                                                    \
     X(load2, 1, "movw 2(%1), %%ax", "rax")                                                                   \
@@ -69,7 +70,10 @@ static void fail(const char *what) {
     X(store16_vex, 1, "vmovups %%xmm0, 96(%1)")                                                              \
     X(modify4, 2, "addl $3, 12(%1)")                                                                         \
     X(modify8_locked, 2, "lock addq $3, 16(%1)")                                                             \
-    X(exchange8, 2, "xchgq %%rax, 24(%1)", "rax")
+    X(exchange8, 2, "xchgq %%rax, 24(%1)", "rax")                                                           \
+    X(fill_words, 13, "lea 128(%1), %%rdi\n\tmov $100, %%ecx\n\trep stosb", "rcx", "rdi")                     \
+    X(copy_words, 26, "lea 512(%1), %%rsi\n\tlea 256(%1), %%rdi\n\tmov $25, %%ecx\n\trep movsl", "rcx",   \
+      "rsi", "rdi")
 
 STEPS(STEP)
 
