@@ -70,7 +70,8 @@ static void log_process(void)
     nw_line_number(&line, (uint64_t)nw_system(SYS_getppid, 0));
     nw_line_number(&line, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     nw_line_number(&line, (uint64_t)nw_system(SYS_brk, 0));
-    nw_line_number(&line, (uintptr_t)environ); /* near the first stack's upper end */
+    /* Near the upper end of the first stack, which grows. An emulator's does not: see log_started. */
+    nw_line_number(&line, nw_emulated() ? 0 : (uintptr_t)environ);
     nw_event(&line);
 }
 

@@ -115,13 +115,14 @@ static void log_created(const nw_observer *observer, const nw_observer *creator)
     nw_event(&line);
 }
 
-/* The main thread's stack is the recorder's to find: it grows. */
+/* The main thread's stack is the recorder's to find, as it grows; under an emulator it has one size and
+ * other neighbours. */
 static void log_started(nw_observer *observer)
 {
     void *stack = NULL;
     size_t bytes = 0;
     pthread_attr_t attributes;
-    if (observer->start != NULL && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    if ((observer->start != NULL || nw_emulated()) && pthread_getattr_np(pthread_self(), &attributes) == 0) {
         pthread_attr_getstack(&attributes, &stack, &bytes);
         pthread_attr_destroy(&attributes);
     }

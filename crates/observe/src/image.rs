@@ -10,7 +10,8 @@ use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
 use nodewise_profile::{
-    Access, FirstTouch, Frame, ObjectId, PageNumber, Region, RegionId, RegionKind, SiteId, SliceId, ThreadId,
+    Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, PageNumber, Region, RegionId, RegionKind, SiteId,
+    SliceId, ThreadId,
 };
 use std::collections::HashMap;
 use std::io;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 const MAIN_STACK: u64 = 128 << 20;
 /// How far above the end of the environment's table the stack may go.
 const ENVIRONMENT: u64 = 2 << 20;
+/// What a thread library keeps above the first frame of a thread: its own data and the thread-local.
+const ABOVE_STACK: u64 = 64 << 10;
 
 /// A thread as the log tells of it.
 #[derive(Clone, Debug, Default)]
@@ -161,7 +164,7 @@ impl Image {
 
     fn start_routine(&self, tables: &mut Tables, ordinal: usize) -> Frame {
         match self.threads[ordinal].start {
-            0 => Frame {
+            0 if ordinal == 0 => Frame {
                 function: "main".to_owned(),
                 ..Frame::default()
             },
@@ -255,9 +258,11 @@ impl Image {
         match event {
             Event::Process { brk, stack } => {
                 self.brk = brk;
-                let what = What::Stack { ordinal: 0 };
-                self.claims
-                    .insert(stack.saturating_sub(MAIN_STACK), stack + ENVIRONMENT, what);
+                if stack > 0 {
+                    let what = What::Stack { ordinal: 0 };
+                    self.claims
+                        .insert(stack.saturating_sub(MAIN_STACK), stack + ENVIRONMENT, what);
+                }
             }
             Event::Parent { bytes, folder } => self.inherit(tables, folder, bytes),
             Event::Module { bias, segments, path } => self.load(tables, bias, &segments, path),
@@ -271,6 +276,8 @@ impl Image {
                 self.record(ordinal).tid = tid;
                 if bytes > 0 {
                     self.claims.insert(stack, stack + bytes, What::Stack { ordinal });
+                } else if stack > 0 {
+                    self.claim_stack(stack, ordinal);
                 }
             }
             Event::Tls {
@@ -346,6 +353,16 @@ impl Image {
             }
             Event::Gone { address, bytes } => self.gone.push((address, address + bytes)),
             Event::Arena { address, bytes } => self.pool.add_arena(address, address + bytes),
+        }
+    }
+
+    /// Only an address on it is known: it is a mapping that ends a little above.
+    fn claim_stack(&mut self, address: u64, ordinal: u32) {
+        let found = self.claims.owner(address & !(BASE_PAGE_SIZE - 1)).copied();
+        let stack = found.filter(|c| matches!(c.what, What::Allocation { mapped: true, .. }));
+        if let Some(claim) = stack.filter(|c| c.end.saturating_sub(address) <= ABOVE_STACK) {
+            self.claims
+                .insert(claim.start, claim.end, What::Stack { ordinal });
         }
     }
 
