@@ -5,6 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What passes for a bzImage.
+fn keep_kernel(cache: &Path, version: &str) {
+    let mut bytes = vec![0; 4096];
+    bytes[0x202..0x206].copy_from_slice(b"HdrS");
+    bytes[0x20e..0x210].copy_from_slice(&0x400_u16.to_le_bytes());
+    bytes[0x600..0x600 + version.len()].copy_from_slice(version.as_bytes());
+    std::fs::write(cache.join(format!("vmlinuz-{version}")), bytes).unwrap();
+}
+
 /// A copy of the binary in a folder of its own, removed at the end.
 struct Installation(PathBuf);
 
@@ -15,7 +24,7 @@ impl Installation {
         std::fs::create_dir_all(folder.join("lib")).unwrap();
         // A kept kernel saves asking apt, which takes a second.
         std::fs::create_dir_all(folder.join("cache/nodewise")).unwrap();
-        std::fs::write(folder.join("cache/nodewise/vmlinuz-5.10.0"), "").unwrap();
+        keep_kernel(&folder.join("cache/nodewise"), "5.9.1");
         std::fs::copy(env!("CARGO_BIN_EXE_nodewise"), folder.join("nodewise")).unwrap();
         Self(folder)
     }
@@ -146,9 +155,13 @@ fn an_emulator_wants_the_plugin_of_its_interface() {
 fn a_kernel_that_was_kept_is_named() {
     let installation = Installation::new("kernel");
     let cache = installation.0.join("cache/nodewise");
-    std::fs::write(cache.join("vmlinuz-6.1.0-56-cloud-amd64"), "").unwrap();
+    keep_kernel(&cache, "5.10.0-56-cloud-amd64");
+    std::fs::write(cache.join("vmlinuz-6.1.0"), "damaged").unwrap();
     let found = installation.finding("kernel");
-    assert!(found["because"].as_str().unwrap().contains("6.1.0-56"), "{found}");
+    assert!(
+        found["because"].as_str().unwrap().contains("5.10.0-56"),
+        "{found}"
+    );
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The guest's kernel: given, cached, or fetched from the distribution and never installed.
 
 use crate::LabError;
+use nodewise_linux::child::depend;
+use nodewise_linux::memfd;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,6 +18,10 @@ const NAMING: [&str; 3] = [
 /// Where a bzImage says that it is one, and where its version stands (Linux, x86 boot protocol).
 const MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
 const VERSION_AT: usize = 0x20e;
+/// Where it says how long it is: sectors after the first that boot in real mode (none means four), and
+/// all that follows in units of 16 bytes. A signature may come after that.
+const SECTORS_AT: usize = 0x1f1;
+const UNITS_AT: usize = 0x1f4;
 
 /// A kernel that QEMU can load.
 #[derive(Debug)]
@@ -28,20 +35,37 @@ impl Kernel {
     /// The one given, the newest in the cache, or the distribution's.
     pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
         match given {
-            Some(path) if is_package(path)? => Self::open(&extract(path, &cache()?)?),
+            Some(path) if is_package(path)? => Self::unpacked(path),
             Some(path) => Self::open(path),
-            None => match newest(&cache()?) {
-                Some(path) => Self::open(&path),
-                None => Self::open(&fetch(&cache()?)?),
-            },
+            None => {
+                let cache = cache();
+                std::fs::create_dir_all(&cache).map_err(|e| LabError::io("make the cache", &cache, &e))?;
+                sweep(&cache);
+                match newest(&cache) {
+                    Some(kernel) => Ok(kernel),
+                    None => Self::open(&fetch(&cache)?),
+                }
+            }
         }
     }
 
     fn open(path: &Path) -> Result<Self, LabError> {
         let file = File::open(path).map_err(|e| LabError::io("read the kernel", path, &e))?;
+        Self::of(file, path)
+    }
+
+    /// A package's, in memory: what was given once is not what later runs get.
+    fn unpacked(package: &Path) -> Result<Self, LabError> {
+        let (_, bytes) = extract(package)?;
+        let file = memfd::create(c"vmlinuz").and_then(|mut f| f.write_all(&bytes).map(|()| f));
+        let file = file.map_err(|e| LabError::io("unpack", package, &e))?;
+        Self::of(file, package)
+    }
+
+    fn of(file: File, path: &Path) -> Result<Self, LabError> {
         let version = version(&file).ok_or_else(|| {
             LabError::own(format!(
-                "{} is no kernel for x86-64: --kernel takes a vmlinuz (bzImage) or a linux-image package",
+                "{} is no whole kernel for x86-64: --kernel takes a vmlinuz (bzImage) or a linux-image package",
                 path.display()
             ))
         })?;
@@ -49,15 +73,27 @@ impl Kernel {
     }
 }
 
-/// The version that a bzImage names, without who built it.
-fn version(mut file: &File) -> Option<String> {
+/// The version of the kernel that guests get, if one is kept.
+#[must_use]
+pub fn kept_kernel() -> Option<String> {
+    newest(&cache()).map(|kernel| kernel.version)
+}
+
+/// The version that a bzImage names, without who built it; none if it is cut off.
+fn version(file: &File) -> Option<String> {
     let mut head = vec![0; 1 << 16];
     let mut length = 0;
-    while let Ok(got @ 1..) = file.read(&mut head[length..]) {
+    while let Ok(got @ 1..) = file.read_at(&mut head[length..], length as u64) {
         length += got;
     }
     let (at, magic) = MAGIC;
     if head.get(at..at + magic.len()) != Some(magic) {
+        return None;
+    }
+    let sectors = u64::from(head[SECTORS_AT]);
+    let units = u32::from_le_bytes(head[UNITS_AT..UNITS_AT + 4].try_into().ok()?);
+    let whole = (if sectors == 0 { 4 } else { sectors } + 1) * 512 + u64::from(units) * 16;
+    if file.metadata().ok()?.len() < whole {
         return None;
     }
     let offset = u16::from_le_bytes([head[VERSION_AT], head[VERSION_AT + 1]]);
@@ -72,31 +108,41 @@ fn is_package(path: &Path) -> Result<bool, LabError> {
     Ok(file.read_exact(&mut magic).is_ok() && &magic == b"!<arch>\n")
 }
 
-/// `$XDG_CACHE_HOME/nodewise`, made if need be.
-fn cache() -> Result<PathBuf, LabError> {
+/// `$XDG_CACHE_HOME/nodewise`.
+fn cache() -> PathBuf {
     let set = |name| {
         std::env::var_os(name)
             .filter(|v| !v.is_empty())
             .map(PathBuf::from)
     };
-    let root = set("XDG_CACHE_HOME")
-        .or_else(|| set("HOME").map(|home| home.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    let folder = root.join("nodewise");
-    std::fs::create_dir_all(&folder).map_err(|e| LabError::io("make the cache", &folder, &e))?;
-    Ok(folder)
+    let root = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    root.unwrap_or_else(std::env::temp_dir).join("nodewise")
 }
 
-fn newest(cache: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(cache).ok()?.flatten().map(|e| e.path());
-    let kernel = |path: &PathBuf| {
+/// Removes what processes left that were ended before they could: `download-PID`, `new-PID`.
+fn sweep(cache: &Path) {
+    let gone = |path: &PathBuf| {
         let name = path.file_name()?.to_str()?;
-        name.strip_prefix("vmlinuz-").map(numbers)
+        let process = name.strip_prefix("download-").or(name.strip_prefix("new-"))?;
+        process.parse::<u32>().ok()?;
+        (!Path::new("/proc").join(process).exists()).then_some(())
     };
-    entries
-        .filter_map(|p| Some((kernel(&p)?, p)))
-        .max()
-        .map(|(_, p)| p)
+    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    for path in entries.map(|e| e.path()).filter(|p| gone(p).is_some()) {
+        let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+    }
+}
+
+/// Damaged ones are passed over: another is fetched.
+fn newest(cache: &Path) -> Option<Kernel> {
+    let entries = std::fs::read_dir(cache).ok()?.flatten().map(|e| e.path());
+    let numbered = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        Some((numbers(name.strip_prefix("vmlinuz-")?), path))
+    };
+    let mut kept: Vec<_> = entries.filter_map(numbered).collect();
+    kept.sort_unstable();
+    kept.iter().rev().find_map(|(_, path)| Kernel::open(path).ok())
 }
 
 /// The numbers in a version, so that 6.10 comes after 6.9.
@@ -131,10 +177,11 @@ fn fetch(cache: &Path) -> Result<PathBuf, LabError> {
         ))
     })?;
     let download = Download::new(cache)?;
-    let apt = apt("apt-get")
-        .args(["-qq", "download", &package])
+    let mut apt = apt("apt-get");
+    apt.args(["-qq", "download", &package])
         .current_dir(&download.0)
-        .stderr(Stdio::piped())
+        .stderr(Stdio::piped());
+    let apt = depend(&mut apt, Vec::new())
         .output()
         .map_err(|e| LabError::own(format!("cannot start apt-get: {e}")))?;
     let deb = std::fs::read_dir(&download.0)
@@ -149,7 +196,10 @@ fn fetch(cache: &Path) -> Result<PathBuf, LabError> {
                 why.trim_start_matches("E:").trim()
             )))
         },
-        |deb| extract(&deb, cache),
+        |deb| {
+            let (name, bytes) = extract(&deb)?;
+            keep(&cache.join(name), &bytes)
+        },
     )
 }
 
@@ -175,20 +225,21 @@ fn dependency(naming: &str) -> Option<String> {
         .map(ToOwned::to_owned)
 }
 
-/// Keeps a package's vmlinuz, and nothing else of it.
-fn extract(package: &Path, cache: &Path) -> Result<PathBuf, LabError> {
+/// A package's vmlinuz: its name, without folders, and what it holds.
+fn extract(package: &Path) -> Result<(String, Vec<u8>), LabError> {
     let failed = |reason: &str| {
         LabError::own(format!(
             "{} holds no kernel that can be used: {reason}",
             package.display()
         ))
     };
-    let mut dpkg = Command::new("dpkg-deb")
-        .arg("--fsys-tarfile")
+    let mut dpkg = Command::new("dpkg-deb");
+    dpkg.arg("--fsys-tarfile")
         .arg(package)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::null());
+    let mut dpkg = depend(&mut dpkg, Vec::new())
         .spawn()
         .map_err(|e| failed(&format!("cannot start dpkg-deb: {e}")))?;
     let member = dpkg
@@ -196,9 +247,9 @@ fn extract(package: &Path, cache: &Path) -> Result<PathBuf, LabError> {
         .take()
         .and_then(|mut tar| find_member(&mut tar, "./boot/vmlinuz-"));
     let _ = (dpkg.kill(), dpkg.wait());
-    let (name, bytes) = member.ok_or_else(|| failed("no boot/vmlinuz-* in it"))?;
-    let file_name = name.rsplit('/').next().unwrap_or("vmlinuz-unknown");
-    keep(&cache.join(file_name), &bytes)
+    let (path, bytes) = member.ok_or_else(|| failed("no boot/vmlinuz-* in it"))?;
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    Ok((name.to_owned(), bytes))
 }
 
 /// Writes under a temporary name first: another process never sees half a kernel.
@@ -262,9 +313,96 @@ mod tests {
         assert_eq!(find_member(&mut &tar[..1030], "./boot/vmlinuz-"), None, "cut off");
     }
 
+    /// A bzImage of `version`, 4 KiB as it says itself.
+    fn image(version: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 4096];
+        bytes[SECTORS_AT] = 3;
+        bytes[UNITS_AT..UNITS_AT + 4].copy_from_slice(&(2048_u32 / 16).to_le_bytes());
+        bytes[MAGIC.0..MAGIC.0 + 4].copy_from_slice(MAGIC.1);
+        bytes[VERSION_AT..VERSION_AT + 2].copy_from_slice(&0x400_u16.to_le_bytes());
+        bytes[0x600..0x600 + version.len()].copy_from_slice(version.as_bytes());
+        bytes
+    }
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nodewise-kernel-{test}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+            std::fs::write(self.0.join(name), bytes).unwrap();
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
     #[test]
-    fn versions_are_ordered_by_their_numbers() {
-        assert!(numbers("6.10.0-1-cloud-amd64") > numbers("6.9.12-3-cloud-amd64"));
+    fn the_newest_kernel_is_so_by_its_numbers_and_whole() {
+        let cache = Folder::new("newest");
+        let found = || newest(&cache.0).map(|kernel| kernel.version);
+        assert_eq!(found(), None);
+        for version in ["6.9.12-3-amd64", "6.10.0-1-amd64"] {
+            cache.file(&format!("vmlinuz-{version}"), &image(version));
+        }
+        assert_eq!(found().as_deref(), Some("6.10.0-1-amd64"));
+        cache.file("vmlinuz-6.10.0-1-amd64", &image("6.10.0-1-amd64")[..4095]);
+        assert_eq!(found().as_deref(), Some("6.9.12-3-amd64"), "cut off");
+        cache.file("vmlinuz-6.9.12-3-amd64", b"");
+        assert_eq!(found(), None);
+    }
+
+    #[test]
+    fn what_dead_processes_left_is_swept_and_nothing_else() {
+        let cache = Folder::new("sweep");
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let (dead, alive) = (child.id(), std::process::id());
+        for process in [dead, alive] {
+            std::fs::create_dir(cache.0.join(format!("download-{process}"))).unwrap();
+            cache.file(&format!("download-{process}/part.deb"), b"");
+            cache.file(&format!("new-{process}"), b"");
+        }
+        cache.file("new-thing", b"");
+        cache.file("vmlinuz-6.1", b"");
+        sweep(&cache.0);
+        let left = std::fs::read_dir(&cache.0)
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name());
+        let mut left: Vec<_> = left.map(|n| n.into_string().unwrap()).collect();
+        left.sort();
+        let own = (format!("download-{alive}"), format!("new-{alive}"));
+        assert_eq!(left, [own.0.as_str(), &own.1, "new-thing", "vmlinuz-6.1"]);
+    }
+
+    #[test]
+    fn a_package_is_used_and_not_kept() {
+        let folder = Folder::new("package");
+        for part in ["tree/boot", "tree/DEBIAN"] {
+            std::fs::create_dir_all(folder.0.join(part)).unwrap();
+        }
+        folder.file("tree/boot/vmlinuz-6.1.7", &image("6.1.7"));
+        let control =
+            "Package: p\nVersion: 1\nArchitecture: all\nMaintainer: m <m@example.org>\nDescription: d\n";
+        folder.file("tree/DEBIAN/control", control.as_bytes());
+        let package = folder.0.join("p.deb");
+        let built = Command::new("dpkg-deb")
+            .arg("-b")
+            .arg(folder.0.join("tree"))
+            .arg(&package)
+            .output();
+        assert!(built.unwrap().status.success());
+        assert_eq!(Kernel::find(Some(&package)).unwrap().version, "6.1.7");
+        assert_ne!(kept_kernel().as_deref(), Some("6.1.7"));
     }
 
     #[test]

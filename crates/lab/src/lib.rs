@@ -34,6 +34,7 @@ mod virtual_machine;
 
 pub use error::LabError;
 pub use experiment::{Experiment, HugePages, Setup, Under};
+pub use kernel::kept_kernel;
 pub use outcome::{ObjectSeen, Outcome};
 pub use prepare::{Lab, prepare};
 pub use session::{Event, Session};

@@ -2,7 +2,7 @@
 
 use super::toolchain::library;
 use super::{Finding, State};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub fn findings(beside: &Path) -> Vec<Finding> {
@@ -84,8 +84,8 @@ fn machine(beside: &Path) -> Finding {
 
 /// The guest's: kept from an earlier experiment, or still to be fetched.
 fn kernel() -> Finding {
-    if let Some(name) = cached() {
-        let text = format!("{name} is kept for the guests");
+    if let Some(version) = nodewise_lab::kept_kernel() {
+        let text = format!("Linux {version} is kept for the guests");
         return Finding::new("laboratory", "kernel", State::Works, text);
     }
     let package = "linux-image-cloud-amd64";
@@ -108,12 +108,4 @@ fn kernel() -> Finding {
         format!("none kept, and apt does not know {package}"),
     )
     .mend("apt-get update, or nodewise lab --kernel PATH with a vmlinuz or a linux-image package")
-}
-
-fn cached() -> Option<String> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-    let entries = std::fs::read_dir(cache.join("nodewise")).ok()?;
-    let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
-    names.filter(|n| n.starts_with("vmlinuz-")).max()
 }
