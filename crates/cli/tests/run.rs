@@ -6,6 +6,9 @@ mod running;
 use nodewise_machine::NodeId;
 use nodewise_placement::{ObjectPage, Placement};
 use running::{Bench, Trace};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 
 /// Every distribution, runs, sequences, allocating threads, statics, and a placement in so many
 /// pieces that it must be populated.
@@ -506,4 +509,14 @@ fn seeing_objects_changes_nothing_of_a_map() {
         with.objects.len(),
         "every object of this program falls under a rule"
     );
+}
+
+#[test]
+fn arguments_need_not_be_text() {
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewise"))
+        .args(["run", "--", "printf", "%s"])
+        .arg(OsStr::from_bytes(b"a\xff"))
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"a\xff"[..]));
 }

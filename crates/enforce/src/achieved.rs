@@ -2,7 +2,7 @@
 
 use crate::summary::{Live, State, Summary, Tally};
 use crate::{EnforceError, Table};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Objects of one rule: what was wanted and what was got, by logical node.
@@ -47,7 +47,8 @@ pub struct Achieved {
     pub by_name: u64,
     /// Why placement was switched off in some process.
     pub switched_off: Option<String>,
-    /// Processes that ended without a last look (killed); figures are from the last one before.
+    /// Processes that ended without a last look at their objects (killed); figures are from the last
+    /// one before.
     pub killed: usize,
 }
 
@@ -127,13 +128,18 @@ fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
         .filter_map(|e| Summary::read(&e.path()))
 }
 
-/// Processes no image of which took a last look: exec leaves one without.
+/// Processes no image of which took a last look, though one had objects to look at. Exec leaves an
+/// image without, and a static program leaves none: a shell that ends in one has lost nothing.
 fn killed(folder: &Path) -> usize {
-    let mut ended: HashMap<u32, bool> = HashMap::new();
+    let (mut ended, mut lost) = (HashSet::new(), HashSet::new());
     for summary in summaries(folder) {
-        *ended.entry(summary.pid()).or_default() |= summary.state() != State::Running;
+        if summary.state() != State::Running {
+            ended.insert(summary.pid());
+        } else if summary.live().next().is_some() {
+            lost.insert(summary.pid());
+        }
     }
-    ended.values().filter(|ended| !**ended).count()
+    lost.difference(&ended).count()
 }
 
 impl Achieved {
@@ -227,5 +233,24 @@ impl RuleAchieved {
             into.resize(into.len().max(from.len()), 0);
             into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::file;
+
+    #[test]
+    fn killed_is_who_had_objects_and_took_no_last_look() {
+        let folder = std::env::temp_dir().join(format!("nodewise-achieved-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // Of 1 the second image ended, 2 went on as a static program, 3 was killed at work.
+        let images = [(1, 1, 5), (1, 2, 5), (2, 1, 0), (3, 1, 5)];
+        for (number, (pid, state, page)) in images.into_iter().enumerate() {
+            std::fs::write(folder.join(format!("summary-{number}")), file(pid, state, page)).unwrap();
+        }
+        assert_eq!(killed(&folder), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

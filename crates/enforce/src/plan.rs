@@ -6,6 +6,7 @@ use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, T
 use nodewise_linux::mempolicy::{NodeMask, Policy};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, Placement};
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -67,7 +68,7 @@ impl Plan {
     pub fn new(
         request: &Request,
         host: &Host,
-        command: &[String],
+        command: &[OsString],
         options: &Options,
     ) -> Result<Self, EnforceError> {
         let here = host.nodes.len() as u32;

@@ -139,3 +139,14 @@ impl Summary {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 }
+
+/// A process image's file: in this state, one object alive, at `page` if not zero.
+#[cfg(test)]
+pub(crate) fn file(pid: u32, state: u32, page: u64) -> Vec<u8> {
+    let mut bytes = vec![0; TALLIES + TALLY_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+    bytes[8..12].copy_from_slice(&pid.to_le_bytes());
+    bytes[12..16].copy_from_slice(&state.to_le_bytes());
+    bytes[LIVE..LIVE + 8].copy_from_slice(&page.to_le_bytes());
+    bytes
+}

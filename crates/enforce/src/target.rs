@@ -2,6 +2,7 @@
 
 use crate::EnforceError;
 use nodewise_symbols::Module;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,11 +22,11 @@ impl Target {
     ///
     /// # Errors
     /// It does not exist, is a script, static, or set-user-ID: a preload would not reach it.
-    pub fn find(command: &[String], program: Option<&str>) -> Result<Self, EnforceError> {
+    pub fn find(command: &[OsString], program: Option<&str>) -> Result<Self, EnforceError> {
         let first = command
             .first()
             .ok_or_else(|| EnforceError::new("no command given"))?;
-        let named = |word: &&String| {
+        let named = |word: &&OsString| {
             Path::new(word)
                 .file_name()
                 .is_some_and(|f| Some(f) == program.map(AsRef::as_ref))
@@ -36,7 +37,7 @@ impl Target {
             .find_map(|w| which(w).filter(|p| is_elf(p)));
         let path = wrapped
             .or_else(|| which(first))
-            .ok_or_else(|| EnforceError::not_found(format!("{first}: no such program")))?;
+            .ok_or_else(|| EnforceError::not_found(format!("{}: no such program", first.display())))?;
         check(&path, program)?;
         let libraries = libraries(&path);
         Ok(Self { path, libraries })
@@ -57,12 +58,12 @@ impl Target {
 }
 
 /// The file a command word means: a path, or a name looked up in `PATH`.
-pub(crate) fn which(word: &str) -> Option<PathBuf> {
+pub(crate) fn which(word: &OsStr) -> Option<PathBuf> {
     let executable = |path: &PathBuf| {
         path.metadata()
             .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     };
-    if word.contains('/') {
+    if word.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(word)).filter(executable);
     }
     let folders = std::env::var_os("PATH")?;
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_behind_its_starter() {
-        let command = ["env", "A=1", "sh", "-c", "true"].map(str::to_owned);
+        let command = ["env", "A=1", "sh", "-c", "true"].map(OsString::from);
         let target = Target::find(&command, Some("sh")).unwrap();
         assert!(target.path.ends_with("sh"), "{target:?}");
         assert!(
@@ -140,14 +141,14 @@ mod tests {
 
     #[test]
     fn what_a_preload_cannot_reach_is_refused() {
-        let missing = Target::find(&["/nonexistent".to_owned()], None).unwrap_err();
+        let missing = Target::find(&["/nonexistent".into()], None).unwrap_err();
         assert!(missing.is_not_found());
         let folder = std::env::temp_dir().join(format!("nodewise-target-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let script = folder.join("script");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-        let error = Target::find(&[script.display().to_string()], Some("app")).unwrap_err();
+        let error = Target::find(&[script.clone().into()], Some("app")).unwrap_err();
         assert!(error.to_string().ends_with("start app itself"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

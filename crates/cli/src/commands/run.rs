@@ -8,6 +8,7 @@ use crate::exit::{Outcome, OwnFailure};
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::{companion, mark};
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -51,7 +52,7 @@ pub struct Arguments {
     force: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 fn page_size(text: &str) -> Result<PageSize, String> {
@@ -187,13 +188,13 @@ impl Drop for Folder {
     }
 }
 
-fn cannot_start(program: &str, error: &std::io::Error) -> anyhow::Error {
+fn cannot_start(program: &OsStr, error: &std::io::Error) -> anyhow::Error {
     let status = if error.kind() == ErrorKind::NotFound {
         127
     } else {
         126
     };
-    failure(status, format!("cannot start {program}: {error}"))
+    failure(status, format!("cannot start {}: {error}", program.display()))
 }
 
 #[allow(clippy::needless_pass_by_value)] // a mapper of errors

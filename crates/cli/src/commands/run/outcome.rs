@@ -86,6 +86,12 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     }
     lines.extend(miscounted(plan, achieved));
     lines.extend(trouble(achieved));
+    if achieved.killed > 0 && plan.objects.is_none() {
+        lines.push(format!(
+            "processes killed before the last look: {}; figures are those of the look before",
+            achieved.killed
+        ));
+    }
     lines
 }
 
@@ -167,12 +173,6 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
         lines.push(format!(
             "placed but not read back, too many at once: {}",
             objects(achieved.untracked.into())
-        ));
-    }
-    if achieved.killed > 0 {
-        lines.push(format!(
-            "processes killed before the last look: {}; figures are those of the look before",
-            achieved.killed
         ));
     }
     lines.extend(
