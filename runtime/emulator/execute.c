@@ -41,23 +41,13 @@ static bool read_head(const char *path)
     return read_some;
 }
 
-/* An x86-64 program that asks for a dynamic linker: its program headers follow the ELF header. */
-static bool loads_libraries(const char *path)
+/* Whether `head` is an x86-64 program's. */
+static bool is_program(void)
 {
     Elf64_Ehdr elf;
     memcpy(&elf, head, sizeof elf);
-    if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_machine != EM_X86_64 ||
-        elf.e_ident[EI_CLASS] != ELFCLASS64)
-        return false;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool found = false;
-    for (unsigned i = 0; i < elf.e_phnum && !found; i++) {
-        Elf64_Phdr header;
-        off_t at = (off_t)(elf.e_phoff + i * sizeof header);
-        found = pread(file, &header, sizeof header, at) == (ssize_t)sizeof header && header.p_type == PT_INTERP;
-    }
-    close(file);
-    return found;
+    return memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 && elf.e_machine == EM_X86_64 &&
+           elf.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
 /* A name for the recorder: this one ran and was not counted. */
@@ -160,7 +150,7 @@ void nw_execute(const char *path, char *const *arguments, char *const *environme
     for (int depth = 0; readable && depth < DEEPEST && interpreted(&file, &before); depth++)
         readable = read_head(file);
     bool privileged = stat(file, &status) == 0 && status.st_mode & (S_ISUID | S_ISGID);
-    if (!readable || privileged || !loads_libraries(file)) {
+    if (!readable || privileged || !is_program()) {
         tell_uncounted(path);
         return;
     }

@@ -2,7 +2,6 @@
 #include "seats.h"
 
 #include "regions.h"
-#include "seat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 _Alignas(64) nw_place nw_places[NW_PLACES];
 static unsigned places; /* the highest in use, and one */
+static uint64_t ordinals;
 static nw_slot nothing[NW_WINDOW_SLOTS];
 
 /* ---- The process image, as counters.c and its files ask for it. ---- */
@@ -40,7 +40,7 @@ void nw_switch_off(const char *why)
     nw_say_stopped(why);
 }
 
-static void enter_image(const nw_seat *seat)
+void nw_image_enter(const nw_seat *seat)
 {
     state = seat->state;
     nw_control_page = seat->control;
@@ -77,6 +77,7 @@ void nw_place_open(unsigned vcpu)
            !__atomic_compare_exchange_n(&places, &known, vcpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     empty(&nw_places[vcpu]);
+    nw_places[vcpu].ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
 }
 
 void nw_place_close(unsigned vcpu)
@@ -93,6 +94,7 @@ void nw_places_forget(void)
 {
     for (unsigned i = 0; i < places; i++)
         nw_place_close(i);
+    ordinals = 1;
     state = NULL;
     nw_regions_known(NULL);
 }
@@ -105,21 +107,27 @@ static bool read_seat(uint64_t address, nw_seat *seat)
            seat->magic == NW_SEAT_MAGIC && seat->version == NW_LAYOUT_VERSION;
 }
 
-void nw_place_take(unsigned vcpu, uint64_t address)
+bool nw_place_take(unsigned vcpu, uint64_t address)
 {
     nw_seat seat;
     if (!read_seat(address, &seat))
-        return;
-    nw_place_close(vcpu);
-    enter_image(&seat);
+        return false;
     ((nw_seat *)address)->taken = 1;
+    nw_place_sit(vcpu, &seat);
+    return true;
+}
+
+void nw_place_sit(unsigned vcpu, const nw_seat *seat)
+{
+    nw_place_close(vcpu);
+    nw_image_enter(seat);
     nw_observer *observer = nw_map_private(sizeof *observer);
     if (observer == NULL) {
         nw_switch_off("out of memory");
         return;
     }
-    observer->ordinal = seat.ordinal;
-    observer->tid = seat.tid;
+    observer->ordinal = seat->ordinal;
+    observer->tid = seat->tid;
     observer->thread.observer = observer;
     if (!nw_thread_open(observer)) {
         nw_switch_off("out of address space");

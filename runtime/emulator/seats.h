@@ -4,6 +4,7 @@
 
 #include "../counters.h"
 #include "../observer.h"
+#include "seat.h"
 
 /* What an access needs of its virtual CPU: one cache line. */
 typedef struct nw_place {
@@ -13,7 +14,7 @@ typedef struct nw_place {
     struct {
         uint64_t next, end; /* what is still to come of an access in pieces, or 0 */
     } pieces[2];            /* read, written */
-    uint64_t unused;
+    uint64_t ordinal; /* in the order of creation, while nobody sits here */
 } nw_place;
 
 #define NW_PLACES (1u << 16) /* more threads than Linux starts by default */
@@ -22,8 +23,12 @@ extern _Alignas(64) nw_place nw_places[NW_PLACES];
 void nw_place_open(unsigned vcpu);
 void nw_place_close(unsigned vcpu);
 
-/* The address that came with NW_MARK_HERE. */
-void nw_place_take(unsigned vcpu, uint64_t seat);
+/* The address that came with NW_MARK_HERE; false if there is no seat. */
+bool nw_place_take(unsigned vcpu, uint64_t seat);
+void nw_place_sit(unsigned vcpu, const nw_seat *seat);
+
+/* From here on this process counts, and logs, for the seat's process image. */
+void nw_image_enter(const nw_seat *seat);
 
 /* Every place is empty from here on: in the child of a fork, until it marks itself. */
 void nw_places_forget(void);

@@ -1,7 +1,9 @@
 /* The plugin of `nodewise record --via emulate`: counts every access of an unmodified program under
  * QEMU's user mode, into the files that an instrumented program counts into. The program carries
- * libnodewise-rt.so, which logs its objects and threads and says who runs where (seat.h). */
+ * libnodewise-rt.so, which logs its objects and threads and says who runs where (seat.h); a static one is
+ * alone (alone.h). */
 #define _GNU_SOURCE
+#include "alone.h"
 #include "execute.h"
 #include "instruction.h"
 #include "mark.h"
@@ -27,7 +29,9 @@ static inline nw_thread *thread_of(const nw_place *place)
 
 static NW_COLD nw_slot *missed(const nw_place *place, uint64_t key, uint64_t code)
 {
-    return place->observer == NULL ? NULL : nw_fill(thread_of(place), key, (const void *)code);
+    if (place->observer == NULL && !nw_alone_sit((unsigned)(place - nw_places), 0))
+        return NULL;
+    return nw_fill(thread_of(place), key, (const void *)code);
 }
 
 /* The lines from the first to the last byte that are on the page. */
@@ -107,7 +111,16 @@ static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, 
 {
     (void)info;
     (void)unused;
-    nw_place_take(vcpu, address);
+    if (nw_place_take(vcpu, address))
+        nw_alone_give_way();
+}
+
+/* A thread's first access to its stack, if nobody has told us of it. */
+static void stacked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused)
+{
+    (void)info;
+    (void)unused;
+    nw_alone_sit(vcpu, address);
 }
 
 /* ---- Translation. ---- */
@@ -162,10 +175,25 @@ static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen)
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }
 
+/* What a thread that has no seat translates is what it executes next. */
+static void listen_for_stack(struct qemu_plugin_insn *insn, const nw_instruction *seen)
+{
+    if (nw_alone_stands() && (seen->stack_reads || seen->stack_writes))
+        qemu_plugin_register_vcpu_mem_cb(insn, stacked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+}
+
+static void look_at(const struct qemu_plugin_tb *block)
+{
+    uint8_t bytes[NW_INSN_MOST];
+    size_t size = nw_insn_bytes(qemu_plugin_tb_get_insn(block, 0), bytes);
+    nw_alone_look(qemu_plugin_tb_vaddr(block), bytes, size);
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 {
     (void)id;
-    bool silent = is_ours(qemu_plugin_tb_vaddr(block));
+    look_at(block);
+    bool silent = !nw_alone() && is_ours(qemu_plugin_tb_vaddr(block));
     nw_function *function = silent ? NULL : nw_regions_find(qemu_plugin_tb_vaddr(block));
     size_t count = qemu_plugin_tb_n_insns(block);
     uint8_t mark = 0;
@@ -177,6 +205,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
             qemu_plugin_register_vcpu_mem_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
         else if (!silent)
             listen(insn, &seen);
+        listen_for_stack(insn, &seen);
         if (function != NULL)
             nw_regions_listen(insn, &seen, function);
         mark = seen.mark;
@@ -202,9 +231,22 @@ NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, 
 static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                   uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
-    (void)id, (void)vcpu, (void)d, (void)e, (void)f, (void)g, (void)h;
+    (void)id, (void)vcpu, (void)f, (void)g, (void)h;
     if (number == SYS_execve)
         nw_execute((const char *)a, (char *const *)b, (char *const *)c);
+    nw_alone_asked((const uint64_t[]){a, b, c, d, e});
+}
+
+static void answered(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
+{
+    (void)id;
+    nw_alone_answered(vcpu, number, result);
+}
+
+static void forked(void)
+{
+    nw_places_forget();
+    nw_alone_after_fork();
 }
 
 /* Arguments: `preload=` and libnodewise-rt.so; `slices=accesses` if slices are cut by accesses. */
@@ -227,6 +269,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count,
     qemu_plugin_register_vcpu_exit_cb(id, vcpu_ended);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
     qemu_plugin_register_vcpu_syscall_cb(id, calls);
-    pthread_atfork(NULL, NULL, nw_places_forget);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, answered);
+    pthread_atfork(nw_alone_before_fork, NULL, forked);
     return 0;
 }

@@ -184,12 +184,6 @@ fn check(file: &Path) -> Result<(), Error> {
     if !module.is_x86_64() {
         return Err(refused(file, "is no x86-64 program, and only those are emulated"));
     }
-    if !module.is_dynamic() {
-        return Err(refused(
-            file,
-            "is a static binary, and its objects are seen by a library it must load: link it without -static",
-        ));
-    }
     if module.needed().iter().any(|n| n == RUNTIME) {
         return Err(refused(
             file,

@@ -136,7 +136,11 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             } else {
                 ObjectKind::Heap
             };
-            let name = allocation_name(tables, site, sequence);
+            let name = if mapped && tables.profile.sites[site.index()].frames.is_empty() {
+                "mapping".to_owned() // nobody knows from where
+            } else {
+                allocation_name(tables, site, sequence)
+            };
             let thread = image.thread(tables, ordinal);
             Object {
                 site,

@@ -55,7 +55,7 @@ pub fn check_instrumented(file: &Path) -> Result<(), Error> {
          count it as it is, 10 to 50 times slower"
     } else {
         "is a static binary, and counting needs a shared library: rebuild it with CC=nodewise-cc, \
-         without -static"
+         without -static, or add --via emulate to count it as it is, 10 to 50 times slower"
     };
     Err(Error::new(
         ErrorKind::NotInstrumented,

@@ -60,7 +60,7 @@ pub struct Recorded {
     pub sampled: bool,
     /// The share of the program's CPU time in our runtime, inlined counters not included.
     pub cost: Option<f64>,
-    /// Programs that ran under an emulator uncounted: static or privileged ones, each once.
+    /// Programs that ran under an emulator uncounted: privileged ones and other architectures', each once.
     pub uncounted: Vec<String>,
     /// Whether any program announced itself: false if none was built to be recorded.
     pub heard_of_any: bool,

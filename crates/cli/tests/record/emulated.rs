@@ -181,21 +181,92 @@ fn threads_and_forked_children_are_told_apart() {
 }
 
 #[test]
+fn a_static_program_counts_alone_its_threads_and_children_apart() {
+    for flags in [["-static", "-O1", "-pthread"], ["-static-pie", "-O1", "-pthread"]] {
+        let folder = scratch("emulated-alone");
+        plain(&folder, "cc", "alone.c", &flags);
+        // Started by another program, and by itself.
+        for command in [&["./plain"][..], &["sh", "-c", "./plain; exit $?"]] {
+            let (recorded, output) = emulated(&folder, command);
+            assert_eq!(status(&output), 5, "{}", said(&output));
+            assert!(!said(&output).contains("not counted"), "{}", said(&output));
+            let cells = cells(&recorded);
+            let of = |thread: u32| {
+                let own = cells.iter().filter(|(k, _)| k.0 == "counted" && k.1 == thread);
+                own.map(|(_, c)| *c).collect::<Vec<_>>()
+            };
+            let known = recorded.profile.threads.len() as u32;
+            let mut seen: Vec<_> = (0..known).map(of).filter(|c| !c.is_empty()).collect();
+            seen.sort_unstable();
+            let pages = |each: (u64, u64)| vec![each; 64];
+            assert_eq!(
+                seen,
+                [pages((0, 512)), pages((512, 0)), pages((512, 0))],
+                "{flags:?}"
+            );
+            block_is_a_mapping(&recorded);
+        }
+    }
+}
+
+/// All pages but the first and the last, in which malloc keeps its own words.
+fn block_is_a_mapping(recorded: &Recorded) {
+    let objects = &recorded.profile.objects;
+    let block = objects
+        .iter()
+        .position(|o| o.kind == ObjectKind::Mapping && o.bytes == (64 + 1) * 4096)
+        .expect("the block");
+    let first = objects[block].first_page.0;
+    let within = |page| page > first && page < first + 64;
+    let rows = recorded.rows.iter().filter(|r| r.object.index() == block);
+    let (reads, writes) = rows.fold((0, 0), |sum, row| {
+        let pages = (0..u64::from(row.len)).filter(|i| within(row.page.0 + i)).count() as u64;
+        (sum.0 + pages * row.reads, sum.1 + pages * row.writes)
+    });
+    assert_eq!((reads, writes), (63 * 512, 63 * 512));
+    let process = objects[block].first_page.process();
+    let stacks = objects
+        .iter()
+        .filter(|o| o.kind == ObjectKind::Stack && o.first_page.process() == process);
+    assert_eq!(stacks.count(), 2, "one a thread");
+}
+
+#[test]
+fn the_first_stack_claims_nothing_of_its_neighbours() {
+    let folder = scratch("emulated-neighbours");
+    plain(&folder, "gcc", "neighbours.c", &["-O1", "-fPIE", "-pie"]);
+    let (recorded, _) = emulated(&folder, &["./plain"]);
+    let pages = |object: usize| {
+        let rows = recorded.rows.iter().filter(|r| r.object.index() == object);
+        rows.map(|r| u64::from(r.len)).sum::<u64>()
+    };
+    let of = |kind: ObjectKind| {
+        let objects = recorded.profile.objects.iter().enumerate();
+        objects
+            .filter(|(_, o)| o.kind == kind)
+            .map(|(i, _)| pages(i))
+            .sum::<u64>()
+    };
+    assert!(of(ObjectKind::Arena) >= 50_000 * 32 / 4096);
+    assert!(of(ObjectKind::Stack) < 32);
+    let objects = &recorded.profile.objects;
+    let data = objects.iter().position(|o| o.name == "data").unwrap();
+    assert!(pages(data) >= 196, "{}", pages(data));
+}
+
+#[test]
 fn scripts_and_what_they_start_are_emulated_and_the_rest_is_named() {
     let folder = scratch("emulated-script");
     plain(&folder, "cc", "exact.c", &["-O1", "-pthread"]);
-    let source = folder.join("static.c");
-    std::fs::write(&source, "int main(void) { return 0; }").unwrap();
-    let cc = Command::new("cc")
-        .args(["-static", "-o"])
-        .arg(folder.join("alone"))
-        .arg(&source)
+    let copied = Command::new("sh")
+        .current_dir(&folder)
+        .args(["-c", "cp plain privileged && chmod u+s privileged"])
         .status();
-    assert!(cc.unwrap().success());
+    assert!(copied.unwrap().success());
     let script = folder.join("script");
     std::fs::write(
         &script,
-        "#!/bin/sh -e\n./plain\nenv -i ./plain\n./alone\nexit $1\n",
+        "#!/bin/sh -e\n./plain\nenv -i ./plain\n./privileged\nexit $1\n",
     )
     .unwrap();
     assert!(
@@ -214,7 +285,7 @@ fn scripts_and_what_they_start_are_emulated_and_the_rest_is_named() {
         "both, one without its environment"
     );
     assert!(
-        said(&output).contains("not counted") && said(&output).contains("./alone"),
+        said(&output).contains("not counted") && said(&output).contains("./privileged"),
         "{}",
         said(&output)
     );
@@ -267,7 +338,6 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
         assert!(cc.status().unwrap().success());
     };
     cc("avx512", &["-mavx512f", "-mprefer-vector-width=512"]);
-    cc("static", &["-static"]);
     cc("plain", &[]);
     build(&folder, "nodewise-cc", &["ends.c"], "counting", &[]);
     let refused = |arguments: &[&str], command: &str, qemu: &str, expected: i32, word: &str| {
@@ -286,7 +356,6 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
         assert!(!folder.join("profile").exists());
     };
     refused(&[], "./avx512", "", 126, "AVX-512 (wide)");
-    refused(&[], "./static", "", 126, "-static");
     refused(&[], "./counting", "", 126, "--via instrument");
     refused(&[], "./missing", "", 127, "missing");
     refused(&["--slice", "region"], "./plain", "", 125, "--via instrument");

@@ -47,7 +47,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
     }
     if !recorded.uncounted.is_empty() {
         eprintln!(
-            "nodewise: not counted, being static, privileged or no x86-64 programs: {}",
+            "nodewise: not counted, being privileged or no x86-64 programs: {}",
             recorded.uncounted.join(", ")
         );
     }

@@ -1,0 +1,31 @@
+/* A program that loads no libraries, a static one, has no preload that tells who sits where: the plugin
+ * seats its threads itself, and logs what system calls show of its memory. */
+#ifndef NODEWISE_EMULATOR_ALONE_H
+#define NODEWISE_EMULATOR_ALONE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decides, when the first block is translated: at this address, with these bytes. */
+void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size);
+bool nw_alone(void);
+
+/* Whether this thread has yet to be seated. */
+bool nw_alone_stands(void);
+
+/* Seats it; `stack` is an address on its stack, or 0. False: nobody counts for it. */
+bool nw_alone_sit(unsigned vcpu, uint64_t stack);
+
+/* A preload is there after all: a dynamic linker was run as a program. */
+void nw_alone_give_way(void);
+
+/* Around a system call: its arguments, its result. */
+void nw_alone_asked(const uint64_t arguments[5]);
+void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result);
+
+/* The child of a fork is a process image of its own. */
+void nw_alone_before_fork(void);
+void nw_alone_after_fork(void);
+
+#endif
