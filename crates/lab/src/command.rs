@@ -3,9 +3,10 @@
 use crate::closure::{Kind, kind};
 use crate::image::Image;
 use crate::plan::{TOOLS, search_path};
-use crate::{Experiment, LabError};
+use crate::{Experiment, LabError, Under};
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,25 +26,39 @@ pub(crate) struct Program {
     path: PathBuf,
     /// Runs further programs by name.
     is_script: bool,
+    /// What `env` starts for it.
+    interpreters: Vec<PathBuf>,
 }
 
+/// `placed`: under what of its runs, if any, the preload has to place its pages.
+///
 /// # Errors
 /// 127: no such command; 126: not executable, not for this processor, its interpreter is missing; it
-/// needs a network.
-pub(crate) fn check(command: &[OsString], experiment: &Experiment) -> Result<Program, LabError> {
+/// needs a network. Usage: what the preload cannot reach.
+pub(crate) fn check(
+    command: &[OsString],
+    placed: Option<&Under>,
+    experiment: &Experiment,
+) -> Result<Program, LabError> {
     let name = command
         .first()
         .ok_or_else(|| LabError::usage("no command given"))?;
     let path = find(name, experiment)?;
     check_network(command)?;
-    let is_script = check_interpreters(&path)?;
+    let (interpreters, is_script) = check_interpreters(&path, experiment)?;
     if !is_script {
         check_instructions(&path)?;
+        // Static starters of other programs may pass.
+        let starts = command[1..].iter().any(|word| find(word, experiment).is_ok());
+        placed
+            .filter(|_| !starts)
+            .map_or(Ok(()), |under| check_linking(&path, under))?;
     }
     let shell = path.file_name().is_some_and(|n| SHELLS.iter().any(|s| n == *s));
     Ok(Program {
         path,
         is_script: is_script || shell,
+        interpreters,
     })
 }
 
@@ -66,6 +81,9 @@ fn find(name: &OsStr, experiment: &Experiment) -> Result<PathBuf, LabError> {
             "{} is not executable",
             path.display()
         ))),
+        (None, None) if name.to_string_lossy().contains('/') && places.iter().any(|p| p.is_dir()) => Err(
+            LabError::not_executable(format!("{} is a folder, not a program", name.to_string_lossy())),
+        ),
         (None, None) => Err(LabError::not_found(format!(
             "{}: no such command",
             name.to_string_lossy()
@@ -73,9 +91,15 @@ fn find(name: &OsStr, experiment: &Experiment) -> Result<PathBuf, LabError> {
     }
 }
 
-/// Whether it is a script; all interpreters on the way exist.
-fn check_interpreters(path: &Path) -> Result<bool, LabError> {
-    let mut at = path.to_owned();
+/// What `env` starts on the way, and whether it is a script; all interpreters exist.
+fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathBuf>, bool), LabError> {
+    let (mut at, mut started) = (path.to_owned(), Vec::new());
+    let missing = |name: &dyn Display| {
+        LabError::not_executable(format!(
+            "{}: its interpreter {name} is missing; install it, or name another after `#!`",
+            path.display()
+        ))
+    };
     for depth in 0..=MOST_INTERPRETERS {
         match kind(&at)? {
             Kind::Elf {
@@ -88,15 +112,24 @@ fn check_interpreters(path: &Path) -> Result<bool, LabError> {
                     loader.display()
                 )));
             }
-            Kind::Elf { .. } => return Ok(depth > 0),
+            Kind::Elf { .. } => return Ok((started, depth > 0)),
             Kind::Script { interpreter, .. } if !interpreter.is_file() => {
-                return Err(LabError::not_executable(format!(
-                    "{}: its interpreter {} is missing; install it, or name another after `#!`",
-                    at.display(),
-                    interpreter.display()
-                )));
+                return Err(missing(&interpreter.display()));
             }
-            Kind::Script { interpreter, .. } => at = interpreter,
+            Kind::Script {
+                interpreter,
+                argument,
+            } => {
+                at = match argument.filter(|_| interpreter.ends_with("env")) {
+                    Some(words) => {
+                        let name = started_by_env(&words);
+                        let found = find(name.as_ref(), experiment).map_err(|_| missing(&name))?;
+                        started.push(found.clone());
+                        found
+                    }
+                    None => interpreter,
+                };
+            }
             Kind::Data => {
                 return Err(LabError::not_executable(format!(
                     "{} is neither a program nor a script with an interpreter after `#!`",
@@ -109,6 +142,31 @@ fn check_interpreters(path: &Path) -> Result<bool, LabError> {
         "{}: its interpreters need each other",
         path.display()
     )))
+}
+
+/// `#!/usr/bin/env python3`: the first word that is neither an option nor a variable.
+fn started_by_env(words: &OsStr) -> String {
+    let words = words.to_string_lossy();
+    let is_name = |word: &&str| !word.starts_with('-') && !word.contains('=');
+    words
+        .split_whitespace()
+        .find(is_name)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// No preload reaches a static program; `nodewise run` would refuse it in there.
+fn check_linking(path: &Path, under: &Under) -> Result<(), LabError> {
+    match kind(path)? {
+        Kind::Elf {
+            interpreter: None, ..
+        } => Err(LabError::usage(format!(
+            "{} is statically linked, so --under {under} cannot place its pages; link it dynamically, \
+             or use first-touch, round-robin, node:N, autonuma",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn check_instructions(path: &Path) -> Result<(), LabError> {
@@ -153,29 +211,8 @@ impl Program {
     /// It, what it needs, a shell for those that call one, and plain tools for scripts.
     pub fn pack(&self, image: &mut Image) -> Result<(), LabError> {
         image.add(&self.path)?;
-        let mut at = self.path.clone();
-        while let Ok(Kind::Script {
-            interpreter,
-            argument,
-        }) = kind(&at)
-        {
-            // `#!/usr/bin/env python3`: the next word is the interpreter.
-            if let (true, Some(argument)) = (interpreter.ends_with("env"), argument) {
-                let named = argument.to_string_lossy().into_owned();
-                let named = named
-                    .split_whitespace()
-                    .find(|w| !w.starts_with('-') && !w.contains('='));
-                let found = named.and_then(which);
-                let missing = || {
-                    LabError::not_executable(format!(
-                        "{}: its interpreter {} is missing; install it, or name another after `#!`",
-                        self.path.display(),
-                        named.unwrap_or_default()
-                    ))
-                };
-                image.add(&found.ok_or_else(missing)?)?;
-            }
-            at = interpreter;
+        for interpreter in &self.interpreters {
+            image.add(interpreter)?;
         }
         let shell = Path::new("/bin/sh");
         if shell.exists() {
@@ -224,7 +261,7 @@ mod tests {
             cwd: "/".into(),
             ..Experiment::default()
         };
-        check(&command, &experiment)
+        check(&command, None, &experiment)
     }
 
     #[test]

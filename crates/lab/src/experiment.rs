@@ -24,6 +24,13 @@ pub enum Under {
     Map(PathBuf),
 }
 
+impl Under {
+    /// Whether pages are placed from within the program; otherwise the kernel does it.
+    pub(crate) fn takes_preload(&self) -> bool {
+        matches!(self, Self::Interleave | Self::Map(_))
+    }
+}
+
 impl FromStr for Under {
     type Err = LabError;
 

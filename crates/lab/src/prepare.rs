@@ -7,7 +7,7 @@ use crate::plan;
 use crate::qemu::{Qemu, hole};
 use crate::{Experiment, LabError, Setup, Under, Virtual};
 use nodewise_linux::companion;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,12 +61,14 @@ pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Res
 
 /// What the runs run, each once.
 fn programs(experiment: &Experiment) -> Result<Vec<Program>, LabError> {
-    let commands: BTreeSet<_> = (0..experiment.runs.len())
-        .map(|r| experiment.command(r))
-        .collect();
+    let mut commands: BTreeMap<_, Option<&Under>> = BTreeMap::new();
+    for (run, under) in experiment.runs.iter().enumerate() {
+        let placed = commands.entry(experiment.command(run)).or_default();
+        *placed = placed.or(under.takes_preload().then_some(under));
+    }
     commands
         .into_iter()
-        .map(|c| command::check(c, experiment))
+        .map(|(command, placed)| command::check(command, placed, experiment))
         .collect()
 }
 
