@@ -298,7 +298,7 @@ nw_instruction nw_decode(const uint8_t *bytes, size_t size)
     if (size == NW_MARK_BYTES && code.map == MAP_0F && code.opcode == 0x1f && modrm == 0x80) {
         memcpy(&displacement, bytes + 3, sizeof displacement);
         uint32_t op = (uint32_t)displacement - NW_MARK_MAGIC;
-        found.mark = op >= NW_MARK_HERE && op <= NW_MARK_END ? (uint8_t)op : 0;
+        found.mark = op >= NW_MARK_HERE && op <= NW_MARK_LAST ? (uint8_t)op : 0;
     }
     return found;
 }

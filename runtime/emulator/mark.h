@@ -18,6 +18,8 @@
 #define NW_MARK_CPU 4    /* this virtual CPU is the kernel's CPU of the last number */
 #define NW_MARK_BEGIN 5  /* from here on, user-mode accesses count */
 #define NW_MARK_END 6    /* up to here */
+#define NW_MARK_RUN 7    /* the address's offset in its page numbers the run that may begin now */
+#define NW_MARK_LAST NW_MARK_RUN
 
 #if defined __x86_64__
 /* Aligned, so that no-op and load lie on one page: one translation sees both. */

@@ -11,6 +11,7 @@ enum nw_row_kind {
     NW_ROW_BEGIN,    /* number: counts the begins, from 0 */
     NW_ROW_PAGE,     /* between begin and end: one page seen by one virtual CPU on one frame */
     NW_ROW_END,
+    NW_ROW_RUN,      /* number: the run that the next begin and end belong to, if they come */
 };
 
 /* A frame is the emulator's physical address / 4096. Its numbers mean nothing outside: QEMU 7.2 adds a

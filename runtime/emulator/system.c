@@ -299,6 +299,11 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
         row.kind = NW_ROW_CPU;
         write_rows(&row, 1);
         break;
+    case NW_MARK_RUN:
+        row.kind = NW_ROW_RUN;
+        row.number = address % (1u << PAGE_SHIFT);
+        write_rows(&row, 1);
+        break;
     case NW_MARK_BEGIN:
         row.kind = NW_ROW_BEGIN;
         row.number = atomic_fetch_add(&begins, 1);

@@ -149,6 +149,7 @@ void nw_command_run(const nw_plan *plan, int number) {
         nw_fail("this kernel has no NUMA balancing");
     int output = pumped(nw_output), errors = pumped(nw_errors);
     nw_say("begin %d", number);
+    nw_mark_run(number);
     read_counters(&before);
     uint64_t began = nw_clock(CLOCK_MONOTONIC);
     pid_t child = start(plan, run, output, errors);

@@ -46,6 +46,8 @@ nw_plan *nw_plan_read(void);
 
 /* calibration.c */
 void nw_calibrate(void);
+/* What the emulator counts next is this run's. */
+void nw_mark_run(int number);
 
 /* command.c */
 void nw_command_run(const nw_plan *plan, int number);

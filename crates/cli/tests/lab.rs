@@ -17,7 +17,9 @@ impl Host {
         host.script(
             "qemu",
             "#!/bin/sh\ncase $1 in\n--version) echo 'QEMU emulator version 7.2.22 (Debian)';;\n\
-             --help) echo '-plugin [file=]FILE';;\n*) echo booted >> \"${0%/*}/booted\"; exit 1;;\nesac\n",
+             --help) echo '-plugin [file=]FILE';;\n*) echo booted >> \"${0%/*}/booted\"\n\
+             [ -z \"$FAKE_SLEEPS\" ] || exec sleep 600\n\
+             echo loading >&2; echo no such board >&2; exit 3;;\nesac\n",
         );
         let mut kernel = vec![0; 4096];
         kernel[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
@@ -151,6 +153,43 @@ fn a_scripts_interpreter_must_exist() {
 }
 
 #[test]
+fn what_env_would_start_is_missed_before_anything_else_is_looked_for() {
+    let host = Host::new("env");
+    let script = host.script("job", "#!/usr/bin/env -S no-such-language -w\nprint 1\n");
+    let mut command = host.command(&["--machine", "nehalem-2s", "--", &script]);
+    let output = command.env("NODEWISE_QEMU_SYSTEM", "/nonexistent/qemu").output();
+    host.refused(&output.unwrap(), 126, &[&script, "no-such-language is missing"]);
+}
+
+#[test]
+fn static_programs_take_every_placement_but_those_from_within() {
+    let host = Host::new("static");
+    let program = host.compile("alone", "int main(void) { return 0; }\n", &["-static"]);
+    let kernel = host.path("vmlinuz");
+    let on = |placements: &str| {
+        let arguments = [
+            "--machine",
+            "nehalem-2s",
+            "--kernel",
+            &kernel,
+            "--compare",
+            placements,
+            "--",
+            &program,
+        ];
+        host.command(&arguments).output().unwrap()
+    };
+    let output = on("first-touch,interleave");
+    host.refused(
+        &output,
+        125,
+        &["statically linked", "--under interleave", "round-robin"],
+    );
+    on("first-touch,round-robin,node:1,autonuma");
+    assert!(host.0.join("booted").exists());
+}
+
+#[test]
 fn commands_that_need_the_network_are_refused() {
     let host = Host::new("network");
     let curl = host.altered("curl", &[]);
@@ -168,6 +207,7 @@ fn what_is_no_command_has_the_shells_status() {
     host.refuses_command(&["no-such-program"], 127, &["no-such-program"]);
     let text = host.file("plain", b"text\n");
     host.refuses_command(&[&text], 126, &[&text]);
+    host.refuses_command(&["/tmp"], 126, &["/tmp is a folder"]);
 }
 
 #[test]
@@ -266,7 +306,11 @@ fn an_emulator_that_fails_is_told_and_leaves_nothing() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{error}");
     assert!(
-        error.lines().last().unwrap().contains("guest did not come up"),
+        error
+            .lines()
+            .last()
+            .unwrap()
+            .ends_with("the guest did not come up: QEMU ended (exit status: 3): no such board"),
         "{error}"
     );
     assert!(output.stdout.is_empty());
@@ -277,4 +321,79 @@ fn an_emulator_that_fails_is_told_and_leaves_nothing() {
         .collect();
     left.sort();
     assert_eq!(left, ["booted", "qemu", "vmlinuz"]);
+}
+
+/// The children of a process.
+fn children(parent: u32) -> Vec<u32> {
+    let folder = format!("/proc/{parent}/task/{parent}/children");
+    let text = std::fs::read_to_string(folder).unwrap_or_default();
+    text.split_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect()
+}
+
+/// Asks again until it is so, for some seconds.
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("not within ten seconds: {what}");
+}
+
+#[test]
+fn however_it_is_ended_the_emulator_ends_too() {
+    use std::os::unix::process::ExitStatusExt;
+    let host = Host::new("signals");
+    let temporary = host.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let kernel = host.path("vmlinuz");
+    let booted = host.0.join("booted");
+    for signal in [2, 15, 9] {
+        let arguments = ["--machine", "nehalem-2s", "--kernel", &kernel, "--", "/bin/true"];
+        let mut command = host.command(&arguments);
+        command.env("FAKE_SLEEPS", "1").env("TMPDIR", &temporary);
+        let mut lab = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        soon("a boot", || booted.exists() && !children(lab.id()).is_empty());
+        let emulators = children(lab.id());
+        let status = Command::new("kill")
+            .args([format!("-{signal}"), lab.id().to_string()])
+            .status();
+        assert!(status.unwrap().success());
+        // A shell says 128 and the number.
+        assert_eq!(lab.wait().unwrap().signal(), Some(signal));
+        let gone = |id: &u32| {
+            std::fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |s| s.contains(") Z "))
+        };
+        soon("no emulator", || emulators.iter().all(gone));
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+        std::fs::remove_file(&booted).unwrap();
+    }
+}
+
+#[test]
+fn the_scaled_machine_is_a_machine_file_that_is_not_scaled_again() {
+    let host = Host::new("scaled");
+    let (once, twice) = (host.path("once.toml"), host.path("twice.toml"));
+    for (machine, file) in [("machine-a", &once), (once.as_str(), &twice)] {
+        let size = ["--cpus", "16", "--memory", "2G"];
+        let arguments = [&["--machine", machine, "--scaled", file], &size[..]].concat();
+        let output = host.command(&arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let read = |file: &str| std::fs::read_to_string(file).unwrap();
+    assert_eq!(read(&once), read(&twice));
+    let topo = Command::new(env!("CARGO_BIN_EXE_nodewise"))
+        .args(["topo", "--json", "--machine", &once])
+        .output();
+    let topo: serde_json::Value = serde_json::from_slice(&topo.unwrap().stdout).unwrap();
+    let nodes = topo["nodes"].as_array().unwrap();
+    let has = |node: &serde_json::Value| {
+        node["cpus"].as_array().unwrap().len() == 2 && node["memory_bytes"] == 256 << 20
+    };
+    assert!(nodes.len() == 8 && nodes.iter().all(has), "{topo}");
+    host.refuses(&["--machine", "machine-a", "--scaled", &once], 125, &["--force"]);
+    assert!(!host.0.join("booted").exists());
 }

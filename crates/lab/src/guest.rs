@@ -7,7 +7,8 @@ use nodewise_linux::memfd::{never_block, wait_readable};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// What the guest and its emulator write, apart from what only a failure needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Stream {
 
 /// How much of what was last said is kept.
 const LAST_WORDS: usize = 16 << 10;
+/// How long QEMU may take to end after it has closed its files.
+const LAST_BREATH: Duration = Duration::from_secs(2);
 const READ: usize = 1 << 18;
 
 /// A running QEMU; killed when dropped.
@@ -115,8 +118,12 @@ impl Guest {
         Ok(open)
     }
 
-    /// Ends QEMU and hands on what it had written.
-    pub fn end(&mut self, take: &mut dyn FnMut(Stream, &[u8])) {
+    /// Ends QEMU, which may be ending by itself, and hands on what it had written.
+    pub fn end(&mut self, take: &mut dyn FnMut(Stream, &[u8]), by_itself: bool) {
+        let until = Instant::now() + LAST_BREATH;
+        while by_itself && matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            sleep(Duration::from_millis(5));
+        }
         self.kill();
         while let Ok(true) = self.read(Duration::ZERO, take) {}
     }
@@ -129,7 +136,8 @@ impl Guest {
     /// Why it ended before its time, as far as anybody said.
     pub fn last_words(&self, was_up: bool) -> LabError {
         let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
-        let why = last_words(&text(&self.console_said), &text(&self.own_said));
+        let failed = self.ended.filter(|status| !status.success());
+        let why = last_words(&text(&self.console_said), &text(&self.own_said), failed);
         let silent = || match self.ended {
             Some(status) => format!("QEMU ended without a word ({status})"),
             None => "it said nothing".to_owned(),
@@ -171,13 +179,15 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.drain(..extra);
 }
 
-/// The line that tells most: the kernel's reason, then the counter's and the emulator's, then whatever
-/// came last.
-fn last_words(console: &str, own: &str) -> Option<String> {
+/// The line that tells most: the kernel's reason, then that of a QEMU that failed, the counter's and the
+/// emulator's, then whatever came last.
+fn last_words(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<String> {
     let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
     let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
+    let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(own)?));
     told(console, "Kernel panic")
         .or_else(|| told(console, "Out of memory"))
+        .or_else(of_failed)
         .or_else(|| told(own, "nodewise: counter"))
         .or_else(|| told(own, "qemu-system"))
         .or_else(|| last(console))
@@ -197,17 +207,24 @@ fn clean(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     #[test]
     fn the_line_that_tells_most_is_given() {
-        let told = |console, own| last_words(console, own).unwrap();
+        let told = |console, own| last_words(console, own, None).unwrap();
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
         assert_eq!(told(console, ""), "Kernel panic - not syncing: no init");
         let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
         assert_eq!(told("", own), "qemu-system-x86_64: -m 9T: cannot allocate memory");
         assert_eq!(told("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
-        assert_eq!(last_words("", ""), None);
+        assert_eq!(last_words("", "", None), None);
+        let failed = Some(ExitStatus::from_raw(1 << 8));
+        assert_eq!(
+            last_words("Booting\n", "first\nno such machine\n", failed).unwrap(),
+            "QEMU ended (exit status: 1): no such machine"
+        );
+        assert_eq!(last_words("", "", failed), None);
     }
 
     #[test]

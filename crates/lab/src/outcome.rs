@@ -20,7 +20,7 @@ pub struct ObjectSeen {
     pub accesses: Vec<Vec<u64>>,
 }
 
-/// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode.
+/// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode; empty if it was not counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The placement, as asked for.

@@ -1,6 +1,7 @@
 //! What the counter plugin writes: the mirror of `runtime/emulator/rows.h`.
 
 use bytemuck::{Pod, Zeroable};
+use std::collections::BTreeMap;
 
 /// `enum nw_row_kind`.
 pub(crate) const NODE: u32 = 1;
@@ -8,6 +9,7 @@ pub(crate) const CPU: u32 = 2;
 pub(crate) const BEGIN: u32 = 3;
 pub(crate) const PAGE: u32 = 4;
 pub(crate) const END: u32 = 5;
+pub(crate) const RUN: u32 = 6;
 
 /// `nw_row`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -34,6 +36,21 @@ pub(crate) struct Seen {
     pub last: u64,
 }
 
+/// What was counted of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    begins: u32,
+    ends: u32,
+    pages: Vec<Seen>,
+}
+
+impl Counted {
+    /// Its pages, if it began and ended once: others would be counted twice, or in part.
+    pub fn pages(&self) -> Option<&[Seen]> {
+        ((self.begins, self.ends) == (1, 1)).then_some(&self.pages)
+    }
+}
+
 /// All rows so far, sorted into what they speak of.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -42,10 +59,10 @@ pub(crate) struct Rows {
     pub nodes: Vec<(u32, u64)>,
     /// The kernel's number of each virtual CPU.
     pub cpus: Vec<(u32, u32)>,
-    /// Pages of each run that began.
-    pub runs: Vec<Vec<Seen>>,
-    /// How many runs ended.
-    pub ended: usize,
+    /// By the run's number; those announced.
+    pub runs: BTreeMap<u64, Counted>,
+    /// The last one announced.
+    run: u64,
     /// Rows that mean nothing.
     pub damaged: u64,
 }
@@ -74,18 +91,23 @@ impl Rows {
     }
 
     fn take(&mut self, row: &Row) {
-        match (row.kind, self.runs.last_mut()) {
+        if row.kind == RUN {
+            self.run = row.number;
+            self.runs.entry(row.number).or_default();
+        }
+        match (row.kind, self.runs.get_mut(&self.run)) {
             (NODE, _) => self.nodes.push((row.number as u32, row.frame)),
             (CPU, _) => self.cpus.push((row.vcpu, row.number as u32)),
-            (BEGIN, _) => self.runs.push(Vec::new()),
-            (PAGE, Some(run)) => run.push(Seen {
+            (RUN, _) => {}
+            (BEGIN, Some(run)) => run.begins += 1,
+            (PAGE, Some(run)) => run.pages.push(Seen {
                 vcpu: row.vcpu,
                 page: row.page,
                 frame: row.frame,
                 accesses: row.reads.saturating_add(row.writes),
                 last: row.seen,
             }),
-            (END, Some(_)) => self.ended += 1,
+            (END, Some(run)) => run.ends += 1,
             _ => self.damaged += 1,
         }
     }
@@ -126,17 +148,61 @@ mod tests {
             .filter_map(|l| l.trim().strip_prefix("NW_ROW_"))
             .map(|l| l.split([',', ' ']).next().unwrap())
             .collect();
-        assert_eq!(kinds, ["NODE", "CPU", "BEGIN", "PAGE", "END"]);
+        assert_eq!(kinds, ["NODE", "CPU", "BEGIN", "PAGE", "END", "RUN"]);
         assert!(header.contains("NW_ROW_NODE = 1,"));
-        assert_eq!([NODE, CPU, BEGIN, PAGE, END], [1, 2, 3, 4, 5]);
+        assert_eq!([NODE, CPU, BEGIN, PAGE, END, RUN], [1, 2, 3, 4, 5, 6]);
+    }
+
+    /// The first refuses, the second cannot be started, the third is counted, the fourth's command is
+    /// counted by itself as well.
+    #[test]
+    fn pages_are_those_of_the_run_that_was_announced() {
+        let row = |kind, number, page| Row {
+            kind,
+            number,
+            page,
+            ..Row::default()
+        };
+        let (run, begin, page, end) = (
+            |n| row(RUN, n, 0),
+            row(BEGIN, 9, 0),
+            |p| row(PAGE, 0, p),
+            row(END, 9, 0),
+        );
+        let said = [
+            run(0),
+            run(1),
+            begin,
+            run(2),
+            begin,
+            page(7),
+            page(8),
+            end,
+            run(3),
+            begin,
+            begin,
+            page(1),
+            end,
+            page(1),
+            end,
+        ];
+        let mut rows = Rows::default();
+        rows.feed(bytemuck::cast_slice(&said));
+        let pages = |run: u64| {
+            rows.runs[&run]
+                .pages()
+                .map(|all| all.iter().map(|s| s.page).collect())
+        };
+        assert_eq!([0, 1, 2, 3].map(pages), [None, None, Some(vec![7, 8]), None]);
+        assert_eq!((rows.runs.len(), rows.damaged), (4, 0));
     }
 
     proptest! {
         #[test]
         fn a_stream_cut_anywhere_is_the_same(
-            kinds in proptest::collection::vec(0u32..7, 0..20), cuts in proptest::collection::vec(0usize..1200, 0..6),
+            kinds in proptest::collection::vec(0u32..8, 0..20), cuts in proptest::collection::vec(0usize..1200, 0..6),
         ) {
-            let rows: Vec<Row> = kinds.iter().zip(1..).map(|(kind, at)| Row { kind: *kind, page: at, ..Row::default() }).collect();
+            let rows: Vec<Row> = kinds.iter().zip(1..).map(|(kind, at)| Row { kind: *kind, page: at, number: at, ..Row::default() }).collect();
             let bytes: &[u8] = bytemuck::cast_slice(&rows);
             let mut whole = Rows::default();
             whole.feed(bytes);
@@ -147,7 +213,7 @@ mod tests {
                 pieces.feed(&bytes[pair[0]..pair[1]]);
             }
             prop_assert_eq!(&whole.runs, &pieces.runs);
-            prop_assert_eq!((whole.nodes.len(), whole.ended, whole.damaged), (pieces.nodes.len(), pieces.ended, pieces.damaged));
+            prop_assert_eq!((whole.nodes.len(), whole.damaged), (pieces.nodes.len(), pieces.damaged));
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::attribution::{Places, attribute, objects};
 use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
-use crate::rows::Rows;
+use crate::rows::{Counted, Rows};
 use crate::{Lab, LabError, Outcome};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -48,8 +48,8 @@ pub struct Session {
     pub kernel: String,
 }
 
-/// How long the last rows may take after the guest said that it is done.
-const LAST_ROWS: Duration = Duration::from_secs(30);
+const NOT_COUNTED: &str =
+    "no figures: it was refused or could not be started, or its beginning and end were not seen once each";
 const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more";
 /// How long a guest may take to come up: a busy host is slow.
 const BOOT: Duration = Duration::from_secs(300);
@@ -62,7 +62,8 @@ impl Lab {
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
         let mut guest = Guest::start(&self)?;
         let mut story = Story::new(&self);
-        while !story.is_complete(self.plugin.is_some()) {
+        // Rows are written before what the guest says afterwards, and read with it.
+        while !story.done && story.failed.is_none() {
             story.check_time(&self, &guest)?;
             let open = guest.read(story.pause(&self), &mut |stream, bytes| {
                 story.take(stream, bytes, on);
@@ -71,12 +72,12 @@ impl Lab {
                 break;
             }
         }
-        let finished = story.done;
-        guest.end(&mut |stream, bytes| story.take(stream, bytes, on));
+        let broken = !story.done && story.failed.is_none();
+        guest.end(&mut |stream, bytes| story.take(stream, bytes, on), broken);
         if let Some(text) = story.failed {
             return Err(LabError::own(format!("the guest: {text}")));
         }
-        if !finished && !story.done {
+        if !story.done {
             return Err(guest.last_words(story.session.boot_seconds > 0.0));
         }
         let mut session = story.finish(&self)?;
@@ -98,7 +99,6 @@ struct Story {
     objects: Vec<String>,
     started: Instant,
     first_run: Option<Instant>,
-    done_at: Option<Instant>,
     done: bool,
     failed: Option<String>,
 }
@@ -123,17 +123,9 @@ impl Story {
             objects: vec![String::new(); lab.runs.len()],
             started: Instant::now(),
             first_run: None,
-            done_at: None,
             done: false,
             failed: None,
         }
-    }
-
-    /// Whether there is nothing more to wait for.
-    fn is_complete(&self, counted: bool) -> bool {
-        let late = self.done_at.is_some_and(|at| at.elapsed() > LAST_ROWS);
-        let rows = !counted || self.rows.ended >= self.session.outcomes.len();
-        self.failed.is_some() || self.done && (rows || late)
     }
 
     fn pause(&self, lab: &Lab) -> Duration {
@@ -185,10 +177,7 @@ impl Story {
             }
             Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
             Message::Failed(text) => self.failed = Some(text),
-            Message::Done => {
-                self.done = true;
-                self.done_at = Some(Instant::now());
-            }
+            Message::Done => self.done = true,
             of_run => self.hear_of_run(of_run, on),
         }
     }
@@ -225,12 +214,10 @@ impl Story {
         if lab.plugin.is_none() {
             return Ok(self.session);
         }
-        if self.rows.damaged > 0 || self.rows.ended < self.session.outcomes.len() {
-            return Err(LabError::own(format!(
-                "the counters wrote of {} runs instead of {}: no figures rather than wrong ones",
-                self.rows.ended,
-                self.session.outcomes.len()
-            )));
+        if self.rows.damaged > 0 {
+            return Err(LabError::own(
+                "the counters wrote what means nothing: no figures rather than wrong ones",
+            ));
         }
         let samples = Calibration::pair(&self.pages, &self.rows.nodes)?;
         let frames = Calibration::learn(&self.segments, &samples)?;
@@ -241,8 +228,13 @@ impl Story {
             cpus: &cpus,
         };
         for (run, outcome) in self.session.outcomes.iter_mut().enumerate() {
-            outcome.objects = objects(&self.objects[run]);
-            attribute(outcome, &self.rows.runs[run], &places);
+            match self.rows.runs.get(&(run as u64)).and_then(Counted::pages) {
+                Some(pages) => {
+                    outcome.objects = objects(&self.objects[run]);
+                    attribute(outcome, pages, &places);
+                }
+                None => outcome.notes.push(NOT_COUNTED.to_owned()),
+            }
         }
         Ok(self.session)
     }

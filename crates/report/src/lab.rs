@@ -6,7 +6,7 @@ mod panel;
 pub mod svg;
 pub mod text;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the JSON.
@@ -95,6 +95,8 @@ pub struct Run {
     pub elsewhere_share: Option<f64>,
     /// Touched pages of the objects by the node they ended on.
     pub pages: Vec<u64>,
+    /// What placing them came to; none if nobody placed pages.
+    pub placement: Option<Placement>,
     /// Pages the kernel moved to balance; none if it did not say.
     pub pages_migrated: Option<i64>,
     /// Faults the kernel took to learn who accesses what; none if it did not say.
@@ -105,6 +107,33 @@ pub struct Run {
     pub objects: Vec<Object>,
     /// What a reader of these figures must know.
     pub notes: Vec<String>,
+}
+
+/// What `nodewise run` placed, as it read it back at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// By the rules of a map.
+    #[serde(rename(deserialize = "total"))]
+    pub rules: Placed,
+    /// Other objects.
+    pub default: Placed,
+}
+
+/// Objects, and pages wanted against got.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// How many.
+    pub objects: u64,
+    /// Their pages.
+    pub pages: u64,
+    /// Pages with memory when looked at.
+    pub touched: u64,
+    /// Of those, where they were wanted.
+    pub right: u64,
+    /// Pages wanted on each node.
+    pub wanted: Vec<u64>,
+    /// Pages with memory on each node.
+    pub got: Vec<u64>,
 }
 
 /// An allocation, or a program's writable data.
@@ -158,9 +187,10 @@ impl Experiment {
 
     /// Where and how it was counted; the clock's warning.
     fn method(&self) -> String {
-        let counted = match self.runs() {
-            [run, ..] if run.accesses.is_none() => "nothing was counted",
-            [run, ..] if !run.over_objects => "every user-mode read and write was counted",
+        let mut runs = self.runs().iter().filter(|r| r.accesses.is_some());
+        let counted = match runs.next() {
+            None => "nothing was counted",
+            Some(run) if !run.over_objects => "every user-mode read and write was counted",
             _ => "every user-mode read and write of the command's objects was counted",
         };
         format!(
@@ -263,6 +293,7 @@ mod tests {
         let full = Run {
             command: Some(vec!["./solve".to_owned()]),
             objects: vec![object],
+            placement: Some(Placement::default()),
             ..example().runs()[0].clone()
         };
         let full = Experiment {

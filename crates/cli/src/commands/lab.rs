@@ -73,12 +73,15 @@ pub struct Arguments {
     /// Save what the guest's /sys shows of the machine; needs no command
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
+    /// Write the scaled machine as a machine file, for `map` and `simulate`; needs no command
+    #[arg(long, value_name = "FILE")]
+    scaled: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]
     force: bool,
     /// The program and its arguments
     #[arg(
-        required_unless_present_any = ["capture", "batch"],
+        required_unless_present_any = ["capture", "batch", "scaled"],
         trailing_var_arg = true,
         value_name = "CMD"
     )]
@@ -120,7 +123,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let files = [arguments.svg.as_deref(), arguments.capture.as_deref()];
+    let files = [&arguments.svg, &arguments.capture, &arguments.scaled];
     files.into_iter().flatten().try_for_each(|f| free(f, arguments.force))?;
     let size = Size {
         cpus: arguments.cpus,
@@ -128,6 +131,12 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let machine = Virtual::of(&Machine::load(&arguments.machine)?, &size)?;
     let asked = asked(arguments)?;
+    if let Some(file) = &arguments.scaled {
+        write_file(file, &machine.machine.to_toml(), arguments.force)?;
+        if asked.runs.is_empty() && !asked.capture {
+            return Ok(Outcome::Done);
+        }
+    }
     let show = Show::new(arguments.json, &asked.runs);
     let lab = prepare(&machine, &asked, &setup(arguments))?;
     show.booting(&machine);
@@ -140,7 +149,7 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if asked.runs.is_empty() {
         return Ok(Outcome::Done);
     }
-    tell(arguments, &findings::of(&machine, &asked, &session, !arguments.no_counters))?;
+    tell(arguments, &findings::of(&machine, &asked, &session))?;
     Ok(Outcome::Child(status(&session)))
 }
 

@@ -1,11 +1,11 @@
 //! What a laboratory brought home, as the report has it.
 
 use nodewise_lab::{Experiment, ObjectSeen, Outcome, Session, Virtual};
-use nodewise_report::lab::{self as report, Counts, Node, Object, Results, Run, SCHEMA};
+use nodewise_report::lab::{self as report, Counts, Node, Object, Placement, Results, Run, SCHEMA};
 use std::ffi::OsString;
 
-pub fn of(machine: &Virtual, asked: &Experiment, session: &Session, counted: bool) -> report::Experiment {
-    let mut runs: Vec<Run> = session.outcomes.iter().map(|o| run(o, counted)).collect();
+pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::Experiment {
+    let mut runs: Vec<Run> = session.outcomes.iter().map(run).collect();
     for (run, own) in runs.iter_mut().zip(&asked.commands) {
         run.command = Some(words(own));
     }
@@ -60,9 +60,10 @@ fn nodes(machine: &Virtual) -> Vec<Node> {
     .collect()
 }
 
-fn run(outcome: &Outcome, counted: bool) -> Run {
+fn run(outcome: &Outcome) -> Run {
     let (here, elsewhere) = (sum(&outcome.accesses), sum(&outcome.elsewhere));
     let all = here + elsewhere;
+    let counted = !outcome.accesses.is_empty();
     let mut objects: Vec<Object> = outcome.objects.iter().filter_map(object).collect();
     objects.sort_by_key(|o| std::cmp::Reverse(o.accesses.iter().sum::<u64>()));
     let risen = |name: &str| outcome.kernel.get(name).copied();
@@ -77,12 +78,19 @@ fn run(outcome: &Outcome, counted: bool) -> Run {
         elsewhere: counted.then(|| outcome.elsewhere.clone()),
         elsewhere_share: (all > 0).then(|| elsewhere as f64 / all as f64),
         pages: outcome.pages.clone(),
+        placement: outcome.placement.as_deref().and_then(placement),
         pages_migrated: risen("numa_pages_migrated"),
         hint_faults: risen("numa_hint_faults"),
         kernel: outcome.kernel.clone(),
         objects,
         notes: outcome.notes.clone(),
     }
+}
+
+/// From the report of `nodewise run`; none where it placed nothing.
+fn placement(text: &str) -> Option<Placement> {
+    let mut report: serde_json::Value = serde_json::from_str(text).ok()?;
+    serde_json::from_value(report["achieved"].take()).ok()
 }
 
 fn sum(counts: &Counts) -> u64 {
@@ -126,14 +134,24 @@ mod tests {
                 seen(vec![vec![5, 1], vec![0, 1]]),
             ],
             kernel: [("numa_hint_faults".to_owned(), 7)].into(),
+            placement: Some(
+                r#"{"achieved": {"processes": 1, "total": PLACED, "default": PLACED, "rules": []}}"#.replace(
+                    "PLACED",
+                    r#"{"objects": 2, "pages": 9, "touched": 8, "right": 7, "wanted": [4, 5], "got": [3, 5]}"#,
+                ),
+            ),
             ..Outcome::default()
         };
-        let run = run(&outcome, true);
+        let run = run(&outcome);
         assert_eq!(run.elsewhere_share, Some(0.1));
         assert_eq!((run.hint_faults, run.pages_migrated), (Some(7), None));
+        let rules = run.placement.unwrap().rules;
+        assert_eq!((rules.right, rules.wanted, rules.got), (7, vec![4, 5], vec![3, 5]));
+        assert!(placement(r#"{"achieved": null}"#).is_none());
         assert_eq!(run.objects.len(), 2);
         assert_eq!(run.objects[0].accesses, [5, 2], "the most accessed first");
         assert_eq!(run.objects[1].local_fraction, 0.5);
-        assert!(super::run(&outcome, false).accesses.is_none());
+        let uncounted = super::run(&Outcome::default());
+        assert_eq!((uncounted.accesses, uncounted.elsewhere), (None, None));
     }
 }
