@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
 
@@ -212,7 +213,20 @@ void nw_threads_after_fork(void)
     }
 }
 
-/* ---- pthread_create: the ordinal is the creator's to give, so that it does not race. ---- */
+/* ---- pthread_create, thrd_create: the ordinal is the creator's to give, so that it does not race. ---- */
+
+/* Null when it is not to be counted. */
+static nw_observer *expect(void *(*start)(void *), void *argument)
+{
+    nw_observer *creator = nw_recording() ? nw_here() : NULL;
+    nw_observer *observer = creator == NULL ? NULL : make_observer();
+    if (observer != NULL) {
+        observer->start = start;
+        observer->argument = argument;
+        log_created(observer, creator);
+    }
+    return observer;
+}
 
 static void *run_thread(void *opaque)
 {
@@ -229,15 +243,34 @@ NW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     static __typeof__(&pthread_create) next;
     if (next == NULL)
         next = (__typeof__(next))dlsym(RTLD_NEXT, "pthread_create");
-    nw_observer *creator = nw_recording() ? nw_here() : NULL;
-    nw_observer *observer = creator == NULL ? NULL : make_observer();
+    nw_observer *observer = expect(start, argument);
     if (observer == NULL)
         return next(thread, attributes, start, argument);
-    observer->start = start;
-    observer->argument = argument;
-    log_created(observer, creator);
     int error = next(thread, attributes, run_thread, observer);
     if (error != 0)
         nw_unmap(observer, sizeof *observer);
     return error;
+}
+
+static int run_thrd(void *opaque)
+{
+    nw_observer *observer = opaque;
+    thrd_start_t start = (thrd_start_t)(void *)observer->start;
+    void *argument = observer->argument;
+    begin(observer);
+    return start(argument);
+}
+
+NW_EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
+{
+    static __typeof__(&thrd_create) next;
+    if (next == NULL)
+        next = (__typeof__(next))dlsym(RTLD_NEXT, "thrd_create");
+    nw_observer *observer = expect((void *(*)(void *))(void *)start, argument);
+    if (observer == NULL)
+        return next(thread, start, argument);
+    int result = next(thread, run_thrd, observer);
+    if (result != thrd_success)
+        nw_unmap(observer, sizeof *observer);
+    return result;
 }

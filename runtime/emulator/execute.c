@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #define DEEPEST 4 /* scripts interpreted by scripts */
 #define RAW "NODEWISE_RAW="
+#define DESCRIPTORS "/proc/self/fd/"
 
 static const char *preload;
 static char plugin[4352]; /* its path and arguments */
@@ -135,18 +137,31 @@ static bool interpreted(const char **path, list *before)
     return true;
 }
 
-void nw_execute(const char *path, char *const *arguments, char *const *environment)
+/* The file that the program means, by a name that holds after its descriptors are closed; one that has no
+ * name any more keeps its descriptor's. */
+static const char *name_of(int folder, const char *path)
+{
+    static char at[4352], real[PATH_MAX];
+    if (strcmp(path, "/proc/self/exe") == 0)
+        return qemu_plugin_path_to_binary();
+    if (folder != AT_FDCWD && path[0] != '/') {
+        snprintf(at, sizeof at, DESCRIPTORS "%d%s%s", folder, *path == 0 ? "" : "/", path);
+        path = at;
+    }
+    return begins(path, DESCRIPTORS) && realpath(path, real) != NULL ? real : path;
+}
+
+void nw_execute(int folder, const char *path, char *const *arguments, char *const *environment)
 {
     struct stat status;
     if (preload == NULL || getenv("NODEWISE_RAW") == NULL || path == NULL)
         return;
-    if (strcmp(path, "/proc/self/exe") == 0)
-        path = qemu_plugin_path_to_binary();
+    path = name_of(folder, path);
     if (access(path, X_OK) != 0)
         return;
     const char *before_room[2 * DEEPEST], *file = path;
     list before = {before_room, 0};
-    bool readable = read_head(file);
+    bool readable = !begins(path, DESCRIPTORS) && read_head(file);
     for (int depth = 0; readable && depth < DEEPEST && interpreted(&file, &before); depth++)
         readable = read_head(file);
     bool privileged = stat(file, &status) == 0 && status.st_mode & (S_ISUID | S_ISGID);

@@ -11,6 +11,7 @@
 #include "regions.h"
 #include "seats.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -233,7 +234,9 @@ static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a
 {
     (void)id, (void)vcpu, (void)f, (void)g, (void)h;
     if (number == SYS_execve)
-        nw_execute((const char *)a, (char *const *)b, (char *const *)c);
+        nw_execute(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c);
+    if (number == SYS_execveat)
+        nw_execute((int)a, (const char *)b, (char *const *)c, (char *const *)d);
     nw_alone_asked((const uint64_t[]){a, b, c, d, e});
 }
 

@@ -209,6 +209,21 @@ fn a_static_program_counts_alone_its_threads_and_children_apart() {
     }
 }
 
+#[test]
+fn other_ways_to_start_threads_and_programs_count_too() {
+    let folder = scratch("emulated-starts");
+    plain(&folder, "cc", "exact.c", &["-O1", "-pthread"]);
+    std::fs::rename(folder.join("plain"), folder.join("exact")).unwrap();
+    plain(&folder, "cc", "starts.c", &["-O1", "-pthread"]);
+    let (recorded, output) = emulated(&folder, &["./plain", "./exact"]);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert!(!said(&output).contains("not counted"), "{}", said(&output));
+    assert_eq!(recorded.of("counted"), (1000, 0));
+    assert_eq!(recorded.of("load8"), (1000, 0));
+    let threads = &recorded.profile.threads;
+    assert!(threads.iter().any(|t| t.start.function == "reads"), "{threads:?}");
+}
+
 /// All pages but the first and the last, in which malloc keeps its own words.
 fn block_is_a_mapping(recorded: &Recorded) {
     let objects = &recorded.profile.objects;
