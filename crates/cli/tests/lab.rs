@@ -389,6 +389,11 @@ fn the_scaled_machine_is_a_machine_file_that_is_not_scaled_again() {
         .args(["topo", "--json", "--machine", &once])
         .output();
     let topo: serde_json::Value = serde_json::from_slice(&topo.unwrap().stdout).unwrap();
+    let title = topo["title"].as_str().unwrap();
+    assert!(
+        title.ends_with("; scaled: 16 of 64 CPUs, 2G of 256G memory"),
+        "{title}"
+    );
     let nodes = topo["nodes"].as_array().unwrap();
     let has = |node: &serde_json::Value| {
         node["cpus"].as_array().unwrap().len() == 2 && node["memory_bytes"] == 256 << 20

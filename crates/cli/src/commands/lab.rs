@@ -132,7 +132,7 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let machine = Virtual::of(&Machine::load(&arguments.machine)?, &size)?;
     let asked = asked(arguments)?;
     if let Some(file) = &arguments.scaled {
-        write_file(file, &machine.machine.to_toml(), arguments.force)?;
+        write_file(file, &machine_file(&machine), arguments.force)?;
         if asked.runs.is_empty() && !asked.capture {
             return Ok(Outcome::Done);
         }
@@ -157,6 +157,15 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn status(session: &Session) -> u8 {
     let mut all = session.outcomes.iter().map(|o| o.exit_status);
     all.find(|s| *s != 0).unwrap_or(0)
+}
+
+/// The guest's machine, whose title says how it was scaled.
+fn machine_file(machine: &Virtual) -> String {
+    let mut scaled = machine.machine.clone();
+    if let Some(scale) = findings::scale(machine) {
+        scaled.title = format!("{}; scaled: {scale}", scaled.title);
+    }
+    scaled.to_toml()
 }
 
 /// The placements of one command.
