@@ -143,6 +143,12 @@ fn avx_512_code_is_found_before_booting() {
     let source = format!("int main(void) {{ __asm__ volatile(\"{wide}\"); return 0; }}\n");
     let program = host.compile("wide", &source, &[]);
     host.refuses_command(&[&program], 126, &["AVX-512"]);
+    let source = source.replace("main", "wide");
+    let library = host.compile("libwide.so", &source, &["-shared", "-fPIC"]);
+    let source = "int wide(void);\nint main(void) { return wide(); }\n";
+    let path = format!("-Wl,-rpath,{}", host.0.display());
+    let user = host.compile("user", source, &["-Wl,--no-as-needed", &path, &library]);
+    host.refuses_command(&[&user], 126, &[&user, &library, "AVX-512"]);
 }
 
 #[test]

@@ -147,6 +147,16 @@ impl Guest {
         LabError::own(format!("the guest {when}: {why}"))
     }
 
+    /// What does not fit is left out by the kernel, which goes on without.
+    pub fn check_files(&self) -> Result<(), LabError> {
+        if unpacked(&self.console_said) {
+            return Ok(());
+        }
+        Err(LabError::own(
+            "the guest's files do not fit into its memory: more by --memory, or less --with",
+        ))
+    }
+
     /// Whether the guest's kernel killed something for want of memory.
     pub fn ran_out_of_memory(&self) -> bool {
         let console = String::from_utf8_lossy(&self.console_said).into_owned();
@@ -171,6 +181,10 @@ fn read_all(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
             Err(e) => return e.kind() == ErrorKind::WouldBlock,
         }
     }
+}
+
+fn unpacked(console: &[u8]) -> bool {
+    !String::from_utf8_lossy(console).contains("Initramfs unpacking failed")
 }
 
 fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
@@ -208,6 +222,14 @@ fn clean(line: &str) -> String {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn files_that_were_left_out_are_noticed() {
+        assert!(unpacked(b"[    0.9] Loading\r\n"));
+        assert!(!unpacked(
+            b"[    1.0] Initramfs unpacking failed: write error\r\n[    1.1] Run"
+        ));
+    }
 
     #[test]
     fn the_line_that_tells_most_is_given() {

@@ -3,6 +3,7 @@
 use crate::LabError;
 use crate::closure::{Kind, kind, libraries, loaded};
 use crate::cpio::Archive;
+use nodewise_symbols::needs_avx512;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,6 +14,9 @@ use std::path::{Component, Path, PathBuf};
 const MOST_LINKS: u32 = 40;
 /// The loader of glibc's own libraries, which name none.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Where the system's libraries are.
+const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
 #[derive(Debug)]
 enum Entry {
@@ -121,9 +125,11 @@ impl Image {
             }) if library || executable && interpreter.is_some() => {
                 let loader = interpreter.unwrap_or_else(|| LOADER.into());
                 self.add(&loader)?;
-                for library in libraries(file, &loader, &self.environment)? {
-                    self.add(&library)?;
+                let libraries = libraries(file, &loader, &self.environment)?;
+                for library in &libraries {
+                    self.add(library)?;
                 }
+                libraries.iter().try_for_each(|l| check_instructions(l, file))?;
             }
             Ok(Kind::Script { interpreter, .. }) if executable && interpreter.exists() => {
                 self.add(&interpreter)?;
@@ -200,6 +206,21 @@ impl Image {
         archive
             .finish()
             .map_err(|e| LabError::own(format!("cannot pack the image: {e}")))
+    }
+}
+
+/// The system's libraries choose their code by the processor; one that came with a program may not.
+fn check_instructions(library: &Path, user: &Path) -> Result<(), LabError> {
+    if SYSTEM.iter().any(|folder| library.starts_with(folder)) {
+        return Ok(());
+    }
+    match needs_avx512(library) {
+        Ok(Some(function)) => Err(LabError::not_executable(format!(
+            "{} loads {}, which uses AVX-512, which no emulator here has (in {function}): build it with -mno-avx512f",
+            user.display(),
+            library.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

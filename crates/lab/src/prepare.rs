@@ -167,9 +167,10 @@ fn own_files(image: &mut Image) -> Result<(), LabError> {
 
 /// A panic ends the emulator at once; watchdogs would mistake its slowness for one. `lpj`, whose exact
 /// value nothing here needs, spares each CPU's calibration while all others spin: a third of the boot.
+/// A ramfs takes all memory there is, a tmpfs half of what the archive leaves.
 fn kernel_arguments(experiment: &Experiment) -> String {
     format!(
-        "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init transparent_hugepage={} 8250.nr_uarts=8 \
+        "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init rootfstype=ramfs transparent_hugepage={} 8250.nr_uarts=8 \
          lpj=5000000 mitigations=off random.trust_cpu=on \
          tsc=reliable no_timer_check nokaslr nowatchdog cryptomgr.notests cpu_init_udelay=0 rcupdate.rcu_cpu_stall_suppress=1",
         experiment.huge_pages.name()

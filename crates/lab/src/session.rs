@@ -51,6 +51,9 @@ pub struct Session {
 const NOT_COUNTED: &str =
     "no figures: it was refused or could not be started, or its beginning and end were not seen once each";
 const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more";
+/// As a shell gives SIGILL.
+const ILLEGAL: u8 = 132;
+const NO_SUCH_INSTRUCTION: &str = "ended by an illegal instruction: QEMU has no AVX-512";
 /// How long a guest may take to come up: a busy host is slow.
 const BOOT: Duration = Duration::from_secs(300);
 
@@ -65,9 +68,13 @@ impl Lab {
         // Rows are written before what the guest says afterwards, and read with it.
         while !story.done && story.failed.is_none() {
             story.check_time(&self, &guest)?;
+            let starting = story.first_run.is_none();
             let open = guest.read(story.pause(&self), &mut |stream, bytes| {
                 story.take(stream, bytes, on);
             })?;
+            if starting {
+                guest.check_files()?;
+            }
             if !open {
                 break;
             }
@@ -81,11 +88,20 @@ impl Lab {
             return Err(guest.last_words(story.session.boot_seconds > 0.0));
         }
         let mut session = story.finish(&self)?;
-        if guest.ran_out_of_memory() {
-            let failed = session.outcomes.iter_mut().filter(|o| o.exit_status != 0);
-            failed.for_each(|o| o.notes.push(OUT_OF_MEMORY.to_owned()));
-        }
+        explain(&mut session.outcomes, guest.ran_out_of_memory());
         Ok(session)
+    }
+}
+
+/// Why runs failed, where their status or the guest's kernel tells.
+fn explain(outcomes: &mut [Outcome], out_of_memory: bool) {
+    for outcome in outcomes.iter_mut().filter(|o| o.exit_status != 0) {
+        if out_of_memory {
+            outcome.notes.push(OUT_OF_MEMORY.to_owned());
+        }
+        if outcome.exit_status == ILLEGAL {
+            outcome.notes.push(NO_SUCH_INSTRUCTION.to_owned());
+        }
     }
 }
 
@@ -250,5 +266,23 @@ impl Story {
             .collect();
         let place = |(vcpu, cpu): &(u32, u32)| Some((*vcpu, *nodes.get(cpu)?));
         self.rows.cpus.iter().filter_map(place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn failures_are_explained_and_nothing_else() {
+        let status = |exit_status| Outcome {
+            exit_status,
+            ..Outcome::default()
+        };
+        let mut outcomes = [0, 132, 1].map(status);
+        explain(&mut outcomes, false);
+        assert_eq!(outcomes.each_ref().map(|o| o.notes.len()), [0, 1, 0]);
+        assert!(outcomes[1].notes[0].contains("AVX-512"));
+        explain(&mut outcomes, true);
+        assert_eq!(outcomes.each_ref().map(|o| o.notes.len()), [0, 3, 1]);
     }
 }
