@@ -202,7 +202,11 @@ pub(crate) fn source_name(symbol: &str) -> String {
     const CLONES: [&str; 5] = [".constprop.", ".isra.", ".part.", ".cold", ".llvm."];
     let end = outlined_at(symbol).or_else(|| CLONES.iter().filter_map(|c| symbol.find(c)).min());
     let symbol = &symbol[..end.unwrap_or(symbol.len())];
-    addr2line::demangle_auto(Cow::Borrowed(symbol), None).into_owned()
+    // Anything else is a plain name: `a` would be read as a mangled `signed char`.
+    if ["_Z", "__Z", "_R"].iter().any(|p| symbol.starts_with(p)) {
+        return addr2line::demangle_auto(Cow::Borrowed(symbol), None).into_owned();
+    }
+    symbol.to_owned()
 }
 
 #[cfg(test)]
@@ -213,6 +217,7 @@ mod tests {
     fn names_are_the_programmers() {
         for (symbol, name) in [
             ("main", "main"),
+            ("a", "a"),
             ("main.omp_outlined_debug__.1", "main"),
             ("solve._omp_fn.0", "solve"),
             ("_Z3fooi.omp_outlined", "foo(int)"),
