@@ -25,6 +25,8 @@ const LAST_WORDS: usize = 16 << 10;
 const LAST_BREATH: Duration = Duration::from_secs(2);
 const READ: usize = 1 << 18;
 
+const NO_MEMORY: &str = "out of memory, which files take as well: --memory gives it more";
+
 /// A running QEMU; killed when dropped.
 pub(crate) struct Guest {
     child: Child,
@@ -199,7 +201,9 @@ fn last_words(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<St
     let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
     let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
     let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(own)?));
-    told(console, "Kernel panic")
+    told(console, "deadlocked on memory")
+        .map(|_| NO_MEMORY.to_owned())
+        .or_else(|| told(console, "Kernel panic"))
         .or_else(|| told(console, "Out of memory"))
         .or_else(of_failed)
         .or_else(|| told(own, "nodewise: counter"))
@@ -237,6 +241,8 @@ mod tests {
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
         assert_eq!(told(console, ""), "Kernel panic - not syncing: no init");
+        let full = "Kernel panic - not syncing: System is deadlocked on memory\r\n";
+        assert_eq!(told(full, ""), NO_MEMORY);
         let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
         assert_eq!(told("", own), "qemu-system-x86_64: -m 9T: cannot allocate memory");
         assert_eq!(told("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
