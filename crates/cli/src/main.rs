@@ -1,5 +1,7 @@
 //! The `nodewise` command: arguments, printing, exit codes, nothing else.
 #![forbid(unsafe_code)]
+// `println!` panics when its reader has seen enough: output::print does not.
+#![deny(clippy::print_stdout)]
 
 mod commands;
 mod exit;

@@ -8,7 +8,7 @@ mod reason;
 mod text;
 
 use crate::exit::Outcome;
-use crate::output::Screen;
+use crate::output::{self, Screen};
 use anyhow::{Context, bail};
 use assessment::Assessment;
 use nodewise_linux::Host;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         processes,
         unreadable,
     };
-    print!("{}", written(&findings, arguments)?);
+    output::print(&written(&findings, arguments)?)?;
     Ok(if findings.passed() {
         Outcome::Done
     } else {

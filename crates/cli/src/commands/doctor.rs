@@ -5,7 +5,7 @@ mod kernel;
 mod toolchain;
 
 use crate::exit::Outcome;
-use crate::output::Screen;
+use crate::output::{self, Screen};
 use nodewise_linux::Host;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -93,9 +93,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         findings,
     };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&diagnosis)?);
+        output::print(&(serde_json::to_string_pretty(&diagnosis)? + "\n"))?;
     } else {
-        print!("{}", text(&diagnosis, Screen::of_stdout()));
+        output::print(&text(&diagnosis, Screen::of_stdout()))?;
     }
     Ok(if usable {
         Outcome::Done

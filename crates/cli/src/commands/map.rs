@@ -1,7 +1,7 @@
 //! `nodewise map`: a policy's decision as rules, readable and portable.
 
 use crate::exit::Outcome;
-use crate::output::write_file;
+use crate::output::{self, write_file};
 use crate::selection::Selection;
 use anyhow::bail;
 use nodewise_placement::{Recognised, recognise};
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let recognised = recognise(&selected.context(), mapping);
     if arguments.output.as_os_str() == "-" {
-        print!("{}", recognised.to_toml());
+        output::print(&recognised.to_toml())?;
     } else {
         write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
     }

@@ -5,6 +5,7 @@ mod json;
 mod table;
 
 use crate::exit::Outcome;
+use crate::output;
 use crate::selection::{Selected, Selection};
 use nodewise_simulation::{Parameters, Simulation};
 
@@ -55,10 +56,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             [one] => serde_json::to_string_pretty(one)?,
             several => serde_json::to_string_pretty(several)?,
         };
-        println!("{text}");
+        output::print(&(text + "\n"))?;
     } else {
         let tables: Vec<_> = done.iter().map(|(m, _, s)| table::write(m, s)).collect();
-        print!("{}", tables.join("\n"));
+        output::print(&tables.join("\n"))?;
     }
     Ok(Outcome::Done)
 }

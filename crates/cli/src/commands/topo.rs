@@ -4,7 +4,7 @@ mod json;
 mod text;
 
 use crate::exit::Outcome;
-use crate::output::{Screen, write_file};
+use crate::output::{self, Screen, write_file};
 use nodewise_machine::Machine;
 use std::path::{Path, PathBuf};
 
@@ -45,9 +45,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         write_file(file, &machine.to_toml(), arguments.force)?;
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&json::Topology::of(&machine))?);
+        output::print(&(serde_json::to_string_pretty(&json::Topology::of(&machine))? + "\n"))?;
     } else if arguments.svg.is_none() && arguments.output.is_none() {
-        print!("{}", text::write(&machine, Screen::of_stdout()));
+        output::print(&text::write(&machine, Screen::of_stdout()))?;
     }
     Ok(Outcome::Done)
 }
@@ -63,9 +63,10 @@ fn load(name: &str, root: Option<&Path>) -> anyhow::Result<Machine> {
 fn list() -> anyhow::Result<Outcome> {
     let names = Machine::names();
     let width = names.iter().map(|n| n.len()).max().unwrap_or(0);
-    println!("{:width$}  this host, as its kernel shows it", "this");
+    let mut text = format!("{:width$}  this host, as its kernel shows it\n", "this");
     for name in names {
-        println!("{name:width$}  {}", Machine::named(name)?.title);
+        text += &format!("{name:width$}  {}\n", Machine::named(name)?.title);
     }
+    output::print(&text)?;
     Ok(Outcome::Done)
 }

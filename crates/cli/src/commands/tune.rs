@@ -8,6 +8,7 @@ mod statistics;
 mod trial;
 
 use crate::exit::Outcome;
+use crate::output;
 use crate::selection::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use candidates::{Candidate, Setting};
@@ -113,9 +114,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let findings = measure(arguments, &selected, &setting)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
+        output::print(&(serde_json::to_string_pretty(&findings)? + "\n"))?;
     } else {
-        print!("{}", findings.text());
+        output::print(&findings.text())?;
     }
     Ok(Outcome::Done)
 }
@@ -162,8 +163,8 @@ fn chosen(setting: &Setting<'_>, predicted: &Predicted, arguments: &Arguments) -
 }
 
 fn show(setting: &Setting<'_>, simulation: &Simulation, candidates: &[Candidate]) -> anyhow::Result<Outcome> {
-    println!(
-        "{}: first-touch as the baseline:\n  {}",
+    let mut text = format!(
+        "{}: first-touch as the baseline:\n  {}\n",
         simulation.machine,
         shell_line(setting.command)
     );
@@ -174,8 +175,9 @@ fn show(setting: &Setting<'_>, simulation: &Simulation, candidates: &[Candidate]
                 r.typical, r.min, r.max
             )
         });
-        println!("{}{predicted}:\n  {}", candidate.policy, candidate.line);
+        text += &format!("{}{predicted}:\n  {}\n", candidate.policy, candidate.line);
     }
+    output::print(&text)?;
     Ok(Outcome::Done)
 }
 
