@@ -30,7 +30,7 @@ commands! {
     Check = check,
     /// Say which observers and actuators work here, and the mend for each that does not
     Doctor = doctor,
-    /// Run a program built with nodewise-cc and write a profile
+    /// Run a program, count its accesses and write a profile
     Record = record,
     /// Show what a profile means: verdict, metrics, objects, advice
     Report = report,

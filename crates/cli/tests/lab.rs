@@ -280,6 +280,18 @@ fn existing_files_stay_and_are_found_before_anything_is_done() {
         125,
         &["--force"],
     );
+    host.refuses(
+        &[
+            "--machine",
+            "nehalem-2s",
+            "--svg",
+            &host.path("no/a.svg"),
+            "--",
+            "true",
+        ],
+        125,
+        &["no folder"],
+    );
     let folder = host.path("captured");
     std::fs::create_dir(&folder).unwrap();
     host.file("captured/precious", b"mine");

@@ -301,7 +301,7 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
     let (calibration, meta) = (&findings.simulation.calibration, &profile.meta);
     let mut notes = vec![
         two_clocks(meta, machine, histogram.threads),
-        format!("Predicted times rest on {}.", calibration.basis.text()),
+        format!("Predicted times rest on the {}.", calibration.basis.text()),
     ];
     if !calibration.measured_cost {
         notes.push(format!(

@@ -22,7 +22,7 @@ impl Basis {
         match self {
             Self::CpuTime => "CPU time of the recorded threads",
             Self::WallTime => "wall time of the recorded run",
-            Self::Assumed => "no recorded time: 0.5 ns an access assumed",
+            Self::Assumed => "assumption of 0.5 ns an access, as no time was recorded",
         }
     }
 }

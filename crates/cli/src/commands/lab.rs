@@ -125,6 +125,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let files = [&arguments.svg, &arguments.capture, &arguments.scaled];
     files.into_iter().flatten().try_for_each(|f| free(f, arguments.force))?;
+    let written = [&arguments.svg, &arguments.scaled];
+    written.into_iter().flatten().try_for_each(|f| has_folder(f))?;
     let size = Size {
         cpus: arguments.cpus,
         memory: arguments.memory,
@@ -233,6 +235,16 @@ fn free(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The folder of a file to be written; captured trees make theirs.
+fn has_folder(file: &std::path::Path) -> anyhow::Result<()> {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            anyhow::bail!("cannot write {}: there is no folder {}", file.display(), folder.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn tell(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()> {
