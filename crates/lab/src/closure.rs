@@ -1,13 +1,14 @@
 //! What a program needs to start: its loader and libraries, or its script's interpreter.
 
 use crate::LabError;
+use nodewise_linux::script;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -29,8 +30,6 @@ pub(crate) enum Kind {
 }
 
 const ELF_HEADER: usize = 64;
-/// The longest first line the kernel looks at.
-const SCRIPT_LINE: u64 = 256;
 
 /// # Errors
 /// Unreadable, or an executable for another kind of computer.
@@ -39,29 +38,19 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, LabError> {
     let file = File::open(path).map_err(unreadable)?;
     let mut head = Vec::new();
     (&file)
-        .take(SCRIPT_LINE)
+        .take(script::LINE)
         .read_to_end(&mut head)
         .map_err(unreadable)?;
-    if let Some(line) = head.strip_prefix(b"#!") {
-        return Ok(script(line));
+    if let Some((interpreter, argument)) = script::interpreter(&head) {
+        return Ok(Kind::Script {
+            interpreter,
+            argument,
+        });
     }
     if !head.starts_with(b"\x7fELF") {
         return Ok(Kind::Data);
     }
     elf(path, &head, file)
-}
-
-fn script(line: &[u8]) -> Kind {
-    let line = line.split(|b| *b == b'\n').next().unwrap_or(line).trim_ascii();
-    let end = line
-        .iter()
-        .position(u8::is_ascii_whitespace)
-        .unwrap_or(line.len());
-    let argument = line[end..].trim_ascii();
-    Kind::Script {
-        interpreter: OsStr::from_bytes(&line[..end]).into(),
-        argument: (!argument.is_empty()).then(|| OsString::from_vec(argument.to_vec())),
-    }
 }
 
 fn elf(path: &Path, head: &[u8], file: File) -> Result<Kind, LabError> {
@@ -157,21 +146,6 @@ fn listed(line: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_script_names_its_interpreter_and_one_argument() {
-        let of = |line: &str| script(line.as_bytes());
-        let expected = |path: &str, argument: Option<&str>| Kind::Script {
-            interpreter: path.into(),
-            argument: argument.map(Into::into),
-        };
-        assert_eq!(of(" /bin/sh\nx"), expected("/bin/sh", None));
-        assert_eq!(
-            of("/usr/bin/env -S python3 -u\n"),
-            expected("/usr/bin/env", Some("-S python3 -u"))
-        );
-        assert_eq!(of(""), expected("", None));
-    }
 
     #[test]
     fn a_program_needs_its_loader_and_libc() {

@@ -4,6 +4,7 @@ use crate::closure::{Kind, kind};
 use crate::image::Image;
 use crate::plan::{TOOLS, search_path};
 use crate::{Experiment, LabError, Under};
+use nodewise_linux::script;
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -17,8 +18,6 @@ const CLIENTS: [&str; 9] = [
 ];
 /// Programs whose arguments are commands.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "env", "zsh", "ksh"];
-/// Interpreters of interpreters, as the kernel has it (`BINPRM_MAX_RECURSION`).
-const MOST_INTERPRETERS: usize = 4;
 
 /// A command that was found and can run.
 #[derive(Debug)]
@@ -100,7 +99,7 @@ fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathB
             path.display()
         ))
     };
-    for depth in 0..=MOST_INTERPRETERS {
+    for depth in 0..=script::MOST_INTERPRETERS {
         match kind(&at)? {
             Kind::Elf {
                 interpreter: Some(loader),

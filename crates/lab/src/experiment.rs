@@ -134,8 +134,6 @@ impl Experiment {
 pub struct Setup {
     /// A `vmlinuz` or a kernel's `.deb`; none: the distribution's, fetched once and cached.
     pub kernel: Option<PathBuf>,
-    /// The emulator; none: `NODEWISE_QEMU_SYSTEM`, else `qemu-system-x86_64` on the path.
-    pub qemu: Option<PathBuf>,
     /// For all runs together, from the start of the first.
     pub time_limit: Option<Duration>,
     /// Whether accesses are counted.

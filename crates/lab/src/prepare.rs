@@ -4,9 +4,10 @@ use crate::command::{self, Program};
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::plan;
-use crate::qemu::{Qemu, hole};
+use crate::qemu::{self, hole, sees_guest_addresses};
 use crate::{Experiment, LabError, Setup, Under, Virtual};
 use nodewise_linux::companion;
+use nodewise_linux::qemu::Qemu;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,13 +36,13 @@ pub struct Lab {
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
     let programs = programs(experiment)?;
-    let qemu = Qemu::find(setup.qemu.as_deref())?;
+    let qemu = qemu::find()?;
     let plugin = setup
         .counters
         .then(|| companion::find(&format!("libnodewise-lab-{}.so", qemu.interface())))
         .transpose()
         .map_err(|e| LabError::own(e.to_string()))?;
-    if plugin.is_some() && !qemu.sees_guest_addresses() {
+    if plugin.is_some() && !sees_guest_addresses(&qemu) {
         check_pieces(machine, &qemu)?;
     }
     let kernel = Kernel::find(setup.kernel.as_deref())?;

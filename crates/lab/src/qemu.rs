@@ -1,18 +1,18 @@
 //! The emulator: which one, and how it is told to be a machine.
 
 use crate::{LabError, Virtual};
+use nodewise_linux::qemu::Qemu;
 use nodewise_machine::{Machine, NodeId};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const NAME: &str = "qemu-system-x86_64";
+/// What it calls itself.
+const MACHINES: &str = "QEMU emulator";
 /// Its first release with HMAT and plugins that see memory as we need them.
 const OLDEST: u32 = 6;
-/// From this release on the plugin interface is version 2 or newer (QEMU 9.0).
-const SECOND_INTERFACE: u32 = 9;
 /// From this release on plugins see guest-physical addresses; before, a sum of offsets (QEMU 8.2).
 const GUEST_ADDRESSES: (u32, u32) = (8, 2);
 /// The memory controller leaves a hole for devices below 4 GiB; memory below it ends here at most.
@@ -20,62 +20,28 @@ const HOLE: u64 = 2 << 30;
 /// With less memory than this there is none above the hole.
 const WITHOUT_HOLE: u64 = 0xb000_0000;
 
-/// An emulator that was asked for its version.
-#[derive(Clone, Debug)]
-pub(crate) struct Qemu {
-    pub program: PathBuf,
-    pub version: String,
-    release: (u32, u32),
+/// The one named by `NODEWISE_QEMU_SYSTEM`, or the one on the path.
+pub(crate) fn find() -> Result<Qemu, LabError> {
+    let named = std::env::var_os("NODEWISE_QEMU_SYSTEM").map(PathBuf::from);
+    let program = named.unwrap_or_else(|| NAME.into());
+    let known = Qemu::ask(&program).map_err(|e| {
+        LabError::own(format!(
+            "cannot start {}: {e}; Debian's package qemu-system-x86 has it",
+            program.display()
+        ))
+    })?;
+    let fits = |q: &Qemu| q.name == MACHINES && q.release.0 >= OLDEST;
+    known.filter(fits).ok_or_else(|| {
+        LabError::own(format!(
+            "{} is no QEMU for whole machines, from {OLDEST}.0 on",
+            program.display()
+        ))
+    })
 }
 
-impl Qemu {
-    /// The one given, or named by `NODEWISE_QEMU_SYSTEM`, or the one on the path.
-    pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
-        let named = std::env::var_os("NODEWISE_QEMU_SYSTEM").map(PathBuf::from);
-        let program = given.map(Path::to_owned).or(named).unwrap_or_else(|| NAME.into());
-        let output = Command::new(&program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| {
-                LabError::own(format!(
-                    "cannot start {}: {e}; Debian's package qemu-system-x86 has it",
-                    program.display()
-                ))
-            })?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let version = text
-            .strip_prefix("QEMU emulator version ")
-            .and_then(|t| t.split_whitespace().next());
-        match (version, version.and_then(release)) {
-            (Some(version), Some(release)) if release.0 >= OLDEST => Ok(Self {
-                program,
-                version: version.to_owned(),
-                release,
-            }),
-            _ => Err(LabError::own(format!(
-                "{} is no QEMU from {OLDEST}.0 on: {:?}",
-                program.display(),
-                text.lines().next().unwrap_or_default()
-            ))),
-        }
-    }
-
-    /// Which build of a plugin it loads.
-    pub fn interface(&self) -> u32 {
-        if self.release.0 >= SECOND_INTERFACE { 2 } else { 1 }
-    }
-
-    /// Whether its plugins see a page's address as the guest does, wherever in a node it lies.
-    pub fn sees_guest_addresses(&self) -> bool {
-        self.release >= GUEST_ADDRESSES
-    }
-}
-
-/// `7.2.22` is release 7.2.
-fn release(version: &str) -> Option<(u32, u32)> {
-    let mut numbers = version.split('.').map_while(|n| n.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
+/// Whether its plugins see a page's address as the guest does, wherever in a node it lies.
+pub(crate) fn sees_guest_addresses(qemu: &Qemu) -> bool {
+    qemu.release >= GUEST_ADDRESSES
 }
 
 /// Where the hole begins: between two nodes where that can be, so that each lies in one piece. None
@@ -332,13 +298,6 @@ mod tests {
         };
         assert_eq!(board(2 << 30), "q35,hmat=on");
         assert_eq!(board(8 * (3 << 28)), "q35,hmat=on,max-ram-below-4g=1610612736");
-    }
-
-    #[test]
-    fn releases_are_compared_by_their_numbers() {
-        assert_eq!(release("7.2.22"), Some((7, 2)));
-        assert!(release("10.0.2") > Some(GUEST_ADDRESSES) && release("8.1.5") < Some(GUEST_ADDRESSES));
-        assert_eq!(release("new"), None);
     }
 
     proptest! {

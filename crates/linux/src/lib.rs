@@ -21,7 +21,9 @@ pub mod perf;
 pub mod plugin;
 pub mod probe;
 pub mod process;
+pub mod qemu;
 pub mod resctrl;
+pub mod script;
 pub mod switches;
 
 pub use host::{Host, ReadError};

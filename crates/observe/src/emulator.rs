@@ -3,17 +3,17 @@
 use crate::error::{Error, ErrorKind};
 use crate::program::{RUNTIME, find};
 use crate::slicing::Slicing;
+use nodewise_linux::qemu::Qemu;
+use nodewise_linux::script;
 use nodewise_symbols::{Module, needs_avx512};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// QEMU's name; a path in `NODEWISE_QEMU_USER` goes before it.
 pub const QEMU: &str = "qemu-x86_64";
-/// Scripts that are interpreted by scripts that are ...: as deep as Linux goes.
-const DEEPEST: usize = 4;
 
 /// A QEMU that loads our plugin.
 #[derive(Clone, Debug)]
@@ -40,16 +40,17 @@ impl Emulator {
             Some(_) => e,
             None => unusable(format!("--via emulate needs {QEMU}: apt install qemu-user")),
         })?;
-        let version = version(&qemu)?;
-        if !said(&qemu, "-h").contains("-plugin") {
+        let no_qemu = || unusable(format!("{} is no QEMU: it says no version", qemu.display()));
+        let known = Qemu::ask(&qemu).ok().flatten();
+        let qemu = known.filter(|q| q.name.starts_with("qemu")).ok_or_else(no_qemu)?;
+        if !qemu.loads_plugins() {
             return Err(unusable(format!(
-                "{} {version} was built without plugins; Debian 12's qemu-user (7.2) has them: name another with \
+                "{} {} was built without plugins; Debian 12's qemu-user (7.2) has them: name another with \
                  NODEWISE_QEMU_USER=PATH",
-                qemu.display()
+                qemu.program.display(),
+                qemu.version
             )));
         }
-        let major: u32 = version.split('.').next().unwrap_or_default().parse().unwrap_or(0);
-        let interface = if major < 9 { 1 } else { 2 };
         let library = |name: String| {
             let path = libraries.join(&name);
             let missing = || {
@@ -61,10 +62,10 @@ impl Emulator {
             path.exists().then_some(path).ok_or_else(|| unusable(missing()))
         };
         Ok(Self {
-            plugin: library(format!("libnodewise-emulate-{interface}.so"))?,
+            plugin: library(format!("libnodewise-emulate-{}.so", qemu.interface()))?,
             preload: library(RUNTIME.to_owned())?,
-            qemu,
-            version,
+            qemu: qemu.program,
+            version: qemu.version,
         })
     }
 
@@ -132,7 +133,7 @@ impl Target {
             file: file.to_owned(),
             arguments: Vec::new(),
         };
-        for _ in 0..DEEPEST {
+        for _ in 0..script::MOST_INTERPRETERS {
             let Some((interpreter, argument)) = interpreter(&target.file)? else {
                 check(&target.file)?;
                 return Ok(target);
@@ -152,23 +153,11 @@ impl Target {
 /// What a script's first line names, with its one argument.
 fn interpreter(file: &Path) -> Result<Option<(PathBuf, Option<OsString>)>, Error> {
     let mut start = Vec::new();
-    let opened = std::fs::File::open(file).and_then(|f| f.take(256).read_to_end(&mut start));
+    let opened = std::fs::File::open(file).and_then(|f| f.take(script::LINE).read_to_end(&mut start));
     opened.map_err(|e| refused(file, &format!("cannot be read: {e}")))?;
-    let Some(line) = start.strip_prefix(b"#!") else {
+    let Some((path, argument)) = script::interpreter(&start) else {
         return Ok(None);
     };
-    let line = line
-        .split(|b| *b == b'\n')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
-    let end = line
-        .iter()
-        .position(u8::is_ascii_whitespace)
-        .unwrap_or(line.len());
-    let own = |bytes: &[u8]| OsString::from_vec(bytes.to_owned());
-    let path = PathBuf::from(own(&line[..end]));
-    let argument = Some(line[end..].trim_ascii()).filter(|a| !a.is_empty()).map(own);
     if !path.exists() {
         return Err(refused(
             file,
@@ -198,23 +187,6 @@ fn check(file: &Path) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-fn version(qemu: &Path) -> Result<String, Error> {
-    let text = said(qemu, "--version");
-    let mut words = text.split_whitespace().filter(|_| text.starts_with("qemu"));
-    let version = words.find(|w| w.starts_with(|c: char| c.is_ascii_digit()));
-    version
-        .map(str::to_owned)
-        .ok_or_else(|| unusable(format!("{} is no QEMU: it says no version", qemu.display())))
-}
-
-fn said(qemu: &Path, question: &str) -> String {
-    let output = Command::new(qemu).arg(question).stdin(Stdio::null()).output();
-    output.map_or_else(
-        |_| String::new(),
-        |o| String::from_utf8_lossy(&o.stdout).into_owned(),
-    )
 }
 
 fn pair(name: &OsStr, value: &OsStr) -> OsString {

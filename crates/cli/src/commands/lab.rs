@@ -216,7 +216,6 @@ fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
 fn setup(arguments: &Arguments) -> Setup {
     Setup {
         kernel: arguments.kernel.clone(),
-        qemu: None,
         time_limit: arguments.time_limit,
         counters: !arguments.no_counters,
     }

@@ -2,55 +2,33 @@
 
 use super::toolchain::library;
 use super::{Finding, State};
-use std::path::Path;
+use nodewise_linux::qemu::Qemu;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub fn findings(beside: &Path) -> Vec<Finding> {
     vec![emulate(beside), machine(beside), kernel()]
 }
 
-/// An emulator that loads plugins.
-struct Emulator {
-    version: String,
-    /// Which of the two builds of a plugin it takes.
-    interface: u32,
-}
-
-impl Emulator {
-    /// The one a variable names, else the one on the path; the error says what is wrong with it.
-    fn find(variable: &str, program: &str) -> Result<Self, String> {
-        let chosen = std::env::var_os(variable).filter(|v| !v.is_empty());
-        let program = chosen.unwrap_or_else(|| program.into());
-        let name = program.to_string_lossy();
-        let text = said(&program, "--version").ok_or_else(|| format!("no {name} that starts"))?;
-        let version = text.split_whitespace().find(|w| w.starts_with(|c: char| c.is_ascii_digit()));
-        let version = version.ok_or_else(|| format!("{name} does not say its version"))?;
-        if !said(&program, "--help").is_some_and(|help| help.contains("-plugin")) {
-            return Err(format!("{name} {version} was built without plugins"));
-        }
-        let major: u32 = version.split('.').next().unwrap_or_default().parse().unwrap_or(0);
-        Ok(Self {
-            version: version.to_owned(),
-            interface: if major < 9 { 1 } else { 2 },
-        })
+/// The one a variable names, else the one on the path; the error says what is wrong with it.
+fn find(variable: &str, program: &str) -> Result<Qemu, String> {
+    let chosen = std::env::var_os(variable).filter(|v| !v.is_empty());
+    let program = PathBuf::from(chosen.unwrap_or_else(|| program.into()));
+    let name = program.display();
+    let qemu = Qemu::ask(&program).map_err(|_| format!("no {name} that starts"))?;
+    let qemu = qemu.ok_or_else(|| format!("{name} does not say its version"))?;
+    if qemu.loads_plugins() {
+        Ok(qemu)
+    } else {
+        Err(format!("{name} {} was built without plugins", qemu.version))
     }
-}
-
-fn said(program: &std::ffi::OsStr, question: &str) -> Option<String> {
-    let output = Command::new(program)
-        .arg(question)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    (output.status.success()).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn emulate(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("observers", "emulate", State::Missing, because);
-    match Emulator::find("NODEWISE_QEMU_USER", "qemu-x86_64") {
+    match find("NODEWISE_QEMU_USER", "qemu-x86_64") {
         Err(why) => missing(why).mend("apt install qemu-user"),
-        Ok(qemu) => match library(beside, &format!("libnodewise-emulate-{}.so", qemu.interface), "") {
+        Ok(qemu) => match library(beside, &format!("libnodewise-emulate-{}.so", qemu.interface()), "") {
             None => missing(format!("no plugin for QEMU {} beside {}", qemu.version, beside.display()))
                 .mend("make build"),
             Some(_) => Finding::new(
@@ -65,11 +43,11 @@ fn emulate(beside: &Path) -> Finding {
 
 fn machine(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("laboratory", "lab", State::Missing, because);
-    let qemu = match Emulator::find("NODEWISE_QEMU_SYSTEM", "qemu-system-x86_64") {
+    let qemu = match find("NODEWISE_QEMU_SYSTEM", "qemu-system-x86_64") {
         Ok(qemu) => qemu,
         Err(why) => return missing(why).mend("apt install qemu-system-x86"),
     };
-    let counter = format!("libnodewise-lab-{}.so", qemu.interface);
+    let counter = format!("libnodewise-lab-{}.so", qemu.interface());
     for part in [counter.as_str(), "nodewise-lab-init"] {
         if library(beside, part, "").is_none() {
             return missing(format!("no {part} beside {}", beside.display())).mend("make build");
@@ -89,14 +67,13 @@ fn kernel() -> Finding {
         return Finding::new("laboratory", "kernel", State::Works, text);
     }
     let package = "linux-image-cloud-amd64";
-    let known = said("apt-cache".as_ref(), "--version").is_some()
-        && Command::new("apt-cache")
-            .args(["show", "--quiet", package])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success());
+    let known = Command::new("apt-cache")
+        .args(["show", "--quiet", package])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success());
     if known {
         let text = format!("none kept yet: the first `lab` fetches {package} with apt and installs nothing");
         return Finding::new("laboratory", "kernel", State::Works, text);
