@@ -1,0 +1,4 @@
+#include "nodewise.h"
+
+/* The build says which: lib/CMakeLists.txt. */
+const char *nw_version(void) { return NW_VERSION; }
