@@ -13,11 +13,13 @@ WORKLOADS := sor cg adi fft3d kmedian shift bfs
 
 help:
 	@echo 'make demo      the main job from recording to report, on a real program'
-	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx'
+	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx, build/library/libnodewise.{a,so}'
+	@echo 'make library   libnodewise alone: needs cmake and a C compiler, nothing else'
 	@echo 'make test      everything that must hold'
 	@echo 'make bench     the figures, with machine and versions'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
 	@echo 'make fmt       format the sources;  make lint: clippy'
 	@echo 'make workloads the teaching programs, plain and instrumented'
@@ -29,7 +31,14 @@ build/setup.stamp: tools/setup
 	@tools/setup
 	@mkdir -p $(@D) && touch $@
 
+# Calls no setup and wants no Rust: for machines where only the library is used.
+library:
+	@echo 'build: library'
+	@cmake -S lib -B build/library -D NODEWISE_WERROR=ON >/dev/null
+	@cmake --build build/library >/dev/null
+
 build: setup
+	@$(MAKE) -s --no-print-directory library
 	@echo 'build: nodewise (the first time about 5 minutes on 2 quiet cores, 10 on busy ones)'
 	@cargo build --release -p nodewise-cli
 	@echo 'build: compiler pass, runtime'
@@ -61,6 +70,9 @@ fmt: setup
 lint: setup
 	@cargo clippy --release --workspace --all-targets -- -D warnings
 
+install-library: library
+	@cmake --install build/library --prefix '$(DESTDIR)$(PREFIX)' >/dev/null
+
 # Programs, libraries next to them as in the build tree, machines, completions and manual pages.
 install: build
 	@tools/install '$(DESTDIR)$(PREFIX)'
@@ -68,4 +80,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup build workloads demo test bench reproduce-diener fmt lint install clean
+.PHONY: help setup library build workloads demo test bench reproduce-diener fmt lint install install-library clean
