@@ -1,8 +1,7 @@
 """What the paper found, as checks on our workloads. A finding that does not hold says where and why."""
 
-from dataclasses import asdict, dataclass
-
-from figures import average
+from plots import average
+from web import Finding
 
 # A falling exclusivity has fallen "a little" by no more than this on average (the paper: 6 and 11 points).
 LITTLE = 0.15
@@ -10,17 +9,8 @@ LITTLE = 0.15
 SAME = 0.02
 
 
-@dataclass
-class Finding:
-    claim: str
-    paper: str
-    ours: str
-    holds: bool
-    why: str = ""
-
-
 def findings(data):
-    return [asdict(check(data)) for check in CHECKS]
+    return [check(data) for check in CHECKS]
 
 
 def percent(value):

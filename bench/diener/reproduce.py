@@ -3,9 +3,11 @@
 import json
 import sys
 import time
+from dataclasses import asdict
 
 import figures
 import page
+import plots
 from findings import SAME, findings
 from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate, thresholds
 
@@ -53,19 +55,19 @@ def draw(data):
 
     keys = ["4 nodes, 4K", "4 nodes, 2M", "64 nodes, 4K", "64 nodes, 2M"]
     series = {key: column(lambda p: 100 * p["exclusivity"][key]) for key in keys}
-    figures.grouped(FOLDER / "figure1.svg", programs, series, "exclusivity (%)", (0, 100))
+    plots.grouped(FOLDER / "figure1.svg", programs, series, "exclusivity (%)", (0, 100))
     series = {label: column(lambda p: 100 * p[key]["first-touch"])
               for label, key in (("pages", "page_balance"), ("accesses", "access_balance"))}
-    figures.grouped(FOLDER / "figure2.svg", programs, series, "balance (%)", (0, 100))
+    plots.grouped(FOLDER / "figure2.svg", programs, series, "balance (%)", (0, 100))
     series = {policy: column(lambda p: 100 * p["access_balance"][policy])
               for policy in ("locality", "interleave", "mixed")}
-    figures.grouped(FOLDER / "figure3.svg", programs, series, "access balance (%)", (0, 100))
-    figures.stacked(FOLDER / "figure4.svg", list(programs), column(lambda p: p["moves"]))
+    plots.grouped(FOLDER / "figure3.svg", programs, series, "access balance (%)", (0, 100))
+    figures.pages_by_moves(FOLDER / "figure4.svg", list(programs), column(lambda p: p["moves"]))
     for number, machine in enumerate(MACHINES, 5):
         policies = ["random", "interleave", "locality", "balanced", "mixed"]
         gain = {n: column(lambda p: 100 * (p["speedup"][machine][n] - 1)) for n in policies}
         ends = {n: column(lambda p: [100 * (s - 1) for s in p["speedup_range"][machine][n]]) for n in policies}
-        figures.grouped(FOLDER / f"figure{number}.svg", programs, gain, "improvement (%)", errors=ends)
+        plots.grouped(FOLDER / f"figure{number}.svg", programs, gain, "improvement (%)", errors=ends)
 
 
 def main():
@@ -74,13 +76,11 @@ def main():
     inherent = many_nodes(64)
     data = {"machines": list(MACHINES), "programs": {p: study(p, inherent, reuse) for p in PROGRAMS}}
     found = findings(data)
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": found}, indent=1))
+    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1))
     draw(data)
     (FOLDER / "index.html").write_text(page.write(data, found))
     for f in found:
-        print(f"{'holds   ' if f['holds'] else 'does not'}  {f['claim']}: {f['ours']} (paper: {f['paper']})")
-        if f["why"]:
-            print(f"          {f['why']}")
+        f.print()
     say(f"wrote {FOLDER / 'index.html'}")
 
 
