@@ -2,7 +2,7 @@
  *
  * Ranges are half-open. Every thread of a team calls with the same bounds; together they get each
  * iteration exactly once, for any number of threads and nodes. Thread t of T counts for node
- * t * N / T of N, as nw_bind_thread binds.
+ * t * N / T of N, as nw_bind_thread binds: nw_bind_openmp() once at the start makes that true.
  *
  *     nw_distr *d = nw_describe(u, nw_block_exclusive(0));
  *     nw_cuts rows = nw_distr_cuts(d, 0), columns = nw_distr_cuts(d, 1);
@@ -53,10 +53,17 @@ NW_API nw_cuts nw_distr_cuts(const nw_distr *distr, int dimension);
 /* Nodes with CPUs that this process may use: the paper's `processors`. */
 NW_API int nw_processors(void);
 
+/* Part number `part`, from 0; empty where there is no such part. Any bounds a long holds are right,
+ * which is why it counts without signs. */
 static inline nw_range nw_part(nw_cuts cuts, int part) {
-    long n = cuts.end > cuts.begin ? cuts.end - cuts.begin : 0, each = n / cuts.parts, more = n % cuts.parts;
-    long begin = cuts.begin + each * part + (part < more ? part : more);
-    nw_range range = {begin, begin + each + (part < more)};
+    nw_range range = {cuts.begin, cuts.begin};
+    if (cuts.begin >= cuts.end || part < 0 || part >= cuts.parts)
+        return range;
+    unsigned long n = (unsigned long)cuts.end - (unsigned long)cuts.begin, parts = (unsigned long)cuts.parts;
+    unsigned long each = n / parts, more = n % parts, at = (unsigned long)part;
+    unsigned long begin = (unsigned long)cuts.begin + each * at + (at < more ? at : more);
+    range.begin = (long)begin;
+    range.end = (long)(begin + each + (at < more));
     return range;
 }
 
@@ -78,8 +85,9 @@ static inline nw_range nw_static_inverse(long begin, long end, int thread, int t
 }
 
 /* The blocks of one part of a block-exclusive sweep that a thread works on, one after the other. In
- * part `id` the block of node m is (m - id) mod N; a node's block is cut for its threads, and a node
- * without threads is served by thread m * T / N. */
+ * part `id` (any integer, taken modulo N) the block of node m is (m - id) mod N; a node's block is cut
+ * for its threads, and a node without threads is served by thread m * T / N. Over two dimensions `id`
+ * is the block of the other one; over more it is the sum of the others' blocks. */
 typedef struct nw_exclusive {
     long begin, end; /* the current range */
     long from, to;   /* bounds of the loop */
@@ -91,8 +99,11 @@ static inline int nw_ceil_share(long k, long of, long over) { return (int)((k * 
 
 static inline nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread,
                                               int threads) {
-    nw_exclusive e = {0, 0, begin, end, cuts, id % cuts.parts, 0, 0, 0, 1};
+    nw_exclusive e = {0, 0, begin, end, cuts, 0, 0, 0, 0, 1};
     int nodes = cuts.parts;
+    if (nodes < 1 || thread < 0 || thread >= threads)
+        return e; /* nothing */
+    e.id = id % nodes;
     if (threads >= nodes) {
         e.node = (int)((long)thread * nodes / threads);
         e.last = e.node + 1;
@@ -145,15 +156,17 @@ static inline nw_cuts nw_cuts_of(long begin, long end) {
     nw_for_exclusive (i, begin_, end_, ((void)(view_), nw_cuts_of(begin_, end_)), id_)
 
 #ifdef _OPENMP
-/* Binds every thread of OpenMP's team. */
+/* Binds every thread of the team that a parallel region gets here, and makes their number that of
+ * nw_set_threads. Returns the worst status of all. */
 static inline int nw_bind_openmp(void) {
     int worst = NW_OK;
-    nw_set_threads(omp_get_max_threads());
 #pragma omp parallel
     {
+#pragma omp single
+        nw_set_threads(omp_get_num_threads());
         int status = nw_bind_thread(omp_get_thread_num());
 #pragma omp critical(nw_bind_openmp)
-        if (status != NW_OK)
+        if (status < 0 ? status < worst : worst >= 0 && status > worst)
             worst = status;
     }
     return worst;

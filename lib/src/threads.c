@@ -1,0 +1,278 @@
+/* Threads and the CPUs they run on. Thread t of T belongs to the node of index t * N / T among the N
+ * that have CPUs, and there to the next CPU in nw_cpus' order: cores first, then their other hardware
+ * threads, then round again. */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+
+/* Linux has no more (PID_MAX_LIMIT). */
+enum { MOST_THREADS = 4194304 };
+
+/* What has been bound, by thread number; guarded by `lock`. */
+typedef struct seat {
+    pid_t tid; /* 0: never bound */
+    int cpu;
+} seat;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static seat *seats;
+static int seat_count;
+static atomic_int in_force; /* 0: not asked for yet */
+
+/* ---- How many, and where ------------------------------------------------------------------------ */
+
+/* OMP_NUM_THREADS may be a list, for nested regions. */
+static int default_threads(void) {
+    const char *text = getenv("OMP_NUM_THREADS");
+    char *end;
+    long threads = text ? strtol(text, &end, 10) : 0;
+    if (threads >= 1 && threads <= MOST_THREADS && (!*end || *end == ',' || *end == ' '))
+        return (int)threads;
+    return nw_machine_now()->cpu_count;
+}
+
+int nw_get_threads(void) {
+    int threads = atomic_load(&in_force), none = 0;
+    if (threads)
+        return threads;
+    threads = default_threads();
+    return atomic_compare_exchange_strong(&in_force, &none, threads) ? threads : none;
+}
+
+int nw_set_threads(int threads) {
+    if (threads < 0 || threads > MOST_THREADS)
+        return nw_fail(NW_INVALID, "%d threads: must be 1 to %d, or 0 for the default", threads, MOST_THREADS);
+    atomic_store(&in_force, threads);
+    return nw_get_threads();
+}
+
+/* The CPUs of each processor: those of processor p are from[p] to from[p + 1] - 1 of `cpus`. */
+static pthread_once_t dealt = PTHREAD_ONCE_INIT;
+static int *from, *cpus;
+
+static void deal(void) {
+    const nw_machine *machine = nw_machine_now();
+    int *begins = calloc((size_t)machine->processor_count + 1, sizeof *begins), count = 0;
+    int *list = calloc((size_t)machine->cpu_count, sizeof *list);
+    for (int p = 0; begins && list && p < machine->processor_count; p++) {
+        for (int i = 0; i < machine->cpu_count; i++)
+            if (machine->cpu_nodes[machine->cpus[i]] == machine->processors[p])
+                list[count++] = machine->cpus[i];
+        begins[p + 1] = count;
+    }
+    from = begins;
+    cpus = list;
+}
+
+/* The CPU of thread t of T by the rule above. Where no node with memory has CPUs, all CPUs serve. */
+static int cpu_by_rule(int thread, int threads) {
+    const nw_machine *machine = nw_machine_now();
+    int processors = machine->processor_count;
+    int p = (int)((long)thread * processors / threads);
+    int rank = thread - (int)(((long)p * threads + processors - 1) / processors);
+    pthread_once(&dealt, deal);
+    int count = from && cpus ? from[p + 1] - from[p] : 0;
+    return count ? cpus[from[p] + rank % count] : machine->cpus[thread % machine->cpu_count];
+}
+
+static int no_such_thread(int thread, int threads) {
+    return nw_fail(NW_INVALID, "there is no thread %d of %d: numbers are 0 to %d (see nw_set_threads)", thread,
+                   threads, threads - 1);
+}
+
+int nw_thread_node(int thread) {
+    const nw_machine *machine = nw_machine_now();
+    int threads = nw_get_threads(), cpu = -1;
+    if (thread < 0 || thread >= threads)
+        return no_such_thread(thread, threads);
+    pthread_mutex_lock(&lock);
+    if (thread < seat_count && seats[thread].tid)
+        cpu = seats[thread].cpu;
+    pthread_mutex_unlock(&lock);
+    return cpu >= 0 ? machine->cpu_nodes[cpu] : machine->processors[(long)thread * machine->processor_count / threads];
+}
+
+/* ---- Moving ------------------------------------------------------------------------------------- */
+
+/* A field of /proc/self/task/TID/stat, numbered as in proc(5), 3 and above; -1 if the thread is gone.
+ * The name, which may hold anything, ends at the last parenthesis. */
+static long long task_field(pid_t tid, int field) {
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    size_t length = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[length] = 0;
+    char *at = strrchr(line, ')');
+    for (int f = 2; at && f < field; f++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoll(at + 1, NULL, 10) : -1;
+}
+
+enum { STARTED = 22, LAST_CPU = 39 };
+
+static int running_on(pid_t tid) {
+    return tid == gettid() ? sched_getcpu() : (int)task_field(tid, LAST_CPU);
+}
+
+/* Binds a thread of this process to a CPU; 0 or an errno. */
+static int move(pid_t tid, int cpu) {
+    cpu_set_t *mask = CPU_ALLOC((size_t)cpu + 1);
+    if (!mask)
+        return ENOMEM;
+    size_t size = CPU_ALLOC_SIZE((size_t)cpu + 1);
+    CPU_ZERO_S(size, mask);
+    CPU_SET_S((size_t)cpu, size, mask);
+    int before = running_on(tid);
+    double start = nw_seconds();
+    int error = sched_setaffinity(tid, size, mask) ? errno : 0;
+    double took = nw_seconds() - start;
+    CPU_FREE(mask);
+    nw_count_call();
+    nw_count_thread(!error && before >= 0 && nw_cpu_node(before) != nw_cpu_node(cpu), took);
+    return error;
+}
+
+/* Remembers where a numbered thread sits. */
+static int take_seat(int thread, pid_t tid, int cpu) {
+    int status = NW_OK;
+    pthread_mutex_lock(&lock);
+    if (thread >= seat_count) {
+        int count = thread + 1 > 2 * seat_count ? thread + 1 : 2 * seat_count;
+        seat *more = realloc(seats, (size_t)count * sizeof *more);
+        if (more) {
+            memset(more + seat_count, 0, (size_t)(count - seat_count) * sizeof *more);
+            seats = more;
+            seat_count = count;
+        } else {
+            status = nw_fail(NW_NO_MEMORY, "no memory for the seats of %d threads", count);
+        }
+    }
+    if (status == NW_OK)
+        seats[thread] = (seat){tid, cpu};
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static int not_bound(const char *whom, int number, int cpu, int error) {
+    const char *why = error == EINVAL ? "not a CPU this process may run on any more" : strerror(error);
+    return nw_fail(NW_NOT_DONE, "%s %d not bound to CPU %d: %s", whom, number, cpu, why);
+}
+
+static int pretending(void) {
+    return nw_machine_now()->pretended
+               ? nw_fail(NW_NOT_DONE, "no thread was bound: the machine is one that NODEWISE_PRETEND describes")
+               : NW_OK;
+}
+
+int nw_bind_thread(int thread) {
+    int threads = nw_get_threads();
+    if (thread < 0 || thread >= threads)
+        return no_such_thread(thread, threads);
+    if (pretending())
+        return NW_NOT_DONE;
+    int cpu = cpu_by_rule(thread, threads), error = move(gettid(), cpu);
+    return error ? not_bound("thread", thread, cpu, error) : take_seat(thread, gettid(), cpu);
+}
+
+/* ---- All threads, and one by its number in the kernel ---------------------------------------------- */
+
+typedef struct task {
+    pid_t tid;
+    long long started; /* clock ticks */
+} task;
+
+/* Threads started within one tick have ascending numbers. */
+static int by_start(const void *left, const void *right) {
+    const task *a = left, *b = right;
+    if (a->started != b->started)
+        return a->started < b->started ? -1 : 1;
+    return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+/* The process's threads in the order they were started, into memory to be freed; -1 with a message. */
+static int tasks(task **list) {
+    DIR *folder = opendir("/proc/self/task");
+    int count = 0, room = 0;
+    *list = NULL;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        long long started = tid > 0 ? task_field(tid, STARTED) : -1;
+        if (started < 0)
+            continue;
+        if (count == room) {
+            task *more = realloc(*list, (size_t)(room = 2 * room + 16) * sizeof *more);
+            if (!more) {
+                closedir(folder);
+                return nw_fail(NW_NO_MEMORY, "no memory for a list of %d threads", room);
+            }
+            *list = more;
+        }
+        (*list)[count++] = (task){tid, started};
+    }
+    if (folder)
+        closedir(folder);
+    if (!count)
+        return nw_fail(NW_NOT_DONE, "no thread bound: /proc/self/task cannot be read");
+    qsort(*list, (size_t)count, sizeof **list, by_start);
+    return count;
+}
+
+int nw_bind_threads(void) {
+    if (pretending())
+        return NW_NOT_DONE;
+    task *list;
+    int threads = nw_get_threads(), count = tasks(&list), bound = 0, refused = 0;
+    for (int i = 0; i < count; i++) {
+        int thread = i % threads, cpu = cpu_by_rule(thread, threads), error = move(list[i].tid, cpu);
+        if (error == ESRCH)
+            continue; /* it has ended */
+        if (error) {
+            refused++;
+            not_bound("thread", thread, cpu, error);
+            continue;
+        }
+        bound++;
+        if (i < threads && take_seat(thread, list[i].tid, cpu) != NW_OK)
+            count = NW_NO_MEMORY;
+    }
+    free(list);
+    return count < 0 ? count : !refused ? NW_OK : bound ? NW_PARTLY : NW_NOT_DONE;
+}
+
+static int may_run_on(int cpu) {
+    const nw_machine *machine = nw_machine_now();
+    for (int i = 0; i < machine->cpu_count; i++)
+        if (machine->cpus[i] == cpu)
+            return 1;
+    return 0;
+}
+
+int nw_migrate_thread(int tid, int cpu) {
+    if (tid < 0 || (tid && task_field(tid, STARTED) < 0))
+        return nw_fail(NW_INVALID, "thread %d is not one of this process", tid);
+    if (!may_run_on(cpu))
+        return nw_fail(NW_INVALID, "CPU %d is not one that this process may run on (see nw_cpus)", cpu);
+    if (pretending())
+        return NW_NOT_DONE;
+    pid_t who = tid ? tid : gettid();
+    int error = move(who, cpu);
+    if (error)
+        return not_bound("thread", who, cpu, error);
+    pthread_mutex_lock(&lock);
+    for (int thread = 0; thread < seat_count; thread++)
+        if (seats[thread].tid == who)
+            seats[thread].cpu = cpu;
+    pthread_mutex_unlock(&lock);
+    return NW_OK;
+}
