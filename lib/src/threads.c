@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "library.h"
+#include "nodewise_schedule.h"
 
 /* Linux has no more (PID_MAX_LIMIT). */
 enum { MOST_THREADS = 4194304 };
@@ -54,33 +55,23 @@ int nw_set_threads(int threads) {
     return nw_get_threads();
 }
 
-/* The CPUs of each processor: those of processor p are from[p] to from[p + 1] - 1 of `cpus`. */
-static pthread_once_t dealt = PTHREAD_ONCE_INIT;
-static int *from, *cpus;
-
-static void deal(void) {
-    const nw_machine *machine = nw_machine_now();
-    int *begins = calloc((size_t)machine->processor_count + 1, sizeof *begins), count = 0;
-    int *list = calloc((size_t)machine->cpu_count, sizeof *list);
-    for (int p = 0; begins && list && p < machine->processor_count; p++) {
-        for (int i = 0; i < machine->cpu_count; i++)
-            if (machine->cpu_nodes[machine->cpus[i]] == machine->processors[p])
-                list[count++] = machine->cpus[i];
-        begins[p + 1] = count;
-    }
-    from = begins;
-    cpus = list;
+static int node_index(int thread, int threads) {
+    return (int)((long)thread * nw_machine_now()->processor_count / threads);
 }
 
 /* The CPU of thread t of T by the rule above. Where no node with memory has CPUs, all CPUs serve. */
 static int cpu_by_rule(int thread, int threads) {
     const nw_machine *machine = nw_machine_now();
-    int processors = machine->processor_count;
-    int p = (int)((long)thread * processors / threads);
-    int rank = thread - (int)(((long)p * threads + processors - 1) / processors);
-    pthread_once(&dealt, deal);
-    int count = from && cpus ? from[p + 1] - from[p] : 0;
-    return count ? cpus[from[p] + rank % count] : machine->cpus[thread % machine->cpu_count];
+    int index = node_index(thread, threads), node = machine->processors[index], count = 0;
+    int rank = thread - nw_ceil_share(index, threads, machine->processor_count); /* among the node's threads */
+    for (int i = 0; i < machine->cpu_count; i++)
+        count += machine->cpu_nodes[machine->cpus[i]] == node;
+    if (!count)
+        return machine->cpus[thread % machine->cpu_count];
+    rank %= count;
+    for (int i = 0;; i++)
+        if (machine->cpu_nodes[machine->cpus[i]] == node && !rank--)
+            return machine->cpus[i];
 }
 
 static int no_such_thread(int thread, int threads) {
@@ -97,7 +88,7 @@ int nw_thread_node(int thread) {
     if (thread < seat_count && seats[thread].tid)
         cpu = seats[thread].cpu;
     pthread_mutex_unlock(&lock);
-    return cpu >= 0 ? machine->cpu_nodes[cpu] : machine->processors[(long)thread * machine->processor_count / threads];
+    return cpu >= 0 ? machine->cpu_nodes[cpu] : machine->processors[node_index(thread, threads)];
 }
 
 /* ---- Moving ------------------------------------------------------------------------------------- */
