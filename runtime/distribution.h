@@ -6,6 +6,8 @@
 #ifndef NODEWISE_DISTRIBUTION_H
 #define NODEWISE_DISTRIBUTION_H
 
+#include "../lib/src/formulas.h"
+
 #include <stdint.h>
 
 /* The kernel decides: the node of the first touch. */
@@ -17,6 +19,11 @@ enum nw_distribution_kind {
     NW_BLOCK = 2,      /* parts: nodes and cumulative shares, the last is 1 */
     NW_BY_THREAD = 3,  /* repeat */
     NW_ALLOCATOR = 4,
+    /* Blocks of `repeat` decisions, dealt over the parts' nodes by the formulas of libnodewise. */
+    NW_CYCLIC_BLOCKS = 5,
+    NW_SKEW_BLOCKS = 6,
+    NW_PRIME_BLOCKS = 7,  /* parameter: the prime */
+    NW_RANDOM_BLOCKS = 8, /* parameter: the seed */
 };
 
 typedef struct nw_part {
@@ -27,16 +34,18 @@ typedef struct nw_part {
 
 typedef struct nw_distribution {
     uint32_t kind;
-    uint32_t repeat;
-    uint32_t count; /* parts */
-    uint32_t first; /* index of the first one in the table's pool */
+    uint32_t repeat; /* of the object's parts, by thread; or the length of blocks that are dealt */
+    uint32_t count;  /* parts */
+    uint32_t first;  /* index of the first one in the table's pool */
+    uint64_t parameter;
 } nw_distribution;
 
 /* A page as formulas see it. */
 typedef struct nw_page {
     uint64_t index;  /* in the object */
     uint64_t pages;  /* of the object, at least 1 */
-    uint64_t number; /* virtual page number */
+    uint64_t number; /* virtual page number, in units of the decision's page size */
+    uint64_t turn;   /* which of the object's decisions this is: the index in those units */
     uint32_t thread; /* ordinal of the thread that allocated the object */
     uint32_t unused;
 } nw_page;
@@ -58,6 +67,21 @@ static inline uint32_t nw_block_thread(uint32_t repeat, uint32_t threads, nw_pag
     return (uint32_t)(block % threads);
 }
 
+/* The part whose turn it is. */
+static inline uint32_t nw_dealt(const nw_distribution *rule, nw_page page) {
+    uint64_t block = page.turn / (rule->repeat ? rule->repeat : 1);
+    switch (rule->kind) {
+    case NW_SKEW_BLOCKS:
+        return nw_formula_skew(block, rule->count);
+    case NW_PRIME_BLOCKS:
+        return nw_formula_prime(block, (uint32_t)rule->parameter, rule->count);
+    case NW_RANDOM_BLOCKS:
+        return nw_formula_random(block, rule->parameter, rule->count);
+    default:
+        return nw_formula_cyclic(block, rule->count);
+    }
+}
+
 /* The node of a page; `nodes` holds the node of each of `threads` threads. */
 static inline uint32_t nw_node_of(const nw_distribution *rule, const nw_part *pool, const uint32_t *nodes,
                                   uint32_t threads, nw_page page) {
@@ -71,6 +95,11 @@ static inline uint32_t nw_node_of(const nw_distribution *rule, const nw_part *po
         return threads ? nodes[nw_block_thread(rule->repeat, threads, page)] : NW_NODE_NONE;
     case NW_ALLOCATOR:
         return threads ? nodes[page.thread % threads] : NW_NODE_NONE;
+    case NW_CYCLIC_BLOCKS:
+    case NW_SKEW_BLOCKS:
+    case NW_PRIME_BLOCKS:
+    case NW_RANDOM_BLOCKS:
+        return rule->count ? parts[nw_dealt(rule, page)].node : NW_NODE_NONE;
     default:
         return NW_NODE_NONE;
     }

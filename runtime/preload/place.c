@@ -58,6 +58,7 @@ static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granu
     if (node != NW_NODE_NONE)
         return node;
     nw_page at = {.index = index, .pages = object->pages, .number = page / granule, .thread = object->thread};
+    at.turn = at.number - object->page / granule;
     return nw_node_of(distribution_of(object), nw_parts(nw_placement), nw_thread_nodes(nw_placement),
                       nw_placement->thread_nodes.count, at);
 }

@@ -26,7 +26,17 @@ static int distribution_sound(const nw_table *table, const nw_distribution *how)
     for (uint32_t i = 0; i < how->count; i++)
         if (!node_known(table, nw_parts(table)[how->first + i].node))
             return 0;
-    return how->kind != NW_BY_THREAD || how->repeat > 0;
+    switch (how->kind) {
+    case NW_BY_THREAD:
+    case NW_CYCLIC_BLOCKS:
+    case NW_SKEW_BLOCKS:
+    case NW_RANDOM_BLOCKS:
+        return how->repeat > 0;
+    case NW_PRIME_BLOCKS:
+        return how->repeat > 0 && how->parameter >= how->count && how->parameter <= UINT32_MAX;
+    default:
+        return 1;
+    }
 }
 
 static int rule_sound(const nw_table *table, const nw_rule *rule) {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define NW_TABLE_MAGIC 0x31656c626174776eull /* "nwtable1" */
-#define NW_TABLE_VERSION 1u
+#define NW_TABLE_VERSION 2u
 #define NW_NODES 128u /* most nodes a table may speak of */
 #define NW_ANY UINT32_MAX
 

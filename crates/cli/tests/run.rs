@@ -94,6 +94,7 @@ fn expected(map: &Placement, threads: &[NodeId], object: &running::Object, page:
         index: page - object.page,
         pages: object.pages,
         number: page,
+        turn: page - object.page,
         thread: object.thread,
     };
     map.rules[object.rule].node(at, threads)

@@ -2,12 +2,12 @@
 
 use crate::sites::Sites;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Distribution, ObjectPage, Run, cumulative};
+use nodewise_placement::{Distribution, ObjectPage, Order, Run, cumulative};
 
 const MAGIC: u64 = 0x3165_6c62_6174_776e;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SECTIONS: usize = 11;
-const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 + 4 + 16 + SECTIONS * 8;
+const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 + 4 + 24 + SECTIONS * 8;
 /// Any site, thread or sequence.
 pub(crate) const ANY: u32 = u32::MAX;
 /// Most nodes a table may speak of.
@@ -153,6 +153,7 @@ impl Table {
             index,
             pages,
             number,
+            turn: number - first / granule,
             thread,
         };
         match self.rules.get(rule as usize) {
@@ -278,16 +279,30 @@ fn numbers(values: impl Iterator<Item = u32>) -> Section {
 
 /// An `nw_distribution`, its parts added to the pool.
 fn put_distribution(distribution: &Distribution, pool: &mut Section) -> Vec<u8> {
-    let (kind, repeat, parts) = match distribution {
-        Distribution::FirstTouch => (0, 0, Vec::new()),
-        Distribution::Node(node) => (1, 0, vec![(*node, 1.0)]),
-        Distribution::Interleave(nodes) => (1, 0, nodes.iter().map(|n| (*n, 1.0)).collect()),
-        Distribution::Block(parts) => (2, 0, cumulative(parts)),
-        Distribution::ByThread { repeat } => (3, *repeat, Vec::new()),
-        Distribution::Allocator => (4, 0, Vec::new()),
+    let listed = |nodes: &[NodeId]| nodes.iter().map(|n| (*n, 1.0)).collect();
+    let (kind, repeat, parameter, parts) = match distribution {
+        Distribution::FirstTouch => (0, 0, 0, Vec::new()),
+        Distribution::Node(node) => (1, 0, 0, listed(&[*node])),
+        Distribution::Interleave(nodes) => (1, 0, 0, listed(nodes)),
+        Distribution::Block(parts) => (2, 0, 0, cumulative(parts)),
+        Distribution::ByThread { repeat } => (3, *repeat, 0, Vec::new()),
+        Distribution::Allocator => (4, 0, 0, Vec::new()),
+        Distribution::Dealt(dealt) => {
+            let (kind, parameter) = match dealt.order {
+                Order::Cyclic => (5, 0),
+                Order::Skew => (6, 0),
+                Order::Prime(prime) => (7, u64::from(prime)),
+                Order::Random(seed) => (8, seed),
+            };
+            (kind, dealt.block, parameter, listed(&dealt.nodes))
+        }
     };
     let mut out = Vec::new();
-    out.u32(kind).u32(repeat).u32(parts.len() as u32).u32(pool.count);
+    out.u32(kind)
+        .u32(repeat)
+        .u32(parts.len() as u32)
+        .u32(pool.count)
+        .u64(parameter);
     for (node, until) in parts {
         pool.entry(|b| {
             b.u64(f64::to_bits(until)).u32(node.0).u32(0);

@@ -1,11 +1,12 @@
 //! `runtime/distribution.h` and its Rust mirror give every page the same node.
 
+mod compiled;
+
+use compiled::Program;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Distribution, ObjectPage, cumulative};
+use nodewise_placement::{Dealt, Distribution, ObjectPage, Order, cumulative};
 use proptest::prelude::*;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use proptest::strategy::ValueTree;
 
 const PROGRAM: &str = r#"
 #include "distribution.h"
@@ -16,10 +17,12 @@ int main(void) {
     uint32_t threads, nodes[256];
     nw_part parts[256];
     nw_page page = {0};
-    while (scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &rule.kind, &rule.repeat, &rule.count, &threads) == 4) {
+    while (scanf("%" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu32 " %" SCNu32, &rule.kind, &rule.repeat,
+                 &rule.parameter, &rule.count, &threads) == 5) {
         for (uint32_t i = 0; i < rule.count; i++) scanf("%" SCNu32 " %la", &parts[i].node, &parts[i].until);
         for (uint32_t i = 0; i < threads; i++) scanf("%" SCNu32, &nodes[i]);
-        scanf("%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32, &page.index, &page.pages, &page.number, &page.thread);
+        scanf("%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32, &page.index, &page.pages, &page.number,
+              &page.turn, &page.thread);
         printf("%" PRIu32 "\n", nw_node_of(&rule, parts, nodes, threads, page));
     }
 }
@@ -48,13 +51,23 @@ fn distributions() -> impl Strategy<Value = Distribution> {
                 .collect(),
         )
     });
+    let list = || proptest::collection::vec(node(), 1..12);
+    let orders = prop_oneof![
+        Just(Order::Cyclic),
+        Just(Order::Skew),
+        proptest::sample::select(vec![13u32, 17, 8191]).prop_map(Order::Prime),
+        any::<u64>().prop_map(Order::Random),
+    ];
+    let dealt = (orders, list(), 1u32..200)
+        .prop_map(|(order, nodes, block)| Distribution::Dealt(Dealt { order, nodes, block }));
     prop_oneof![
         Just(Distribution::FirstTouch),
         Just(Distribution::Allocator),
         node().prop_map(Distribution::Node),
-        proptest::collection::vec(node(), 1..12).prop_map(Distribution::Interleave),
+        list().prop_map(Distribution::Interleave),
         (1u32..5000).prop_map(|repeat| Distribution::ByThread { repeat }),
         shares,
+        dealt,
     ]
 }
 
@@ -66,6 +79,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 index: index % pages,
                 pages,
                 number,
+                turn: index % pages,
                 thread,
             }
         });
@@ -89,15 +103,29 @@ impl Case {
 
     /// As the table encodes it.
     fn input(&self) -> String {
-        let (kind, repeat, parts) = match &self.distribution {
-            Distribution::FirstTouch => (0, 0, vec![]),
-            Distribution::Node(n) => (1, 0, vec![(*n, 1.0)]),
-            Distribution::Interleave(nodes) => (1, 0, nodes.iter().map(|n| (*n, 1.0)).collect()),
-            Distribution::Block(parts) => (2, 0, cumulative(parts)),
-            Distribution::ByThread { repeat } => (3, *repeat, vec![]),
-            Distribution::Allocator => (4, 0, vec![]),
+        let listed = |nodes: &[NodeId]| nodes.iter().map(|n| (*n, 1.0)).collect();
+        let (kind, repeat, parameter, parts) = match &self.distribution {
+            Distribution::FirstTouch => (0, 0, 0, vec![]),
+            Distribution::Node(n) => (1, 0, 0, listed(&[*n])),
+            Distribution::Interleave(nodes) => (1, 0, 0, listed(nodes)),
+            Distribution::Block(parts) => (2, 0, 0, cumulative(parts)),
+            Distribution::ByThread { repeat } => (3, *repeat, 0, vec![]),
+            Distribution::Allocator => (4, 0, 0, vec![]),
+            Distribution::Dealt(Dealt { order, nodes, block }) => {
+                let (kind, parameter) = match *order {
+                    Order::Cyclic => (5, 0),
+                    Order::Skew => (6, 0),
+                    Order::Prime(prime) => (7, u64::from(prime)),
+                    Order::Random(seed) => (8, seed),
+                };
+                (kind, *block, parameter, listed(nodes))
+            }
         };
-        let mut text = format!("{kind} {repeat} {} {}", parts.len(), self.threads.len());
+        let mut text = format!(
+            "{kind} {repeat} {parameter} {} {}",
+            parts.len(),
+            self.threads.len()
+        );
         for (node, until) in parts {
             text += &format!(" {node} {until:e}");
         }
@@ -108,51 +136,24 @@ impl Case {
             index,
             pages,
             number,
+            turn,
             thread,
         } = self.page;
-        text + &format!(" {index} {pages} {number} {thread}\n")
+        text + &format!(" {index} {pages} {number} {turn} {thread}\n")
     }
-}
-
-fn compiled(folder: &Path) -> PathBuf {
-    let (source, program) = (folder.join("distribution.c"), folder.join("distribution"));
-    std::fs::write(&source, PROGRAM).unwrap();
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime");
-    let compiled = Command::new("cc")
-        .args(["-std=c11", "-O2", "-Wall", "-Wno-unused-result", "-o"])
-        .args([&program, &source])
-        .arg("-I")
-        .arg(include)
-        .status()
-        .unwrap();
-    assert!(compiled.success());
-    program
 }
 
 #[test]
 fn c_and_rust_agree_on_every_page() {
-    let folder = std::env::temp_dir().join(format!("nodewise-distribution-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let program = compiled(&folder);
+    let program = Program::new("distribution", PROGRAM, "runtime");
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let all = proptest::collection::vec(cases(), 400);
     for _ in 0..10 {
-        let cases = proptest::strategy::ValueTree::current(&all.new_tree(&mut runner).unwrap());
-        let mut child = Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input: String = cases.iter().map(Case::input).collect();
-        let mut stdin = child.stdin.take().unwrap();
-        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
-        let answers = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(answers.lines().count(), cases.len());
-        for (answer, case) in answers.lines().zip(&cases) {
-            assert_eq!(answer, case.rust(), "{case:?}");
+        let cases = all.new_tree(&mut runner).unwrap().current();
+        let answers = program.answers(cases.iter().map(Case::input).collect());
+        assert_eq!(answers.len(), cases.len());
+        for (answer, case) in answers.iter().zip(&cases) {
+            assert_eq!(*answer, case.rust(), "{case:?}");
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

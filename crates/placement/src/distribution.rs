@@ -13,8 +13,10 @@ pub struct ObjectPage {
     pub index: u64,
     /// Pages of the object, at least 1.
     pub pages: u64,
-    /// Virtual page number.
+    /// Virtual page number, in units of the decision's page size.
     pub number: u64,
+    /// Index in the object in the same units: which of its decisions this is.
+    pub turn: u64,
     /// Ordinal of the thread that allocated the object.
     pub thread: u32,
 }
@@ -33,6 +35,7 @@ impl Distribution {
                 let turn = page.number.checked_rem(nodes.len() as u64)?;
                 nodes.get(turn as usize).copied()
             }
+            Self::Dealt(dealt) => dealt.node(page),
             Self::Block(parts) => block(parts, page),
             Self::ByThread { repeat } => {
                 let thread = block_thread(*repeat, threads.len() as u64, page)?;
@@ -83,6 +86,7 @@ mod tests {
             index,
             pages,
             number: 1000 + index,
+            turn: index,
             thread: 1,
         };
         (0..pages)

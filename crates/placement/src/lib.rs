@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod distribution;
+pub mod formulas;
 mod mapping;
 pub mod policies;
 mod policy;
@@ -25,7 +26,7 @@ pub use mapping::Mapping;
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{
-    Applied, Distribution, DistributionError, Kept, Placement, PlacementError, Recognised, Rule, Run,
-    Selector, ThreadBinding, apply, recognise,
+    Applied, Dealt, Distribution, DistributionError, Kept, Order, Placement, PlacementError, Recognised,
+    Rule, Run, Selector, ThreadBinding, apply, recognise,
 };
 pub use threads::{THREAD_POLICIES, sharing_aware, thread_policy};

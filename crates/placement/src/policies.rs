@@ -1,7 +1,9 @@
 //! The registry: every page policy, one a file, one line here.
 
 mod balanced;
+mod bind_block;
 mod custom;
+mod dealt;
 mod first_touch;
 mod frequency;
 mod interleave;
@@ -14,7 +16,9 @@ mod round_robin;
 mod weighted;
 
 pub use balanced::Balanced;
+pub use bind_block::BindBlock;
 pub use custom::Custom;
+pub use dealt::{Prime, Skew};
 pub use first_touch::FirstTouch;
 pub use frequency::Frequency;
 pub use interleave::Interleave;
@@ -27,8 +31,9 @@ pub use round_robin::RoundRobin;
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::{Context, Mapping, PagePolicy, PolicyError};
-use nodewise_analysis::NodeCounts;
+use crate::rules::{nodes_by_number, object_page};
+use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
+use nodewise_analysis::{NodeCounts, first_touch_nodes};
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 
@@ -108,6 +113,10 @@ registry! {
     "frequency" "frequency" true "the processor that accesses the page most; ties and private pages by first touch"
         => |r| r.plain(Frequency);
     "weighted" "weighted" true "interleave in proportion to controller bandwidth" => |r| r.plain(Weighted);
+    "skew" "skew" false "each array in turn, each round of pages one node further on (MAI)" => |r| r.plain(Skew);
+    "prime" "prime[:P]" false "each array in turn over a prime number of virtual nodes (MAI)" => dealt::prime;
+    "bind-block" "bind-block" false "each array in equal parts, one to each thread's node (MAI)"
+        => |r| r.plain(BindBlock);
     "node" "node:N" false "all pages on one node" => node::make;
     "map" "map:FILE" false "the rules of a map file" => map::make;
 }
@@ -200,6 +209,29 @@ fn by_counts(
     Mapping {
         policy: policy.name(),
         nodes: pages.map_init(|| NodeCounts::new(nodes), node).collect(),
+    }
+}
+
+/// One distribution for every array that rules reach; stacks, pools of small allocations, files and
+/// images stay where they are first touched.
+fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Distribution) -> Mapping {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let threads = nodes_by_number(profile, affinity);
+    let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let pages = histogram.pages.iter().zip(&histogram.objects);
+    for (node, (page, id)) in nodes.iter_mut().zip(pages) {
+        let array = profile.object(*id).filter(|o| o.kind.is_mappable());
+        let chosen = array.and_then(|o| distribution.node(object_page(o, *page, histogram.shift), &threads));
+        *node = chosen.unwrap_or(*node);
+    }
+    Mapping {
+        policy: policy.name(),
+        nodes,
     }
 }
 

@@ -2,14 +2,17 @@
 
 mod apply;
 mod candidates;
+mod dealt;
 mod file;
 mod fold;
 mod matching;
 mod recognise;
 mod samples;
 
-pub(crate) use apply::nodes_by_number;
 pub use apply::{Applied, apply};
+pub(crate) use apply::{nodes_by_number, object_page};
+pub(crate) use dealt::is_prime;
+pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
 pub use recognise::{Recognised, recognise};
 
@@ -42,6 +45,9 @@ pub enum Distribution {
     Node(NodeId),
     /// Virtual page number mod number of nodes (Diener eq. 6): `interleave 0,1,2,3`.
     Interleave(Vec<NodeId>),
+    /// Blocks of pages dealt over a list: `cyclic 0,1,2`, `skew 0,1,2 by 4`, `prime 5 0,1,2`,
+    /// `random 7 0,1,2`.
+    Dealt(Dealt),
     /// Contiguous parts in proportion: `block 0:0.5 1:0.25 2:0.25`; the shares sum to 1.
     Block(Vec<(NodeId, f64)>),
     /// The object is `repeat` equal parts, each split into as many blocks as there are threads, and
@@ -134,6 +140,7 @@ impl fmt::Display for Distribution {
                 let list: Vec<_> = nodes.iter().map(ToString::to_string).collect();
                 write!(f, "interleave {}", list.join(","))
             }
+            Self::Dealt(dealt) => dealt.fmt(f),
             Self::Block(parts) => {
                 f.write_str("block")?;
                 parts.iter().try_for_each(|(n, share)| write!(f, " {n}:{share}"))
@@ -148,7 +155,8 @@ impl fmt::Display for Distribution {
 /// A distribution that could not be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown distribution `{0}`; known: first-touch, node N, interleave N,N…, block N:SHARE…, block by thread [repeat R], allocator"
+    "unknown distribution `{0}`; known: first-touch, node N, interleave N,N…, cyclic N,N… [by PAGES], skew …, prime P …, random SEED …, \
+     block N:SHARE…, block by thread [repeat R], allocator"
 )]
 pub struct DistributionError(String);
 
@@ -184,7 +192,7 @@ fn parse(text: &str) -> Option<Distribution> {
             let total: f64 = parts.iter().map(|p| p.1).sum();
             ((total - 1.0).abs() < 1e-6).then_some(Distribution::Block(parts))?
         }
-        _ => return None,
+        dealt => Distribution::Dealt(Dealt::parse(dealt)?),
     })
 }
 
@@ -198,6 +206,10 @@ mod tests {
             "first-touch",
             "node 3",
             "interleave 0,1,5",
+            "cyclic 0,1 by 4",
+            "skew 2,0,1",
+            "prime 5 0,1,2,3 by 2",
+            "random 18446744073709551615 0,3",
             "block 0:0.5 1:0.25 2:0.25",
             "block by thread",
             "block by thread repeat 64",
@@ -217,6 +229,13 @@ mod tests {
             "block 0:0.5",
             "block by thread repeat 0",
             "block 0:2",
+            "skew",
+            "skew 0,1 by 0",
+            "skew 0,1 by",
+            "prime 4 0,1",
+            "prime 3 0,1,2,3",
+            "random 0,1",
+            "cyclic 0,x",
         ] {
             assert!(text.parse::<Distribution>().is_err(), "{text}");
         }

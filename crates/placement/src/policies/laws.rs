@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn every_mapping_is_total_and_repeatable(pages in pages()) {
         let recorded = recorded(&pages);
-        for policy in page_policies("all,random:7,node:3,mixed:0.5", &recorded.machine, &Nothing).unwrap() {
+        for policy in page_policies("all,random:7,node:3,mixed:0.5,skew,prime,prime:11,bind-block", &recorded.machine, &Nothing).unwrap() {
             let mapping = policy.place(&recorded.context());
             prop_assert_eq!(mapping.nodes.len(), recorded.histogram.len());
             prop_assert!(mapping.nodes.iter().all(|n| n.0 < NODES));
@@ -176,6 +176,43 @@ fn random_depends_on_its_seed_alone() {
 }
 
 #[test]
+fn mai_policies_deal_each_array_from_its_own_first_page() {
+    let all = |_: u64, _: u32| 1;
+    let mut recorded = Recorded::new(machine(NODES, 2), 8, &[(8, &all), (8, &all)]);
+    let place = |recorded: &Recorded, p: &str| {
+        let mapping = policy(p).place(&recorded.context());
+        mapping.nodes.into_iter().map(|n| n.0).collect::<Vec<_>>()
+    };
+    for (policy, one) in [
+        ("skew", [0, 1, 2, 3, 1, 2, 3, 0]),
+        ("prime", [0, 1, 2, 3, 0, 0, 1, 2]),
+        ("prime:7", [0, 1, 2, 3, 0, 1, 2, 0]),
+        ("bind-block", [0, 0, 1, 1, 2, 2, 3, 3]),
+    ] {
+        assert_eq!(place(&recorded, policy), [one, one].concat(), "{policy}");
+    }
+    assert_eq!(policy("prime").name(), "prime:5");
+    recorded.profile.objects[2].kind = nodewise_profile::ObjectKind::Stack;
+    assert_eq!(place(&recorded, "bind-block")[8..], [0; 8]);
+}
+
+#[test]
+fn a_map_of_a_mai_policy_is_one_word_an_array() {
+    let all = |_: u64, _: u32| 1;
+    let recorded = Recorded::new(machine(NODES, 2), 8, &[(640, &all)]);
+    for (name, rule) in [
+        ("skew", "skew 0,1,2,3"),
+        ("prime:13", "prime 13 0,1,2,3"),
+        ("bind-block", "block by thread"),
+    ] {
+        let mapping = policy(name).place(&recorded.context());
+        let placement = crate::recognise(&recorded.context(), &mapping).placement;
+        assert_eq!(placement.rules[0].distribution.to_string(), rule);
+        assert!(placement.rules[0].runs.is_empty());
+    }
+}
+
+#[test]
 fn names_are_read_as_written_and_lists_expanded() {
     let names = |list: &str| -> Vec<String> {
         page_policies(list, &machine(NODES, 2), &Nothing)
@@ -206,7 +243,7 @@ fn bad_names_are_refused_in_one_line() {
     assert_eq!(
         error("nearest"),
         "unknown policy `nearest`; known: first-touch, random[:SEED], interleave, round-robin, locality, balanced, \
-         mixed[:MIN_EXCLUSIVITY], frequency, weighted, node:N, map:FILE, ./LIBRARY.so"
+         mixed[:MIN_EXCLUSIVITY], frequency, weighted, skew, prime[:P], bind-block, node:N, map:FILE, ./LIBRARY.so"
     );
     assert_eq!(
         error("node:4"),
@@ -223,6 +260,10 @@ fn bad_names_are_refused_in_one_line() {
     assert_eq!(
         error("random:x"),
         "policy `random:x`: the seed must be a whole number"
+    );
+    assert_eq!(
+        error("prime:9"),
+        "policy `prime:9`: test has 4 nodes; write a prime from there on, such as prime:5"
     );
     assert_eq!(error("map"), "policy `map` needs a file: write map:FILE");
     assert_eq!(error("./p.so"), "./p.so: shared libraries cannot be loaded here");

@@ -86,7 +86,7 @@ fn rule_of_objects(placement: &Placement, profile: &Profile) -> Vec<Option<usize
 
 /// A page as the formulas see it; a large page stands where the middle of its part of the object
 /// does.
-pub(super) fn object_page(object: &Object, page: PageNumber, shift: u32) -> ObjectPage {
+pub(crate) fn object_page(object: &Object, page: PageNumber, shift: u32) -> ObjectPage {
     let first = page.0.max(object.first_page.0) - object.first_page.0;
     let end = (page.0 + (1 << shift))
         .saturating_sub(object.first_page.0)
@@ -96,6 +96,7 @@ pub(super) fn object_page(object: &Object, page: PageNumber, shift: u32) -> Obje
         index: first + (end - first - 1) / 2,
         pages: object.pages.max(1),
         number: page.virtual_number() >> shift,
+        turn: (page.virtual_number() >> shift) - (object.first_page.virtual_number() >> shift),
         thread: object.thread.0,
     }
 }

@@ -1,7 +1,7 @@
 //! Distributions that might express what a mapping does to an object, simplest first.
 
-use super::Distribution;
 use super::samples::{Piece, Sample};
+use super::{Dealt, Distribution, Order, is_prime};
 use nodewise_machine::NodeId;
 
 /// What candidates depend on besides the object.
@@ -30,12 +30,12 @@ pub(super) fn candidates(piece: &Piece<'_>, scene: &Scene<'_>) -> Vec<Distributi
     let mut found = vec![Distribution::FirstTouch];
     found.extend(heaviest_node(&piece.samples).map(Distribution::Node));
     found.push(Distribution::Allocator);
-    found.push(Distribution::Interleave(
-        (0..scene.nodes as u32).map(NodeId).collect(),
-    ));
+    let all: Vec<NodeId> = (0..scene.nodes as u32).map(NodeId).collect();
+    found.push(Distribution::Interleave(all.clone()));
     found.push(Distribution::Interleave(scene.weighted.to_vec()));
     found.push(Distribution::ByThread { repeat: 1 });
-    found.extend(dealt(&piece.samples, scene));
+    found.extend(turns_of(&piece.samples, scene));
+    found.extend(orders(&all));
     found.extend(repeated(piece, scene));
     found.extend(shares(piece));
     found
@@ -57,7 +57,7 @@ fn heaviest_node(samples: &[Sample]) -> Option<NodeId> {
 
 /// An interleave over some other list: the majority at each turn, for lists as long as the nodes
 /// are many, and those in use.
-fn dealt(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
+fn turns_of(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
     let mut used: Vec<NodeId> = samples.iter().map(|s| s.home).collect();
     used.sort_unstable();
     used.dedup();
@@ -70,6 +70,22 @@ fn dealt(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
         .filter_map(|length| turns(samples, length))
         .map(Distribution::Interleave)
         .collect()
+}
+
+/// Over all nodes in MAI's orders, with the primes that it may have been told to use.
+fn orders(all: &[NodeId]) -> impl Iterator<Item = Distribution> {
+    const PRIMES: usize = 8;
+    let nodes = all.len() as u32;
+    let primes = (nodes..).filter(|p| is_prime(*p)).take(PRIMES).map(Order::Prime);
+    let orders = [Order::Cyclic, Order::Skew].into_iter().chain(primes);
+    orders.filter(move |_| nodes > 1).map(|order| {
+        let nodes = all.to_vec();
+        Distribution::Dealt(Dealt {
+            order,
+            nodes,
+            block: 1,
+        })
+    })
 }
 
 fn turns(samples: &[Sample], length: usize) -> Option<Vec<NodeId>> {

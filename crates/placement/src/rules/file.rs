@@ -341,6 +341,10 @@ fn distribution(text: &str, nodes: u32) -> Result<Distribution, PlacementError> 
     match &read {
         Distribution::Node(n) => known_node(*n, nodes).map(drop)?,
         Distribution::Interleave(list) => list.iter().try_for_each(|n| known_node(*n, nodes).map(drop))?,
+        Distribution::Dealt(dealt) => dealt
+            .nodes
+            .iter()
+            .try_for_each(|n| known_node(*n, nodes).map(drop))?,
         Distribution::Block(parts) => parts.iter().try_for_each(|p| known_node(p.0, nodes).map(drop))?,
         Distribution::FirstTouch | Distribution::ByThread { .. } | Distribution::Allocator => {}
     }
@@ -383,6 +387,7 @@ fn read_run(word: &str) -> Option<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::{Dealt, Order};
     use proptest::prelude::*;
 
     fn example() -> Placement {
@@ -491,12 +496,20 @@ mod tests {
 
     fn distributions() -> impl Strategy<Value = Distribution> {
         let node = || (0u32..8).prop_map(NodeId);
+        let orders = prop_oneof![
+            Just(Order::Cyclic),
+            Just(Order::Skew),
+            Just(Order::Prime(13)),
+            any::<u64>().prop_map(Order::Random),
+        ];
         prop_oneof![
             Just(Distribution::FirstTouch),
             Just(Distribution::Allocator),
             node().prop_map(Distribution::Node),
             proptest::collection::vec(node(), 1..12).prop_map(Distribution::Interleave),
             (1u32..1000).prop_map(|repeat| Distribution::ByThread { repeat }),
+            (orders, proptest::collection::vec(node(), 1..12), 1u32..100)
+                .prop_map(|(order, nodes, block)| Distribution::Dealt(Dealt { order, nodes, block })),
         ]
     }
 

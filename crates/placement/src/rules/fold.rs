@@ -32,6 +32,7 @@ fn fold_distribution(distribution: &mut Distribution, here: impl Fn(&mut NodeId)
     match distribution {
         Distribution::Node(node) => here(node),
         Distribution::Interleave(list) => list.iter_mut().for_each(here),
+        Distribution::Dealt(dealt) => dealt.nodes.iter_mut().for_each(here),
         Distribution::Block(parts) => parts.iter_mut().for_each(|p| here(&mut p.0)),
         Distribution::FirstTouch | Distribution::ByThread { .. } | Distribution::Allocator => {}
     }

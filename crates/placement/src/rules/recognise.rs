@@ -174,9 +174,11 @@ fn complexity(distribution: &Distribution, allocators: bool) -> u32 {
         }
         Distribution::Node(_) => 2,
         Distribution::ByThread { repeat: 1 } => 4,
-        Distribution::Interleave(_) => 5,
-        Distribution::ByThread { .. } => 6,
-        Distribution::Block(_) => 7,
+        Distribution::Interleave(list) if list.windows(2).all(|w| w[0] < w[1]) => 5,
+        Distribution::Dealt(_) => 6,
+        Distribution::Interleave(_) => 7,
+        Distribution::ByThread { .. } => 8,
+        Distribution::Block(_) => 9,
     }
 }
 
