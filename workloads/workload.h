@@ -1,6 +1,6 @@
 /* What the teaching programs share: options, memory, sums that do not depend on the number of
  * threads, and the last line of output. Each program prints the same bytes for any number of
- * threads and either way of initialising, and says `verified` when its result holds. */
+ * threads, either way of initialising and all its forms, and says `verified` when its result holds. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -10,6 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How a program meets its data (Majo and Gross, CGO 2012). */
+typedef enum {
+    FORM_DEFAULT,      /* first touch and schedule(static) */
+    FORM_REDISTRIBUTE, /* 3.2: data move to where the next phase wants them */
+    FORM_ITERATE,      /* 3.2: iterations move to where the data lie */
+    FORM_MATCHED,      /* 4 and 5: distributions and schedules that suit all phases */
+    FORMS
+} program_form;
+
+static const char *const form_names[FORMS] = {"default", "redistribute", "iterate", "matched"};
+
 /* What a program is called, does, and takes by default. */
 typedef struct {
     const char *name;
@@ -17,6 +28,8 @@ typedef struct {
     const char *size_is;
     long small, size, largest;
     long iterations;
+    int parallel;   /* initialised by all threads unless told otherwise */
+    unsigned forms; /* bit f: it has form f; 0: the default alone, and no --form */
 } workload;
 
 /* What the user wants. */
@@ -24,6 +37,7 @@ typedef struct {
     int parallel; /* arrays are initialised by all threads, each its part; else by the master */
     long size;
     long iterations;
+    program_form form;
 } options;
 
 static inline void give_up(const workload *w, const char *what, const char *where)
@@ -35,12 +49,27 @@ static inline void give_up(const workload *w, const char *what, const char *wher
 static inline void print_help(const workload *w)
 {
     printf("%s: %s\n"
-           "usage: %s [--init master|parallel] [--size N|small] [--iterations N] [--help]\n"
-           "  --init        who touches the arrays first (master)\n"
+           "usage: %s [--init master|parallel] [--size N|small] [--iterations N]%s [--help]\n"
+           "  --init        who touches the arrays first (%s)\n"
            "  --size        %s (%ld; small is %ld)\n"
            "  --iterations  how often (%ld)\n",
-           w->name, w->does, w->name, w->size_is, w->size, w->small, w->iterations);
+           w->name, w->does, w->name, w->forms ? " [--form F]" : "", w->parallel ? "parallel" : "master", w->size_is,
+           w->size, w->small, w->iterations);
+    for (int f = 0; f < FORMS; f++)
+        if (w->forms >> f & 1)
+            printf("%s%s", f ? ", " : "  --form        ", form_names[f]);
+    if (w->forms)
+        printf(" (default)\n");
     exit(0);
+}
+
+static inline program_form parse_form(const workload *w, const char *text)
+{
+    for (int f = 0; f < FORMS; f++)
+        if (w->forms >> f & 1 && !strcmp(text, form_names[f]))
+            return (program_form)f;
+    give_up(w, "it has no form ", text);
+    return FORM_DEFAULT;
 }
 
 static inline long parse_number(const workload *w, const char *text, long largest)
@@ -55,12 +84,14 @@ static inline long parse_number(const workload *w, const char *text, long larges
 
 static inline options parse_options(const workload *w, int argc, char **argv)
 {
-    options o = {0, w->size, w->iterations};
+    options o = {w->parallel, w->size, w->iterations, FORM_DEFAULT};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help"))
             print_help(w);
-        if (strcmp(name, "--init") && strcmp(name, "--size") && strcmp(name, "--iterations"))
+        int known = !strcmp(name, "--init") || !strcmp(name, "--size") || !strcmp(name, "--iterations") ||
+                    (w->forms && !strcmp(name, "--form"));
+        if (!known)
             give_up(w, "unknown option: ", name);
         if (++i == argc)
             give_up(w, "a value is missing after ", name);
@@ -69,6 +100,8 @@ static inline options parse_options(const workload *w, int argc, char **argv)
             o.size = strcmp(value, "small") ? parse_number(w, value, w->largest) : w->small;
         else if (!strcmp(name, "--iterations"))
             o.iterations = parse_number(w, value, 1000000);
+        else if (!strcmp(name, "--form"))
+            o.form = parse_form(w, value);
         else if (!strcmp(value, "parallel") || !strcmp(value, "master"))
             o.parallel = !strcmp(value, "parallel");
         else
