@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "library.h"
+#include "threads.h"
 #include "nodewise_schedule.h"
 
 /* Linux has no more (PID_MAX_LIMIT). */
@@ -112,7 +113,7 @@ static long long task_field(pid_t tid, int field) {
 
 enum { STARTED = 22, LAST_CPU = 39 };
 
-static int running_on(pid_t tid) {
+int nw_running_on(pid_t tid) {
     return tid == gettid() ? sched_getcpu() : (int)task_field(tid, LAST_CPU);
 }
 
@@ -124,7 +125,7 @@ static int move(pid_t tid, int cpu) {
     size_t size = CPU_ALLOC_SIZE((size_t)cpu + 1);
     CPU_ZERO_S(size, mask);
     CPU_SET_S((size_t)cpu, size, mask);
-    int before = running_on(tid);
+    int before = nw_running_on(tid);
     double start = nw_seconds();
     int error = sched_setaffinity(tid, size, mask) ? errno : 0;
     double took = nw_seconds() - start;
@@ -178,21 +179,15 @@ int nw_bind_thread(int thread) {
 
 /* ---- All threads, and one by its number in the kernel ---------------------------------------------- */
 
-typedef struct task {
-    pid_t tid;
-    long long started; /* clock ticks */
-} task;
-
 /* Threads started within one tick have ascending numbers. */
 static int by_start(const void *left, const void *right) {
-    const task *a = left, *b = right;
+    const nw_task *a = left, *b = right;
     if (a->started != b->started)
         return a->started < b->started ? -1 : 1;
     return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-/* The process's threads in the order they were started, into memory to be freed; -1 with a message. */
-static int tasks(task **list) {
+int nw_tasks(nw_task **list) {
     DIR *folder = opendir("/proc/self/task");
     int count = 0, room = 0;
     *list = NULL;
@@ -202,14 +197,14 @@ static int tasks(task **list) {
         if (started < 0)
             continue;
         if (count == room) {
-            task *more = realloc(*list, (size_t)(room = 2 * room + 16) * sizeof *more);
+            nw_task *more = realloc(*list, (size_t)(room = 2 * room + 16) * sizeof *more);
             if (!more) {
                 closedir(folder);
                 return nw_fail(NW_NO_MEMORY, "no memory for a list of %d threads", room);
             }
             *list = more;
         }
-        (*list)[count++] = (task){tid, started};
+        (*list)[count++] = (nw_task){tid, started};
     }
     if (folder)
         closedir(folder);
@@ -222,8 +217,8 @@ static int tasks(task **list) {
 int nw_bind_threads(void) {
     if (pretending())
         return NW_NOT_DONE;
-    task *list;
-    int threads = nw_get_threads(), count = tasks(&list), bound = 0, refused = 0;
+    nw_task *list;
+    int threads = nw_get_threads(), count = nw_tasks(&list), bound = 0, refused = 0;
     for (int i = 0; i < count; i++) {
         int thread = i % threads, cpu = cpu_by_rule(thread, threads), error = move(list[i].tid, cpu);
         if (error == ESRCH)

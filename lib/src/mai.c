@@ -1,0 +1,152 @@
+/* MAI's start, end and system functions. */
+#include "mai_state.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mai_state state;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int last_status;
+
+mai_state *mai_enter(const char *function) {
+    pthread_mutex_lock(&lock);
+    if (state.started)
+        return &state;
+    pthread_mutex_unlock(&lock);
+    last_status = nw_fail(NW_NOT_STARTED, "%s: call mai_init first", function);
+    return NULL;
+}
+
+int mai_leave(int status) {
+    pthread_mutex_unlock(&lock);
+    return last_status = status;
+}
+
+int mai_last_status(void) { return last_status; }
+
+/* ---- Start and end ------------------------------------------------------------------------------ */
+
+static unsigned long *numbers(const int *items, int count) {
+    unsigned long *copy = malloc(sizeof *copy * (size_t)count);
+    for (int i = 0; copy && i < count; i++)
+        copy[i] = (unsigned long)items[i];
+    return copy;
+}
+
+/* A wrong file leaves its message and its status, and all that may be used is used. */
+static int start(const char *filename) {
+    int status = mai_config_read(&state.config, filename), fatal = 0;
+    if (status < 0 && filename)
+        fatal = mai_config_read(&state.config, NULL);
+    else
+        fatal = status;
+    if (fatal < 0)
+        return fatal;
+    state.nodes = numbers(state.config.nodes, state.config.node_count);
+    state.cpus = numbers(state.config.cpus, state.config.cpu_count);
+    if (!state.nodes || !state.cpus) {
+        free(state.nodes);
+        free(state.cpus);
+        mai_config_free(&state.config);
+        memset(&state, 0, sizeof state);
+        return nw_fail(NW_NO_MEMORY, "no memory for MAI's configuration");
+    }
+    nw_set_threads(state.config.threads);
+    state.started = 1;
+    return status;
+}
+
+void mai_init(char filename[]) {
+    pthread_mutex_lock(&lock);
+    mai_leave(state.started ? nw_fail(NW_INVALID, "mai_init: MAI is started; mai_final ends it") : start(filename));
+}
+
+void mai_final(void) {
+    mai_state *s = mai_enter("mai_final");
+    if (!s)
+        return;
+    mai_arrays_free(s);
+    free(s->threads);
+    free(s->nodes);
+    free(s->cpus);
+    mai_config_free(&s->config);
+    memset(s, 0, sizeof *s);
+    nw_set_threads(0);
+    mai_leave(NW_OK);
+}
+
+/* ---- What there is ------------------------------------------------------------------------------ */
+
+int mai_get_num_nodes(void) {
+    mai_state *s = mai_enter("mai_get_num_nodes");
+    if (!s)
+        return NW_NOT_STARTED;
+    int count = s->config.node_count;
+    mai_leave(NW_OK);
+    return count;
+}
+
+int mai_get_num_threads(void) {
+    mai_state *s = mai_enter("mai_get_num_threads");
+    if (!s)
+        return NW_NOT_STARTED;
+    int count = s->config.threads;
+    mai_leave(NW_OK);
+    return count;
+}
+
+int mai_get_num_cpu(void) {
+    mai_state *s = mai_enter("mai_get_num_cpu");
+    if (!s)
+        return NW_NOT_STARTED;
+    int count = s->config.cpu_count;
+    mai_leave(NW_OK);
+    return count;
+}
+
+unsigned long *mai_get_nodes_id(void) {
+    mai_state *s = mai_enter("mai_get_nodes_id");
+    if (!s)
+        return NULL;
+    unsigned long *nodes = s->nodes;
+    mai_leave(NW_OK);
+    return nodes;
+}
+
+unsigned long *mai_get_cpus_id(void) {
+    mai_state *s = mai_enter("mai_get_cpus_id");
+    if (!s)
+        return NULL;
+    unsigned long *cpus = s->cpus;
+    mai_leave(NW_OK);
+    return cpus;
+}
+
+static void show_node(const mai_config *config, int node) {
+    int shown = 0;
+    printf("node %d:", node);
+    for (int i = 0; i < config->cpu_count; i++)
+        if (nw_cpu_node(config->cpus[i]) == node)
+            printf("%s %d", shown++ ? "" : " cpus", config->cpus[i]);
+    puts(shown ? "" : " no cpus");
+}
+
+void mai_show_nodes(void) {
+    mai_state *s = mai_enter("mai_show_nodes");
+    if (!s)
+        return;
+    for (int i = 0; i < s->config.node_count; i++)
+        show_node(&s->config, s->config.nodes[i]);
+    mai_leave(NW_OK);
+}
+
+void mai_show_cpus(void) {
+    mai_state *s = mai_enter("mai_show_cpus");
+    if (!s)
+        return;
+    for (int i = 0; i < s->config.cpu_count; i++)
+        printf("cpu %d: node %d\n", s->config.cpus[i], nw_cpu_node(s->config.cpus[i]));
+    mai_leave(NW_OK);
+}
