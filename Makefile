@@ -18,6 +18,7 @@ help:
 	@echo 'make test      everything that must hold'
 	@echo 'make bench     the figures, with machine and versions'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
+	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
@@ -64,6 +65,9 @@ bench: workloads
 reproduce-diener: workloads
 	@bench/reproduce-diener
 
+reproduce-majo: workloads
+	@bench/reproduce-majo
+
 fmt: setup
 	@cargo fmt
 
@@ -80,4 +84,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library build workloads demo test bench reproduce-diener fmt lint install install-library clean
+.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo fmt lint install install-library clean
