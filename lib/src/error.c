@@ -15,9 +15,3 @@ int nw_fail(int status, const char *format, ...) {
 }
 
 const char *nw_last_error(void) { return line; }
-
-#ifndef NW_VERSION
-#define NW_VERSION "0.4.0"
-#endif
-
-const char *nw_version(void) { return NW_VERSION; }

@@ -26,76 +26,114 @@ typedef struct nw_machine {
 } nw_machine;
 
 const nw_machine *nw_machine_now(void);
+/* The node of a CPU, -1 if there is none such. */
+int nw_cpu_node_of(const nw_machine *machine, int cpu);
 /* Whether this process may use the memory of node `node`. */
 int nw_machine_has_node(const nw_machine *machine, int node);
 
 /* ---- arrays.c ----------------------------------------------------------------------------------- */
 
+struct nw_copies;
+
 typedef struct nw_array {
     char *data;
     nw_shape shape;
-    uint64_t serial;        /* one an array ever made */
+    uint64_t serial;        /* one for each array ever made */
     size_t mapped;          /* bytes of our own mapping; 0: adopted */
     void *table;            /* of nw_index, or null */
-    void **copies;          /* of nw_replicate, one a processor, or null */
-    int copy_count;
-    int *nearest, nearest_size; /* node number → its copy's index */
+    _Atomic(struct nw_copies *) copies; /* of nw_replicate, or null */
     int placed;             /* has a policy of ours */
     int split;              /* huge pages were given up */
-    int cuts;               /* mappings it was cut into, of the allowance of place.c */
+    int cuts;               /* mappings it was cut into, from the allowance of place.c */
 } nw_array;
 
 /* The live array of a data pointer or a table; null, with the message set, if there is none. */
 nw_array *nw_array_of(const void *pointer);
-/* First byte of the array's first page, from which pages are counted. */
+/* New zeroed pages, or null; where they would meet the first node in the kernel's interleaving if
+ * that can be had. */
+void *nw_map(size_t bytes);
+/* First byte of its first page: from there pages are counted. */
 static inline char *nw_array_base(const nw_array *array, size_t page) {
     return array->data - (uintptr_t)array->data % page;
 }
+static inline size_t nw_array_bytes(const nw_array *array) { return array->shape.items * array->shape.item; }
 
 /* ---- describe.c, owner.c ------------------------------------------------------------------------ */
 
-/* Kinds beyond those of nodewise.h: units `first` to `first + count` to the one node, the rest to none. */
+/* A kind beyond those of nodewise.h: units `first` to `first + count` to the one node, the rest to none. */
 enum { NW_SOME_UNITS = 100 };
 
 struct nw_distr {
     uint64_t serial; /* the array's */
     char *data;
     nw_shape shape;
-    size_t page, granule;   /* bytes */
-    size_t head;            /* bytes between the granule boundary at or before the data and the data */
-    int head_stays, tail_stays; /* the first, last page is shared with other memory */
+    size_t page, granule; /* bytes */
+    size_t head;          /* bytes from the granule's boundary at or before the data to the data */
+    int adopted;          /* pages at either end may be shared with other memory: they stay */
     int kind;
-    nw_unit unit;
-    size_t block;           /* units in a block, at least 1 */
-    size_t units, blocks;   /* dealt */
-    size_t unit_items;      /* items in a unit; not for pages */
-    size_t row_units;       /* columns: units in a row; else 0 */
-    int node_count, *nodes; /* the list */
-    uint64_t *until;        /* cumulated weights, or null */
+    nw_unit unit;         /* NW_PAGES: granules */
+    size_t block;         /* units in a block, at least 1 */
+    size_t blocks;        /* dealt, in a row for columns */
+    size_t units;         /* dealt, in a row for columns */
+    size_t unit_items;    /* items in a unit; not for pages */
+    int node_count, *nodes;
+    int single;           /* all nodes of the list are one */
+    uint64_t *until;      /* cumulated weights, or null */
     unsigned prime;
     uint64_t seed;
-    int threads, *thread_nodes; /* NW_BIND_BLOCK: index into the list of each thread */
-    unsigned dimensions;        /* NW_BLOCK_EXCLUSIVE: those cut */
+    int threads, *thread_nodes; /* NW_BIND_BLOCK: the node of each thread */
+    unsigned dimensions;        /* NW_BLOCK_EXCLUSIVE: those cut, else none */
     size_t first, count;        /* NW_SOME_UNITS */
     int status;
-    char message[128];
+    char message[160];
 };
 
-/* The policy worked out, for this array; null with a message. */
+/* The policy worked out for this array; null with a message. */
 nw_distr *nw_describe_array(const nw_array *array, const nw_policy *policy);
-/* Units `first`, `count` of them, to `node`, the rest to -1. */
+/* Rows or columns `first`, `count` of them, to `node`, the rest to nobody. */
 nw_distr *nw_describe_some(const nw_array *array, nw_unit unit, int node, size_t count, size_t first);
 /* Granules, the first one holding the first byte. */
 size_t nw_distr_granules(const nw_distr *distr);
-/* The node of a granule (-1: the kernel's choice) and, in `next`, the first one that may differ. */
+/* The node of a granule (-1: the kernel's choice, or stays) and, in `next`, the first one that may
+ * differ. */
 int nw_distr_granule_node(const nw_distr *distr, size_t granule, size_t *next);
+/* Where part `part` of n units begins, cut into parts as schedule(static) cuts. */
+static inline size_t nw_static_cut(size_t n, size_t parts, size_t part) {
+    size_t more = n % parts;
+    return n / parts * part + (part < more ? part : more);
+}
+/* The same dealt in granules of another size, for a while: shares the lists of the first. */
+nw_distr nw_distr_coarser(const nw_distr *distr, size_t granule);
+/* Sets `status` and `message`: whether granules hold items of several nodes. */
+void nw_distr_judge(nw_distr *distr);
 
 /* ---- place.c ------------------------------------------------------------------------------------ */
 
-/* Moves what is touched to where the distribution wants it. */
-int nw_move_touched(nw_array *array, const nw_distr *distr);
-/* The kernel's own policy again; for arrays that cease to be. */
+/* Places an array by a distribution of it. */
+int nw_place_array(nw_array *array, const nw_distr *distr);
+/* The kernel's own policy again: of memory that outlives its array. */
 void nw_place_undone(nw_array *array);
+/* Mappings given back to the allowance: of an array that ends. */
+void nw_place_forgotten(nw_array *array);
+/* NW_OK where pages can be placed at all, else NW_NOT_DONE with the reason. */
+int nw_place_possible(void);
+
+/* The pages that placement may speak of: all of an allocated array's, the whole ones of an adopted one. */
+typedef struct nw_span {
+    char *start;
+    size_t bytes;
+} nw_span;
+nw_span nw_array_span(const nw_array *array);
+
+/* ---- migrate.c ---------------------------------------------------------------------------------- */
+
+/* Moves what is touched to where the distribution wants it and looks where it is then. NW_OK,
+ * NW_PARTLY, NW_NOT_DONE, or NW_NO_MEMORY. */
+int nw_move_touched(nw_array *array, const nw_distr *distr);
+
+/* ---- replicate.c -------------------------------------------------------------------------------- */
+
+void nw_copies_free(struct nw_copies *copies);
 
 /* ---- query.c ------------------------------------------------------------------------------------ */
 
