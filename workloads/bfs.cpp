@@ -10,7 +10,7 @@
 
 namespace {
 
-const workload bfs = {"bfs", "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0};
+const workload bfs = {"bfs", "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0, nullptr};
 
 const int unreached = -1;
 

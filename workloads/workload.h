@@ -30,6 +30,7 @@ typedef struct {
     long iterations;
     int parallel;   /* initialised by all threads unless told otherwise */
     unsigned forms; /* bit f: it has form f; 0: the default alone, and no --form */
+    const char *const *policies; /* of MAI, null-ended, the default first; null: no --policy */
 } workload;
 
 /* What the user wants. */
@@ -38,6 +39,7 @@ typedef struct {
     long size;
     long iterations;
     program_form form;
+    int policy; /* index in the workload's list */
 } options;
 
 static inline void give_up(const workload *w, const char *what, const char *where)
@@ -49,17 +51,20 @@ static inline void give_up(const workload *w, const char *what, const char *wher
 static inline void print_help(const workload *w)
 {
     printf("%s: %s\n"
-           "usage: %s [--init master|parallel] [--size N|small] [--iterations N]%s [--help]\n"
+           "usage: %s [--init master|parallel] [--size N|small] [--iterations N]%s%s [--help]\n"
            "  --init        who touches the arrays first (%s)\n"
            "  --size        %s (%ld; small is %ld)\n"
            "  --iterations  how often (%ld)\n",
-           w->name, w->does, w->name, w->forms ? " [--form F]" : "", w->parallel ? "parallel" : "master", w->size_is,
+           w->name, w->does, w->name, w->forms ? " [--form F]" : "",
+           w->policies ? " [--policy P]" : "", w->parallel ? "parallel" : "master", w->size_is,
            w->size, w->small, w->iterations);
     for (int f = 0; f < FORMS; f++)
         if (w->forms >> f & 1)
             printf("%s%s", f ? ", " : "  --form        ", form_names[f]);
     if (w->forms)
         printf(" (default)\n");
+    for (int p = 0; w->policies && w->policies[p]; p++)
+        printf("%s%s%s", p ? ", " : "  --policy      ", w->policies[p], w->policies[p + 1] ? "" : " (none)\n");
     exit(0);
 }
 
@@ -70,6 +75,15 @@ static inline program_form parse_form(const workload *w, const char *text)
             return (program_form)f;
     give_up(w, "it has no form ", text);
     return FORM_DEFAULT;
+}
+
+static inline int parse_policy(const workload *w, const char *text)
+{
+    for (int p = 0; w->policies[p]; p++)
+        if (!strcmp(text, w->policies[p]))
+            return p;
+    give_up(w, "it has no policy ", text);
+    return 0;
 }
 
 static inline long parse_number(const workload *w, const char *text, long largest)
@@ -84,13 +98,13 @@ static inline long parse_number(const workload *w, const char *text, long larges
 
 static inline options parse_options(const workload *w, int argc, char **argv)
 {
-    options o = {w->parallel, w->size, w->iterations, FORM_DEFAULT};
+    options o = {w->parallel, w->size, w->iterations, FORM_DEFAULT, 0};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help"))
             print_help(w);
         int known = !strcmp(name, "--init") || !strcmp(name, "--size") || !strcmp(name, "--iterations") ||
-                    (w->forms && !strcmp(name, "--form"));
+                    (w->forms && !strcmp(name, "--form")) || (w->policies && !strcmp(name, "--policy"));
         if (!known)
             give_up(w, "unknown option: ", name);
         if (++i == argc)
@@ -102,6 +116,8 @@ static inline options parse_options(const workload *w, int argc, char **argv)
             o.iterations = parse_number(w, value, 1000000);
         else if (!strcmp(name, "--form"))
             o.form = parse_form(w, value);
+        else if (!strcmp(name, "--policy"))
+            o.policy = parse_policy(w, value);
         else if (!strcmp(value, "parallel") || !strcmp(value, "master"))
             o.parallel = !strcmp(value, "parallel");
         else
