@@ -3,7 +3,12 @@
  * Lines along x and y lie within a plane of z, which one thread owns; lines along z cross all
  * planes. The array is therefore read and written by everybody: the transpose pattern.
  *
+ * Forms: matched has each plane on the node of its thread, which suits two of three directions and is
+ * as good as one distribution can be; redistribute moves the array between planes of z and planes of
+ * y, so that nothing is remote but the moving.
+ *
  * Verified: a wave becomes a single peak, and back and forth gives the array one began with. */
+#include "nodewise_schedule.h"
 #include "workload.h"
 #include <complex.h>
 #include <math.h>
@@ -16,6 +21,7 @@ static const workload fft3d = {
     .size = 256,
     .largest = 2048,
     .iterations = 3,
+    .forms = 1u << FORM_DEFAULT | 1u << FORM_REDISTRIBUTE | 1u << FORM_MATCHED,
 };
 
 typedef double complex number;
@@ -77,7 +83,33 @@ static void lines(number *a, number *buffer, long n, long stride, long apart, in
             a[k * stride + t * apart] = scale * buffer[k * TILE + t];
 }
 
-static void fft(number *a, long n, int back)
+/* Where the array lies in the phases that go by planes of z, and by planes of y; null: where it is. */
+typedef struct {
+    nw_distr *by_z, *by_y;
+} layout;
+
+static layout lay_out(number *a, long n, program_form form)
+{
+    size_t edge = (size_t)n, extents[] = {edge, edge, edge};
+    layout l = {NULL, NULL};
+    if (form == FORM_DEFAULT)
+        return l;
+    nw_bind_openmp();
+    nw_adopt(a, sizeof *a, 3, extents);
+    l.by_z = nw_describe(a, nw_bind(NW_ROWS));
+    l.by_y = form == FORM_REDISTRIBUTE ? nw_describe(a, nw_bind(NW_COLUMNS)) : NULL;
+    nw_distribute(l.by_z);
+    return l;
+}
+
+/* Called by all threads of the team. */
+static void move(const nw_distr *to)
+{
+#pragma omp single
+    nw_distribute(to);
+}
+
+static void fft(number *a, long n, int back, layout l)
 {
 #pragma omp parallel
     {
@@ -89,10 +121,14 @@ static void fft(number *a, long n, int back)
             for (long x = 0; x < n; x += TILE)
                 lines(a + z * n * n + x, buffer, n, n, 1, back);
         }
+        if (l.by_y)
+            move(l.by_y);
 #pragma omp for
         for (long y = 0; y < n; y++)
             for (long x = 0; x < n; x += TILE)
                 lines(a + y * n + x, buffer, n, n * n, 1, back);
+        if (l.by_y)
+            move(l.by_z);
     }
 }
 
@@ -136,15 +172,20 @@ int main(int argc, char **argv)
     need_memory(&fft3d, a && root && reversed);
 
     tabulate(n);
+    layout l = lay_out(a, n, o.form);
     initialise(a, n, o.parallel);
     double peak = 0.0;
     for (long k = 0; k < o.iterations; k++) {
-        fft(a, n, 0);
+        fft(a, n, 0, l);
         peak = cabs(a[(3 * n + 2) * n + 1]);
-        fft(a, n, 1);
+        fft(a, n, 1, l);
     }
     int ok = fabs(peak / (double)points - 1.0) < 1e-9 && largest_error(a, n) < 1e-12 * (double)o.iterations;
     int status = verdict(&fft3d, n, o.iterations, round(peak), ok);
+    if (o.form != FORM_DEFAULT) {
+        nw_distr_free(l.by_z), nw_distr_free(l.by_y);
+        nw_forget(a);
+    }
     free(a), free(root), free(reversed);
     return status;
 }
