@@ -222,10 +222,9 @@ static uint32_t site_at(const nw_allocation *object) {
 
 static uint32_t next_sequence(uint32_t site) {
     if (!sequences) {
-        void *fresh = mmap(NULL, sequence_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (fresh == MAP_FAILED)
+        sequences = nw_own_memory(sequence_bytes());
+        if (!sequences)
             return NW_ANY;
-        sequences = fresh;
     }
     return sequences[site]++;
 }
@@ -248,11 +247,10 @@ uint32_t nw_match(const nw_allocation *object) {
 
 int nw_match_start(void) {
     find_images();
-    size_t bytes = nw_placement->sites.count + 1u;
-    claimed = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (claimed == MAP_FAILED)
+    claimed = nw_own_memory(nw_placement->sites.count + 1u);
+    if (!claimed)
         nw_preload_off("no memory");
-    return claimed != MAP_FAILED;
+    return claimed != NULL;
 }
 
 void nw_match_after_fork(void) { atomic_store(&lock, 0); }

@@ -157,8 +157,8 @@ static void place_stretches(nw_object *object) {
     size_t bytes = count * sizeof(nw_stretch);
     if (count == 0)
         return;
-    nw_stretch *stretches = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stretches == MAP_FAILED)
+    nw_stretch *stretches = nw_own_memory(bytes);
+    if (!stretches)
         return;
     stretches_of(object, granule, stretches);
     for (uint32_t i = 0; i < count; i++)

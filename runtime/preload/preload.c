@@ -81,11 +81,10 @@ static int summary_file(void) {
 static nw_summary *open_summary(void) {
     size_t bytes = sizeof(nw_summary) + (nw_placement->rules.count + 1ul) * sizeof(nw_tally);
     int file = nw_placing() ? summary_file() : -1, shared = file >= 0 && ftruncate(file, (off_t)bytes) == 0;
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
-                    shared ? file : -1, 0);
+    void *at = shared ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : nw_own_memory(bytes);
     if (file >= 0)
         close(file);
-    if (at == MAP_FAILED)
+    if (!at || at == MAP_FAILED)
         return NULL;
     nw_summary *summary = at;
     summary->magic = NW_SUMMARY_MAGIC;

@@ -90,6 +90,9 @@ int nw_seeing(void);
 void nw_seen(const nw_object *object);
 void nw_seen_data(void); /* the executable's own */
 
+/* mapped.c: fresh memory that is no object of the program's; null if there is none. */
+void *nw_own_memory(size_t bytes);
+
 /* threads.c: of the calling thread, in the order of pthread_create; the main thread is 0. */
 uint32_t nw_thread_ordinal(void);
 void nw_threads_start(void);
