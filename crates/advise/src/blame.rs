@@ -1,11 +1,8 @@
 //! What each object costs, who put it there, who uses it, and what to change.
 
-use crate::Pattern;
-use crate::pattern::{self, Shape};
 use crate::snippet::{self, Place};
-use crate::usage::{RegionUse, Usage};
 use crate::verdict::{percent, worth_it};
-use nodewise_analysis::{Metrics, SharingClass, measure};
+use nodewise_analysis::{Metrics, Pattern, RegionUse, SharingClass, Usage, measure};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Frame, Object, ObjectId, ObjectKind, RegionKind, SiteId, Thread, ThreadId};
@@ -87,7 +84,6 @@ pub fn blame(
     usage: &Usage,
 ) -> Vec<Blame> {
     let objects = &context.profile.objects;
-    let shapes = pattern::shapes(context.histogram, objects.len());
     let bills = bills(context, simulation, first_touch);
     let nodes = context.machine.node_count();
     let measured = measure(
@@ -109,7 +105,7 @@ pub fn blame(
         .map(|((&id, metrics), name)| {
             let costs = (saved * bills[id.index()].wasted, saved);
             let ends = (touched.remove(&id), used_by(context, usage, id));
-            one(context, (id, name), &shapes[id.index()], metrics, costs, ends)
+            one(context, usage, (id, name), metrics, costs, ends)
         })
         .collect();
     let wasted = |b: &Blame| bills[b.object.index()].wasted;
@@ -280,8 +276,8 @@ fn routine(start: &Frame) -> String {
 
 fn one(
     context: &Context<'_>,
+    usage: &Usage,
     (id, name): (ObjectId, String),
-    shape: &Shape,
     metrics: &Metrics,
     (cost_share, saved_share): (f64, f64),
     (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
@@ -296,18 +292,18 @@ fn one(
         first_touched,
         used_by,
         sharing: metrics.sharing(),
-        pattern: shape.pattern(),
+        pattern: usage.pattern(id),
         sentence: String::new(),
         advice: String::new(),
         snippet: None,
     };
-    blame.sentence = sentence(&blame, shape);
+    blame.sentence = sentence(&blame);
     let nodes = context.machine.node_count();
     (blame.advice, blame.snippet) = advice(&blame, object, nodes, metrics.application_exclusivity());
     blame
 }
 
-fn sentence(blame: &Blame, shape: &Shape) -> String {
+fn sentence(blame: &Blame) -> String {
     let count = |n: usize| {
         if n == 1 {
             "one thread".to_owned()
@@ -330,7 +326,7 @@ fn sentence(blame: &Blame, shape: &Shape) -> String {
             let at = if used.at == SERIAL { "in" } else { "at" };
             text += &format!("{verb} by {} {at} {}", count(used.threads), used.at);
         }
-        None => text += &format!("used by {}", count(shape.threads())),
+        None => text += "used nowhere",
     }
     text + "; " + &bill(blame)
 }
@@ -375,19 +371,19 @@ fn advice(blame: &Blame, object: &Object, nodes: usize, exclusivity: f64) -> (St
             format!("first touch it in the thread that uses it, at {to}"),
             None,
         ),
-        Pattern::Block if alone => (
+        Pattern::XWise if alone => (
             format!(
                 "parallelise the initialisation loop at {from} with the same schedule as {to}: each thread then first touches what it uses"
             ),
             Some(snippet::parallel_initialisation(&place)),
         ),
-        Pattern::RepeatedBlock { .. } if alone => (
+        Pattern::YWise | Pattern::ZWise | Pattern::Strided if alone => (
             format!(
                 "initialise it at {from} with the loop nest and schedule of {to}: threads take a part of every plane"
             ),
             Some(snippet::parallel_initialisation(&place)),
         ),
-        Pattern::Block | Pattern::RepeatedBlock { .. } => (
+        Pattern::XWise | Pattern::YWise | Pattern::ZWise | Pattern::Strided => (
             format!(
                 "give the loops at {from} and {to} the same schedule(static) and thread count: they divide it differently"
             ),
@@ -408,7 +404,7 @@ fn advice(blame: &Blame, object: &Object, nodes: usize, exclusivity: f64) -> (St
             "interleave it: all threads read it; if it fits, a copy on each node is better still".into(),
             Some(snippet::interleave(&place)),
         ),
-        Pattern::Gather => (
+        Pattern::Gather | Pattern::Random => (
             "interleave it: threads pick words all over it; renumbering would make that local".into(),
             Some(snippet::interleave(&place)),
         ),

@@ -12,19 +12,16 @@
 
 mod blame;
 mod next;
-mod pattern;
 mod snippet;
 mod stock;
-mod usage;
 mod verdict;
 
 pub use blame::{Blame, FirstTouched, UsedBy, blame};
 pub use next::Asked;
-pub use pattern::Pattern;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
-pub use usage::{RegionUse, Usage};
 pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
 
+use nodewise_analysis::Usage;
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::Simulation;
 

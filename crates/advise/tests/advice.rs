@@ -1,8 +1,8 @@
 //! From a small program to its verdict, blame and snippet.
 
-use nodewise_advise::{Advice, Asked, Outcome, Pattern, Usage, advise};
-use nodewise_analysis::{Affinity, Histogram, compact_order, first_touch_nodes};
-use nodewise_machine::{Machine, NodeId};
+use nodewise_advise::{Advice, Asked, Outcome, advise};
+use nodewise_analysis::{Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order};
+use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{
     Access, FirstTouch, Frame, InMemory, Meta, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
@@ -93,10 +93,18 @@ fn program(
     (profile, InMemory::new(init.chain(solve).collect()))
 }
 
-fn advice(machine: &str, (profile, accesses): &(Profile, InMemory)) -> Advice {
+fn advice(machine: &str, program: &(Profile, InMemory)) -> Advice {
+    bound_advice(machine, compact_order, program)
+}
+
+fn bound_advice(
+    machine: &str,
+    order: fn(&Machine) -> Vec<CpuId>,
+    (profile, accesses): &(Profile, InMemory),
+) -> Advice {
     let machine = Machine::named(machine).expect("shipped");
     let histogram = Histogram::build(accesses, THREADS as usize, 0).expect("in memory");
-    let affinity = Affinity::of_cpus("compact", profile, &machine, &compact_order(&machine));
+    let affinity = Affinity::of_cpus("compact", profile, &machine, &order(&machine));
     let nodes = machine.node_count();
     let context = Context {
         profile,
@@ -121,8 +129,7 @@ fn advice(machine: &str, (profile, accesses): &(Profile, InMemory)) -> Advice {
         map("locality", local),
     ];
     let simulation = simulate(&context, &mappings, accesses, &Parameters::default()).expect("in memory");
-    let mut usage = Usage::default();
-    nodewise_profile::AccessSource::visit(accesses, &mut |rows| usage.add(rows)).expect("in memory");
+    let usage = Usage::of(accesses, profile, &histogram).expect("in memory");
     advise(&context, &simulation, &mappings[0], &usage, &asked())
 }
 
@@ -157,7 +164,7 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
         )
     );
     let rhs = &advice.blame[0];
-    assert_eq!(rhs.pattern, Pattern::Block);
+    assert_eq!(rhs.pattern, Pattern::XWise);
     assert!(
         rhs.sentence
             .starts_with("`rhs`: first touched by one thread at init.c:30, read by 64 threads at solve.c:88"),
@@ -305,8 +312,10 @@ fn an_empty_profile_is_not_judged() {
 
 #[test]
 fn what_threads_of_one_node_share_has_a_home_there() {
-    let pair = |p: u32| vec![p / 16, (p / 16) ^ 1];
-    let advice = advice("opteron-6386", &program(|_| 0, pair, 32_000, 256_000));
+    // Every eighth thread, on one node when threads are dealt over the nodes in turn.
+    let node = |p: u32| (0..8).map(|t| 8 * t + p / 128).collect();
+    let program = program(|_| 0, node, 8_000, 64_000);
+    let advice = bound_advice("opteron-6386", scatter_order, &program);
     let rhs = &advice.blame[0];
     assert_eq!(rhs.pattern, Pattern::ReadShared);
     assert!(rhs.advice.contains("place it by `locality`"), "{}", rhs.advice);

@@ -12,14 +12,19 @@
 mod affinity;
 mod balance;
 mod builder;
+mod conflict;
+mod division;
 mod dynamicity;
 mod first_touch;
 mod histogram;
 mod merge;
 mod metrics;
 mod node_counts;
+mod page_use;
+mod pattern;
 mod sharing;
 mod timeline;
+mod usage;
 
 #[cfg(test)]
 mod fixtures;
@@ -27,10 +32,14 @@ mod fixtures;
 pub use affinity::{Affinity, compact_order, identity_order, scatter_order, thread_numbers};
 pub use balance::balance;
 pub use builder::for_each_slice;
+pub use conflict::{Conflict, Remedy};
+pub use division::Division;
 pub use dynamicity::Dynamicity;
 pub use first_touch::{first_touch_nodes, first_touches};
 pub use histogram::{Entry, Histogram, PageView};
 pub use metrics::{Measured, Metrics, access_matrix, measure};
 pub use node_counts::NodeCounts;
+pub use pattern::Pattern;
 pub use sharing::{SharingClass, SharingMatrix};
 pub use timeline::{SliceMetrics, Timeline};
+pub use usage::{RegionUse, Usage};

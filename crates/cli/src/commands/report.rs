@@ -3,10 +3,9 @@
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{Selected, Selection};
-use nodewise_advise::{Asked, Usage, advise};
-use nodewise_analysis::Timeline;
+use nodewise_advise::{Asked, advise};
+use nodewise_analysis::{Timeline, Usage};
 use nodewise_placement::Mapping;
-use nodewise_profile::AccessSource;
 use nodewise_report::text::Screen;
 use nodewise_report::{Findings, Report, html, json, text};
 use nodewise_simulation::{Parameters, simulate};
@@ -45,8 +44,7 @@ fn report(selection: &Selection, policies: &str) -> anyhow::Result<Report> {
     let (context, reader) = (selected.context(), &selected.reader);
     let mappings = with_baseline(selected, selected.mappings(policies)?);
     let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
-    let mut usage = Usage::default();
-    reader.visit(&mut |rows| usage.add(rows))?;
+    let usage = Usage::of(reader, context.profile, context.histogram)?;
     let advice = advise(&context, &simulation, &mappings[0], &usage, &asked(selection, selected));
     let (homes, nodes) = (&mappings[0].nodes, selected.machine.node_count());
     let timeline = Timeline::of(

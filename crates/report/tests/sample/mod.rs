@@ -1,8 +1,8 @@
 //! A small program on a real machine file: 16 threads on 4 nodes, everything first touched by the
 //! master, as a program whose initialisation was never parallelised.
 
-use nodewise_advise::{Usage, advise};
-use nodewise_analysis::{Affinity, Histogram, Timeline, first_touch_nodes};
+use nodewise_advise::advise;
+use nodewise_analysis::{Affinity, Histogram, Timeline, Usage, first_touch_nodes};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::*;
@@ -198,8 +198,7 @@ pub fn report() -> Report {
         machine: &machine,
     };
     let Ok(simulation) = simulate(&context, &mappings, &accesses, &Parameters::default());
-    let mut usage = Usage::default();
-    let Ok(()) = accesses.visit(&mut |rows| usage.add(rows));
+    let Ok(usage) = Usage::of(&accesses, &profile, &histogram);
     let advice = advise(&context, &simulation, &mappings[0], &usage, &Default::default());
     let Ok(timeline) = Timeline::of(
         &accesses,

@@ -1,0 +1,76 @@
+//! Uniform data sharing: pages that regions give to different nodes, so that no home suits them
+//! (Majo & Gross 3.1, Figure 5(e)).
+
+use crate::{Affinity, Division, Pattern};
+use nodewise_machine::NodeId;
+
+/// Fewer shared pages than this are borders.
+const WORTH_NAMING: f64 = 0.1;
+
+/// What removes the sharing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A block-exclusive distribution over these dimensions, one bit each, and loops that meet it
+    /// (Majo & Gross 4.1).
+    BlockExclusive {
+        /// Bit d is dimension d.
+        dimensions: u32,
+    },
+    /// The schedule static-inverse in the loops that count down (4.2).
+    StaticInverse,
+    /// None that keeps the loops as they are.
+    None,
+}
+
+/// Regions of one object that divide it differently.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// Share of the object's pages that belong to one node in one region and to another in another:
+    /// 1 − 1/N for an x-wise and a y-wise region on N nodes.
+    pub share: f64,
+    /// What removes it.
+    pub remedy: Remedy,
+}
+
+impl Conflict {
+    /// The conflict among an object's divisions under an affinity; `None` where a tenth of its pages
+    /// or fewer are shared because of it.
+    #[must_use]
+    pub fn of(divisions: &[Division], affinity: &Affinity) -> Option<Self> {
+        let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_significant()).collect();
+        let (owned, others): (Vec<_>, Vec<_>) = significant.iter().copied().partition(|d| d.has_owners());
+        let inside_pages = others.iter().any(|d| d.pattern == Pattern::ZWise);
+        let share = match owned.is_empty() {
+            true => 0.0,
+            false if inside_pages => 1.0,
+            false => shared_pages(&owned, affinity),
+        };
+        let remedy = if inside_pages { Remedy::None } else { remedy(&owned) };
+        (share > WORTH_NAMING).then_some(Self { share, remedy })
+    }
+}
+
+/// Of the pages that have an owner in any of the regions, those that have owners on two nodes.
+fn shared_pages(divisions: &[&Division], affinity: &Affinity) -> f64 {
+    let (mut owned, mut shared) = (0u64, 0u64);
+    for page in divisions.first().map_or(0..0, |d| d.pages()) {
+        let mut nodes = divisions.iter().filter_map(|d| d.node(page, affinity));
+        let Some(first) = nodes.next() else { continue };
+        owned += 1;
+        shared += u64::from(nodes.any(|node: NodeId| node != first));
+    }
+    shared as f64 / owned.max(1) as f64
+}
+
+fn remedy(divisions: &[&Division]) -> Remedy {
+    let dealt: Option<Vec<usize>> = divisions.iter().map(|d| d.pattern.dimension()).collect();
+    let Some(dealt) = dealt else {
+        return Remedy::None;
+    };
+    let dimensions = dealt.iter().fold(0, |bits, d| bits | 1 << d);
+    if u32::is_power_of_two(dimensions) {
+        let both = [true, false].map(|inverse| divisions.iter().any(|d| d.inverse == inverse));
+        return if both == [true, true] { Remedy::StaticInverse } else { Remedy::None };
+    }
+    Remedy::BlockExclusive { dimensions }
+}

@@ -1,0 +1,171 @@
+//! How each region divides each object, the object as a whole, and what becomes of pages that two
+//! regions give to different nodes: uniform data sharing (Majo & Gross 3.1, Figure 5(e)).
+
+use crate::page_use::PageMap;
+use crate::pattern::{Pattern, Shape, is_placed, recognise};
+use crate::{Affinity, Usage};
+use nodewise_machine::NodeId;
+use nodewise_profile::{ObjectId, Profile, RegionId, ThreadId};
+use std::collections::BTreeMap;
+
+/// One object in one region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// Where.
+    pub region: RegionId,
+    /// How.
+    pub pattern: Pattern,
+    /// Parts in which blocks begin again: rows of a matrix that is divided y-wise. 1 elsewhere.
+    pub repeat: u32,
+    /// Blocks descend as threads ascend, as in a loop that counts down.
+    pub inverse: bool,
+    /// Share of the region's accesses to the object that the pattern accounts for.
+    pub explained: f64,
+    /// Share of the object's accesses made in the region.
+    pub share: f64,
+    /// Loads in the region.
+    pub reads: u64,
+    /// Stores in the region.
+    pub writes: u64,
+    /// Threads that use the object there.
+    pub threads: usize,
+    /// Index in the histogram of the first of `owners`.
+    first: usize,
+    /// Owner of each of the object's pages; [`NOBODY`] where there is none.
+    owners: Vec<ThreadId>,
+    /// A cyclic schedule would look the same.
+    cyclic: bool,
+}
+
+const NOBODY: ThreadId = ThreadId(u32::MAX);
+
+/// Regions with a smaller share of an object's accesses do not decide what it is.
+const SIGNIFICANT: f64 = 0.05;
+/// A pattern that makes this share of the accesses of those that divide an object is the object's.
+const DOMINANT: f64 = 0.75;
+
+impl Division {
+    /// Whether the region has a say in what the object is: several threads, a fair share.
+    #[must_use]
+    pub fn is_significant(&self) -> bool {
+        self.share >= SIGNIFICANT && self.pattern != Pattern::OneThread
+    }
+
+    /// Whether pages have owners in the region.
+    #[must_use]
+    pub fn has_owners(&self) -> bool {
+        !self.owners.is_empty()
+    }
+
+    /// The node of the owner of a page, by the page's index in the histogram.
+    #[must_use]
+    pub fn node(&self, page: usize, affinity: &Affinity) -> Option<NodeId> {
+        let owner = *self.owners.get(page.checked_sub(self.first)?)?;
+        (owner != NOBODY).then(|| affinity.node(owner))
+    }
+
+    /// Indices in the histogram of the object's pages, where they have owners.
+    pub(crate) fn pages(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.owners.len()
+    }
+
+    fn new(map: &PageMap, shape: Shape, usage: &Usage) -> Self {
+        let cell = usage.region(map.object, map.region);
+        let total: u64 = usage.regions(map.object).map(|(_, u)| u.accesses()).sum();
+        Self {
+            region: map.region,
+            pattern: shape.pattern,
+            repeat: shape.repeat,
+            inverse: shape.inverse,
+            explained: shape.explained.clamp(0.0, 1.0),
+            share: cell.accesses() as f64 / total.max(1) as f64,
+            reads: cell.reads,
+            writes: cell.writes,
+            threads: cell.threads(),
+            first: map.first,
+            owners: owners(map, shape.pattern),
+            cyclic: shape.cyclic,
+        }
+    }
+}
+
+fn owners(map: &PageMap, pattern: Pattern) -> Vec<ThreadId> {
+    let threads = &map.team.threads;
+    if matches!(pattern, Pattern::Uniform | Pattern::Random | Pattern::ZWise) {
+        return Vec::new();
+    }
+    let last = threads.len() - 1;
+    let owner = |page| match is_placed(page, threads.len()) {
+        true => threads[((page.place() * threads.len() as f64) as usize).min(last)],
+        false => NOBODY,
+    };
+    map.pages.iter().map(owner).collect()
+}
+
+/// The divisions of every object that has maps, its busiest region first.
+pub(crate) fn divisions(
+    profile: &Profile,
+    usage: &Usage,
+    maps: Vec<PageMap>,
+) -> BTreeMap<ObjectId, Vec<Division>> {
+    let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
+    for map in maps {
+        let division = Division::new(&map, recognise(&map), usage);
+        all.entry(map.object).or_default().push(division);
+    }
+    for (object, divisions) in &mut all {
+        let bytes = profile.object(*object).map_or(0, |o| o.bytes);
+        tell_cyclic(divisions, bytes);
+        tell_nested(divisions);
+    }
+    all
+}
+
+/// A page or two to each thread in turn is what a cyclic schedule makes, and what a matrix whose rows
+/// have so many pages looks like when its columns are dealt. It is a matrix if other loops deal its
+/// rows, or if it would be a square or a cube of common items.
+fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
+    let rows = divisions.iter().any(|d| d.is_significant() && d.pattern == Pattern::XWise);
+    for division in divisions.iter_mut().filter(|d| d.cyclic) {
+        if !rows && !is_square_or_cube(bytes, division.repeat) {
+            division.pattern = Pattern::Strided;
+        }
+    }
+}
+
+fn is_square_or_cube(bytes: u64, rows: u32) -> bool {
+    let rows = u64::from(rows);
+    let fits = |item: &u64| [2, 3].iter().any(|power| rows.pow(*power) * item == bytes);
+    rows < 1 << 16 && [4, 8, 16, 40].iter().any(|item| fits(item))
+}
+
+/// Of blocks that begin again, those that do so twice as often as others in as many rounds are nested
+/// in them.
+fn tell_nested(divisions: &mut [Division]) {
+    let parts = |d: &Division| (d.pattern == Pattern::YWise).then_some(d.repeat);
+    let Some(fewest) = divisions.iter().filter_map(parts).min() else {
+        return;
+    };
+    for division in divisions.iter_mut().filter(|d| d.pattern == Pattern::YWise) {
+        if division.repeat >= 2 * fewest {
+            division.pattern = Pattern::ZWise;
+        }
+    }
+}
+
+/// What an object is over all its regions: the pattern of most accesses; uniform where owners of one
+/// region are not those of another.
+pub(crate) fn pattern_of_all(divisions: &[Division]) -> Option<Pattern> {
+    let mut shares: Vec<(Pattern, bool, f64)> = Vec::new();
+    let significant = divisions.iter().filter(|d| d.is_significant());
+    for division in significant {
+        match shares.iter_mut().find(|s| (s.0, s.1) == (division.pattern, division.inverse)) {
+            Some(known) => known.2 += division.share,
+            None => shares.push((division.pattern, division.inverse, division.share)),
+        }
+    }
+    let all: f64 = shares.iter().map(|s| s.2).sum();
+    let most = shares.into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let shared = matches!(most.0, Pattern::Uniform | Pattern::Random);
+    Some(if shared || most.2 >= DOMINANT * all { most.0 } else { Pattern::Uniform })
+}

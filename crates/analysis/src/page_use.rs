@@ -1,0 +1,240 @@
+//! Where a region's threads are on an object's pages, in a few bytes a page.
+//!
+//! Threads in the order of their numbers stand on a circle, thread k of T at (k + ½) / T of the way
+//! round. A page's accesses, each pulling towards its thread, add up to one arrow: its direction is
+//! the page's place among the threads, its length over the accesses says how much they agree, 1 for
+//! one owner, 0 for all threads alike (the mean direction and resultant length of Mardia and Jupp,
+//! *Directional Statistics*, 2.2). Arrows add up over slices in any order, and blocks that begin
+//! again at the first thread go on round the circle.
+
+use crate::{Histogram, Usage, thread_numbers};
+use nodewise_profile::{Access, AccessSource, Object, ObjectId, Profile, RegionId, ThreadId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::f64::consts::TAU;
+use std::rc::Rc;
+
+/// A region with a smaller share of an object's accesses says nothing about it.
+const WORTH_A_MAP: f64 = 0.01;
+/// Regions of one object that are mapped, the busiest ones: they bound the memory.
+const MAPS: usize = 16;
+
+/// One page in one region.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct PageUse {
+    pub accesses: f32,
+    pub writes: f32,
+    pub lines: f32,
+    arrow: [f32; 2],
+}
+
+impl PageUse {
+    pub fn add(&mut self, direction: [f32; 2], reads: u64, writes: u64, lines: u64) {
+        let accesses = (reads + writes) as f32;
+        self.accesses += accesses;
+        self.writes += writes as f32;
+        self.lines += lines as f32;
+        self.arrow[0] += direction[0] * accesses;
+        self.arrow[1] += direction[1] * accesses;
+    }
+
+    /// From 0, all threads alike, to 1, one thread.
+    pub fn agreement(&self) -> f64 {
+        f64::from(self.arrow[0]).hypot(self.arrow[1].into()) / f64::from(self.accesses.max(f32::MIN_POSITIVE))
+    }
+
+    /// Between 0 and 1, round the circle.
+    pub fn place(&self) -> f64 {
+        (f64::from(self.arrow[1]).atan2(self.arrow[0].into()) / TAU).rem_euclid(1.0)
+    }
+}
+
+/// The threads of a region, by number.
+#[derive(Debug)]
+pub(crate) struct Team {
+    /// Who has each number; the first of equals.
+    pub threads: Vec<ThreadId>,
+    /// By [`ThreadId`].
+    directions: Vec<[f32; 2]>,
+}
+
+impl Team {
+    pub fn new(numbers: &[u32], members: &BTreeSet<ThreadId>) -> Self {
+        let mut by_number: BTreeMap<u32, Vec<ThreadId>> = BTreeMap::new();
+        for &thread in members {
+            let number = numbers.get(thread.index()).copied().unwrap_or(thread.0);
+            by_number.entry(number).or_default().push(thread);
+        }
+        let size = by_number.len() as f64;
+        let direction = |rank: usize| {
+            let angle = TAU * (rank as f64 + 0.5) / size;
+            [angle.cos() as f32, angle.sin() as f32]
+        };
+        let beyond = members.last().map_or(0, |t| t.index() + 1);
+        let mut directions = vec![[0.0; 2]; beyond];
+        for (rank, threads) in by_number.values().enumerate() {
+            for thread in threads {
+                directions[thread.index()] = direction(rank);
+            }
+        }
+        Self {
+            threads: by_number.values().map(|threads| threads[0]).collect(),
+            directions,
+        }
+    }
+
+    pub fn direction(&self, thread: ThreadId) -> [f32; 2] {
+        self.directions.get(thread.index()).copied().unwrap_or_default()
+    }
+}
+
+/// One object in one region, page by page.
+#[derive(Debug)]
+pub(crate) struct PageMap {
+    pub object: ObjectId,
+    pub region: RegionId,
+    pub team: Rc<Team>,
+    /// Index in the histogram of the first of `pages`.
+    pub first: usize,
+    /// The object's pages of the histogram; no accesses where the region did not come.
+    pub pages: Vec<PageUse>,
+    /// Page size as in the histogram.
+    pub shift: u32,
+}
+
+/// Fills the maps of all objects in one pass.
+pub(crate) fn maps<S: AccessSource>(
+    source: &S,
+    profile: &Profile,
+    histogram: &Histogram,
+    usage: &Usage,
+) -> Result<Vec<PageMap>, S::Error> {
+    let teams = teams(profile, usage);
+    let mut maps = Vec::new();
+    // By object: its regions, and where their maps are.
+    let mut found: Vec<Vec<(RegionId, usize)>> = vec![Vec::new(); profile.objects.len()];
+    for (index, object) in profile.objects.iter().enumerate().skip(1) {
+        let id = ObjectId::from_index(index);
+        for region in regions_worth_a_map(usage, id, object) {
+            found[index].push((region, maps.len()));
+            maps.push(empty_map(histogram, (id, object), region, &teams));
+        }
+    }
+    let mut at = 0;
+    source.visit(&mut |rows| {
+        for row in rows.iter().filter(|r| r.len > 0) {
+            let regions = found.get(row.object.index()).into_iter().flatten();
+            if let Some((_, map)) = regions.into_iter().find(|(region, _)| *region == row.region) {
+                at = add(&mut maps[*map], histogram, at, row);
+            }
+        }
+    })?;
+    Ok(maps)
+}
+
+fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {
+    let numbers = thread_numbers(profile);
+    let mut members: BTreeMap<RegionId, BTreeSet<ThreadId>> = BTreeMap::new();
+    for (_, region, cell) in usage.cells() {
+        members.entry(region).or_default().extend(cell.thread_ids());
+    }
+    members
+        .iter()
+        .map(|(region, threads)| (*region, Rc::new(Team::new(&numbers, threads))))
+        .collect()
+}
+
+/// The regions of an object that make [`WORTH_A_MAP`] of its accesses, at most [`MAPS`].
+fn regions_worth_a_map(usage: &Usage, id: ObjectId, object: &Object) -> Vec<RegionId> {
+    let mut regions: Vec<_> = usage.regions(id).map(|(r, cell)| (cell.accesses(), r)).collect();
+    let total: u64 = regions.iter().map(|r| r.0).sum();
+    regions.retain(|r| !object.kind.is_private() && r.0 > 0 && r.0 as f64 >= WORTH_A_MAP * total as f64);
+    regions.sort_unstable_by_key(|r| std::cmp::Reverse(*r));
+    regions.into_iter().take(MAPS).map(|r| r.1).collect()
+}
+
+fn empty_map(
+    histogram: &Histogram,
+    (id, object): (ObjectId, &Object),
+    region: RegionId,
+    teams: &BTreeMap<RegionId, Rc<Team>>,
+) -> PageMap {
+    let shift = histogram.shift;
+    let first = histogram.seek(0, object.first_page.align_down(shift));
+    let beyond = histogram.seek(first, object.first_page.offset(object.pages));
+    PageMap {
+        object: id,
+        region,
+        team: Rc::clone(&teams[&region]),
+        first,
+        pages: vec![PageUse::default(); beyond - first],
+        shift,
+    }
+}
+
+/// Adds a row and says where in the histogram it begins, for the next one to search from.
+fn add(map: &mut PageMap, histogram: &Histogram, at: usize, row: &Access) -> usize {
+    let direction = map.team.direction(row.thread);
+    let page = row.page.align_down(map.shift);
+    let from = if histogram.pages.get(at).is_some_and(|p| *p <= page) {
+        at
+    } else {
+        0
+    };
+    let begin = histogram.seek(from, page);
+    let (mut index, mut next, end) = (begin, row.page.0, row.page.0 + u64::from(row.len));
+    while next < end && index < histogram.len() {
+        let beyond = histogram.pages[index].0 + (1 << map.shift);
+        let pages = beyond.min(end).saturating_sub(next);
+        if let Some(page) = index.checked_sub(map.first).and_then(|i| map.pages.get_mut(i)) {
+            page.add(direction, row.reads * pages, row.writes * pages, row.lines * pages);
+        }
+        (next, index) = (next.max(beyond.min(end)), index + 1);
+    }
+    begin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn team(threads: u32) -> Team {
+        let members = (0..threads).map(ThreadId).collect();
+        Team::new(&(0..threads).collect::<Vec<_>>(), &members)
+    }
+
+    fn page(team: &Team, accesses: &[u64]) -> PageUse {
+        let mut page = PageUse::default();
+        for (thread, &reads) in accesses.iter().enumerate() {
+            page.add(team.direction(ThreadId(thread as u32)), reads, 0, 0);
+        }
+        page
+    }
+
+    #[test]
+    fn an_owner_is_its_place_and_all_alike_is_none() {
+        let team = team(8);
+        let owned = page(&team, &[0, 0, 0, 9]);
+        assert!((owned.place() * 8.0 - 3.5).abs() < 1e-5 && owned.agreement() > 0.999);
+        assert!(page(&team, &[5; 8]).agreement() < 1e-6);
+        // The last thread's block and the first one's, on one page: between them, not in the middle.
+        let seam = page(&team, &[4, 0, 0, 0, 0, 0, 0, 4]);
+        assert!((seam.place() + 0.5).fract() - 0.5 < 1e-5 && seam.agreement() > 0.9);
+    }
+
+    proptest! {
+        #[test]
+        fn arrows_add_up_whatever_the_slices(accesses in proptest::collection::vec(0u64..1000, 2..20), cut in 0usize..20) {
+            let team = team(accesses.len() as u32);
+            let whole = page(&team, &accesses);
+            let mut parts = PageUse::default();
+            for part in [0..cut.min(accesses.len()), cut.min(accesses.len())..accesses.len()] {
+                for thread in part.rev() {
+                    parts.add(team.direction(ThreadId(thread as u32)), accesses[thread], 0, 0);
+                }
+            }
+            prop_assert!((whole.agreement() - parts.agreement()).abs() < 1e-3);
+            prop_assert!((0.0..=1.0 + 1e-5).contains(&whole.agreement()));
+        }
+    }
+}
