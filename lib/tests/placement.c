@@ -107,9 +107,9 @@ static int wishes(wish *all) {
     WISH(nw_skew(NW_PAGES, 1));
     WISH(nw_skew(NW_ROWS, 4));
     WISH(nw_skew(NW_COLUMNS, 512));
-    WISH(nw_prime(NW_PAGES, 1, 5));
-    WISH(nw_prime(NW_ROWS, 2, 7));
-    WISH(nw_prime(NW_COLUMNS, 300, 5));
+    WISH(nw_prime(NW_PAGES, 1, 17));
+    WISH(nw_prime(NW_ROWS, 2, 19));
+    WISH(nw_prime(NW_COLUMNS, 300, 17));
     WISH(nw_random(NW_PAGES, 1));
     WISH(over(nw_random(NW_ROWS, 3), nodes, node_count, weights));
     WISH(nw_random(NW_COLUMNS, 100));
