@@ -129,6 +129,11 @@ static inline int nw_exclusive_next(nw_exclusive *e) {
     return 1;
 }
 
+/* The same out of line, for other languages. */
+NW_API nw_range nw_part_call(nw_cuts cuts, int part);
+NW_API nw_exclusive nw_exclusive_begin_call(long begin, long end, nw_cuts cuts, int id, int thread, int threads);
+NW_API int nw_exclusive_next_call(nw_exclusive *e);
+
 /* for (i = begin; i < end; i++), inside a parallel region, without a barrier at the end. */
 #define nw_for_static(i, begin_, end_)                                                                       \
     for (nw_range nw_r_##i = nw_static(begin_, end_, NW_THREAD, NW_THREADS), *nw_once_##i = &nw_r_##i;       \

@@ -18,3 +18,11 @@ nw_cuts nw_distr_cuts(const nw_distr *distr, int dimension) {
         cuts.parts = distr->node_count;
     return cuts;
 }
+
+nw_range nw_part_call(nw_cuts cuts, int part) { return nw_part(cuts, part); }
+
+nw_exclusive nw_exclusive_begin_call(long begin, long end, nw_cuts cuts, int id, int thread, int threads) {
+    return nw_exclusive_begin(begin, end, cuts, id, thread, threads);
+}
+
+int nw_exclusive_next_call(nw_exclusive *e) { return nw_exclusive_next(e); }

@@ -124,7 +124,8 @@ void memory_from_elsewhere() {
         nw::adopted<double, 2> guest(nw::view<double, 2>(v.data(), {100, 1000}));
         (void)guest.place(nw::cyclic(nw::unit::rows, 10));
         CHECK(known(v.data()) && guest(99, 999) == 3.0, "adopted");
-        CHECK(throws<std::invalid_argument>([&] { nw::adopted<double>(nw::view<double>(v.data(), {10})); }), "twice");
+        nw::array<double> own(10);
+        CHECK(throws<std::invalid_argument>([&] { nw::adopted<double> mine(own); }), "the library's own array");
     }
     CHECK(!known(v.data()) && v[5] == 3.0, "forgotten, not freed");
 }
