@@ -18,6 +18,7 @@ mod concurrency;
 mod parameters;
 mod phase;
 mod prediction;
+mod regions;
 mod resources;
 mod sharing;
 mod tally;
@@ -25,6 +26,7 @@ mod tally;
 pub use calibration::{Basis, Calibration};
 pub use parameters::{Parameters, Range, Scenario};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
+pub use regions::RegionCost;
 pub use sharing::{Demand, drain_ns};
 
 use nodewise_placement::{Context, Mapping};

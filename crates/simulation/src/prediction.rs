@@ -3,6 +3,7 @@
 use crate::calibration::Calibration;
 use crate::concurrency;
 use crate::phase::Load;
+use crate::regions::{self, RegionCost, RegionSums};
 use crate::resources::Resources;
 use crate::tally::{SliceTally, slots};
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
@@ -88,6 +89,8 @@ pub struct Prediction {
     pub controllers: Vec<ControllerUse>,
     /// By link; empty where the machine's links are unknown.
     pub links: Vec<LinkUse>,
+    /// By code region, longest first.
+    pub regions: Vec<RegionCost>,
 }
 
 /// All mappings on one machine.
@@ -142,6 +145,7 @@ struct Sums {
     /// `[reader * nodes + memory]`.
     lines: Vec<f64>,
     latency: Vec<f64>,
+    regions: Vec<RegionSums>,
 }
 
 /// A simulation under way.
@@ -172,6 +176,7 @@ impl<'a> Run<'a> {
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; pairs],
             latency: vec![0.0; pairs],
+            regions: Vec::new(),
         };
         Self {
             context: *context,
@@ -209,7 +214,10 @@ impl<'a> Run<'a> {
                     let cost = load.solve(scenario, &fit, parameters);
                     sums.ns[s] += cost.ns;
                     sums.compute_ns[s] += cost.compute_ns;
+                    let region = regions::of(&mut sums.regions, phase.region);
+                    region.add_time(s, cost.ns);
                     if s == 0 {
+                        region.add_lines(&load.lines, resources.nodes);
                         sums.count(&load, &cost.latency_ns, fit.miss);
                     }
                 }
@@ -249,6 +257,7 @@ impl<'a> Run<'a> {
             loaded_ns: self.loaded(sums),
             controllers: self.controllers(sums),
             links: self.links(sums),
+            regions: regions::costs(&sums.regions, self.context.profile),
         }
     }
 

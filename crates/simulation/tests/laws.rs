@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use nodewise_profile::Access;
+use nodewise_profile::{Access, RegionId};
 use nodewise_simulation::{Parameters, Range};
 use proptest::prelude::*;
 
@@ -40,6 +40,17 @@ proptest! {
     fn halving_bandwidth_is_never_faster(rows in rows(), home in homes(), controller in 1.0..20_000.0, link in 1.0..20_000.0) {
         let at = |c, l| seconds(c, l, &rows, &|i| home[i], &Parameters::default()).typical;
         prop_assert!(at(controller / 2.0, link / 2.0) >= at(controller, link) * (1.0 - 1e-4));
+    }
+
+    #[test]
+    fn regions_make_the_run(rows in rows(), regions in prop::collection::vec(0u32..3, 60), home in homes()) {
+        let rows: Vec<_> = rows.iter().zip(&regions).map(|(row, &r)| Access { region: RegionId(r), ..*row }).collect();
+        let found = predict(&machine(NODES, 2, 900.0, 700.0), &rows, 8, &[&|i| home[i]], &Parameters::default());
+        let p = found.baseline();
+        let (seconds, lines) = p.regions.iter().fold((0.0, 0.0), |(s, l), r| (s + r.seconds.typical, l + r.lines));
+        let expected: f64 = rows.iter().map(|r| (r.lines * u64::from(r.len)) as f64).sum();
+        prop_assert!((seconds / p.seconds.typical - 1.0).abs() < 1e-9);
+        prop_assert!((lines / expected - 1.0).abs() < 1e-9);
     }
 
     #[test]

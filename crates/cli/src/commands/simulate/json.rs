@@ -63,6 +63,7 @@ struct Policy<'a> {
     memory_share: f64,
     controllers: Vec<Controller>,
     links: Vec<Link>,
+    regions: Vec<Region<'a>>,
 }
 
 /// Over the objects that maps reach, as the lab counts.
@@ -86,6 +87,17 @@ struct Link {
     to: u32,
     bytes: f64,
     utilization: f64,
+}
+
+#[derive(Serialize)]
+struct Region<'a> {
+    function: &'a str,
+    file: &'a str,
+    line: u32,
+    seconds: f64,
+    seconds_range: [f64; 2],
+    lines: f64,
+    local_fraction: f64,
 }
 
 fn three(range: Range) -> [f64; 3] {
@@ -150,6 +162,15 @@ fn policy(p: &Prediction) -> Policy<'_> {
         bytes: l.bytes,
         utilization: l.utilization,
     });
+    let regions = p.regions.iter().map(|r| Region {
+        function: &r.frame.function,
+        file: r.frame.file_name(),
+        line: r.frame.line,
+        seconds: r.seconds.typical,
+        seconds_range: ends(r.seconds),
+        lines: r.lines,
+        local_fraction: r.local_fraction,
+    });
     Policy {
         policy: &p.policy,
         seconds: p.seconds.typical,
@@ -168,5 +189,6 @@ fn policy(p: &Prediction) -> Policy<'_> {
         memory_share: p.memory_share.typical,
         controllers: controllers.collect(),
         links: links.collect(),
+        regions: regions.collect(),
     }
 }
