@@ -23,14 +23,22 @@ extern "C" {
 #endif
 
 /* What an array's items are made of. An item is one or several of a primitive type (a complex number
- * is two DOUBLE); a STRUCT is of any size. */
-enum mai_type { MAI_CHAR = 1, MAI_INT, MAI_FLOAT, MAI_DOUBLE, MAI_STRUCT };
-
-/* The paper's short names. Programs with an INT of their own define MAI_LONG_NAMES before they include
- * this, and write MAI_INT. */
+ * is two DOUBLE); a STRUCT is of any size. Programs with an INT of their own define MAI_LONG_NAMES
+ * before they include this, and write MAI_INT. */
+enum mai_type {
+    MAI_CHAR = 1,
+    MAI_INT,
+    MAI_FLOAT,
+    MAI_DOUBLE,
+    MAI_STRUCT,
 #ifndef MAI_LONG_NAMES
-enum { CHAR = MAI_CHAR, INT = MAI_INT, FLOAT = MAI_FLOAT, DOUBLE = MAI_DOUBLE, STRUCT = MAI_STRUCT };
+    CHAR = MAI_CHAR,
+    INT = MAI_INT,
+    FLOAT = MAI_FLOAT,
+    DOUBLE = MAI_DOUBLE,
+    STRUCT = MAI_STRUCT
 #endif
+};
 
 /* An nw_status: that of the calling thread's last call of a function below. Not the paper's. */
 NW_API int mai_last_status(void);

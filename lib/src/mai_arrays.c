@@ -161,17 +161,10 @@ static int place(const mai_config *config, mai_array *array, nw_policy policy, i
     return status;
 }
 
-/* Columns of a one-dimensional array are its items, as in the paper's Figure 5. */
-static nw_unit unit_of(const mai_array *array, nw_unit unit) {
-    return unit == NW_COLUMNS && array->shape.dimensions == 1 ? NW_ROWS : unit;
-}
-
 static int carry_out(const mai_config *config, mai_array *array, deal d) {
-    nw_unit unit = unit_of(array, d.policy.unit);
-    d.policy.unit = unit;
     switch (d.what) {
     case MIGRATE:
-        return (unit == NW_ROWS ? nw_migrate_rows : nw_migrate_columns)(array->data, (int)d.node,
+        return (d.policy.unit == NW_ROWS ? nw_migrate_rows : nw_migrate_columns)(array->data, (int)d.node,
                                                                         (size_t)d.count, (size_t)d.first);
     case SCATTER:
         return nw_scatter(array->data, config->nodes, (int)d.node);
