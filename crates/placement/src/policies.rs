@@ -31,7 +31,7 @@ pub use round_robin::RoundRobin;
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::rules::{nodes_by_number, object_page};
+use crate::rules::{nodes_by_number, object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::{NodeCounts, first_touch_nodes};
 use nodewise_machine::{Machine, NodeId};
@@ -225,7 +225,7 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
     let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
     let pages = histogram.pages.iter().zip(&histogram.objects);
     for (node, (page, id)) in nodes.iter_mut().zip(pages) {
-        let array = profile.object(*id).filter(|o| o.kind.is_mappable());
+        let array = profile.object(*id).filter(|o| placeable(o.kind));
         let chosen = array.and_then(|o| distribution.node(object_page(o, *page, histogram.shift), &threads));
         *node = chosen.unwrap_or(*node);
     }

@@ -12,6 +12,7 @@ mod samples;
 pub use apply::{Applied, apply};
 pub(crate) use apply::{nodes_by_number, object_page};
 pub(crate) use dealt::is_prime;
+pub(crate) use samples::placeable;
 pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
 pub use recognise::{Recognised, recognise};

@@ -104,7 +104,8 @@ fn samples(
     objects
 }
 
-fn placeable(kind: ObjectKind) -> bool {
+/// Whether rules may be about this kind of object.
+pub(crate) fn placeable(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
 }
 
