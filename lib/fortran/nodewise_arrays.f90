@@ -81,7 +81,7 @@ contains
     end subroutine
 
     subroutine nearest_real64_1(a, copy)
-        real(real64), intent(in), contiguous, target :: a(:)
+        type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -106,7 +106,7 @@ contains
     end subroutine
 
     subroutine nearest_real64_2(a, copy)
-        real(real64), intent(in), contiguous, target :: a(:,:)
+        type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -131,7 +131,7 @@ contains
     end subroutine
 
     subroutine nearest_real64_3(a, copy)
-        real(real64), intent(in), contiguous, target :: a(:,:,:)
+        type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -156,7 +156,7 @@ contains
     end subroutine
 
     subroutine nearest_real64_4(a, copy)
-        real(real64), intent(in), contiguous, target :: a(:,:,:,:)
+        type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -171,10 +171,11 @@ contains
     end subroutine
 
     function adopt_real64(a) result(status)
-        real(real64), intent(inout), contiguous, target :: a(..)
+        real(real64), intent(inout), target :: a(..)
         integer :: status
         integer(c_size_t) :: extents(rank(a))
         extents = shape(a, kind=c_size_t)
+        if (.not. is_contiguous(a)) extents = 0 ! refused
         status = c_adopt(c_loc(a), c_sizeof(0._real64), rank(a), extents(rank(a):1:-1))
     end function
 
@@ -200,7 +201,7 @@ contains
     end subroutine
 
     subroutine nearest_real32_1(a, copy)
-        real(real32), intent(in), contiguous, target :: a(:)
+        type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -225,7 +226,7 @@ contains
     end subroutine
 
     subroutine nearest_real32_2(a, copy)
-        real(real32), intent(in), contiguous, target :: a(:,:)
+        type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -250,7 +251,7 @@ contains
     end subroutine
 
     subroutine nearest_real32_3(a, copy)
-        real(real32), intent(in), contiguous, target :: a(:,:,:)
+        type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -275,7 +276,7 @@ contains
     end subroutine
 
     subroutine nearest_real32_4(a, copy)
-        real(real32), intent(in), contiguous, target :: a(:,:,:,:)
+        type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -290,10 +291,11 @@ contains
     end subroutine
 
     function adopt_real32(a) result(status)
-        real(real32), intent(inout), contiguous, target :: a(..)
+        real(real32), intent(inout), target :: a(..)
         integer :: status
         integer(c_size_t) :: extents(rank(a))
         extents = shape(a, kind=c_size_t)
+        if (.not. is_contiguous(a)) extents = 0 ! refused
         status = c_adopt(c_loc(a), c_sizeof(0._real32), rank(a), extents(rank(a):1:-1))
     end function
 
@@ -319,7 +321,7 @@ contains
     end subroutine
 
     subroutine nearest_int32_1(a, copy)
-        integer(int32), intent(in), contiguous, target :: a(:)
+        type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -344,7 +346,7 @@ contains
     end subroutine
 
     subroutine nearest_int32_2(a, copy)
-        integer(int32), intent(in), contiguous, target :: a(:,:)
+        type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -369,7 +371,7 @@ contains
     end subroutine
 
     subroutine nearest_int32_3(a, copy)
-        integer(int32), intent(in), contiguous, target :: a(:,:,:)
+        type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -394,7 +396,7 @@ contains
     end subroutine
 
     subroutine nearest_int32_4(a, copy)
-        integer(int32), intent(in), contiguous, target :: a(:,:,:,:)
+        type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -409,10 +411,11 @@ contains
     end subroutine
 
     function adopt_int32(a) result(status)
-        integer(int32), intent(inout), contiguous, target :: a(..)
+        integer(int32), intent(inout), target :: a(..)
         integer :: status
         integer(c_size_t) :: extents(rank(a))
         extents = shape(a, kind=c_size_t)
+        if (.not. is_contiguous(a)) extents = 0 ! refused
         status = c_adopt(c_loc(a), c_sizeof(0_int32), rank(a), extents(rank(a):1:-1))
     end function
 
@@ -438,7 +441,7 @@ contains
     end subroutine
 
     subroutine nearest_complex_1(a, copy)
-        complex(real64), intent(in), contiguous, target :: a(:)
+        type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -463,7 +466,7 @@ contains
     end subroutine
 
     subroutine nearest_complex_2(a, copy)
-        complex(real64), intent(in), contiguous, target :: a(:,:)
+        type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -488,7 +491,7 @@ contains
     end subroutine
 
     subroutine nearest_complex_3(a, copy)
-        complex(real64), intent(in), contiguous, target :: a(:,:,:)
+        type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -513,7 +516,7 @@ contains
     end subroutine
 
     subroutine nearest_complex_4(a, copy)
-        complex(real64), intent(in), contiguous, target :: a(:,:,:,:)
+        type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:,:,:)
         call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
     end subroutine
@@ -528,10 +531,11 @@ contains
     end subroutine
 
     function adopt_complex(a) result(status)
-        complex(real64), intent(inout), contiguous, target :: a(..)
+        complex(real64), intent(inout), target :: a(..)
         integer :: status
         integer(c_size_t) :: extents(rank(a))
         extents = shape(a, kind=c_size_t)
+        if (.not. is_contiguous(a)) extents = 0 ! refused
         status = c_adopt(c_loc(a), c_sizeof((0._real64, 0._real64)), rank(a), extents(rank(a):1:-1))
     end function
 end module
