@@ -23,6 +23,15 @@ typedef struct {
 
 static const double step = 0.05; /* of time */
 
+/* All rows and columns are dealt, though those on the boundary have nothing to do, so that loops are
+ * cut where arrays are. */
+#define for_rows(i, g, part)                                 \
+    nw_for_exclusive (i, 0, (g)->n, (g)->rows, part)         \
+        if (i > 0 && i < (g)->n - 1)
+#define for_columns(j, g, part)                              \
+    nw_for_exclusive (j, 0, (g)->n, (g)->columns, part)      \
+        if (j > 0 && j < (g)->n - 1)
+
 /* ---- The phases. ---- */
 
 static inline void rhs_line(const grid *g, change_function *change, long i, long j)
@@ -44,7 +53,7 @@ static inline void compute_rhs(const grid *g, const solver *s)
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
         nw_range columns = nw_meet(nw_part(g->columns, part), 1, end);
-        nw_for_exclusive (i, 1, end, g->rows, part)
+        for_rows (i, g, part)
             for (long j = columns.begin; j < columns.end; j++)
                 rhs_line(g, s->change, i, j);
     }
@@ -55,7 +64,7 @@ static inline void build_x(const grid *g, const solver *s)
 {
     long end = g->n - 1;
 #pragma omp parallel
-    nw_for_exclusive (i, 1, end, g->rows, 0)
+    for_rows (i, g, 0)
         for (long j = 1; j < end; j++)
             s->build(g, X, i, j);
 }
@@ -71,7 +80,7 @@ static inline void x_solve(const grid *g, const solver *s)
     {
         for (int part = 0; part < parts; part++) {
             nw_range rows = nw_meet(nw_part(g->rows, part), 1, end);
-            nw_for_exclusive (j, 1, end, g->columns, part)
+            for_columns (j, g, part)
                 for (long i = rows.begin; i < rows.end; i++) {
                     if (!built)
                         s->build(g, X, i, j);
@@ -81,7 +90,7 @@ static inline void x_solve(const grid *g, const solver *s)
         }
         for (int part = parts - 1; part >= 0; part--) {
             nw_range rows = nw_meet(nw_part(g->rows, part), 1, end);
-            nw_for_exclusive (j, 1, end, g->columns, part)
+            for_columns (j, g, part)
                 for (long i = rows.end - 1; i >= rows.begin; i--)
                     s->substitute(g, X, i, j);
 #pragma omp barrier
@@ -98,7 +107,7 @@ static inline void y_solve(const grid *g, const solver *s)
     {
         for (int part = 0; part < parts; part++) {
             nw_range columns = nw_meet(nw_part(g->columns, part), 1, end);
-            nw_for_exclusive (i, 1, end, g->rows, part)
+            for_rows (i, g, part)
                 for (long j = columns.begin; j < columns.end; j++) {
                     s->build(g, Y, i, j);
                     s->eliminate(g, Y, i, j);
@@ -107,7 +116,7 @@ static inline void y_solve(const grid *g, const solver *s)
         }
         for (int part = parts - 1; part >= 0; part--) {
             nw_range columns = nw_meet(nw_part(g->columns, part), 1, end);
-            nw_for_exclusive (i, 1, end, g->rows, part)
+            for_rows (i, g, part)
                 for (long j = columns.end - 1; j >= columns.begin; j--)
                     s->substitute(g, Y, i, j);
 #pragma omp barrier
@@ -121,7 +130,7 @@ static inline void z_solve(const grid *g, const solver *s)
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
         nw_range columns = nw_meet(nw_part(g->columns, part), 1, end);
-        nw_for_exclusive (i, 1, end, g->rows, part)
+        for_rows (i, g, part)
             for (long j = columns.begin; j < columns.end; j++) {
                 s->build(g, Z, i, j);
                 s->eliminate(g, Z, i, j);
@@ -136,7 +145,7 @@ static inline void add(const grid *g)
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
         nw_range columns = nw_meet(nw_part(g->columns, part), 1, end);
-        nw_for_exclusive (i, 1, end, g->rows, part)
+        for_rows (i, g, part)
             for (size_t p = at(g, i, columns.begin, 0); p < at(g, i, columns.end, 0); p++)
                 for (int m = 0; m < FIELDS; m++)
                     g->u[p].v[m] += g->rhs[p].v[m];
