@@ -180,25 +180,20 @@ static inline measure measured(const grid *g)
 
 /* ---- Set-up. ---- */
 
-static inline void *make_array(const workload *w, const grid *g, size_t item)
-{
-    void *array = nw_alloc_3d((size_t)g->n, (size_t)g->n, (size_t)g->nz, item);
-    need_memory(w, array != NULL);
-    return array;
-}
-
 static inline grid make_grid(const workload *w, const options *o)
 {
     if (o->size < 5)
         give_up(w, "at least 5 points, not fewer", "");
     long n = o->size, nz = n < 16 ? 4 : n / 4;
+    size_t edge = (size_t)n, depth = (size_t)nz;
     nw_cuts whole = {0, n, 1};
     grid g = {.n = n, .nz = nz, .form = o->form, .parallel = o->parallel, .rows = whole, .columns = whole};
     g.distance[X] = g.distance[Y] = 1.0 / (double)(n - 1);
     g.distance[Z] = 1.0 / (double)(nz - 1);
-    g.u = make_array(w, &g, sizeof *g.u);
-    g.rhs = make_array(w, &g, sizeof *g.rhs);
-    g.forcing = make_array(w, &g, sizeof *g.forcing);
+    g.u = nw_alloc_3d(edge, edge, depth, sizeof *g.u);
+    g.rhs = nw_alloc_3d(edge, edge, depth, sizeof *g.rhs);
+    g.forcing = nw_alloc_3d(edge, edge, depth, sizeof *g.forcing);
+    need_memory(w, g.u && g.rhs && g.forcing);
     nw_bind_openmp();
     return g;
 }

@@ -211,7 +211,8 @@ static inline int run(const workload *w, int argc, char **argv, const solver *s)
 {
     options o = parse_options(w, argc, argv);
     grid g = make_grid(w, &o);
-    g.lhs = make_array(w, &g, s->equation);
+    g.lhs = nw_alloc_3d((size_t)g.n, (size_t)g.n, (size_t)g.nz, s->equation);
+    need_memory(w, g.lhs != NULL);
     if (g.form == FORM_MATCHED)
         match(&g);
     layouts by = make_layouts(&g);
