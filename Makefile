@@ -19,6 +19,7 @@ help:
 	@echo 'make bench     the figures, with machine and versions'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
 	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
+	@echo 'make pictures  of where pages land under each policy of the library, from the laboratory'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
@@ -67,6 +68,9 @@ reproduce-diener: workloads
 
 reproduce-majo: workloads
 	@bench/reproduce-majo
+
+pictures: build
+	@bench/page-maps
 
 fmt: setup
 	@cargo fmt

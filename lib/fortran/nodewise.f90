@@ -31,7 +31,7 @@ module nodewise
     public :: nw_migrate_rows, nw_migrate_columns, nw_scatter, nw_gather
     public :: nw_nodes, nw_cpus, nw_cpu_node, nw_processors, nw_page_nodes, nw_histogram
     public :: nw_set_threads, nw_get_threads, nw_bind_thread, nw_bind_threads, nw_migrate_thread, nw_thread_node
-    public :: nw_statistics, nw_get_statistics, nw_last_error
+    public :: nw_statistics, nw_get_statistics, nw_last_error, nw_version
     public :: nw_cuts, nw_exclusive, nw_part, nw_static, nw_static_inverse, nw_exclusive_begin, nw_next
 
     integer, parameter, public :: nw_ok = 0, nw_rounded = 1, nw_partly = 2, nw_not_done = 3, &
@@ -134,10 +134,19 @@ module nodewise
 contains
     function nw_last_error() result(line)
         character(len=:), allocatable :: line
+        line = fortran_text(c_last_error())
+    end function
+
+    function nw_version() result(version)
+        character(len=:), allocatable :: version
+        version = fortran_text(c_version())
+    end function
+
+    function fortran_text(from) result(line)
+        type(c_ptr), intent(in) :: from
+        character(len=:), allocatable :: line
         character(kind=c_char), pointer :: text(:)
-        type(c_ptr) :: from
         integer :: i
-        from = c_last_error()
         call c_f_pointer(from, text, [c_strlen(from)])
         allocate (character(len=size(text)) :: line)
         do i = 1, size(text)

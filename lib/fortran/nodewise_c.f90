@@ -56,6 +56,10 @@ module nodewise_c
             import :: c_ptr
             type(c_ptr) :: line
         end function
+        function c_version() bind(c, name='nw_version') result(line)
+            import :: c_ptr
+            type(c_ptr) :: line
+        end function
         pure function c_strlen(text) bind(c, name='strlen') result(length)
             import :: c_ptr, c_size_t
             type(c_ptr), value :: text

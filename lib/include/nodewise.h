@@ -48,7 +48,7 @@ typedef enum nw_status {
  * if none. Valid until that thread's next call. */
 NW_API const char *nw_last_error(void);
 
-/* The library's version, as "0.4.0". */
+/* The library's version, as "0.1.0". */
 NW_API const char *nw_version(void);
 
 /* ---- Machine. Node and CPU numbers are the kernel's. ------------------------------------------ */
