@@ -78,13 +78,15 @@ impl Calibration {
             (0, wall) => (Basis::WallTime, wall as f64 * f64::from(side_by_side)),
             (cpu, _) => (Basis::CpuTime, cpu as f64),
         };
-        let measured = meta.plain_wall_ns.filter(|&plain| plain > 0 && meta.wall_ns > 0);
-        let recording_cost = measured.map_or(parameters.recording_cost, |plain| {
-            Range::exactly(meta.wall_ns as f64 / plain as f64)
-        });
+        let busy_ns = busy_ns * (1.0 - waiting);
+        let by_wall = meta.plain_wall_ns.filter(|&plain| plain > 0 && meta.wall_ns > 0);
+        let by_wall = by_wall.map(|plain| meta.wall_ns as f64 / plain as f64);
+        let by_cpu = parameters.plain_cpu_ns.filter(|plain| *plain > 0.0 && busy_ns > 0.0);
+        let measured = by_cpu.map(|plain| busy_ns / plain).or(by_wall);
+        let recording_cost = measured.map_or(parameters.recording_cost, Range::exactly);
         Self {
             basis,
-            busy_ns: busy_ns * (1.0 - waiting),
+            busy_ns,
             recording_cost,
             measured_cost: measured.is_some(),
             accesses: histogram
@@ -172,6 +174,25 @@ mod tests {
         let memory = 100.0 * 95.0 / 5.0;
         assert_eq!(fit.miss, 1.0);
         assert!((fit.ns_per_access * 1000.0 + memory - 20_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_plain_run_s_cpu_time_says_what_recording_cost() {
+        let (calibration, _) = calibrated(100, 40_000);
+        assert_eq!(calibration.recording_cost, Range::exactly(2.0));
+        let profile = Profile {
+            threads: vec![Thread {
+                cpu_ns: 40_000,
+                ..Thread::default()
+            }],
+            ..Profile::default()
+        };
+        let parameters = Parameters {
+            plain_cpu_ns: Some(5_000.0),
+            ..Parameters::default()
+        };
+        let calibration = Calibration::new(&profile, &Histogram::default(), &parameters);
+        assert_eq!(calibration.recording_cost, Range::exactly(8.0));
     }
 
     #[test]

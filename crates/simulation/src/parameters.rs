@@ -50,6 +50,9 @@ pub struct Parameters {
     pub headroom: f64,
     /// Wall time of the instrumented run over the plain one, where the plain one was not measured.
     pub recording_cost: Range,
+    /// CPU time of a plain run of the same work, nanoseconds, where somebody measured it: then nothing is
+    /// assumed about the cost of recording.
+    pub plain_cpu_ns: Option<f64>,
     /// The share of a gain (its logarithm) that the model itself may be wrong by. Where bandwidth
     /// limits both placements, every other parameter cancels from their ratio.
     pub gain_error: f64,
@@ -65,6 +68,7 @@ impl Default for Parameters {
             queue_ns: Range::new(13.0, 25.0, 71.0),
             headroom: 1.25,
             recording_cost: Range::new(1.0, 1.6, 3.0),
+            plain_cpu_ns: None,
             gain_error: 0.1,
             host_latency_ns: 95.0,
         }

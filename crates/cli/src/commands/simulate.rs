@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Run on this many CPUs: neighbouring threads of the recording share one
     #[arg(long, value_name = "T")]
     threads: Option<u32>,
+    /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    plain_cpu: Option<f64>,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         if let Some(cpus) = arguments.threads {
             selected.affinity = fold::folded(&selected, &selection.affinity, cpus)?;
         }
-        let simulation = predict(&selected, &arguments.policy)?;
+        let simulation = predict(&selected, &arguments.policy, arguments.plain_cpu)?;
         done.push((selected.machine, selected.histogram.page_size(), simulation));
     }
     if arguments.json {
@@ -65,13 +68,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Simulates a list of policies; first-touch comes first, asked for or not.
-fn predict(selected: &Selected, policies: &str) -> anyhow::Result<Simulation> {
+fn predict(selected: &Selected, policies: &str, plain_cpu: Option<f64>) -> anyhow::Result<Simulation> {
     let mappings = selected.mappings(&format!("first-touch,{policies}"))?;
-    let parameters = Parameters::default();
+    let parameters = Parameters {
+        plain_cpu_ns: plain_cpu.map(|seconds| seconds * 1e9),
+        ..Parameters::default()
+    };
     Ok(nodewise_simulation::simulate(
         &selected.context(),
         &mappings,
         &selected.reader,
         &parameters,
     )?)
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    seconds
+        .filter(|s| s.is_finite() && *s > 0.0)
+        .ok_or_else(|| "seconds, more than 0".into())
 }
