@@ -98,171 +98,205 @@ contains
     end function
 end module
 
-! The square of numbers, and both halves of a step. In every half, each point's operations are the same
-! and in the same order, whoever does them: results are equal to the last bit.
-module heat_steps
+! The square of numbers and what is done with it, always in sweeps. Each point's operations are the same and
+! in the same order whoever does them: results are equal to the last bit.
+module heat_sweeps
     use nodewise
     use omp_lib
     use, intrinsic :: iso_fortran_env, only: real64
     implicit none
 
     real(real64), parameter :: a = 0.9 ! diffusivity times half a time step over the square of the distance
+    integer :: n
+    real(real64), pointer, contiguous :: u(:, :), w(:, :)
+    type(nw_cuts) :: rows, columns ! in one part each, or as the arrays are distributed
 
-    ! (1 + a A) x = d, where A has 2 on its diagonal and -1 beside it, by elimination.
-    type :: tridiagonal
-        integer :: n
-        real(real64), allocatable :: inverse(:) ! of the diagonal after elimination
-        real(real64), allocatable :: before(:), after(:) ! a, but 0 where there is no neighbour
-    end type
+    ! Of 1 + a A, where A has 2 on its diagonal and -1 beside it: a, but 0 where there is no neighbour; and
+    ! the diagonal's inverse after elimination.
+    real(real64), allocatable :: before(:), after(:), inverse(:)
+
+    ! The exact result is this much of mode (1, 1) and of mode (3, 2).
+    real(real64) :: ones, threes
+    real(real64), allocatable :: first(:), second(:), third(:)
+    real(real64), allocatable :: sums(:), worst(:) ! by column
+
+    abstract interface
+        ! Rows `top` to `bottom` of columns `left` to `right`.
+        subroutine work_on(top, bottom, left, right)
+            integer, intent(in) :: top, bottom, left, right
+        end subroutine
+    end interface
 
 contains
-    function eliminated(n) result(t)
-        integer, intent(in) :: n
-        type(tridiagonal) :: t
+    ! Every thread of a team calls these. The square's columns in parallel, down their length in parts...
+    subroutine sweep_down(work, backwards)
+        procedure(work_on) :: work
+        logical, intent(in) :: backwards
+        integer :: k, id, top, bottom, left, right
+        type(nw_exclusive) :: mine
+        do k = 0, rows%parts - 1
+            id = merge(rows%parts - 1 - k, k, backwards)
+            call nw_part(rows, id, 1, n, top, bottom)
+            mine = nw_exclusive_begin(1, n, columns, id, omp_get_thread_num(), omp_get_num_threads())
+            do while (nw_next(mine, left, right))
+                call work(top, bottom, left, right)
+            end do
+            !$omp barrier
+        end do
+    end subroutine
+
+    ! ... and its rows in parallel, across.
+    subroutine sweep_across(work, backwards)
+        procedure(work_on) :: work
+        logical, intent(in) :: backwards
+        integer :: k, id, top, bottom, left, right
+        type(nw_exclusive) :: mine
+        do k = 0, columns%parts - 1
+            id = merge(columns%parts - 1 - k, k, backwards)
+            call nw_part(columns, id, 1, n, left, right)
+            mine = nw_exclusive_begin(1, n, rows, id, omp_get_thread_num(), omp_get_num_threads())
+            do while (nw_next(mine, top, bottom))
+                call work(top, bottom, left, right)
+            end do
+            !$omp barrier
+        end do
+    end subroutine
+
+    subroutine step
+        call sweep_down(eliminate_columns, .false.)
+        call sweep_down(substitute_columns, .true.)
+        call sweep_across(eliminate_rows, .false.)
+        call sweep_across(substitute_rows, .true.)
+    end subroutine
+
+    ! Explicit across, implicit down.
+    subroutine eliminate_columns(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: i, j
+        do j = left, right
+            do i = top, bottom
+                w(i, j) = (1 - 2*a)*u(i, j) + before(j)*u(i, max(j - 1, 1)) + after(j)*u(i, min(j + 1, n))
+                w(i, j) = (w(i, j) + before(i)*w(max(i - 1, 1), j))*inverse(i)
+            end do
+        end do
+    end subroutine
+
+    subroutine substitute_columns(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: i, j
+        do j = left, right
+            do i = bottom, top, -1
+                w(i, j) = w(i, j) + after(i)*inverse(i)*w(min(i + 1, n), j)
+            end do
+        end do
+    end subroutine
+
+    ! Explicit down, implicit across.
+    subroutine eliminate_rows(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: i, j
+        do j = left, right
+            do i = top, bottom
+                u(i, j) = (1 - 2*a)*w(i, j) + before(i)*w(max(i - 1, 1), j) + after(i)*w(min(i + 1, n), j)
+                u(i, j) = (u(i, j) + before(j)*u(i, max(j - 1, 1)))*inverse(j)
+            end do
+        end do
+    end subroutine
+
+    subroutine substitute_rows(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: i, j
+        do j = right, left, -1
+            do i = top, bottom
+                u(i, j) = u(i, j) + after(j)*inverse(j)*u(i, min(j + 1, n))
+            end do
+        end do
+    end subroutine
+
+    subroutine begin(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: j
+        do j = left, right
+            u(top:bottom, j) = first(top:bottom)*first(j) + 0.5*third(top:bottom)*second(j)
+            w(top:bottom, j) = 0
+        end do
+    end subroutine
+
+    subroutine compare(top, bottom, left, right)
+        integer, intent(in) :: top, bottom, left, right
+        integer :: i, j
+        do j = left, right
+            do i = top, bottom
+                sums(j) = sums(j) + u(i, j)
+                worst(j) = max(worst(j), abs(u(i, j) - ones*first(i)*first(j) - threes*third(i)*second(j)))
+            end do
+        end do
+    end subroutine
+
+    subroutine eliminate
         integer :: i
-        t%n = n
-        allocate (t%inverse(n), t%before(n), t%after(n), source=a)
-        t%before(1) = 0
-        t%after(n) = 0
-        t%inverse(1) = 1/(1 + 2*a)
+        allocate (before(n), after(n), inverse(n), source=a)
+        before(1) = 0
+        after(n) = 0
+        inverse(1) = 1/(1 + 2*a)
         do i = 2, n
-            t%inverse(i) = 1/(1 + 2*a - a*a*t%inverse(i - 1))
-        end do
-    end function
-
-    ! Explicit along j, implicit along i: `from` to `to` of column j, downwards.
-    subroutine eliminate_column(t, u, w, j, from, to)
-        type(tridiagonal), intent(in) :: t
-        real(real64), intent(in), contiguous :: u(:, :)
-        real(real64), intent(inout), contiguous :: w(:, :)
-        integer, intent(in) :: j, from, to
-        integer :: i, left, right
-        left = max(j - 1, 1)
-        right = min(j + 1, t%n)
-        do i = from, to
-            w(i, j) = (1 - 2*a)*u(i, j) + t%before(j)*u(i, left) + t%after(j)*u(i, right)
-            w(i, j) = (w(i, j) + t%before(i)*w(max(i - 1, 1), j))*t%inverse(i)
+            inverse(i) = 1/(1 + 2*a - a*a*inverse(i - 1))
         end do
     end subroutine
 
-    subroutine substitute_column(t, w, j, from, to)
-        type(tridiagonal), intent(in) :: t
-        real(real64), intent(inout), contiguous :: w(:, :)
-        integer, intent(in) :: j, from, to
+    ! The k-th eigenvector of A, and what one step leaves of mode (k, l).
+    function mode(k)
+        integer, intent(in) :: k
+        real(real64) :: mode(n)
         integer :: i
-        do i = to, from, -1
-            w(i, j) = w(i, j) + t%after(i)*t%inverse(i)*w(min(i + 1, t%n), j)
-        end do
-    end subroutine
-
-    ! Explicit along i, implicit along j: rows `from` to `to`, in column j.
-    subroutine eliminate_rows(t, w, u, j, from, to)
-        type(tridiagonal), intent(in) :: t
-        real(real64), intent(in), contiguous :: w(:, :)
-        real(real64), intent(inout), contiguous :: u(:, :)
-        integer, intent(in) :: j, from, to
-        integer :: i, left
-        left = max(j - 1, 1)
-        do i = from, to
-            u(i, j) = (1 - 2*a)*w(i, j) + t%before(i)*w(max(i - 1, 1), j) + t%after(i)*w(min(i + 1, t%n), j)
-            u(i, j) = (u(i, j) + t%before(j)*u(i, left))*t%inverse(j)
-        end do
-    end subroutine
-
-    subroutine substitute_rows(t, u, j, from, to)
-        type(tridiagonal), intent(in) :: t
-        real(real64), intent(inout), contiguous :: u(:, :)
-        integer, intent(in) :: j, from, to
-        integer :: right
-        right = min(j + 1, t%n)
-        u(from:to, j) = u(from:to, j) + t%after(j)*t%inverse(j)*u(from:to, right)
-    end subroutine
-
-    ! Both halves by every thread of a team. In the default form rows and columns are one part
-    ! each, and a half is one sweep over what schedule(static) gives.
-    subroutine step(t, u, w, rows, columns)
-        type(tridiagonal), intent(in) :: t
-        real(real64), intent(inout), contiguous :: u(:, :), w(:, :)
-        type(nw_cuts), intent(in) :: rows, columns
-        integer :: id, j, from, to, first, last
-        type(nw_exclusive) :: mine
-        do id = 0, rows%parts - 1
-            call nw_part(rows, id, 1, t%n, from, to)
-            mine = share(t%n, columns, id)
-            do while (nw_next(mine, first, last))
-                do j = first, last
-                    call eliminate_column(t, u, w, j, from, to)
-                end do
-            end do
-            !$omp barrier
-        end do
-        do id = rows%parts - 1, 0, -1
-            call nw_part(rows, id, 1, t%n, from, to)
-            mine = share(t%n, columns, id)
-            do while (nw_next(mine, first, last))
-                do j = first, last
-                    call substitute_column(t, w, j, from, to)
-                end do
-            end do
-            !$omp barrier
-        end do
-        do id = 0, columns%parts - 1
-            call nw_part(columns, id, 1, t%n, first, last)
-            mine = share(t%n, rows, id)
-            do while (nw_next(mine, from, to))
-                do j = first, last
-                    call eliminate_rows(t, w, u, j, from, to)
-                end do
-            end do
-            !$omp barrier
-        end do
-        do id = columns%parts - 1, 0, -1
-            call nw_part(columns, id, 1, t%n, first, last)
-            mine = share(t%n, rows, id)
-            do while (nw_next(mine, from, to))
-                do j = last, first, -1
-                    call substitute_rows(t, u, j, from, to)
-                end do
-            end do
-            !$omp barrier
-        end do
-    end subroutine
-
-    ! The calling thread's in part `id`; all of one part in order of threads is schedule(static).
-    function share(n, cuts, id) result(mine)
-        integer, intent(in) :: n, id
-        type(nw_cuts), intent(in) :: cuts
-        type(nw_exclusive) :: mine
-        mine = nw_exclusive_begin(1, n, cuts, id, omp_get_thread_num(), omp_get_num_threads())
+        mode = [(sin(acos(-1._real64)*k*i/(n + 1)), i=1, n)]
     end function
+    real(real64) function factor(k, l)
+        integer, intent(in) :: k, l
+        real(real64) :: x, y
+        x = a*(2 - 2*cos(acos(-1._real64)*k/(n + 1)))
+        y = a*(2 - 2*cos(acos(-1._real64)*l/(n + 1)))
+        factor = (1 - x)*(1 - y)/((1 + x)*(1 + y))
+    end function
+    subroutine expect(steps)
+        integer, intent(in) :: steps
+        allocate (sums(n), worst(n), source=0._real64)
+        first = mode(1)
+        second = mode(2)
+        third = mode(3)
+        ones = factor(1, 1)**steps
+        threes = 0.5*factor(3, 2)**steps
+    end subroutine
 end module
 
 program heat
     use heat_options
-    use heat_steps
+    use heat_sweeps
     implicit none
     type(options) :: o
-    type(tridiagonal) :: t
-    type(nw_cuts) :: rows, columns
-    real(real64), pointer, contiguous :: u(:, :), w(:, :)
     integer :: k
 
     o = parsed()
+    n = o%size
     call bind
-    call nw_allocate(u, o%size, o%size)
-    call nw_allocate(w, o%size, o%size)
+    call nw_allocate(u, n, n)
+    call nw_allocate(w, n, n)
     if (.not. (associated(u) .and. associated(w))) call give_up('out of memory; choose a smaller --size', '')
-    rows = nw_cuts(1, o%size + 1, 1)
+    rows = nw_cuts(1, n + 1, 1)
     columns = rows
     if (o%matched) call match
-    t = eliminated(o%size)
-    call start
+    call eliminate
+    call expect(o%iterations)
+    !$omp parallel if (o%parallel)
+    call sweep_down(begin, .false.)
+    !$omp end parallel
     !$omp parallel private(k)
     do k = 1, o%iterations
-        call step(t, u, w, rows, columns)
+        call step
     end do
+    call sweep_down(compare, .false.)
     !$omp end parallel
-    call finish
+    call finish(maxval(worst) < 1e-9)
 
 contains
     ! Where threads cannot be bound the program runs all the same.
@@ -286,57 +320,13 @@ contains
         call nw_distr_free(square)
     end subroutine
 
-    ! Mode k of n: the k-th eigenvector along one direction, and its eigenvalue.
-    pure real(real64) function mode(k, i)
-        integer, intent(in) :: k, i
-        mode = sin(acos(-1._real64)*k*i/(o%size + 1))
-    end function
-    pure real(real64) function eigenvalue(k)
-        integer, intent(in) :: k
-        eigenvalue = 2 - 2*cos(acos(-1._real64)*k/(o%size + 1))
-    end function
-    ! What one step leaves of a mode.
-    pure real(real64) function factor(k, l)
-        integer, intent(in) :: k, l
-        factor = (1 - a*eigenvalue(k))*(1 - a*eigenvalue(l))/((1 + a*eigenvalue(k))*(1 + a*eigenvalue(l)))
-    end function
-
-    subroutine start
-        real(real64) :: first(o%size), third(o%size), second(o%size)
-        integer :: i, j
-        first = [(mode(1, i), i=1, o%size)]
-        second = [(mode(2, i), i=1, o%size)]
-        third = [(mode(3, i), i=1, o%size)]
-        !$omp parallel do schedule(static) if (o%parallel)
-        do j = 1, o%size
-            u(:, j) = first*first(j) + 0.5*third*second(j)
-            w(:, j) = 0
-        end do
-        !$omp end parallel do
-    end subroutine
-
-    subroutine finish
-        real(real64) :: sums(o%size), worst(o%size), ones, threes
-        real(real64) :: first(o%size), second(o%size), third(o%size)
+    subroutine finish(right)
+        logical, intent(in) :: right
         character(20) :: checksum
-        logical :: right
-        integer :: i, j
-        first = [(mode(1, i), i=1, o%size)]
-        second = [(mode(2, i), i=1, o%size)]
-        third = [(mode(3, i), i=1, o%size)]
-        ones = factor(1, 1)**o%iterations
-        threes = 0.5*factor(3, 2)**o%iterations
-        !$omp parallel do schedule(static)
-        do j = 1, o%size
-            sums(j) = sum(u(:, j))
-            worst(j) = maxval(abs(u(:, j) - ones*first*first(j) - threes*third*second(j)))
-        end do
-        !$omp end parallel do
-        right = maxval(worst) < 1e-9
         write (checksum, '(es17.10e2)') sum(sums)
-        i = index(checksum, 'E')
-        checksum(i:i) = 'e'
-        print '(a, i0, a, i0, 4a)', 'heat: size ', o%size, ', ', o%iterations, ' iterations, checksum ', &
+        k = index(checksum, 'E')
+        checksum(k:k) = 'e'
+        print '(a, i0, a, i0, 4a)', 'heat: size ', n, ', ', o%iterations, ' iterations, checksum ', &
             trim(adjustl(checksum)), ', ', trim(merge('verified', 'WRONG   ', right))
         call nw_free(u)
         call nw_free(w)
