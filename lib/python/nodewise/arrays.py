@@ -1,0 +1,226 @@
+"""NumPy arrays, placed."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+import numpy as np
+
+from . import machine
+from ._library import PlacementWarning, Result, last_error, library, result, size, whole
+from .memory import Layout, Memory, Target, layout, target
+from .policies import PolicyLike, as_policy, c_policy
+
+ShapeLike = Union[int, Sequence[int]]
+
+
+def zeros(
+    shape: ShapeLike,
+    dtype: Any = float,
+    *,
+    policy: Optional[PolicyLike] = None,
+    order: str = "C",
+) -> np.ndarray:
+    """An array in memory of its own, which is freed with the last array that shows it. No page is
+    touched, or placed without a policy, before it is used."""
+    sizes = tuple(size(n, "shape") for n in (shape if isinstance(shape, Sequence) else (shape,)))
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise ValueError("arrays of Python objects cannot be placed: the objects lie elsewhere")
+    if order not in ("C", "F"):
+        raise ValueError(f"order {order!r}: give C or F")
+    if 0 in sizes or kind.itemsize == 0:
+        raise ValueError(f"an array of shape {sizes} and {kind.itemsize} bytes an item has no memory")
+    if math.prod(sizes) * kind.itemsize >= 2**63:
+        raise ValueError(f"an array of shape {sizes} is larger than any memory")
+    # Checked before there is anything to free.
+    wanted = None if policy is None else as_policy(policy)
+    memory = Memory(layout(sizes, kind.itemsize, order == "F"), order == "F")
+    array = np.asarray(memory).view(kind).reshape(sizes, order=order)
+    if wanted is not None:
+        done = place(array, wanted)
+        if not done:
+            warnings.warn(done.message, PlacementWarning, stacklevel=2)
+    return array
+
+
+# New memory is zero.
+empty = zeros
+
+
+def place(array: np.ndarray, policy: PolicyLike) -> Result:
+    """Deals an array's pages, touched ones included, and all that will be touched. The array may be from
+    anywhere; pages that it shares with other memory stay where they are."""
+    wanted, found = as_policy(policy), target(array)
+    ours = c_policy(wanted, len(found.layout.extents), found.fortran)
+    return result(library.nw_place_by(found.address, ours))
+
+
+class Distribution:
+    """A policy worked out for one array, apart from its enforcement. `describe` makes it."""
+
+    def __init__(self, array: np.ndarray, policy: PolicyLike) -> None:
+        wanted = as_policy(policy)
+        self._found: Target = target(array)
+        self._array, self._handle = array, None
+        ours = c_policy(wanted, len(self._found.layout.extents), self._found.fortran)
+        self._handle = library.nw_describe_by(self._found.address, ours)
+        if not self._handle:
+            raise ValueError(last_error())
+        self.policy = wanted
+
+    def __del__(self, free=library.nw_distr_free) -> None:
+        if getattr(self, "_handle", None):
+            free(self._handle)
+
+    @property
+    def result(self) -> Result:
+        """OK, or ROUNDED where pages hold items of several nodes."""
+        return result(library.nw_distr_status(self._handle))
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes that it deals to."""
+        count = library.nw_distr_nodes(self._handle, None, 0)
+        numbers = (ctypes.c_int * count)()
+        library.nw_distr_nodes(self._handle, numbers, count)
+        return list(numbers)
+
+    @property
+    def pages(self) -> int:
+        """Pages of the array."""
+        return _pages(self._found)
+
+    def page_node(self, page: int) -> int:
+        """The node of a page of the array; -1: the kernel's choice."""
+        return library.nw_distr_page_node(self._handle, whole(page, "page", 0, self.pages - 1))
+
+    def page_nodes(self) -> np.ndarray:
+        """Those of all pages."""
+        return np.array([self.page_node(page) for page in range(self.pages)], dtype=np.int32)
+
+    def item_node(self, *index: int) -> int:
+        """The node of an item, by its indices."""
+        order = "F" if self._found.fortran else "C"
+        item = int(np.ravel_multi_index(index, self._array.shape, order=order))
+        return library.nw_distr_item_node(self._handle, item)
+
+    def cut(self, axis: int, block: int) -> int:
+        """Where block `block` of an axis begins: the cuts of block-exclusive. An axis that is not cut has one
+        block."""
+        dimensions = len(self._found.layout.extents)
+        dimension = dimensions - 1 - axis if self._found.fortran else axis
+        whole(dimension, "axis", 0, dimensions - 1)
+        return library.nw_distr_cut(self._handle, dimension, whole(block, "block"))
+
+    def distribute(self) -> Result:
+        """Enforces it."""
+        return result(library.nw_distribute(self._handle))
+
+
+def describe(array: np.ndarray, policy: PolicyLike) -> Distribution:
+    """Where a policy would put an array's pages; nothing is moved."""
+    return Distribution(array, policy)
+
+
+# ---- Migration: for once, without changing what later pages do
+
+
+def _in_order(found: Target, rows: bool):
+    return library.nw_migrate_rows if rows != found.fortran or _flat(found.layout) else library.nw_migrate_columns
+
+
+def _flat(seen: Layout) -> bool:
+    return len(seen.extents) == 1
+
+
+def migrate_rows(array: np.ndarray, node: int, count: int, first: int) -> Result:
+    """Moves rows first … first + count - 1 to a node."""
+    found = target(array)
+    move = _in_order(found, True)
+    return result(move(found.address, whole(node, "node"), size(count, "count"), size(first, "first")))
+
+
+def migrate_columns(array: np.ndarray, node: int, count: int, first: int) -> Result:
+    """Likewise columns."""
+    found = target(array)
+    move = _in_order(found, False)
+    return result(move(found.address, whole(node, "node"), size(count, "count"), size(first, "first")))
+
+
+def scatter(array: np.ndarray, nodes: Optional[Sequence[int]] = None) -> Result:
+    """Moves equal contiguous parts to the nodes; None: all."""
+    found = target(array)
+    if nodes is None:
+        return result(library.nw_scatter(found.address, None, 0))
+    numbers = [whole(node, "node") for node in nodes]
+    return result(library.nw_scatter(found.address, (ctypes.c_int * max(1, len(numbers)))(*numbers), len(numbers)))
+
+
+def gather(array: np.ndarray, node: int) -> Result:
+    """Moves everything to one node."""
+    return result(library.nw_gather(target(array).address, whole(node, "node")))
+
+
+# ---- Copies of what is only read
+
+
+class _Copy:
+    """A copy's memory, which lives as long as the array that it is a copy of."""
+
+    def __init__(self, address: int, found: Target, nbytes: int) -> None:
+        self.keep = found.keep
+        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (nbytes,), "typestr": "|u1"}
+
+
+def replicate(array: np.ndarray) -> Result:
+    """Copies the array to every node that has CPUs, once. Its content must not change any more."""
+    return result(library.nw_replicate(target(array).address))
+
+
+def nearest(array: np.ndarray) -> np.ndarray:
+    """The copy nearest to the CPU that the caller runs on, read-only; the array itself if there are none."""
+    found = target(array)
+    address = library.nw_nearest(found.address)
+    if address == found.address:
+        itself = array.view()
+        itself.flags.writeable = False
+        return itself
+    order = "C" if array.flags.c_contiguous else "F"
+    return np.asarray(_Copy(address, found, array.nbytes)).view(array.dtype).reshape(array.shape, order=order)
+
+
+# ---- Where pages are
+
+
+class Histogram(NamedTuple):
+    """Pages of an array on each node, and those not touched yet."""
+
+    pages: dict[int, int]
+    untouched: int
+
+
+def _pages(found: Target) -> int:
+    page = machine.page_bytes()
+    return -(-(found.address % page + found.layout.item * math.prod(found.layout.extents)) // page)
+
+
+def page_nodes(array: np.ndarray) -> np.ndarray:
+    """The node of each page as it is now; -1: not touched."""
+    found = target(array)
+    nodes = np.full(_pages(found), -1, dtype=np.int32)
+    pointer = nodes.ctypes.data_as(ctypes.POINTER(ctypes.c_int))
+    result(library.nw_page_nodes(found.address, pointer, nodes.size))
+    return nodes
+
+
+def histogram(array: np.ndarray) -> Histogram:
+    """Pages of an array on each node."""
+    found, highest = target(array), max(machine.nodes())
+    pages, untouched = (ctypes.c_size_t * (highest + 1))(), ctypes.c_size_t()
+    result(library.nw_histogram(found.address, pages, highest + 1, untouched))
+    return Histogram({node: pages[node] for node in machine.nodes()}, untouched.value)

@@ -1,0 +1,234 @@
+"""Policies: how an array's blocks are dealt over memory nodes. Written as objects or as words:
+
+    first-touch                       the kernel's choice
+    cyclic [UNIT] [BLOCK]             in turn; UNIT: pages (the default), rows, columns or items
+    block-cyclic ITEMS                the same, in blocks of items
+    skew [UNIT] [BLOCK]               in turn, each round one node further on
+    prime P [UNIT] [BLOCK]            in turn over P virtual nodes
+    random [UNIT] [BLOCK] [seed S]    by a hash
+    bind-all                          any of the nodes, where first touched
+    node N                            one node
+    bind UNIT                         to the nodes of the threads that schedule(static) gives them to
+    blocks [UNIT]                     contiguous parts
+    block-exclusive [AXIS AXIS…]      a Latin square over the axes
+
+each followed by `on 0,2` (nodes, in this order) and `weights 2,1`, where they make sense.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Sequence
+from typing import Optional, Union
+
+from ._library import CPolicy, size, whole
+
+KINDS = ("first-touch", "cyclic", "skew", "prime", "random", "bind-all", "bind", "block-exclusive", "blocks")
+UNITS = ("pages", "rows", "columns", "items")
+GRANULES = ("auto", "base", "huge")
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A policy. What is left out has the library's default; see `man nw_place`."""
+
+    kind: str
+    unit: str = "pages"
+    block: int = 1
+    nodes: Optional[tuple[int, ...]] = None
+    weights: Optional[tuple[int, ...]] = None
+    prime: int = 0
+    seed: int = 0
+    threads: int = 0
+    axes: Optional[tuple[int, ...]] = None
+    granule: str = "auto"
+
+    def __post_init__(self) -> None:
+        for value, known, name in (
+            (self.kind, KINDS, "kind"),
+            (self.unit, UNITS, "unit"),
+            (self.granule, GRANULES, "granule"),
+        ):
+            if value not in known:
+                raise ValueError(f"{value!r} is no {name} of policy; known: {', '.join(known)}")
+        if size(self.block, "block") == 0:
+            raise ValueError("blocks of 0: give at least 1")
+        for name in ("nodes", "weights", "axes"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(whole(n, name) for n in getattr(self, name)))
+        if self.weights is not None and len(self.weights) != len(self.nodes or self.weights):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.nodes or ())} nodes")
+
+    def __str__(self) -> str:
+        return " ".join(self._words())
+
+    def _words(self) -> list[str]:
+        if self.kind == "bind-all" and self.nodes is not None and len(self.nodes) == 1:
+            return ["node", str(self.nodes[0])]
+        words = [self.kind]
+        if self.kind == "prime":
+            words.append(str(self.prime))
+        if self.kind in ("cyclic", "skew", "prime", "random", "bind", "blocks"):
+            words.append(self.unit)
+        if self.block != 1:
+            words.append(str(self.block))
+        words += [str(axis) for axis in self.axes or ()]
+        for name, value in (("seed", self.seed), ("threads", self.threads)):
+            if value:
+                words += [name, str(value)]
+        for name, values in (("on", self.nodes), ("weights", self.weights)):
+            if values is not None:
+                words += [name, ",".join(map(str, values))]
+        return words
+
+    @classmethod
+    def parse(cls, text: str) -> Policy:
+        """Reads the words above."""
+        try:
+            return _parse(text.replace(":", " ").split())
+        except ValueError as error:
+            raise ValueError(f"policy {text!r}: {error}") from None
+
+
+PolicyLike = Union[Policy, str]
+
+
+def _parse(words: list[str]) -> Policy:
+    if not words:
+        raise ValueError("empty")
+    kind, rest = words[0], words[1:]
+    found: dict[str, object] = {}
+    while len(rest) >= 2 and rest[-2] in ("on", "weights", "seed", "threads"):
+        name, value = rest[-2], rest[-1]
+        rest = rest[:-2]
+        if name in ("on", "weights"):
+            found["nodes" if name == "on" else name] = tuple(_number(n) for n in value.split(","))
+        else:
+            found[name] = _number(value)
+    if kind == "node" and len(rest) == 1 and not found:
+        return node(_number(rest[0]))
+    if kind == "block-exclusive":
+        return Policy(kind, unit="items", axes=tuple(_number(axis) for axis in rest) or None, **found)
+    if kind == "prime" and rest:
+        found["prime"] = _number(rest.pop(0))
+    if kind == "block-cyclic":
+        kind, rest = "cyclic", ["items", *rest]
+    if rest and rest[0] in UNITS:
+        found["unit"] = rest.pop(0)
+    if rest and kind in ("cyclic", "skew", "prime", "random", "blocks"):
+        found["block"] = _number(rest.pop(0))
+    if rest:
+        raise ValueError(f"{' '.join(rest)!r} is not understood")
+    return Policy(kind, **found)
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal():
+        raise ValueError(f"{word!r} is no number")
+    return int(word)
+
+
+def as_policy(policy: PolicyLike) -> Policy:
+    return policy if isinstance(policy, Policy) else Policy.parse(policy)
+
+
+def c_policy(policy: Policy, dimensions: int, fortran: bool) -> CPolicy:
+    """For an array that the library sees with so many dimensions. In Fortran's order the last axis is the
+    library's first dimension, so that columns are its rows, as in the Fortran module."""
+    unit = UNITS.index(policy.unit)
+    if fortran and unit in (1, 2):
+        unit = 3 - unit
+    mask = 0
+    for axis in policy.axes or ():
+        dimension = dimensions - 1 - axis if fortran else axis
+        if not 0 <= dimension < dimensions:
+            raise ValueError(f"axis {axis} of an array that can be cut in {dimensions}")
+        mask |= 1 << dimension
+    ours = CPolicy(
+        kind=KINDS.index(policy.kind),
+        unit=unit,
+        block=policy.block,
+        prime=whole(policy.prime, "prime"),
+        seed=whole(policy.seed, "seed", 0, 2**64 - 1),
+        threads=whole(policy.threads, "threads"),
+        dimensions=mask,
+        granule=GRANULES.index(policy.granule),
+    )
+    if policy.nodes is not None:
+        ours.nodes = (ctypes.c_int * max(1, len(policy.nodes)))(*policy.nodes)
+        ours.node_count = len(policy.nodes)
+    if policy.weights is not None:
+        ours.weights = (ctypes.c_uint * max(1, len(policy.weights)))(*policy.weights)
+        ours.node_count = len(policy.weights)
+    return ours
+
+
+def first_touch() -> Policy:
+    """The kernel's choice, from now on."""
+    return Policy("first-touch")
+
+
+def cyclic(
+    unit: str = "pages",
+    block: int = 1,
+    *,
+    nodes: Optional[Sequence[int]] = None,
+    weights: Optional[Sequence[int]] = None,
+) -> Policy:
+    """Blocks of so many units to the nodes in turn."""
+    return Policy("cyclic", unit, block, nodes, weights)
+
+
+def block_cyclic(items: int, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """Majo and Gross's block-cyclic: blocks of so many items to the nodes in turn."""
+    return Policy("cyclic", "items", items, nodes)
+
+
+def skew(unit: str = "pages", block: int = 1, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """In turn, each round one node further on."""
+    return Policy("skew", unit, block, nodes)
+
+
+def prime(number: int, unit: str = "pages", block: int = 1, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """In turn over a prime number of virtual nodes; those that do not exist are dealt in turn."""
+    return Policy("prime", unit, block, nodes, prime=number)
+
+
+def random(
+    unit: str = "pages",
+    block: int = 1,
+    *,
+    seed: int = 0,
+    nodes: Optional[Sequence[int]] = None,
+    weights: Optional[Sequence[int]] = None,
+) -> Policy:
+    """By a seeded hash: the same each time."""
+    return Policy("random", unit, block, nodes, weights, seed=seed)
+
+
+def bind_all(*, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """Any of the nodes, where first touched."""
+    return Policy("bind-all", nodes=nodes)
+
+
+def node(number: int) -> Policy:
+    """One node, while it has room."""
+    return Policy("bind-all", nodes=(number,))
+
+
+def bind(unit: str, *, threads: int = 0, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """Rows, columns… dealt to the threads as schedule(static) does, each to its thread's node."""
+    return Policy("bind", unit, nodes=nodes, threads=threads)
+
+
+def blocks(
+    unit: str = "pages", *, nodes: Optional[Sequence[int]] = None, weights: Optional[Sequence[int]] = None
+) -> Policy:
+    """A contiguous part to each node, equal or by weights."""
+    return Policy("blocks", unit, nodes=nodes, weights=weights)
+
+
+def block_exclusive(*axes: int, nodes: Optional[Sequence[int]] = None) -> Policy:
+    """Majo and Gross's block-exclusive: a Latin square over two axes, a cube over three."""
+    return Policy("block-exclusive", "items", nodes=nodes, axes=axes or None)
