@@ -111,7 +111,14 @@ static long long task_field(pid_t tid, int field) {
     return at ? strtoll(at + 1, NULL, 10) : -1;
 }
 
-enum { STARTED = 22, LAST_CPU = 39 };
+enum { FLAGS = 9, STARTED = 22, LAST_CPU = 39 };
+enum { EXITING = 4 }; /* PF_EXITING: joined perhaps, and still in the list */
+
+/* When a thread started; -1 if it is gone or going. */
+static long long start_of(pid_t tid) {
+    long long flags = task_field(tid, FLAGS);
+    return flags < 0 || flags & EXITING ? -1 : task_field(tid, STARTED);
+}
 
 int nw_running_on(pid_t tid) {
     return tid == gettid() ? sched_getcpu() : (int)task_field(tid, LAST_CPU);
@@ -193,7 +200,7 @@ int nw_tasks(nw_task **list) {
     *list = NULL;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        long long started = tid > 0 ? task_field(tid, STARTED) : -1;
+        long long started = tid > 0 ? start_of(tid) : -1;
         if (started < 0)
             continue;
         if (count == room) {
@@ -245,7 +252,7 @@ static int may_run_on(int cpu) {
 }
 
 int nw_migrate_thread(int tid, int cpu) {
-    if (tid < 0 || (tid && task_field(tid, STARTED) < 0))
+    if (tid < 0 || (tid && start_of(tid) < 0))
         return nw_fail(NW_INVALID, "thread %d is not one of this process", tid);
     if (!may_run_on(cpu))
         return nw_fail(NW_INVALID, "CPU %d is not one that this process may run on (see nw_cpus)", cpu);
