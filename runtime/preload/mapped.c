@@ -1,7 +1,9 @@
 /* What the program maps for itself: anonymous private memory of an object's size is one, as if it came
- * from the heap. Stacks are not: they are their thread's. */
+ * from the heap. Stacks are not: they are their thread's. Only rules that name its site place it. */
 #define _GNU_SOURCE
 #include "preload.h"
+
+#include "../backtrace.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -20,26 +22,57 @@ void *nw_own_memory(size_t bytes) {
 }
 
 static int is_object(size_t bytes, int flags) {
-    return nw_seeing() && bytes >= NW_LARGE && (flags & (MAP_ANONYMOUS | MAP_STACK)) == MAP_ANONYMOUS &&
-           (flags & MAP_TYPE) == MAP_PRIVATE;
+    return (nw_seeing() || nw_placing()) && bytes >= NW_LARGE &&
+           (flags & (MAP_ANONYMOUS | MAP_STACK)) == MAP_ANONYMOUS && (flags & MAP_TYPE) == MAP_PRIVATE;
 }
 
-EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-    void *memory = map(at, bytes, protection, flags, file, offset);
-    if (memory == MAP_FAILED || !is_object(bytes, flags))
-        return memory;
+static void place(nw_object *object, const nw_allocation *allocation) {
+    object->rule = nw_match(allocation, NW_KIND_MAPPING);
+    if (object->rule == nw_placement->rules.count)
+        return;
+    nw_place(object);
+    nw_objects_add(object);
+}
+
+static void mapped(void *memory, size_t bytes, uintptr_t caller) {
     int before = errno;
     nw_object object = {
         .page = (uint64_t)(uintptr_t)memory >> nw_page_shift,
         .pages = (bytes + nw_page_bytes - 1) >> nw_page_shift,
         .rule = NW_ANY,
         .thread = nw_thread_ordinal(),
+        .fresh = 1,
     };
+    nw_allocation allocation = {.address = memory, .bytes = bytes, .mapped = object.pages << nw_page_shift};
+    allocation.depth = nw_backtrace(caller, allocation.chain);
+    if (nw_placing())
+        place(&object, &allocation);
     nw_seen(&object);
     errno = before;
+}
+
+static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
+    void *memory = map(at, bytes, protection, flags, file, offset);
+    if (memory != MAP_FAILED && is_object(bytes, flags))
+        mapped(memory, bytes, caller);
     return memory;
 }
 
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    return map_and_note(at, bytes, protection, flags, file, offset, CALLER);
+}
+
 EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset) {
-    return mmap(at, bytes, protection, flags, file, offset);
+    return map_and_note(at, bytes, protection, flags, file, offset, CALLER);
+}
+
+EXPORT int munmap(void *at, size_t bytes) {
+    if (nw_placing() && bytes >= NW_LARGE) {
+        int before = errno;
+        nw_objects_remove(at);
+        errno = before;
+    }
+    return (int)syscall(SYS_munmap, at, bytes);
 }

@@ -185,15 +185,19 @@ static uint64_t key_of(const nw_allocation *object) {
     return key | 1;
 }
 
-static uint32_t look_up(const nw_allocation *object, uint64_t key) {
-    uint32_t frames[NW_CHAIN];
+static uint32_t look_up(const nw_allocation *object, uint64_t key, uint32_t kind) {
+    uint32_t frames[NW_CHAIN], behind = 0;
     unsigned long long loads = 0;
     while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
         ;
     dl_iterate_phdr(count_loads, &loads);
     if (loads != loads_seen)
         find_images();
-    uint32_t site = site_of(frames, frames_of(object, frames));
+    uint32_t count = frames_of(object, frames);
+    /* A mapping is a library's way to allocate; who called the library is its site. */
+    while (kind == NW_KIND_MAPPING && behind < count && frames[behind] == 0)
+        behind++;
+    uint32_t site = site_of(frames + behind, count - behind);
     for (uint32_t i = 0; i < 16; i++) {
         uint64_t expected = 0;
         uint32_t slot = (uint32_t)(key + i) % CACHE;
@@ -207,7 +211,7 @@ static uint32_t look_up(const nw_allocation *object, uint64_t key) {
     return site;
 }
 
-static uint32_t site_at(const nw_allocation *object) {
+static uint32_t site_at(const nw_allocation *object, uint32_t kind) {
     uint64_t key = key_of(object);
     for (uint32_t i = 0; i < 16; i++) {
         uint32_t slot = (uint32_t)(key + i) % CACHE;
@@ -217,7 +221,7 @@ static uint32_t site_at(const nw_allocation *object) {
         if (there == 0)
             break;
     }
-    return look_up(object, key);
+    return look_up(object, key, kind);
 }
 
 static uint32_t next_sequence(uint32_t site) {
@@ -229,15 +233,15 @@ static uint32_t next_sequence(uint32_t site) {
     return sequences[site]++;
 }
 
-uint32_t nw_match(const nw_allocation *object) {
+uint32_t nw_match(const nw_allocation *object, uint32_t kind) {
     uint32_t count = nw_placement->rules.count, thread = nw_thread_ordinal();
-    uint32_t site = nw_placement->sites.count ? site_at(object) : UNMATCHED;
+    uint32_t site = nw_placement->sites.count ? site_at(object, kind) : UNMATCHED;
     uint32_t sequence = site == UNMATCHED ? NW_ANY : next_sequence(site);
     if (site != UNMATCHED && nw_sites(nw_placement)[site].by_name)
         __atomic_fetch_add(&nw_report->by_name, 1, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; i++) {
         const nw_rule *rule = &nw_rules(nw_placement)[i];
-        if (rule->kind == NW_KIND_HEAP && (rule->site == NW_ANY || rule->site == site) &&
+        if (rule->kind == kind && (rule->site == NW_ANY || rule->site == site) &&
             (rule->thread == NW_ANY || rule->thread == thread) &&
             (rule->sequence == NW_ANY || rule->sequence == sequence))
             return i;

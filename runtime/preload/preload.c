@@ -41,7 +41,7 @@ static void allocated(const nw_allocation *allocation) {
     nw_object object = {
         .page = (uint64_t)(uintptr_t)allocation->address >> nw_page_shift,
         .pages = allocation->mapped >> nw_page_shift,
-        .rule = nw_match(allocation),
+        .rule = nw_match(allocation, NW_KIND_HEAP),
         .thread = nw_thread_ordinal(),
         .fresh = allocation->moved == 0,
     };

@@ -55,8 +55,8 @@ uint64_t nw_kernel_free_bytes(void);
 int nw_worth_separating(uintptr_t caller, size_t bytes);
 void nw_worth_seen(const nw_allocation *object, int matched);
 
-/* match.c: which rule an object falls under; rules.count is the fallback. */
-uint32_t nw_match(const nw_allocation *object);
+/* match.c: which rule an object of a kind (enum nw_kind) falls under; rules.count is the fallback. */
+uint32_t nw_match(const nw_allocation *object, uint32_t kind);
 /* The load bias of one of the table's modules; 0 when it is not loaded. */
 uint64_t nw_module_bias(uint32_t module);
 /* Calls `place` for each writable part of the executable. */

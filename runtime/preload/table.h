@@ -16,7 +16,7 @@
 #define NW_ANY UINT32_MAX
 
 /* Kinds of memory that can be placed: nodewise_profile::ObjectKind in its order. */
-enum nw_kind { NW_KIND_HEAP = 1, NW_KIND_ARENA = 2, NW_KIND_STATIC = 3, NW_KIND_TLS = 4 };
+enum nw_kind { NW_KIND_HEAP = 1, NW_KIND_ARENA = 2, NW_KIND_STATIC = 3, NW_KIND_TLS = 4, NW_KIND_MAPPING = 6 };
 
 enum nw_table_flags {
     NW_BIND_THREADS = 1,    /* in pthread_create: the program has no OpenMP places */

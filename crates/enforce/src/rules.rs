@@ -70,13 +70,13 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     Ok(resolved)
 }
 
-/// The distinct sites of heap rules, in the order in which a program reaches them.
+/// The distinct sites of rules for the heap and for mappings, in the order in which a program reaches them.
 fn site_texts(placement: &Placement) -> Vec<String> {
-    let heap = placement
+    let sited = placement
         .rules
         .iter()
-        .filter(|r| r.object.kind == ObjectKind::Heap);
-    let mut texts: Vec<String> = heap.filter_map(|r| r.object.site.clone()).collect();
+        .filter(|r| matches!(r.object.kind, ObjectKind::Heap | ObjectKind::Mapping));
+    let mut texts: Vec<String> = sited.filter_map(|r| r.object.site.clone()).collect();
     texts.sort_by_cached_key(|t| (sites::order(t), t.clone()));
     texts.dedup();
     texts
@@ -93,7 +93,7 @@ impl Resolved {
     fn outcome(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Outcome {
         let Selector { kind, site, name, .. } = &rule.object;
         match (kind, site, name) {
-            (ObjectKind::Heap, Some(site), _) => self.site(site, texts, modules),
+            (ObjectKind::Heap | ObjectKind::Mapping, Some(site), _) => self.site(site, texts, modules),
             (ObjectKind::Heap, None, None) => {
                 Outcome::Site(ANY, vec!["any allocation of 64 KiB or more".into()])
             }

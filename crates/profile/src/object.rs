@@ -126,7 +126,7 @@ impl ObjectKind {
     /// Whether a map's rules reach it: memory with pages of its own that `run` can find again.
     #[must_use]
     pub fn is_mappable(self) -> bool {
-        matches!(self, Self::Heap | Self::Static)
+        matches!(self, Self::Heap | Self::Static | Self::Mapping)
     }
 }
 
