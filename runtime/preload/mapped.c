@@ -26,13 +26,17 @@ static int is_object(size_t bytes, int flags) {
            (flags & (MAP_ANONYMOUS | MAP_STACK)) == MAP_ANONYMOUS && (flags & MAP_TYPE) == MAP_PRIVATE;
 }
 
-static void place(nw_object *object, const nw_allocation *allocation) {
-    object->rule = nw_match(allocation, NW_KIND_MAPPING);
+static void place(nw_object *object, void *memory, size_t bytes, uintptr_t caller) {
+    nw_allocation allocation = {.address = memory, .bytes = bytes, .mapped = object->pages << nw_page_shift};
+    allocation.depth = nw_backtrace(caller, allocation.chain);
+    object->rule = nw_match(&allocation, NW_KIND_MAPPING);
     if (object->rule == nw_placement->rules.count)
         return;
     nw_place(object);
     nw_objects_add(object);
 }
+
+static _Thread_local int noting NW_INITIAL_EXEC; /* the unwinder may map memory */
 
 static void mapped(void *memory, size_t bytes, uintptr_t caller) {
     int before = errno;
@@ -43,18 +47,19 @@ static void mapped(void *memory, size_t bytes, uintptr_t caller) {
         .thread = nw_thread_ordinal(),
         .fresh = 1,
     };
-    nw_allocation allocation = {.address = memory, .bytes = bytes, .mapped = object.pages << nw_page_shift};
-    allocation.depth = nw_backtrace(caller, allocation.chain);
     if (nw_placing())
-        place(&object, &allocation);
+        place(&object, memory, bytes, caller);
     nw_seen(&object);
     errno = before;
 }
 
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     void *memory = map(at, bytes, protection, flags, file, offset);
-    if (memory != MAP_FAILED && is_object(bytes, flags))
+    if (memory != MAP_FAILED && is_object(bytes, flags) && !noting) {
+        noting = 1;
         mapped(memory, bytes, caller);
+        noting = 0;
+    }
     return memory;
 }
 
