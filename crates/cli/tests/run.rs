@@ -316,7 +316,7 @@ fn a_damaged_table_switches_placement_off_and_nothing_else() {
     let folder = bench.folder.join("placement");
     std::fs::create_dir_all(&folder).unwrap();
     let mut table = bench.table(&program);
-    for (at, byte) in [(0, 1), (17, 200), (60, 255), (64, 255)] {
+    for (at, byte) in [(0, 1), (17, 200), (60, 255), (72, 255)] {
         let before = std::mem::replace(&mut table[at], byte);
         std::fs::write(folder.join("table"), &table).unwrap();
         table[at] = before;
