@@ -29,6 +29,8 @@ def draw(data):
     compared = ["default", PROFILED, "matched"]
     plots.grouped(FOLDER / "figure15a.svg", TRANSFORMED, {f: [remote(data, n, f) for n in TRANSFORMED] for f in compared},
                   "remote accesses (%)", with_average=False)
+    traffic = {f: [predicted(data, n, SMALL, 8, f)["remote_traffic"] for n in TRANSFORMED] for f in compared}
+    plots.grouped(FOLDER / "figure15a-traffic.svg", TRANSFORMED, traffic, "remote traffic (%)", with_average=False)
     uniform = {f: [shares[n][f]["uniformly shared"] for n in TRANSFORMED] for f in ("default", "matched")}
     plots.grouped(FOLDER / "figure15b.svg", TRANSFORMED, uniform, "uniformly shared pages (%)", with_average=False)
     improvement = {f: [100 * (gained(data, n, SMALL, 8, f) - 1) for n in TRANSFORMED] for f in (PROFILED, "matched")}
@@ -130,6 +132,7 @@ def write(data, found):
                              "total over default"], migration_rows(data)),
         "<h2>Program transformations</h2>",
         figure("figure15a", f"Figure 15(a). Remote accesses on {SMALL} ({LAB})."),
+        figure("figure15a-traffic", f"Figure 15(a), as traffic: lines fetched from the other node of {SMALL} ({MODEL})."),
         figure("figure15b", "Figure 15(b). Uniformly shared pages (recorded, exact)."),
         tabled("sharing", ["% of pages used by the computation", *CLASSES], sharing_rows(data)),
         figure("figure15c", f"Figure 15(c). Improvement over the default form on {SMALL}, 8 threads ({MODEL})."),

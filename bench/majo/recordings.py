@@ -1,5 +1,6 @@
 """Recordings of the programs' forms, and what `simulate` predicts from them."""
 
+import functools
 import json
 import os
 import pathlib
@@ -89,10 +90,26 @@ def identity(machine, threads):
     return f"file:{file}"
 
 
-def simulate(profile, machine, threads, policies):
+@functools.cache
+def plain_cpu(program, sizes):
+    """CPU seconds of the plain build with one thread, the best of three: all forms do the same work, so their
+    predictions start from the same."""
+    command = [PLAIN / PROGRAMS[program].file, *PROGRAMS[program].arguments("default", sizes)]
+    taken = []
+    for _ in range(3):
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        _, status, used = os.wait4(child.pid, 0)
+        if status:
+            raise SystemExit(f"reproduce-majo: {program}: status {status}")
+        taken.append(used.ru_utime + used.ru_stime)
+    return min(taken)
+
+
+def simulate(profile, machine, threads, policies, cpu_seconds):
     """Predictions by policy; `as_placed.so` is where the program's own calls put its pages."""
     found = json.loads(nodewise("simulate", profile, "--machine", machine, "--affinity", identity(machine, threads),
-                                "--policy", ",".join(map(str, policies)), "--json", MAJO_PLACED=str(notes(profile))))
+                                "--policy", ",".join(map(str, policies)), "--plain-cpu", cpu_seconds, "--json",
+                                MAJO_PLACED=str(notes(profile))))
     return {plain(p["policy"]): figures(p) for p in found["policies"]}
 
 

@@ -53,15 +53,16 @@ class Study:
     def predictions(self, program):
         """Predicted times by machine, threads and form; and of one thread on its own node."""
         alone = self.record(program, "default", 1)
+        cpu = recordings.plain_cpu(program, self.sizes(program))
         found = {}
         for machine, counts in self.threads.items():
-            one = recordings.simulate(alone, machine, 1, ["first-touch"])["first-touch"]
+            one = recordings.simulate(alone, machine, 1, ["first-touch"], cpu)["first-touch"]
             found[machine] = {"1": {"default": one}}
             for threads in counts:
                 default = self.record(program, "default", threads)
                 matched = self.record(program, "matched", threads, machine)
-                by_policy = recordings.simulate(default, machine, threads, ["first-touch", "frequency"])
-                placed = recordings.simulate(matched, machine, threads, ["first-touch", AS_PLACED])
+                by_policy = recordings.simulate(default, machine, threads, ["first-touch", "frequency"], cpu)
+                placed = recordings.simulate(matched, machine, threads, ["first-touch", AS_PLACED], cpu)
                 found[machine][str(threads)] = {"default": by_policy["first-touch"],
                                                 laboratory.PROFILED: by_policy["frequency"],
                                                 "matched": placed["as placed"]}
@@ -81,10 +82,12 @@ def agreement(measured):
     found = {}
     for name in TRANSFORMED:
         sizes = PROGRAMS[name].sizes.lab
+        cpu = recordings.plain_cpu(name, sizes)
         profiles = {form: recordings.recorded(name, form, sizes, threads, machine if form == "matched" else None)
                     for form in ("default", "matched")}
-        predicted = {"default": recordings.simulate(profiles["default"], machine, threads, ["first-touch"])["first-touch"],
-                     "matched": recordings.simulate(profiles["matched"], machine, threads, [AS_PLACED])["as placed"]}
+        asked = {"default": "first-touch", "matched": AS_PLACED}
+        predicted = {form: recordings.simulate(profiles[form], machine, threads, [policy], cpu)[recordings.plain(str(policy))]
+                     for form, policy in asked.items()}
         found[name] = {form: [measured[f"{name} {form}"]["remote"], predicted[form]["remote_of_run"]] for form in predicted}
     return found
 
