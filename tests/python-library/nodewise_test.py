@@ -243,6 +243,16 @@ class Descriptions(unittest.TestCase):
         d = nodewise.describe(a, "cyclic rows")
         self.assertEqual([d.item_node(i, 2, 1, 7, 1023) for i in range(4)], [NODES[i % len(NODES)] for i in range(4)])
 
+        for order in "CF":
+            a = nodewise.zeros((6, 5, 4, 3, 8, 7), order=order)
+            near, far = (0, 1, 2), (3, 4, 5)
+            for axis in near if order == "C" else far:
+                d = nodewise.describe(a, nodewise.block_exclusive(axis))
+                self.assertEqual(d.cut(axis, len(d.nodes)), a.shape[axis])
+            for axis in far if order == "C" else near:
+                with self.assertRaises(ValueError):
+                    nodewise.describe(a, nodewise.block_exclusive(axis))
+
     def test_a_finer_distribution_says_that_it_is_rounded(self):
         a = nodewise.zeros(100000)
         done = nodewise.describe(a, "cyclic items 100").result

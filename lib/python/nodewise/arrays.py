@@ -56,7 +56,7 @@ def place(array: np.ndarray, policy: PolicyLike) -> Result:
     """Deals an array's pages, touched ones included, and all that will be touched. The array may be from
     anywhere; pages that it shares with other memory stay where they are."""
     wanted, found = as_policy(policy), target(array)
-    ours = c_policy(wanted, len(found.layout.extents), found.fortran)
+    ours = c_policy(wanted, found)
     return result(library.nw_place_by(found.address, ours))
 
 
@@ -67,7 +67,7 @@ class Distribution:
         wanted = as_policy(policy)
         self._found: Target = target(array)
         self._array, self._handle = array, None
-        ours = c_policy(wanted, len(self._found.layout.extents), self._found.fortran)
+        ours = c_policy(wanted, self._found)
         self._handle = library.nw_describe_by(self._found.address, ours)
         if not self._handle:
             raise ValueError(last_error())
@@ -112,10 +112,7 @@ class Distribution:
     def cut(self, axis: int, block: int) -> int:
         """Where block `block` of an axis begins: the cuts of block-exclusive. An axis that is not cut has one
         block."""
-        dimensions = len(self._found.layout.extents)
-        dimension = dimensions - 1 - axis if self._found.fortran else axis
-        whole(dimension, "axis", 0, dimensions - 1)
-        return library.nw_distr_cut(self._handle, dimension, whole(block, "block"))
+        return library.nw_distr_cut(self._handle, self._found.dimension(axis), whole(block, "block"))
 
     def distribute(self) -> Result:
         """Enforces it."""

@@ -86,8 +86,17 @@ class Target(NamedTuple):
     address: int
     layout: Layout
     fortran: bool
+    axes: int
     keep: object
     """What keeps its memory."""
+
+    def dimension(self, axis: int) -> int:
+        """The library's number of an axis."""
+        dimension = self.axes - 1 - axis if self.fortran else axis
+        folded = DIMENSIONS - 1 if self.axes > DIMENSIONS else DIMENSIONS
+        if not 0 <= dimension < min(len(self.layout.extents), folded):
+            raise ValueError(f"axis {axis} of an array of {self.axes} cannot be cut")
+        return dimension
 
 
 def _root(array: np.ndarray) -> np.ndarray:
@@ -110,14 +119,14 @@ def target(array: np.ndarray) -> Target:
     memory = root.base
     if not isinstance(memory, Memory):
         _adopt_foreign(address, seen, root)
-        return Target(address, seen, fortran, root)
+        return Target(address, seen, fortran, array.ndim, root)
     if address != memory.address:
         if memory.parts.get(address) != seen:
             _adopt(address, seen)
             memory.parts[address] = seen
-        return Target(address, seen, fortran, memory)
+        return Target(address, seen, fortran, array.ndim, memory)
     if memory.layout not in (seen, layout(array.shape, array.itemsize, not fortran)):
         raise ValueError(
             "the array is another shape of one that nodewise made, or its beginning: place that one as a whole"
         )
-    return Target(address, memory.layout, memory.fortran, memory)
+    return Target(address, memory.layout, memory.fortran, array.ndim, memory)

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Optional, Union
 
 from ._library import CPolicy, size, whole
+from .memory import Target
 
 KINDS = ("first-touch", "cyclic", "skew", "prime", "random", "bind-all", "bind", "block-exclusive", "blocks")
 UNITS = ("pages", "rows", "columns", "items")
@@ -133,18 +134,15 @@ def as_policy(policy: PolicyLike) -> Policy:
     return policy if isinstance(policy, Policy) else Policy.parse(policy)
 
 
-def c_policy(policy: Policy, dimensions: int, fortran: bool) -> CPolicy:
-    """For an array that the library sees with so many dimensions. In Fortran's order the last axis is the
-    library's first dimension, so that columns are its rows, as in the Fortran module."""
+def c_policy(policy: Policy, array: Target) -> CPolicy:
+    """For an array. In Fortran's order the last axis is the library's first dimension, so that columns are
+    its rows, as in the Fortran module."""
     unit = UNITS.index(policy.unit)
-    if fortran and unit in (1, 2):
+    if array.fortran and unit in (1, 2):
         unit = 3 - unit
     mask = 0
     for axis in policy.axes or ():
-        dimension = dimensions - 1 - axis if fortran else axis
-        if not 0 <= dimension < dimensions:
-            raise ValueError(f"axis {axis} of an array that can be cut in {dimensions}")
-        mask |= 1 << dimension
+        mask |= 1 << array.dimension(axis)
     ours = CPolicy(
         kind=KINDS.index(policy.kind),
         unit=unit,
