@@ -1,20 +1,19 @@
 //! What each object costs, who put it there, who uses it, and what to change.
 
-use crate::snippet::{self, Place};
+use crate::advice::{Case, advice, places};
 use crate::verdict::{percent, worth_it};
-use nodewise_analysis::{Metrics, Pattern, RegionUse, SharingClass, Usage, measure};
+use crate::{Distribution, Matched};
+use nodewise_analysis::{
+    Affinity, Conflict, Division, Metrics, Pattern, RegionUse, SharingClass, Usage, measure,
+};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Frame, Object, ObjectId, ObjectKind, RegionKind, SiteId, Thread, ThreadId};
+use nodewise_profile::{Frame, ObjectId, RegionKind, SiteId, Thread, ThreadId};
 use nodewise_simulation::Simulation;
 use std::collections::BTreeMap;
 
-/// Below this share of the run time an object is left alone.
-const COSTS: f64 = 0.02;
 /// One thread that first touched this share of an object's pages placed it.
 const PLACED_ALONE: f64 = 0.9;
-/// Above this exclusivity a page has a home, though its threads share it.
-const AT_HOME: f64 = 0.7;
 /// Where an object is used that only the main thread uses.
 const SERIAL: &str = "serial code";
 
@@ -44,6 +43,25 @@ pub struct UsedBy {
     pub reads: bool,
 }
 
+impl FirstTouched {
+    /// Whether one thread placed it.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.largest_share >= PLACED_ALONE
+    }
+}
+
+/// How one region divides an object, and what its loop should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// The function that the region was outlined from; empty for serial code.
+    pub function: String,
+    /// `file:line` of the region.
+    pub at: String,
+    /// What was recognised there.
+    pub division: Division,
+}
+
 /// One object's bill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blame {
@@ -65,8 +83,14 @@ pub struct Blame {
     pub used_by: Option<UsedBy>,
     /// Class of most of its accesses.
     pub sharing: SharingClass,
-    /// How threads divide it.
+    /// How threads divide it, over all regions.
     pub pattern: Pattern,
+    /// How each region divides it, the busiest first.
+    pub passes: Vec<Pass>,
+    /// Regions that give its pages to different nodes.
+    pub conflict: Option<Conflict>,
+    /// Where its pages belong, whatever that is worth.
+    pub distribution: Option<Distribution>,
     /// What happened, one sentence.
     pub sentence: String,
     /// What to do, one sentence.
@@ -82,9 +106,11 @@ pub fn blame(
     simulation: &Simulation,
     first_touch: &Mapping,
     usage: &Usage,
+    matched: Option<&Matched>,
 ) -> Vec<Blame> {
     let objects = &context.profile.objects;
     let bills = bills(context, simulation, first_touch);
+    let in_order = Affinity::in_order(context.profile, context.machine);
     let nodes = context.machine.node_count();
     let measured = measure(
         context.profile,
@@ -105,7 +131,14 @@ pub fn blame(
         .map(|((&id, metrics), name)| {
             let costs = (saved * bills[id.index()].wasted, saved);
             let ends = (touched.remove(&id), used_by(context, usage, id));
-            one(context, usage, (id, name), metrics, costs, ends)
+            one(
+                context,
+                (usage, &in_order, matched),
+                (id, name),
+                metrics,
+                costs,
+                ends,
+            )
         })
         .collect();
     let wasted = |b: &Blame| bills[b.object.index()].wasted;
@@ -219,7 +252,7 @@ fn first_touched(context: &Context<'_>) -> BTreeMap<ObjectId, FirstTouched> {
 }
 
 /// `file:line` of a site's innermost frame, or its function.
-fn place_of_site(context: &Context<'_>, site: SiteId) -> String {
+pub(crate) fn place_of_site(context: &Context<'_>, site: SiteId) -> String {
     let frame = context.profile.site(site).and_then(|s| s.frames.first());
     frame.map_or_else(|| "an unknown place".to_owned(), place_of_frame)
 }
@@ -276,13 +309,12 @@ fn routine(start: &Frame) -> String {
 
 fn one(
     context: &Context<'_>,
-    usage: &Usage,
+    (usage, in_order, matched): (&Usage, &Affinity, Option<&Matched>),
     (id, name): (ObjectId, String),
     metrics: &Metrics,
     (cost_share, saved_share): (f64, f64),
     (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
 ) -> Blame {
-    let object = &context.profile.objects[id.index()];
     let mut blame = Blame {
         object: id,
         name,
@@ -293,14 +325,41 @@ fn one(
         used_by,
         sharing: metrics.sharing(),
         pattern: usage.pattern(id),
+        passes: usage.divisions(id).iter().map(|d| pass(context, d)).collect(),
+        conflict: conflict(context, in_order, usage, id),
+        distribution: None,
         sentence: String::new(),
         advice: String::new(),
         snippet: None,
     };
     blame.sentence = sentence(&blame);
-    let nodes = context.machine.node_count();
-    (blame.advice, blame.snippet) = advice(&blame, object, nodes, metrics.application_exclusivity());
+    let case = Case::new(context, &blame, usage, metrics.application_exclusivity(), matched);
+    (blame.distribution, blame.advice, blame.snippet) = advice(&blame, &case);
     blame
+}
+
+/// Threads own their stacks, whatever others read there.
+pub(crate) fn conflict(
+    context: &Context<'_>,
+    in_order: &Affinity,
+    usage: &Usage,
+    id: ObjectId,
+) -> Option<Conflict> {
+    let object = context.profile.object(id).filter(|o| !o.kind.is_private())?;
+    let divisions = usage.divisions(id);
+    (object.pages > 1).then(|| Conflict::of(divisions, context.affinity, in_order))?
+}
+
+fn pass(context: &Context<'_>, division: &Division) -> Pass {
+    let (function, at) = match context.profile.regions.get(division.region.index()) {
+        Some(r) if r.kind == RegionKind::OpenMp => (r.frame.function.clone(), place_of_frame(&r.frame)),
+        _ => (String::new(), SERIAL.to_owned()),
+    };
+    Pass {
+        function,
+        at,
+        division: division.clone(),
+    }
 }
 
 fn sentence(blame: &Blame) -> String {
@@ -313,7 +372,7 @@ fn sentence(blame: &Blame) -> String {
     };
     let mut text = format!("`{}`: ", blame.name);
     if let Some(touch) = &blame.first_touched {
-        let alone = touch.largest_share >= PLACED_ALONE;
+        let alone = touch.is_alone();
         text += &format!(
             "first touched by {} at {}, ",
             count(if alone { 1 } else { touch.threads }),
@@ -321,6 +380,7 @@ fn sentence(blame: &Blame) -> String {
         );
     }
     match &blame.used_by {
+        Some(_) if blame.conflict.is_some() => text += &divided(blame),
         Some(used) => {
             let verb = if used.reads { "read" } else { "used" };
             let at = if used.at == SERIAL { "in" } else { "at" };
@@ -329,6 +389,33 @@ fn sentence(blame: &Blame) -> String {
         None => text += "used nowhere",
     }
     text + "; " + &bill(blame)
+}
+
+/// Which loops divide it which way, and what that makes of its pages.
+fn divided(blame: &Blame) -> String {
+    let mut ways: Vec<(Pattern, bool)> = Vec::new();
+    let significant = || blame.passes.iter().filter(|p| p.division.is_significant());
+    for way in significant().map(|p| (p.division.pattern, p.division.inverse)) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways.sort_by_key(|way| (way.0.dimension(), way.1));
+    let one = |way: &(Pattern, bool)| {
+        let passes = significant().filter(|p| (p.division.pattern, p.division.inverse) == *way);
+        let down = if way.1 { " counting down" } else { "" };
+        format!("{}{down} {}", way.0.name(), places(passes))
+    };
+    let ways: Vec<String> = ways.iter().map(one).collect();
+    let conflict = blame.conflict.as_ref().expect("divided differently");
+    let shared = match conflict.shows() {
+        true => format!("{} of its pages are uniformly shared", percent(conflict.share)),
+        false => format!(
+            "bound in order, {} of its pages would be uniformly shared",
+            percent(conflict.share_in_order)
+        ),
+    };
+    format!("used {}: {shared}", ways.join(", "))
 }
 
 /// How far away it is and what of the predicted gain that accounts for.
@@ -344,73 +431,5 @@ fn bill(blame: &Blame) -> String {
             format!("{remote}; it accounts for all of the {all} of the run time predicted to be saved.")
         }
         own => format!("{remote}; it accounts for {own} of the {all} of the run time predicted to be saved."),
-    }
-}
-
-fn advice(blame: &Blame, object: &Object, nodes: usize, exclusivity: f64) -> (String, Option<String>) {
-    if blame.cost_share < COSTS || nodes < 2 {
-        return ("leave it alone: it costs next to nothing".into(), None);
-    }
-    if matches!(
-        object.kind,
-        ObjectKind::Stack | ObjectKind::Tls | ObjectKind::Image
-    ) {
-        return (
-            "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
-            None,
-        );
-    }
-    let place = Place::new(blame, object, nodes);
-    let alone = blame
-        .first_touched
-        .as_ref()
-        .is_some_and(|t| t.largest_share >= PLACED_ALONE);
-    let (from, to) = (&place.touched, &place.used);
-    match blame.pattern {
-        Pattern::OneThread => (
-            format!("first touch it in the thread that uses it, at {to}"),
-            None,
-        ),
-        Pattern::XWise if alone => (
-            format!(
-                "parallelise the initialisation loop at {from} with the same schedule as {to}: each thread then first touches what it uses"
-            ),
-            Some(snippet::parallel_initialisation(&place)),
-        ),
-        Pattern::YWise | Pattern::ZWise | Pattern::Strided if alone => (
-            format!(
-                "initialise it at {from} with the loop nest and schedule of {to}: threads take a part of every plane"
-            ),
-            Some(snippet::parallel_initialisation(&place)),
-        ),
-        Pattern::XWise | Pattern::YWise | Pattern::ZWise | Pattern::Strided => (
-            format!(
-                "give the loops at {from} and {to} the same schedule(static) and thread count: they divide it differently"
-            ),
-            Some(snippet::same_schedule(&place)),
-        ),
-        Pattern::Irregular => (
-            format!("schedule {to} statically, so that pages keep their thread; else place it by `locality`"),
-            Some(snippet::same_schedule(&place)),
-        ),
-        _ if exclusivity >= AT_HOME => (
-            format!(
-                "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
-                percent(exclusivity)
-            ),
-            alone.then(|| snippet::parallel_initialisation(&place)),
-        ),
-        Pattern::ReadShared => (
-            "interleave it: all threads read it; if it fits, a copy on each node is better still".into(),
-            Some(snippet::interleave(&place)),
-        ),
-        Pattern::Gather | Pattern::Random => (
-            "interleave it: threads pick words all over it; renumbering would make that local".into(),
-            Some(snippet::interleave(&place)),
-        ),
-        Pattern::Uniform => (
-            "interleave it: every node uses every page, no home suits it".into(),
-            Some(snippet::interleave(&place)),
-        ),
     }
 }

@@ -10,13 +10,18 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod blame;
+mod distribution;
+mod matched;
 mod next;
 mod snippet;
 mod stock;
 mod verdict;
 
-pub use blame::{Blame, FirstTouched, UsedBy, blame};
+pub use blame::{Blame, FirstTouched, Pass, UsedBy, blame};
+pub use distribution::{Distribution, schedule};
+pub use matched::Matched;
 pub use next::Asked;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
 pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
@@ -34,19 +39,20 @@ pub struct Advice {
     pub blame: Vec<Blame>,
 }
 
-/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`, `asked` goes into
-/// the command to copy.
+/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
+/// program with matching loops, `asked` goes into the command to copy.
 #[must_use]
 pub fn advise(
     context: &Context<'_>,
     simulation: &Simulation,
     first_touch: &Mapping,
     usage: &Usage,
+    matched: Option<&Matched>,
     asked: &Asked,
 ) -> Advice {
-    let blame = blame(context, simulation, first_touch, usage);
+    let blame = blame(context, simulation, first_touch, usage, matched);
     Advice {
-        verdict: verdict(context, simulation, blame.first(), asked),
+        verdict: verdict(context, simulation, &blame, matched, asked),
         blame,
     }
 }

@@ -1,7 +1,8 @@
 //! One sentence about the whole program.
 
 use crate::next::{map_and_run, plain_command};
-use crate::{Asked, Blame, omp_places, stock_command};
+use crate::{Asked, Blame, Matched, omp_places, stock_command};
+use nodewise_analysis::Remedy;
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
@@ -17,6 +18,8 @@ pub enum Outcome {
     Place,
     /// A stock command line does as well as the best placement.
     Stock,
+    /// No placement is predicted to pay, but loops that match their data are.
+    Match,
     /// No placement is predicted to pay.
     LeaveAlone,
     /// The program is not bound by memory.
@@ -42,14 +45,16 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
-/// Concludes from a simulation; `worst` is the object that costs most.
+/// Concludes from a simulation; `blame` begins with the object that costs most.
 #[must_use]
 pub fn verdict(
     context: &Context<'_>,
     simulation: &Simulation,
-    worst: Option<&Blame>,
+    blame: &[Blame],
+    matched: Option<&Matched>,
     asked: &Asked,
 ) -> Verdict {
+    let worst = blame.first();
     let nothing = |outcome, sentence: String| Verdict {
         outcome,
         policy: "first-touch".into(),
@@ -82,6 +87,12 @@ pub fn verdict(
         return nothing(Outcome::NotMemoryBound, text);
     }
     let worth = worth_it(simulation);
+    if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
+        return Verdict {
+            gain: gain(matched.speedup),
+            ..nothing(Outcome::Match, match_it(blame, matched, &machine.name))
+        };
+    }
     if worth.is_empty() {
         let text = format!(
             "Leave it alone: on {} no placement is predicted to beat first-touch by {} or more.",
@@ -127,15 +138,39 @@ fn recommendation(
         }
     };
     let compared = simulation.predictions[1..].iter().any(|p| stock(p).is_some());
-    let speedup = chosen.speedup;
     Verdict {
         outcome,
         policy: chosen.policy.clone(),
-        gain: Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0),
+        gain: gain(chosen.speedup),
         sentence: praise((outcome, compared), chosen, best, &simulation.machine),
         next: Some(next),
         reasons,
     }
+}
+
+fn gain(speedup: Range) -> Range {
+    Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0)
+}
+
+/// Loops and data deal the same array differently: the program has to change.
+fn match_it(blame: &[Blame], matched: &Matched, machine: &str) -> String {
+    let named: Vec<String> = conflicting(blame).map(|b| format!("`{}`", b.name)).collect();
+    let named = match &named[..] {
+        [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        all => all.concat(),
+    };
+    let [typical, range] = faster(matched.speedup);
+    format!(
+        "Match loops and data: no placement suits {named}, whose loops divide it differently; distributed and \
+         scheduled as below, the program is predicted {typical} first-touch on {machine} {range}."
+    )
+}
+
+/// Objects whose loops should change.
+fn conflicting(blame: &[Blame]) -> impl Iterator<Item = &Blame> {
+    let curable = |b: &&Blame| b.conflict.as_ref().is_some_and(|c| c.remedy != Remedy::None);
+    blame.iter().filter(curable)
 }
 
 fn praise(
@@ -163,7 +198,7 @@ fn praise(
 }
 
 /// "25 % faster than" or, from twice on, "4.9× as fast as"; and the range in the same unit.
-fn faster(speedup: Range) -> [String; 2] {
+pub(crate) fn faster(speedup: Range) -> [String; 2] {
     let twice = speedup.typical >= 2.0;
     let ratios = [speedup.min, speedup.typical, speedup.max];
     let [low, typical, high] = ratios.map(|ratio| match twice {

@@ -1,7 +1,9 @@
 //! From a small program to its verdict, blame and snippet.
 
-use nodewise_advise::{Advice, Asked, Outcome, advise};
-use nodewise_analysis::{Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order};
+use nodewise_advise::{Advice, Asked, Matched, Outcome, advise};
+use nodewise_analysis::{
+    Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order,
+};
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{
@@ -130,7 +132,15 @@ fn bound_advice(
     ];
     let simulation = simulate(&context, &mappings, accesses, &Parameters::default()).expect("in memory");
     let usage = Usage::of(accesses, profile, &histogram).expect("in memory");
-    advise(&context, &simulation, &mappings[0], &usage, &asked())
+    let matched = Matched::predict(&context, &usage, &simulation, &mappings, accesses).expect("in memory");
+    advise(
+        &context,
+        &simulation,
+        &mappings[0],
+        &usage,
+        matched.as_ref(),
+        &asked(),
+    )
 }
 
 fn asked() -> Asked {
@@ -248,7 +258,7 @@ fn a_program_that_everybody_reads_gets_the_stock_command() {
             .snippet
             .as_ref()
             .unwrap()
-            .contains("numa_alloc_interleaved")
+            .contains("nw_replicate(rhs);")
     );
 }
 
@@ -305,7 +315,7 @@ fn an_empty_profile_is_not_judged() {
         &Parameters::default(),
     )
     .unwrap();
-    let advice = advise(&context, &simulation, &mapping, &Usage::default(), &asked());
+    let advice = advise(&context, &simulation, &mapping, &Usage::default(), None, &asked());
     assert_eq!(advice.verdict.outcome, Outcome::Unknown);
     assert!(advice.blame.is_empty());
 }

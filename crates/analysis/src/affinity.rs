@@ -42,6 +42,24 @@ impl Affinity {
     }
 }
 
+impl Affinity {
+    /// Thread number t of T on node t · N / T of the N nodes with CPUs: as libnodewise binds, and as a
+    /// loop's static blocks go over the nodes. Which CPU does not matter here: its node's first.
+    #[must_use]
+    pub fn in_order(profile: &Profile, machine: &Machine) -> Self {
+        let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
+        let numbers = thread_numbers(profile);
+        let all = numbers.iter().max().map_or(1, |n| *n as usize + 1);
+        let node = |number: &u32| nodes[*number as usize * nodes.len() / all];
+        let nodes: Vec<NodeId> = numbers.iter().map(node).collect();
+        Self {
+            name: "in order".to_owned(),
+            cpus: nodes.iter().map(|n| machine.nodes[n.index()].cpus[0]).collect(),
+            nodes,
+        }
+    }
+}
+
 /// The number each thread is bound by: its OpenMP number where known, else the next free one of its
 /// process; the numbers of a process follow those of the one before.
 #[must_use]

@@ -28,25 +28,47 @@ pub struct Conflict {
     /// Share of the object's pages that belong to one node in one region and to another in another:
     /// 1 − 1/N for an x-wise and a y-wise region on N nodes.
     pub share: f64,
+    /// The same if threads filled the nodes in the order of their numbers, as libnodewise binds them:
+    /// a clever binding may hide what loops do.
+    pub share_in_order: f64,
     /// What removes it.
     pub remedy: Remedy,
 }
 
 impl Conflict {
-    /// The conflict among an object's divisions under an affinity; `None` where a tenth of its pages
-    /// or fewer are shared because of it.
+    /// The conflict among an object's divisions under an affinity, and under another in which threads
+    /// are bound in order; `None` where regions divide it alike, or a tenth of its pages or fewer are
+    /// shared because they don't.
     #[must_use]
-    pub fn of(divisions: &[Division], affinity: &Affinity) -> Option<Self> {
+    pub fn of(divisions: &[Division], affinity: &Affinity, in_order: &Affinity) -> Option<Self> {
         let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_significant()).collect();
         let (owned, others): (Vec<_>, Vec<_>) = significant.iter().copied().partition(|d| d.has_owners());
         let inside_pages = others.iter().any(|d| d.pattern == Pattern::ZWise);
-        let share = match owned.is_empty() {
-            true => 0.0,
-            false if inside_pages => 1.0,
+        let kind = |d: &&Division| (d.pattern, d.inverse);
+        let alike = owned.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
+        if owned.is_empty() || (alike && !inside_pages) {
+            return None;
+        }
+        let [share, share_in_order] = [affinity, in_order].map(|affinity| match inside_pages {
+            true => 1.0,
             false => shared_pages(&owned, affinity),
+        });
+        let remedy = if inside_pages {
+            Remedy::None
+        } else {
+            remedy(&owned)
         };
-        let remedy = if inside_pages { Remedy::None } else { remedy(&owned) };
-        (share > WORTH_NAMING).then_some(Self { share, remedy })
+        (share.max(share_in_order) > WORTH_NAMING).then_some(Self {
+            share,
+            share_in_order,
+            remedy,
+        })
+    }
+
+    /// Whether the sharing shows under the affinity it was judged for.
+    #[must_use]
+    pub fn shows(&self) -> bool {
+        self.share > WORTH_NAMING
     }
 }
 
@@ -70,7 +92,11 @@ fn remedy(divisions: &[&Division]) -> Remedy {
     let dimensions = dealt.iter().fold(0, |bits, d| bits | 1 << d);
     if u32::is_power_of_two(dimensions) {
         let both = [true, false].map(|inverse| divisions.iter().any(|d| d.inverse == inverse));
-        return if both == [true, true] { Remedy::StaticInverse } else { Remedy::None };
+        return if both == [true, true] {
+            Remedy::StaticInverse
+        } else {
+            Remedy::None
+        };
     }
     Remedy::BlockExclusive { dimensions }
 }

@@ -1,7 +1,7 @@
 //! How each region divides each object, the object as a whole, and what becomes of pages that two
 //! regions give to different nodes: uniform data sharing (Majo & Gross 3.1, Figure 5(e)).
 
-use crate::page_use::PageMap;
+use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
 use crate::{Affinity, Usage};
 use nodewise_machine::NodeId;
@@ -64,32 +64,42 @@ impl Division {
         (owner != NOBODY).then(|| affinity.node(owner))
     }
 
+    /// Whole pages of a block, rounded: what a cyclic schedule deals at a time.
+    #[must_use]
+    pub fn pages_a_block(&self) -> u32 {
+        let blocks = f64::from(self.repeat) * self.threads.max(1) as f64;
+        (self.owners.len() as f64 / blocks).round() as u32
+    }
+
     /// Indices in the histogram of the object's pages, where they have owners.
-    pub(crate) fn pages(&self) -> std::ops::Range<usize> {
+    #[must_use]
+    pub fn pages(&self) -> std::ops::Range<usize> {
         self.first..self.first + self.owners.len()
     }
 
-    fn new(map: &PageMap, shape: Shape, usage: &Usage) -> Self {
+    /// One of the loops of a map's region, that makes `part` of its accesses.
+    fn new(map: &PageMap, (shape, part, pages): &(Shape, f64, Vec<PageUse>), usage: &Usage) -> Self {
         let cell = usage.region(map.object, map.region);
         let total: u64 = usage.regions(map.object).map(|(_, u)| u.accesses()).sum();
+        let own = |count: u64| (count as f64 * part) as u64;
         Self {
             region: map.region,
             pattern: shape.pattern,
             repeat: shape.repeat,
             inverse: shape.inverse,
             explained: shape.explained.clamp(0.0, 1.0),
-            share: cell.accesses() as f64 / total.max(1) as f64,
-            reads: cell.reads,
-            writes: cell.writes,
+            share: part * cell.accesses() as f64 / total.max(1) as f64,
+            reads: own(cell.reads),
+            writes: own(cell.writes),
             threads: cell.threads(),
             first: map.first,
-            owners: owners(map, shape.pattern),
+            owners: owners(map, pages, shape.pattern),
             cyclic: shape.cyclic,
         }
     }
 }
 
-fn owners(map: &PageMap, pattern: Pattern) -> Vec<ThreadId> {
+fn owners(map: &PageMap, pages: &[PageUse], pattern: Pattern) -> Vec<ThreadId> {
     let threads = &map.team.threads;
     if matches!(pattern, Pattern::Uniform | Pattern::Random | Pattern::ZWise) {
         return Vec::new();
@@ -99,7 +109,7 @@ fn owners(map: &PageMap, pattern: Pattern) -> Vec<ThreadId> {
         true => threads[((page.place() * threads.len() as f64) as usize).min(last)],
         false => NOBODY,
     };
-    map.pages.iter().map(owner).collect()
+    pages.iter().map(owner).collect()
 }
 
 /// The divisions of every object that has maps, its busiest region first.
@@ -110,8 +120,9 @@ pub(crate) fn divisions(
 ) -> BTreeMap<ObjectId, Vec<Division>> {
     let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
     for map in maps {
-        let division = Division::new(&map, recognise(&map), usage);
-        all.entry(map.object).or_default().push(division);
+        let loops = recognise(&map);
+        let divisions = loops.iter().map(|l| Division::new(&map, l, usage));
+        all.entry(map.object).or_default().extend(divisions);
     }
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
@@ -125,8 +136,13 @@ pub(crate) fn divisions(
 /// have so many pages looks like when its columns are dealt. It is a matrix if other loops deal its
 /// rows, or if it would be a square or a cube of common items.
 fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
-    let rows = divisions.iter().any(|d| d.is_significant() && d.pattern == Pattern::XWise);
-    for division in divisions.iter_mut().filter(|d| d.cyclic) {
+    let rows = divisions
+        .iter()
+        .any(|d| d.is_significant() && d.pattern == Pattern::XWise);
+    for division in divisions
+        .iter_mut()
+        .filter(|d| d.cyclic && d.pattern == Pattern::YWise)
+    {
         if !rows && !is_square_or_cube(bytes, division.repeat) {
             division.pattern = Pattern::Strided;
         }
@@ -136,7 +152,7 @@ fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
 fn is_square_or_cube(bytes: u64, rows: u32) -> bool {
     let rows = u64::from(rows);
     let fits = |item: &u64| [2, 3].iter().any(|power| rows.pow(*power) * item == bytes);
-    rows < 1 << 16 && [4, 8, 16, 40].iter().any(|item| fits(item))
+    rows < 1 << 16 && [4, 8, 16, 40].iter().any(fits)
 }
 
 /// Of blocks that begin again, those that do so twice as often as others in as many rounds are nested
@@ -159,7 +175,10 @@ pub(crate) fn pattern_of_all(divisions: &[Division]) -> Option<Pattern> {
     let mut shares: Vec<(Pattern, bool, f64)> = Vec::new();
     let significant = divisions.iter().filter(|d| d.is_significant());
     for division in significant {
-        match shares.iter_mut().find(|s| (s.0, s.1) == (division.pattern, division.inverse)) {
+        match shares
+            .iter_mut()
+            .find(|s| (s.0, s.1) == (division.pattern, division.inverse))
+        {
             Some(known) => known.2 += division.share,
             None => shares.push((division.pattern, division.inverse, division.share)),
         }
@@ -167,5 +186,9 @@ pub(crate) fn pattern_of_all(divisions: &[Division]) -> Option<Pattern> {
     let all: f64 = shares.iter().map(|s| s.2).sum();
     let most = shares.into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let shared = matches!(most.0, Pattern::Uniform | Pattern::Random);
-    Some(if shared || most.2 >= DOMINANT * all { most.0 } else { Pattern::Uniform })
+    Some(if shared || most.2 >= DOMINANT * all {
+        most.0
+    } else {
+        Pattern::Uniform
+    })
 }

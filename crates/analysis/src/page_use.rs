@@ -6,6 +6,9 @@
 //! one owner, 0 for all threads alike (the mean direction and resultant length of Mardia and Jupp,
 //! *Directional Statistics*, 2.2). Arrows add up over slices in any order, and blocks that begin
 //! again at the first thread go on round the circle.
+//!
+//! A region may have several loops. What the threads that static blocks would give a page to (x-wise)
+//! do there is kept apart from the rest, so that another pattern beneath shows.
 
 use crate::{Histogram, Usage, thread_numbers};
 use nodewise_profile::{Access, AccessSource, Object, ObjectId, Profile, RegionId, ThreadId};
@@ -18,6 +21,10 @@ const WORTH_A_MAP: f64 = 0.01;
 /// Regions of one object that are mapped, the busiest ones: they bound the memory.
 const MAPS: usize = 16;
 
+/// How far, in threads, a page in the middle of a thread's block may lie from its border and still
+/// count as in it.
+const BORDER: f64 = 0.15;
+
 /// One page in one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PageUse {
@@ -25,16 +32,42 @@ pub(crate) struct PageUse {
     pub writes: f32,
     pub lines: f32,
     arrow: [f32; 2],
+    /// Accesses by the threads that blocks in order give the page to, and their arrow.
+    in_block: f32,
+    block_arrow: [f32; 2],
 }
 
 impl PageUse {
-    pub fn add(&mut self, direction: [f32; 2], reads: u64, writes: u64, lines: u64) {
+    pub fn add(&mut self, direction: [f32; 2], in_block: bool, reads: u64, writes: u64, lines: u64) {
         let accesses = (reads + writes) as f32;
+        let pull = direction.map(|d| d * accesses);
         self.accesses += accesses;
         self.writes += writes as f32;
         self.lines += lines as f32;
-        self.arrow[0] += direction[0] * accesses;
-        self.arrow[1] += direction[1] * accesses;
+        self.arrow = [self.arrow[0] + pull[0], self.arrow[1] + pull[1]];
+        if in_block {
+            self.in_block += accesses;
+            self.block_arrow = [self.block_arrow[0] + pull[0], self.block_arrow[1] + pull[1]];
+        }
+    }
+
+    /// The accesses by the threads that blocks in order give the page to, and all others.
+    pub fn peeled(&self) -> [Self; 2] {
+        let part = |accesses: f32, arrow| Self {
+            accesses,
+            arrow,
+            ..Self::default()
+        };
+        let [a, b] = [0, 1].map(|i| self.arrow[i] - self.block_arrow[i]);
+        let rest = self.accesses - self.in_block;
+        // What rounding leaves is nobody's.
+        let rest = if rest > 1e-3 * self.accesses { rest } else { 0.0 };
+        [part(self.in_block, self.block_arrow), part(rest, [a, b])]
+    }
+
+    /// Its arrow, as long as it has accesses that agree.
+    pub fn arrow(&self) -> [f64; 2] {
+        self.arrow.map(f64::from)
     }
 
     /// From 0, all threads alike, to 1, one thread.
@@ -55,6 +88,7 @@ pub(crate) struct Team {
     pub threads: Vec<ThreadId>,
     /// By [`ThreadId`].
     directions: Vec<[f32; 2]>,
+    ranks: Vec<f64>,
 }
 
 impl Team {
@@ -70,16 +104,27 @@ impl Team {
             [angle.cos() as f32, angle.sin() as f32]
         };
         let beyond = members.last().map_or(0, |t| t.index() + 1);
-        let mut directions = vec![[0.0; 2]; beyond];
+        let (mut directions, mut ranks) = (vec![[0.0; 2]; beyond], vec![0.0; beyond]);
         for (rank, threads) in by_number.values().enumerate() {
             for thread in threads {
                 directions[thread.index()] = direction(rank);
+                ranks[thread.index()] = rank as f64;
             }
         }
         Self {
             threads: by_number.values().map(|threads| threads[0]).collect(),
             directions,
+            ranks,
         }
+    }
+
+    /// Whether blocks in order give a page, `at` of 1 of the way through, to a thread.
+    fn is_in_block(&self, thread: ThreadId, at: f64) -> bool {
+        let middle = self
+            .ranks
+            .get(thread.index())
+            .map_or(f64::INFINITY, |rank| rank + 0.5);
+        (middle - at * self.threads.len() as f64).abs() <= 0.5 + BORDER
     }
 
     pub fn direction(&self, thread: ThreadId) -> [f32; 2] {
@@ -185,8 +230,12 @@ fn add(map: &mut PageMap, histogram: &Histogram, at: usize, row: &Access) -> usi
     while next < end && index < histogram.len() {
         let beyond = histogram.pages[index].0 + (1 << map.shift);
         let pages = beyond.min(end).saturating_sub(next);
-        if let Some(page) = index.checked_sub(map.first).and_then(|i| map.pages.get_mut(i)) {
-            page.add(direction, row.reads * pages, row.writes * pages, row.lines * pages);
+        let size = map.pages.len() as f64;
+        let offset = index.checked_sub(map.first).filter(|i| *i < map.pages.len());
+        if let Some(offset) = offset {
+            let in_block = map.team.is_in_block(row.thread, (offset as f64 + 0.5) / size);
+            let (reads, writes, lines) = (row.reads * pages, row.writes * pages, row.lines * pages);
+            map.pages[offset].add(direction, in_block, reads, writes, lines);
         }
         (next, index) = (next.max(beyond.min(end)), index + 1);
     }
@@ -206,7 +255,7 @@ mod tests {
     fn page(team: &Team, accesses: &[u64]) -> PageUse {
         let mut page = PageUse::default();
         for (thread, &reads) in accesses.iter().enumerate() {
-            page.add(team.direction(ThreadId(thread as u32)), reads, 0, 0);
+            page.add(team.direction(ThreadId(thread as u32)), false, reads, 0, 0);
         }
         page
     }
@@ -230,7 +279,7 @@ mod tests {
             let mut parts = PageUse::default();
             for part in [0..cut.min(accesses.len()), cut.min(accesses.len())..accesses.len()] {
                 for thread in part.rev() {
-                    parts.add(team.direction(ThreadId(thread as u32)), accesses[thread], 0, 0);
+                    parts.add(team.direction(ThreadId(thread as u32)), false, accesses[thread], 0, 0);
                 }
             }
             prop_assert!((whole.agreement() - parts.agreement()).abs() < 1e-3);

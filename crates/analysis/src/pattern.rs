@@ -19,6 +19,9 @@ pub enum Pattern {
     ZWise,
     /// One or two pages to each thread in turn, as a cyclic schedule deals them.
     Strided,
+    /// Blocks that begin again like y-wise ones, but with other owners further on: what the schedule
+    /// block-exclusive makes.
+    BlockExclusive,
     /// Pages have owners, in no order that a schedule would give.
     Irregular,
     /// All threads sweep all pages, and hardly write: the read-only form of [`Pattern::Uniform`].
@@ -42,6 +45,7 @@ impl Pattern {
             Self::YWise => "y-wise",
             Self::ZWise => "z-wise",
             Self::Strided => "strided",
+            Self::BlockExclusive => "block-exclusive",
             Self::Irregular => "irregular",
             Self::ReadShared => "read-shared",
             Self::Gather => "gather",
@@ -81,6 +85,11 @@ const ALONE: f64 = 0.97;
 const PICKED: f64 = 3.0;
 /// Written less than this share, an object counts as read-only in the region.
 pub(crate) const HARDLY_WRITTEN: f64 = 0.1;
+/// Blocks that begin again have the same owners in all parts when arrows at the same place in them
+/// agree this much.
+const SAME_OWNERS: f64 = 0.8;
+/// A loop of its own makes this share of a region's accesses, beyond what chance gives it.
+const OWN_LOOP: f64 = 0.15;
 /// Threads whose lines add up to less than a page and a half cannot all have swept it.
 const LINES_OF_A_PAGE: f64 = 96.0;
 
@@ -104,35 +113,95 @@ pub(crate) fn is_placed(page: &PageUse, threads: usize) -> bool {
     page.accesses > 0.0 && page.agreement() >= agreed
 }
 
-pub(crate) fn recognise(map: &PageMap) -> Shape {
+/// What the loops of a region make of an object: one shape, or x-wise and another beneath it; each with
+/// its share of the accesses and its pages.
+pub(crate) fn recognise(map: &PageMap) -> Vec<(Shape, f64, Vec<PageUse>)> {
     let threads = map.team.threads.len();
-    let touched: Vec<&PageUse> = map.pages.iter().filter(|p| p.accesses > 0.0).collect();
-    let placed: Vec<&PageUse> = touched.iter().copied().filter(|p| is_placed(p, threads)).collect();
-    let owned = sum(&placed, |p| p.accesses) / sum(&touched, |p| p.accesses).max(1.0);
+    let whole = shape_of(&map.pages, threads, map.shift);
+    let [blocks, rest] = [0, 1].map(|part| map.pages.iter().map(|p| p.peeled()[part]).collect::<Vec<_>>());
+    let all: f64 = map.pages.iter().map(|p| f64::from(p.accesses)).sum();
+    let in_blocks = blocks.iter().map(|p| f64::from(p.accesses)).sum::<f64>() / all.max(1.0);
+    let by_chance = 1.3 / threads as f64;
+    // What the other loops do in the same blocks counts with them.
+    let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
+    if threads > 1 && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
+        let other = shape_of(&rest, threads, map.shift);
+        let differs =
+            matches!(other.pattern, Pattern::YWise) || (other.pattern == Pattern::XWise && other.inverse);
+        if differs {
+            return vec![
+                (shape(Pattern::XWise, 1.0), 1.0 - beneath, blocks),
+                (other, beneath, rest),
+            ];
+        }
+    }
+    vec![(whole, 1.0, map.pages.clone())]
+}
+
+fn shape_of(pages: &[PageUse], threads: usize, shift: u32) -> Shape {
+    let touched: Vec<&PageUse> = pages.iter().filter(|p| p.accesses > 0.0).collect();
+    let placed: Vec<(usize, &PageUse)> = pages
+        .iter()
+        .enumerate()
+        .filter(|p| is_placed(p.1, threads))
+        .collect();
+    let owners: Vec<&PageUse> = placed.iter().map(|p| p.1).collect();
+    let owned = sum(&owners, |p| p.accesses) / sum(&touched, |p| p.accesses).max(1.0);
     if threads < 2 {
         return shape(Pattern::OneThread, 1.0);
     }
     if owned < MOSTLY {
-        return shared(&touched, map.shift);
+        return shared(&touched, shift);
     }
-    let walk = Walk::of(&placed, threads);
+    let walk = Walk::of(&owners, threads);
     let forwards = walk.forwards();
     if walk.travelled == 0.0 {
-        return shape(Pattern::OneThread, sum_agreeing(&placed) / sum(&touched, |p| p.accesses));
+        return shape(
+            Pattern::OneThread,
+            sum_agreeing(&owners) / sum(&touched, |p| p.accesses),
+        );
     }
     if forwards < ORDERED {
         return shape(Pattern::Irregular, owned);
     }
-    let repeat = walk.rounds(threads);
+    let rounds = walk.rounds(threads);
+    let repeat = rounds.round().max(1.0) as u32;
     let pages_a_block = placed.len() as f64 / walk.blocks;
-    let alone = sum_agreeing(&placed) >= ALONE * sum(&placed, |p| p.accesses);
+    let alone = sum_agreeing(&owners) >= ALONE * sum(&owners, |p| p.accesses);
     Shape {
-        pattern: if repeat > 1 { Pattern::YWise } else { Pattern::XWise },
+        pattern: match repeat {
+            1 => Pattern::XWise,
+            2.. if same_owners(&placed, rounds) < SAME_OWNERS => Pattern::BlockExclusive,
+            _ => Pattern::YWise,
+        },
         repeat,
         inverse: walk.gone < 0.0,
         explained: owned * (1.0 + forwards) / 2.0,
         cyclic: repeat > 1 && alone && pages_a_block <= FEW_PAGES,
     }
+}
+
+/// How much pages at the same place in each part agree on an owner, from 0 to 1: of the lengths of a
+/// part near the one that the walk suggests, the best.
+fn same_owners(placed: &[(usize, &PageUse)], rounds: f64) -> f64 {
+    let (first, last) = (placed[0].0, placed[placed.len() - 1].0);
+    let span = (last - first + 1) as f64;
+    let accesses: f64 = placed.iter().map(|p| p.1.arrow()[0].hypot(p.1.arrow()[1])).sum();
+    let with = |rounds: f64| {
+        let part = span / rounds;
+        let mut places = vec![[0.0; 2]; (part.ceil() as usize).clamp(1, 64)];
+        for (index, page) in placed {
+            let within = ((index - first) as f64 / part).fract();
+            let bin = (within * places.len() as f64) as usize;
+            let sum = &mut places[bin];
+            let arrow = page.arrow();
+            *sum = [sum[0] + arrow[0], sum[1] + arrow[1]];
+        }
+        places.iter().map(|[x, y]| x.hypot(*y)).sum::<f64>() / accesses
+    };
+    (-4..=4)
+        .map(|step| with((rounds + f64::from(step) / 8.0).max(1.0)))
+        .fold(0.0, f64::max)
 }
 
 fn shape(pattern: Pattern, explained: f64) -> Shape {
@@ -218,9 +287,8 @@ impl Walk {
     }
 
     /// How often it came round, the last block's own width included.
-    fn rounds(&self, threads: usize) -> u32 {
-        let rounds = self.gone.abs() / threads as f64 * self.blocks / (self.blocks - 1.0);
-        rounds.round().max(1.0) as u32
+    fn rounds(&self, threads: usize) -> f64 {
+        self.gone.abs() / threads as f64 * self.blocks / (self.blocks - 1.0)
     }
 }
 

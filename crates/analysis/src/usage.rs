@@ -48,8 +48,12 @@ impl RegionUse {
         self.reads += other.reads;
         self.writes += other.writes;
         self.lines += other.lines;
-        self.threads.resize(self.threads.len().max(other.threads.len()), 0);
-        self.threads.iter_mut().zip(&other.threads).for_each(|(all, more)| *all |= more);
+        self.threads
+            .resize(self.threads.len().max(other.threads.len()), 0);
+        self.threads
+            .iter_mut()
+            .zip(&other.threads)
+            .for_each(|(all, more)| *all |= more);
     }
 
     fn add(&mut self, row: &Access) {
@@ -130,7 +134,11 @@ impl Usage {
     /// Whether uniform means that all threads sweep it, not that regions divide it differently.
     fn conflict_free(&self, object: ObjectId) -> bool {
         let significant = |d: &&Division| d.is_significant();
-        !self.divisions(object).iter().filter(significant).any(Division::has_owners)
+        !self
+            .divisions(object)
+            .iter()
+            .filter(significant)
+            .any(Division::has_owners)
     }
 
     pub(crate) fn region(&self, object: ObjectId, region: RegionId) -> RegionUse {

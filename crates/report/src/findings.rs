@@ -3,8 +3,8 @@
 use crate::HeatMap;
 use crate::format::{plural, seconds};
 use crate::model::*;
-use nodewise_advise::{Advice, Blame};
-use nodewise_analysis::{Measured, Metrics, SharingClass, Timeline, measure};
+use nodewise_advise::{Advice, Blame, Pass, schedule};
+use nodewise_analysis::{Conflict, Measured, Metrics, Remedy, SharingClass, Timeline, measure};
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Meta, Observer, Profile};
@@ -123,7 +123,8 @@ impl Findings<'_> {
             let metrics = measured.objects.get(&blame.object)?;
             let mut object = self.object(blame, metrics)?;
             // Advice on an object must not contradict the verdict.
-            if !verdict(&self.advice.verdict).outcome.is_to_act() {
+            // How loops fit their data is the program's, whatever this size of it costs.
+            if !verdict(&self.advice.verdict).outcome.is_to_act() && !object.is_mismatched() {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
@@ -168,6 +169,9 @@ impl Findings<'_> {
             local_fraction: metrics.local_fraction(),
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
+            patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
+            uniform_sharing: blame.conflict.as_ref().map(uniform_sharing),
+            distribution: blame.distribution.map(|d| d.name().to_owned()),
             first_touch: blame.first_touched.as_ref().map(|t| FirstTouch {
                 site: t.at.clone(),
                 threads: t.threads,
@@ -186,11 +190,40 @@ impl Findings<'_> {
     }
 }
 
+fn division(blame: &Blame, pass: &Pass) -> Division {
+    let found = &pass.division;
+    Division {
+        region: pass.function.clone(),
+        site: pass.at.clone(),
+        pattern: found.pattern.name().to_owned(),
+        repeat: found.repeat,
+        inverse: found.inverse,
+        explained: found.explained,
+        share: found.share,
+        read_fraction: found.reads as f64 / (found.reads + found.writes).max(1) as f64,
+        threads: found.threads,
+        schedule: schedule(blame.distribution, blame.conflict.is_some(), found).map(str::to_owned),
+    }
+}
+
+fn uniform_sharing(conflict: &Conflict) -> UniformSharing {
+    UniformSharing {
+        share: conflict.share,
+        share_in_order: conflict.share_in_order,
+        remedy: match conflict.remedy {
+            Remedy::BlockExclusive { .. } => Some("block-exclusive".to_owned()),
+            Remedy::StaticInverse => Some("static-inverse".to_owned()),
+            Remedy::None => None,
+        },
+    }
+}
+
 fn verdict(verdict: &nodewise_advise::Verdict) -> Verdict {
     Verdict {
         outcome: match verdict.outcome {
             nodewise_advise::Outcome::Place => Outcome::Place,
             nodewise_advise::Outcome::Stock => Outcome::Stock,
+            nodewise_advise::Outcome::Match => Outcome::Match,
             nodewise_advise::Outcome::LeaveAlone => Outcome::LeaveAlone,
             nodewise_advise::Outcome::NotMemoryBound => Outcome::NotMemoryBound,
             nodewise_advise::Outcome::Unknown => Outcome::Unknown,

@@ -25,7 +25,7 @@ pub use findings::Findings;
 pub use format::{bytes, count, percent, ratio, seconds};
 pub use heat::{HeatMap, HeatRow};
 pub use model::{
-    Affinity, Coverage, Dynamicity, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome, Policy,
-    Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UsedBy, Verdict,
+    Affinity, Coverage, Division, Dynamicity, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
+    Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy, Verdict,
 };
 pub use topology_svg::topology_svg;

@@ -54,6 +54,8 @@ pub enum Outcome {
     Place,
     /// A stock command line does as well as the best placement.
     Stock,
+    /// No placement is predicted to pay, but loops that match their data are.
+    Match,
     /// No placement is predicted to pay.
     LeaveAlone,
     /// The program is not bound by memory.
@@ -66,7 +68,7 @@ impl Outcome {
     /// Whether something is to be done.
     #[must_use]
     pub fn is_to_act(self) -> bool {
-        matches!(self, Self::Place | Self::Stock)
+        matches!(self, Self::Place | Self::Stock | Self::Match)
     }
 }
 
@@ -281,6 +283,42 @@ pub struct UsedBy {
     pub share: f64,
 }
 
+/// How one region divides an object over its threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Division {
+    /// The function of the region; empty for serial code.
+    pub region: String,
+    /// `file:line` of the region.
+    pub site: String,
+    /// `x-wise`, `y-wise`, `z-wise`, `strided`, `uniform` …
+    pub pattern: String,
+    /// Parts in which blocks begin again; 1 where they do not.
+    pub repeat: u32,
+    /// Blocks descend as threads ascend.
+    pub inverse: bool,
+    /// Share of the region's accesses to the object that the pattern accounts for.
+    pub explained: f64,
+    /// Share of the object's accesses made in the region.
+    pub share: f64,
+    /// Share of them that are reads.
+    pub read_fraction: f64,
+    /// Threads that use the object there.
+    pub threads: usize,
+    /// The schedule its loop should have once the object is distributed as advised.
+    pub schedule: Option<String>,
+}
+
+/// Pages that regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UniformSharing {
+    /// Share of the object's pages.
+    pub share: f64,
+    /// The same with threads bound in the order of their numbers, whatever the affinity judged.
+    pub share_in_order: f64,
+    /// What removes it: `block-exclusive`, `static-inverse`; `null` where nothing does that keeps the loops.
+    pub remedy: Option<String>,
+}
+
 /// One memory object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
@@ -309,6 +347,12 @@ pub struct Object {
     pub sharing: String,
     /// How its pages are dealt over threads: `x-wise`, `uniform` …
     pub pattern: String,
+    /// How each region divides it, the busiest first.
+    pub patterns: Vec<Division>,
+    /// Whether regions give its pages to different nodes.
+    pub uniform_sharing: Option<UniformSharing>,
+    /// The distribution of libnodewise that suits it, whatever that is worth.
+    pub distribution: Option<String>,
     /// Who touched it first.
     pub first_touch: Option<FirstTouch>,
     /// Who uses it most.
@@ -348,6 +392,14 @@ pub struct Dynamicity {
     pub migrations: u64,
     /// Pages by number of moves: entry `i` counts pages that moved `i` times.
     pub pages_by_moves: Vec<u64>,
+}
+
+impl Object {
+    /// Whether its loops divide it differently, and others would not.
+    #[must_use]
+    pub fn is_mismatched(&self) -> bool {
+        self.uniform_sharing.as_ref().is_some_and(|u| u.remedy.is_some())
+    }
 }
 
 impl Report {

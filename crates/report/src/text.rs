@@ -1,7 +1,7 @@
 //! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
 
 use crate::format::plural;
-use crate::{Coverage, Outcome, Policy, Report, bytes, count, percent, ratio, seconds};
+use crate::{Coverage, Object, Outcome, Policy, Report, bytes, count, percent, ratio, seconds};
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -101,7 +101,7 @@ impl Writer {
 
     fn verdict(&self, out: &mut String, report: &Report) {
         let code = match report.verdict.outcome {
-            Outcome::Place | Outcome::Stock => "1;33",
+            Outcome::Place | Outcome::Stock | Outcome::Match => "1;33",
             Outcome::LeaveAlone | Outcome::NotMemoryBound => "1;32",
             Outcome::Unknown => "1",
         };
@@ -170,25 +170,26 @@ impl Writer {
     }
 
     fn objects(&self, out: &mut String, report: &Report) {
-        let costly = report
-            .objects
-            .iter()
-            .take_while(|o| o.cost_share >= COSTLY)
-            .count();
-        let shown = costly.clamp(report.objects.len().min(1), BLAMED);
-        for (i, object) in report.objects[..shown].iter().enumerate() {
+        let matters = |o: &&Object| o.cost_share >= COSTLY || o.is_mismatched();
+        let mut shown: Vec<&Object> = report.objects.iter().filter(matters).take(BLAMED).collect();
+        if shown.is_empty() {
+            shown.extend(report.objects.first());
+        }
+        let mut code = shown.iter().find_map(|o| o.snippet.as_ref());
+        for object in &shown {
             self.wrapped(out, "", &clean(&object.blame), str::to_owned);
             // One "leave it alone" is enough.
-            if report.verdict.outcome.is_to_act() {
+            if report.verdict.outcome.is_to_act() || object.is_mismatched() {
                 self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
             }
-            if let Some(snippet) = object.snippet.as_ref().filter(|_| i == 0) {
-                snippet.lines().for_each(|l| {
-                    let _ = writeln!(out, "      {}", self.dim(&clean(l)));
-                });
+            if let Some(snippet) = code.take_if(|_| object.snippet.is_some()) {
+                for line in snippet.lines() {
+                    let line = format!("      {}", self.dim(&clean(line)));
+                    let _ = writeln!(out, "{}", line.trim_end());
+                }
             }
         }
-        let left = report.objects.len() - shown;
+        let left = report.objects.len() - shown.len();
         if left > 0 {
             let more = format!("and {left} more with --html FILE or --json");
             let _ = writeln!(out, "{}", self.dim(&more));

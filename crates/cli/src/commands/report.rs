@@ -3,7 +3,7 @@
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{Selected, Selection};
-use nodewise_advise::{Asked, advise};
+use nodewise_advise::{Asked, Matched, advise};
 use nodewise_analysis::{Timeline, Usage};
 use nodewise_placement::Mapping;
 use nodewise_report::text::Screen;
@@ -45,7 +45,9 @@ fn report(selection: &Selection, policies: &str) -> anyhow::Result<Report> {
     let mappings = with_baseline(selected, selected.mappings(policies)?);
     let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
     let usage = Usage::of(reader, context.profile, context.histogram)?;
-    let advice = advise(&context, &simulation, &mappings[0], &usage, &asked(selection, selected));
+    let matched = Matched::predict(&context, &usage, &simulation, &mappings, reader)?;
+    let asked = asked(selection, selected);
+    let advice = advise(&context, &simulation, &mappings[0], &usage, matched.as_ref(), &asked);
     let (homes, nodes) = (&mappings[0].nodes, selected.machine.node_count());
     let timeline = Timeline::of(
         reader,

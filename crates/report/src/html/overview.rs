@@ -54,6 +54,7 @@ fn badge(outcome: Outcome, one_node: bool) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Place => ("act", "A better placement exists"),
         Outcome::Stock => ("act", "A stock command line is enough"),
+        Outcome::Match => ("act", "Loops should match their data"),
         Outcome::LeaveAlone if one_node => ("calm", "Nothing to place"),
         Outcome::LeaveAlone => ("calm", "Leave it alone"),
         Outcome::NotMemoryBound => ("calm", "Not bound by memory"),

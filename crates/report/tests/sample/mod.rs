@@ -199,7 +199,14 @@ pub fn report() -> Report {
     };
     let Ok(simulation) = simulate(&context, &mappings, &accesses, &Parameters::default());
     let Ok(usage) = Usage::of(&accesses, &profile, &histogram);
-    let advice = advise(&context, &simulation, &mappings[0], &usage, &Default::default());
+    let advice = advise(
+        &context,
+        &simulation,
+        &mappings[0],
+        &usage,
+        None,
+        &Default::default(),
+    );
     let Ok(timeline) = Timeline::of(
         &accesses,
         &profile,

@@ -1,0 +1,257 @@
+//! What to do about one object: a sentence, and C that does it.
+
+use crate::snippet::{self, Place};
+use crate::verdict::{faster, percent};
+use crate::{Blame, Distribution, Matched, Pass};
+use nodewise_analysis::{Conflict, Division, Pattern, Remedy, Usage};
+use nodewise_placement::Context;
+use nodewise_profile::{Object, ObjectKind};
+
+/// Below this share of the run time an object is left alone.
+const COSTS: f64 = 0.02;
+/// Above this exclusivity a page has a home, though its threads share it.
+const AT_HOME: f64 = 0.7;
+/// Loops of one pattern that a sentence names.
+const NAMED: usize = 3;
+
+/// One object, and what its blame does not say.
+pub(crate) struct Case<'a> {
+    pub context: &'a Context<'a>,
+    pub object: &'a Object,
+    /// Stores to it.
+    pub writes: u64,
+    exclusivity: f64,
+    /// What matching the loops of all objects in conflict is predicted to gain.
+    matched: Option<&'a Matched>,
+}
+
+type Advised = (Option<Distribution>, String, Option<String>);
+
+impl<'a> Case<'a> {
+    pub fn new(
+        context: &'a Context<'a>,
+        blame: &Blame,
+        usage: &Usage,
+        exclusivity: f64,
+        matched: Option<&'a Matched>,
+    ) -> Self {
+        Self {
+            context,
+            object: &context.profile.objects[blame.object.index()],
+            writes: usage.regions(blame.object).map(|(_, u)| u.writes).sum(),
+            exclusivity,
+            matched,
+        }
+    }
+}
+
+pub(crate) fn advice(blame: &Blame, case: &Case<'_>) -> Advised {
+    let distribution = Distribution::of(blame, case);
+    let place = Place::new(blame, case);
+    let (sentence, snippet) = match (&blame.conflict, distribution) {
+        _ if case.context.machine.node_count() < 2 => (left_alone(), None),
+        (Some(conflict), Some(distribution)) if conflict.remedy != Remedy::None => {
+            matching(blame, case, &place, distribution)
+        }
+        _ if blame.cost_share < COSTS => (left_alone(), None),
+        (Some(conflict), _) => unmatched(blame, conflict, &place),
+        _ if matches!(
+            case.object.kind,
+            ObjectKind::Stack | ObjectKind::Tls | ObjectKind::Image
+        ) =>
+        {
+            (
+                "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
+                None,
+            )
+        }
+        _ => by_pattern(blame, case, &place, distribution),
+    };
+    (distribution, sentence, snippet)
+}
+
+fn left_alone() -> String {
+    "leave it alone: it costs next to nothing".into()
+}
+
+/// Regions divide it differently, and a distribution with schedules suits them all.
+fn matching(
+    blame: &Blame,
+    case: &Case<'_>,
+    place: &Place,
+    distribution: Distribution,
+) -> (String, Option<String>) {
+    let (how, snippet) = match distribution {
+        Distribution::BlockExclusive { dimensions } => (
+            format!(
+                "distribute it block-exclusive over {} and give the loops {} the schedule that meets it",
+                dimension_names(dimensions),
+                places(blame.passes.iter().filter(|p| deals(&p.division)))
+            ),
+            snippet::block_exclusive(place, blame, dimensions),
+        ),
+        _ => (
+            format!(
+                "bind its rows to the threads that use them and give the loops that count down, {}, the schedule \
+                 static-inverse",
+                places(
+                    blame
+                        .passes
+                        .iter()
+                        .filter(|p| p.division.inverse && deals(&p.division))
+                )
+            ),
+            snippet::static_inverse(place, blame),
+        ),
+    };
+    let shows = blame.conflict.as_ref().is_some_and(Conflict::shows);
+    let gain = match case.matched {
+        _ if !shows => format!(
+            "needless while threads are bound `{}`",
+            case.context.affinity.name
+        ),
+        Some(matched) if matched.pays() => {
+            let [typical, range] = faster(matched.speedup);
+            format!("predicted {typical} first-touch {range}")
+        }
+        _ => "predicted to gain little on this run".to_owned(),
+    };
+    (format!("{how}: {gain}"), Some(snippet))
+}
+
+/// Regions divide it differently, and no distribution suits their loops as they are.
+fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Option<String>) {
+    let inside = blame.passes.iter().find(|p| p.division.pattern == Pattern::ZWise);
+    let what = match inside {
+        Some(pass) if !pass.division.has_owners() => format!(
+            "parallelise an outer loop {}: its blocks are smaller than a page",
+            places(std::iter::once(pass))
+        ),
+        _ => format!(
+            "give the loops {} one schedule: {} of its pages change nodes between them",
+            places(blame.passes.iter().filter(|p| p.division.is_significant())),
+            percent(conflict.share)
+        ),
+    };
+    (
+        format!("{what}; else deal its pages over the nodes"),
+        Some(snippet::place(place, "nw_cyclic(NW_PAGES, 1)", &[])),
+    )
+}
+
+fn by_pattern(
+    blame: &Blame,
+    case: &Case<'_>,
+    place: &Place,
+    distribution: Option<Distribution>,
+) -> (String, Option<String>) {
+    let alone = blame
+        .first_touched
+        .as_ref()
+        .is_some_and(crate::FirstTouched::is_alone);
+    let (from, to) = (&place.touched, &place.used);
+    match (blame.pattern, distribution) {
+        (Pattern::OneThread, _) => (
+            format!("first touch it in the thread that uses it, at {to}"),
+            None,
+        ),
+        (Pattern::Irregular, _) => (
+            format!("schedule {to} statically, so that pages keep their thread; else place it by `locality`"),
+            Some(snippet::same_schedule(place)),
+        ),
+        (Pattern::XWise, _) if alone => (
+            format!(
+                "parallelise the initialisation loop at {from} with the same schedule as {to}, so that each thread \
+                 first touches what it uses; or bind its rows"
+            ),
+            Some(snippet::bind(place, blame, Distribution::BindRows)),
+        ),
+        (_, Some(how @ (Distribution::BindRows | Distribution::BindColumns))) => (
+            format!(
+                "bind its {} to the threads that use them at {to}; or initialise it at {from} with the loops of {to}",
+                if how == Distribution::BindRows {
+                    "rows"
+                } else {
+                    "columns"
+                }
+            ),
+            Some(snippet::bind(place, blame, how)),
+        ),
+        _ if case.exclusivity >= AT_HOME => (
+            format!(
+                "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
+                percent(case.exclusivity)
+            ),
+            alone.then(|| snippet::parallel_initialisation(place)),
+        ),
+        (_, Some(Distribution::Replicate)) => (
+            "replicate it: all threads read it and nobody writes it after initialisation; else interleave it"
+                .into(),
+            Some(snippet::replicate(place)),
+        ),
+        (_, Some(Distribution::BlockExclusive { .. })) => (
+            format!("distribute it block-exclusive, as the loops at {to} are scheduled"),
+            Some(snippet::place(place, "nw_block_exclusive(3)", &["", ""])),
+        ),
+        (pattern, Some(Distribution::Cyclic { pages })) => (
+            format!("interleave it: {}", why_cyclic(pattern)),
+            Some(snippet::cyclic(place, pages)),
+        ),
+        (_, _) => ("place it by `locality`".into(), None),
+    }
+}
+
+fn why_cyclic(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Strided => "its pages go to the threads in turn",
+        Pattern::ReadShared => {
+            "all threads read it, and it is written too often or too large for a copy on each node"
+        }
+        Pattern::Gather | Pattern::Random => {
+            "threads pick words all over it; renumbering would make that local"
+        }
+        _ => "every node uses every page, no home suits it",
+    }
+}
+
+/// Whether a schedule of ours can take this loop's place.
+pub(crate) fn deals(division: &Division) -> bool {
+    division.is_significant() && division.has_owners() && division.pattern.dimension().is_some()
+}
+
+/// `a.c:9` before `a.c:10`.
+pub(crate) fn in_source_order(at: &str) -> (&str, u32) {
+    let (file, line) = at.rsplit_once(':').unwrap_or((at, ""));
+    (file, line.parse().unwrap_or(0))
+}
+
+/// "at a.c:1, a.c:2 and a.c:3".
+pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for pass in passes {
+        if !lines.contains(&&*pass.at) {
+            lines.push(&pass.at);
+        }
+    }
+    lines.sort_by_key(|at| in_source_order(at));
+    let left = lines.len().saturating_sub(NAMED);
+    let more = format!("{left} more");
+    lines.truncate(NAMED);
+    if left > 0 {
+        lines.push(&more);
+    }
+    match lines.split_last() {
+        Some((last, [])) => format!("at {last}"),
+        Some((last, others)) => format!("at {} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// "x and y".
+pub(crate) fn dimension_names(dimensions: u32) -> String {
+    let names: Vec<&str> = (0..3)
+        .filter(|d| dimensions >> d & 1 == 1)
+        .map(|d| ["x", "y", "z"][d])
+        .collect();
+    names.join(" and ")
+}

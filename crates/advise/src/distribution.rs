@@ -1,0 +1,111 @@
+//! Where an object's pages belong, in libnodewise's words, and the schedules that meet them there.
+
+use crate::Blame;
+use crate::advice::Case;
+use nodewise_analysis::{Division, Pattern, Remedy};
+
+/// A copy on each node may take this share of the smallest node's memory.
+const FITS: u64 = 4;
+/// Written at most once an item of so many bytes, an object does not change after initialisation.
+const WRITTEN_ONCE: u64 = 4;
+
+/// A distribution that libnodewise makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Blocks of rows, each to its thread's node.
+    BindRows,
+    /// Blocks of columns.
+    BindColumns,
+    /// A Latin square over these dimensions, one bit each.
+    BlockExclusive {
+        /// Bit d is dimension d.
+        dimensions: u32,
+    },
+    /// So many pages to each node in turn.
+    Cyclic {
+        /// Pages in a block.
+        pages: u32,
+    },
+    /// A copy on each node.
+    Replicate,
+}
+
+impl Distribution {
+    /// The stable name used in reports and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BindRows => "bind-rows",
+            Self::BindColumns => "bind-columns",
+            Self::BlockExclusive { .. } => "block-exclusive",
+            Self::Cyclic { .. } => "cyclic",
+            Self::Replicate => "replicate",
+        }
+    }
+
+    /// What suits an object; `None` where its threads decide, or nothing.
+    pub(crate) fn of(blame: &Blame, case: &Case<'_>) -> Option<Self> {
+        if case.object.kind.is_private() {
+            return None;
+        }
+        if let Some(conflict) = &blame.conflict {
+            return match conflict.remedy {
+                Remedy::BlockExclusive { dimensions } => Some(Self::BlockExclusive { dimensions }),
+                Remedy::StaticInverse => Some(Self::BindRows),
+                Remedy::None => Some(Self::Cyclic { pages: 1 }),
+            };
+        }
+        match blame.pattern {
+            Pattern::OneThread | Pattern::Irregular => None,
+            Pattern::XWise => Some(Self::BindRows),
+            Pattern::YWise => Some(Self::BindColumns),
+            Pattern::BlockExclusive => Some(Self::BlockExclusive { dimensions: 0b11 }),
+            Pattern::ZWise if blame.passes.iter().any(|p| p.division.has_owners()) => Some(Self::BindColumns),
+            Pattern::Strided => Some(Self::Cyclic {
+                pages: pages_in_turn(blame),
+            }),
+            Pattern::ReadShared | Pattern::Gather if case.can_be_copied() => Some(Self::Replicate),
+            Pattern::ZWise | Pattern::ReadShared | Pattern::Gather | Pattern::Uniform | Pattern::Random => {
+                Some(Self::Cyclic { pages: 1 })
+            }
+        }
+    }
+}
+
+/// Whole pages that each thread gets in turn.
+fn pages_in_turn(blame: &Blame) -> u32 {
+    let mut divisions = blame.passes.iter().map(|p| &p.division);
+    let strided = divisions.find(|d| d.pattern == Pattern::Strided);
+    strided.map_or(1, Division::pages_a_block).max(1)
+}
+
+impl Case<'_> {
+    /// Whether it stays as it was first written, and a copy fits on every node.
+    pub(crate) fn can_be_copied(&self) -> bool {
+        let smallest = self
+            .context
+            .machine
+            .cpu_nodes()
+            .map(|n| self.context.machine.nodes[n.index()].memory);
+        let fits = smallest
+            .min()
+            .is_some_and(|memory| self.object.bytes <= memory / FITS);
+        fits && self.writes <= self.object.bytes / WRITTEN_ONCE
+    }
+}
+
+/// The schedule that a loop with this division should have, the object being distributed so.
+#[must_use]
+pub fn schedule(
+    distribution: Option<Distribution>,
+    conflict: bool,
+    division: &Division,
+) -> Option<&'static str> {
+    let dealt = division.pattern.dimension().is_some() && division.has_owners();
+    match distribution? {
+        Distribution::BlockExclusive { .. } if dealt => Some("block-exclusive"),
+        Distribution::BindRows if conflict && division.inverse => Some("static-inverse"),
+        Distribution::BindRows | Distribution::BindColumns if dealt => Some("static"),
+        _ => None,
+    }
+}
