@@ -41,6 +41,7 @@ module nodewise_c
         integer(c_long) :: begin, end, from, to
         type(nw_cuts) :: cuts
         integer(c_int) :: id, node, last, rank, count
+        integer(c_long) :: each, more, share, spare
     end type
 
     type, bind(c) :: nw_statistics

@@ -53,17 +53,16 @@ NW_API nw_cuts nw_distr_cuts(const nw_distr *distr, int dimension);
 /* Nodes with CPUs that this process may use: the paper's `processors`. */
 NW_API int nw_processors(void);
 
-/* Part number `part`, from 0; empty where there is no such part. Any bounds a long holds are right,
- * which is why it counts without signs. */
+/* Part number `part`, from 0; empty where there is no such part. Counted without signs, so that any
+ * bounds a long holds are right; divided without a branch, so that compilers divide before a loop. */
 static inline nw_range nw_part(nw_cuts cuts, int part) {
-    nw_range range = {cuts.begin, cuts.begin};
-    if (cuts.begin >= cuts.end || part < 0 || part >= cuts.parts)
-        return range;
-    unsigned long n = (unsigned long)cuts.end - (unsigned long)cuts.begin, parts = (unsigned long)cuts.parts;
-    unsigned long each = n / parts, more = n % parts, at = (unsigned long)part;
-    unsigned long begin = (unsigned long)cuts.begin + each * at + (at < more ? at : more);
-    range.begin = (long)begin;
-    range.end = (long)(begin + each + (at < more));
+    unsigned long n = cuts.begin < cuts.end ? (unsigned long)cuts.end - (unsigned long)cuts.begin : 0;
+    unsigned long parts = cuts.parts > 0 ? (unsigned long)cuts.parts : 1, at = (unsigned long)part;
+    unsigned long each = n / parts, more = n % parts;
+    unsigned long begin = each * at + (at < more ? at : more), length = each + (at < more);
+    int there = (part >= 0) & (part < cuts.parts);
+    begin = (unsigned long)cuts.begin + (there ? begin : 0);
+    nw_range range = {(long)begin, (long)(begin + (there ? length : 0))};
     return range;
 }
 
@@ -89,31 +88,32 @@ static inline nw_range nw_static_inverse(long begin, long end, int thread, int t
  * for its threads, and a node without threads is served by thread m * T / N. Over two dimensions `id`
  * is the block of the other one; over more it is the sum of the others' blocks. */
 typedef struct nw_exclusive {
-    long begin, end; /* the current range */
-    long from, to;   /* bounds of the loop */
+    long begin, end;                       /* the current range */
+    long from, to;                         /* bounds of the loop */
     nw_cuts cuts;
-    int id, node, last, rank, count;
+    int id, node, last, rank, count;       /* nodes to serve; the thread's place among its node's threads */
+    unsigned long each, more, share, spare; /* n / parts, n % parts; each / count, each % count */
 } nw_exclusive;
 
 static inline int nw_ceil_share(long k, long of, long over) { return (int)((k * of + over - 1) / over); }
 
+/* All that does not depend on `id` comes without a branch: a loop over parts has it once. */
 static inline nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread,
                                               int threads) {
-    nw_exclusive e = {0, 0, begin, end, cuts, 0, 0, 0, 0, 1};
-    int nodes = cuts.parts;
-    if (nodes < 1 || thread < 0 || thread >= threads)
-        return e; /* nothing */
-    e.id = id % nodes;
-    if (threads >= nodes) {
-        e.node = (int)((long)thread * nodes / threads);
-        e.last = e.node + 1;
-        int first = nw_ceil_share(e.node, threads, nodes);
-        e.rank = thread - first;
-        e.count = nw_ceil_share(e.last, threads, nodes) - first;
-    } else {
-        e.node = nw_ceil_share(thread, nodes, threads);
-        e.last = nw_ceil_share(thread + 1l, nodes, threads);
-    }
+    unsigned long n = cuts.begin < cuts.end ? (unsigned long)cuts.end - (unsigned long)cuts.begin : 0;
+    long nodes = cuts.parts > 0 ? cuts.parts : 1, team = threads > 0 ? threads : 1;
+    long first = thread * nodes / team, rest = thread * nodes % team; /* first, and how far into it */
+    long rank = rest / nodes, after = (team - 1 - rest) / nodes, next = (rest + nodes + team - 1) / team;
+    int several = team >= nodes, there = (cuts.parts > 0) & (thread >= 0) & (thread < threads);
+    nw_exclusive e = {0, 0, begin, end, cuts, id, 0, 0, 0, 1, 0, 0, 0, 0};
+    e.node = (int)first + (!several & (rest > 0));
+    e.last = there ? (int)first + (several ? 1 : (int)next) : e.node;
+    e.rank = (int)rank; /* with fewer threads than nodes 0, of 1 */
+    e.count = (int)(rank + 1 + after);
+    e.each = n / (unsigned long)nodes, e.more = n % (unsigned long)nodes;
+    e.share = e.each / (unsigned long)e.count, e.spare = e.each % (unsigned long)e.count;
+    if (id < 0 || id >= cuts.parts)
+        e.id = (int)(id % nodes + (id % nodes < 0 ? nodes : 0));
     return e;
 }
 
@@ -121,11 +121,24 @@ static inline nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts
 static inline int nw_exclusive_next(nw_exclusive *e) {
     if (e->node >= e->last)
         return 0;
-    int block = (e->node++ - e->id) % e->cuts.parts;
-    nw_range range = nw_meet(nw_part(e->cuts, block < 0 ? block + e->cuts.parts : block), e->from, e->to);
-    range = nw_static(range.begin, range.end, e->rank, e->count);
-    e->begin = range.begin;
-    e->end = range.end;
+    int place = e->node++ - e->id;
+    unsigned long block = (unsigned long)(place < 0 ? place + e->cuts.parts : place);
+    unsigned long rank = (unsigned long)e->rank, count = (unsigned long)e->count;
+    unsigned long begin = (unsigned long)e->cuts.begin + e->each * block + (block < e->more ? block : e->more);
+    nw_range whole = {(long)begin, (long)(begin + e->each + (block < e->more))};
+    whole = nw_meet(whole, e->from, e->to);
+    unsigned long length = whole.begin < whole.end ? (unsigned long)whole.end - (unsigned long)whole.begin : 0;
+    unsigned long lost = e->each - length, share = e->share, spare = e->spare - lost;
+    if (lost + 1 > count) { /* else what each / count left is short, or over, by less than a turn */
+        share = length / count, spare = length % count;
+    } else if ((long)spare < 0) {
+        share--, spare += count;
+    } else if (spare == count) {
+        share++, spare = 0;
+    }
+    begin = (unsigned long)whole.begin + share * rank + (rank < spare ? rank : spare);
+    e->begin = (long)begin;
+    e->end = (long)(begin + share + (rank < spare));
     return 1;
 }
 
