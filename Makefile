@@ -19,6 +19,7 @@ help:
 	@echo 'make bench     the figures, with machine and versions'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
 	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
+	@echo 'make reproduce-mai      the same of MAI: its policies on its two machines, simulated, and in the laboratory'
 	@echo 'make pictures  of where pages land under each policy of the library, from the laboratory'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
@@ -69,6 +70,9 @@ reproduce-diener: workloads
 reproduce-majo: workloads
 	@bench/reproduce-majo
 
+reproduce-mai: workloads
+	@bench/reproduce-mai
+
 pictures: build
 	@bench/page-maps
 
@@ -88,4 +92,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo fmt lint install install-library clean
+.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo reproduce-mai fmt lint install install-library clean

@@ -1,0 +1,87 @@
+"""Records, predicts, checks in the laboratory, draws: see bench/reproduce-mai."""
+
+import argparse
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+import laboratory
+import page
+from findings import NAMES, findings
+from recordings import FOLDER, MACHINES, QUICK, SIZES, SLOWER, predictions, record
+
+THREADS = [2, 4, 8, 16]
+# What the assumption about the paper's cores is worth: the same with others.
+OTHER_CORES = [1, 2, 8]
+# What the paper calls them, and what they are called here; the first two are no policies of MAI.
+POLICIES = {"cyclic": "interleave", "skew_mapp": "skew", "prime_mapp": "prime", "bind_block": "bind-block",
+            "random": "random"}
+
+
+def say(text):
+    print(f"reproduce-mai: {text}", file=sys.stderr, flush=True)
+
+
+def figures(prediction, sequential, threads):
+    speedup = sequential / prediction["seconds"]
+    return {"seconds": prediction["seconds"], "seconds_range": prediction["seconds_range"], "speedup": speedup,
+            "efficiency": speedup / threads, "local": prediction["local_fraction"],
+            "latency_ns": prediction["latency_ns"]}
+
+
+def on_machine(profiles, machine, counts=THREADS, slower=SLOWER):
+    """By threads and policy. Sequential: one thread, what it touches beside it."""
+    master, parallel = profiles["master"], profiles["parallel"]
+    sequential = predictions(parallel, machine, 1, ["first-touch"], slower)["first-touch"]["seconds"]
+    found = {}
+    for threads in counts:
+        linux = predictions(master, machine, threads, ["first-touch"], slower)["first-touch"]
+        placed = predictions(parallel, machine, threads, ["first-touch", *POLICIES.values()], slower)
+        by_name = {"Linux": linux, "Parallel-Init": placed["first-touch"],
+                   **{name: placed[policy] for name, policy in POLICIES.items()}}
+        found[str(threads)] = {name: figures(p, sequential, threads) for name, p in by_name.items()}
+    return found
+
+
+def on_machines(profiles, counts=THREADS, slower=SLOWER):
+    with ThreadPoolExecutor(len(MACHINES)) as pool:
+        return dict(zip(MACHINES, pool.map(lambda m: on_machine(profiles, m, counts, slower), MACHINES)))
+
+
+def study(program, sizes, reuse):
+    start = time.monotonic()
+    profiles = {init: record(program, init, sizes, reuse) for init in ("master", "parallel")}
+    recorded = time.monotonic()
+    found = on_machines(profiles)
+    cores = {str(s): on_machines(profiles, [max(THREADS)], s) for s in OTHER_CORES}
+    say(f"{program}: recorded in {recorded - start:.0f} s, predicted in {time.monotonic() - recorded:.0f} s")
+    return found, cores
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/reproduce-mai")
+    parser.add_argument("--quick", action="store_true", help="smaller programs")
+    parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    sizes = QUICK if options.quick else SIZES
+    studied = {p: study(p, s, options.reuse) for p, s in sizes.items()}
+    data = {"sizes": sizes, "threads": THREADS, "machines": NAMES, "slower": SLOWER,
+            "programs": {p: found for p, (found, _) in studied.items()},
+            "cores": {p: cores for p, (_, cores) in studied.items()}}
+    start = time.monotonic()
+    data["laboratory"] = laboratory.measure()
+    say(f"laboratory: {time.monotonic() - start:.0f} s")
+    found = [*findings(data), *laboratory.findings(data["laboratory"])]
+    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1))
+    page.draw(data)
+    (FOLDER / "index.html").write_text(page.write(data, found))
+    for f in found:
+        f.print()
+    say(f"wrote {FOLDER / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()
