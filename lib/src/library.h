@@ -28,6 +28,8 @@ typedef struct nw_machine {
 const nw_machine *nw_machine_now(void);
 /* The node of a CPU, -1 if there is none such. */
 int nw_cpu_node_of(const nw_machine *machine, int cpu);
+/* openmp.c: the CPUs of OpenMP's places, if the program has its runtime. */
+void nw_openmp_cpus(void (*add)(int cpu));
 /* Whether this process may use the memory of node `node`. */
 int nw_machine_has_node(const nw_machine *machine, int node);
 

@@ -149,7 +149,10 @@ static int by_rank_and_node(const void *a, const void *b) {
     return (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
+static void add_affine(int cpu) { add(&affinity, cpu); }
+
 static void read_cpus(char *text) {
+    nw_openmp_cpus(add_affine);
     if (count_of(&affinity) == 0)
         add(&affinity, 0);
     machine.cpus = numbers(&affinity, &machine.cpu_count);
