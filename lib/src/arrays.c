@@ -29,7 +29,8 @@ static uint64_t serials;
 /* A child must not inherit a lock that a thread it does not have holds. */
 static void before_fork(void) { pthread_rwlock_wrlock(&lock); }
 static void after_fork(void) { pthread_rwlock_unlock(&lock); }
-static void renewed(void) { pthread_rwlock_init(&lock, NULL); }
+/* There, who waited for it does not exist either: unlocking would hand it to them. */
+static void renewed(void) { lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
 
 static int by_pointer(const void *a, const void *b) {

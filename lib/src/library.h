@@ -20,6 +20,7 @@ typedef struct nw_machine {
     int processor_count, *processors; /* those of them that have CPUs that this process may use; all if none has */
     int cpu_count, *cpus;         /* that this process may use, in the order of nw_cpus; at least one */
     int cpu_limit, *cpu_nodes;    /* by CPU number, all of the machine's; -1: none */
+    int near_size, *nearest;      /* by node number: the nearest of the processors, as an index */
     int online_nodes;             /* of the machine, whoever may use them */
     size_t page, huge;            /* bytes; huge is 0 where there are none */
     int huge_always;              /* they come unasked */

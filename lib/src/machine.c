@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -195,6 +196,37 @@ static void find_processors(void) {
         machine.processor_count = machine.node_count;
 }
 
+/* The kernel's distances from a node, to online nodes in their order. */
+static int nearest_to(char *text, const bits *online, int node) {
+    int best = 0, least = INT_MAX, to = 0;
+    for (int i = 0; i < machine.processor_count; i++)
+        if (machine.processors[i] == node)
+            return i;
+    for (char *at = (char *)text_of(text, LINE, SYS "/node/node%d/distance", node), *end; to < CPUS; to++, at = end) {
+        while (to < CPUS && !has(online, to))
+            to++;
+        int distance = (int)strtol(at, &end, 10);
+        if (end == at)
+            break;
+        for (int i = 0; i < machine.processor_count; i++)
+            if (machine.processors[i] == to && distance < least) {
+                least = distance;
+                best = i;
+            }
+    }
+    return best;
+}
+
+static void find_nearest(char *text) {
+    bits online = list_of(text_of(text, LINE, SYS "/node/online"));
+    for (int cpu = 0; machine.cpu_nodes && cpu < machine.cpu_limit; cpu++)
+        if (machine.cpu_nodes[cpu] >= machine.near_size)
+            machine.near_size = machine.cpu_nodes[cpu] + 1;
+    machine.nearest = calloc((size_t)machine.near_size + 1, sizeof(int));
+    for (int node = 0; machine.nearest && machine.processors && node < machine.near_size; node++)
+        machine.nearest[node] = nearest_to(text, &online, node);
+}
+
 /* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. */
 static int pretend(void) {
     const char *text = getenv("NODEWISE_PRETEND");
@@ -240,6 +272,7 @@ static void read_machine(void) {
     }
     read_pages(text);
     find_processors();
+    find_nearest(text);
     lacking();
 }
 

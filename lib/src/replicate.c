@@ -11,7 +11,7 @@
 typedef struct nw_copies {
     size_t bytes; /* of each */
     int count;
-    void *of[]; /* in the order of the machine's processors; then... */
+    void *of[]; /* in the order of the machine's processors */
 } nw_copies;
 
 void nw_copies_free(nw_copies *copies) {
@@ -70,8 +70,5 @@ const void *nw_nearest(const void *pointer) {
         return NULL;
     nw_copies *copies = atomic_load_explicit(&array->copies, memory_order_acquire);
     int node = copies ? nw_cpu_node_of(machine, sched_getcpu()) : -1;
-    for (int i = 0; copies && i < copies->count; i++)
-        if (machine->processors[i] == node)
-            return copies->of[i];
-    return array->data;
+    return node >= 0 && node < machine->near_size && machine->nearest ? copies->of[machine->nearest[node]] : array->data;
 }
