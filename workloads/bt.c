@@ -18,7 +18,6 @@ static const workload bt = {
     .forms = 1u << FORM_DEFAULT | 1u << FORM_REDISTRIBUTE | 1u << FORM_ITERATE | 1u << FORM_MATCHED,
 };
 
-
 typedef double block[FIELDS][FIELDS];
 
 /* One equation of a line: before · x[i-1] + here · x[i] + after · x[i+1] = rhs[i]. */
