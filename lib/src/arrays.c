@@ -119,8 +119,9 @@ static nw_array *registered(const nw_shape *shape, char *data, size_t mapped) {
     return NULL;
 }
 
-/* Where a mapping's first page, huge or not, meets the first of all nodes in the kernel's own
- * interleaving. Only a wish: the address may be taken meanwhile, and placement does without. */
+/* Where a mapping's first page, huge or not, meets the first node in the kernel's own interleaving, over
+ * as many as are a power of two. Only a wish: the address may be taken meanwhile, and placement does
+ * without. */
 static void *good_address(size_t bytes) {
     const nw_machine *machine = nw_machine_now();
     size_t alignment = machine->page;
@@ -128,7 +129,8 @@ static void *good_address(size_t bytes) {
         return NULL;
     if (machine->huge && bytes >= machine->huge)
         alignment = machine->huge;
-    alignment *= (size_t)machine->node_count;
+    for (int nodes = 1; nodes < machine->node_count; nodes *= 2)
+        alignment *= 2;
     size_t room = bytes + alignment;
     void *free_room = (void *)syscall(SYS_mmap, NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                                       -1, 0ul);

@@ -91,12 +91,13 @@ static int count_runs(const nw_array *array, const nw_distr *distr, int most) {
     return count;
 }
 
-/* The kernel deals pages itself, by their number and over ascending nodes. Where adopted memory begins
- * in its mapping is not known here. */
+/* The kernel deals pages itself, by their number and over ascending nodes; before Linux 6.7 it takes
+ * the number's lower 32 bits, which is the same for powers of two only. Where adopted memory begins in
+ * its mapping is not known here. */
 static int dealt_by_kernel(const nw_distr *distr) {
     size_t block = distr->block * (distr->unit == NW_PAGES ? distr->granule : distr->unit_items * distr->shape.item);
     if (distr->kind != NW_CYCLIC || distr->until || distr->unit == NW_COLUMNS || block != distr->granule ||
-        distr->head != 0 || distr->adopted)
+        distr->head != 0 || distr->adopted || (distr->node_count & (distr->node_count - 1)))
         return 0;
     for (int i = 1; i < distr->node_count; i++)
         if (distr->nodes[i] <= distr->nodes[i - 1])
