@@ -381,7 +381,7 @@ class Places(unittest.TestCase):
 def main():
     cases = (Places,) if sys.argv[1:] else (Arrays, Foreign, Policies, Descriptions, Machine, Places)
     suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
-    done = unittest.TextTestRunner().run(suite)
+    done = unittest.TextTestRunner(stream=sys.stdout).run(suite)
     bad = len(done.failures) + len(done.errors)
     print(f"{done.testsRun - bad - len(done.skipped)} passed, {bad} failed", flush=True)
     sys.exit(bad != 0)
