@@ -27,7 +27,7 @@ def winner(data, program, machine):
     best, wanted = max(found, key=found.get), WINNERS[machine]
     others = {p: s for p, s in found.items() if p != wanted}
     second = max(others, key=others.get)
-    ours = f"{wanted} {found[wanted]:.1f}, {second} {others[second]:.1f}"
+    ours = f"{wanted} {found[wanted]:.1f}, next {second} {others[second]:.1f}"
     holds = found[wanted] >= found[best] * (1 - SAME)
     return Finding(f"{NAMES[machine]}, {program}: {wanted} is best at 16 threads", f"{wanted} is best", ours, holds,
                    "" if holds else why(data, program, machine))
@@ -58,7 +58,7 @@ def steady(data, program, machine):
     if lost:
         text = (f"Not with cores that compute {' or '.join(lost)} as long as this host's: the faster the cores, the more all "
                 "16 of them want of the one controller that has the row or plane which they share.")
-    return Finding(f"{NAMES[machine]}, {program}: {wanted} over {other} whatever the cores", "measured on its own cores", ours,
+    return Finding(f"{NAMES[machine]}, {program}: {wanted} over {other} whatever the cores", "on its own cores", ours,
                    not lost, text)
 
 
@@ -68,27 +68,33 @@ def ondes_all_alike(data, machine):
     low, high = min(found, key=found.get), max(found, key=found.get)
     holds = found[high] <= found[low] * (1 + FEW)
     ours = f"{high} {found[high]:.1f}, {low} {found[low]:.1f}: {percent(found[high] / found[low] - 1)}"
-    text = ("" if holds else f"cyclic leaves {100 * speedups(data, 'ondes', machine)['cyclic']['local']:.0f} % of the accesses "
-            "local, and the model charges each fetch the remote latency, with no prefetcher to hide it.")
+    text = ("" if holds else f"{low} leaves {100 * speedups(data, 'ondes', machine)[low]['local']:.0f} % of the accesses "
+            "local, and the model charges each fetch the remote latency: no prefetcher hides it, and its window of 4 MiB "
+            "keeps less than the machine's caches.")
     return Finding(f"{NAMES[machine]}, ondes: Parallel-Init and MAI's policies within a few %", "all within a few %", ours,
                    holds, text)
 
 
 def ondes_bind_block(data, machine):
     found = speedups(data, "ondes", machine)
-    best = max((p for p in COMPARED), key=lambda p: found[p]["speedup"])
-    ours = f"bind_block {found['bind_block']['speedup']:.1f}, {best} {found[best]['speedup']:.1f}"
+    best = max((p for p in COMPARED if p != "bind_block"), key=lambda p: found[p]["speedup"])
+    ours = f"bind_block {found['bind_block']['speedup']:.1f}, next {best} {found[best]['speedup']:.1f}"
     holds = found["bind_block"]["speedup"] >= found[best]["speedup"] * (1 - SAME)
     return Finding(f"{NAMES[machine]}, ondes: bind_block slightly best", "slightly best", ours, holds)
 
 
-def linux_worst(data, program, machine):
-    found = {p: s["speedup"] for p, s in speedups(data, program, machine).items()}
-    best = max(found.values())
-    holds = best > found["Linux"]
-    return Finding(f"{NAMES[machine]}, {program}: MAI gains over Linux", "2 to 60 %",
-                   f"{percent(best / found['Linux'] - 1)}", holds,
-                   "More, since here the master alone initialises, and that part of the run does not shrink with threads.")
+def gains(data, machine):
+    """Of the best of MAI's policies over Linux, in all programs."""
+    found = {}
+    for program in data["programs"]:
+        speedup = {p: s["speedup"] for p, s in speedups(data, program, machine).items()}
+        found[program] = max(speedup["cyclic"], speedup["bind_block"]) / speedup["Linux"] - 1
+    holds = all(0.02 <= gain <= 0.6 for gain in found.values())
+    ours = ", ".join(f"{program} {percent(gain)}" for program, gain in found.items())
+    return Finding(f"{NAMES[machine]}: MAI gains 2 to 60 % over Linux and Parallel-Init", "2 to 60 %", ours, holds,
+                   "" if holds else "More over Linux: its arrays are initialised by the master alone here, a part of these short "
+                   "runs that no thread shares, and one node then serves all. Ondes 3D in the paper is near MAI's policies "
+                   "under first touch, so its own initialisation must have been parallel.")
 
 
 def findings(data):
@@ -96,6 +102,5 @@ def findings(data):
     for machine in NAMES:
         found += [winner(data, program, machine) for program in ("mg", "ictm")]
         found += [steady(data, program, machine) for program in ("mg", "ictm")]
-        found += [ondes_all_alike(data, machine), ondes_bind_block(data, machine)]
-        found += [linux_worst(data, program, machine) for program in data["programs"]]
+        found += [ondes_all_alike(data, machine), ondes_bind_block(data, machine), gains(data, machine)]
     return found

@@ -134,5 +134,5 @@ def findings(data):
         difference = largest_difference(policy)
         ours = (f"local {100 * local(policy['counted']):.1f} % counted, {100 * local(policy['expected']):.1f} % by definition; "
                 f"cells differ by {100 * difference:.1f} points at most")
-        found.append(Finding(f"Laboratory: mg's pages lie as {name} says", "by definition", ours, difference <= TOLERANCE))
+        found.append(Finding(f"mg's pages lie as {name} says", "by definition", ours, difference <= TOLERANCE))
     return found

@@ -1,7 +1,6 @@
 """The page of MAI's figures."""
 
 import plots
-from laboratory import local
 from recordings import FOLDER
 from web import document, escape, figure, table, verdicts
 
@@ -47,12 +46,7 @@ def cores_table(data):
     return table(["program and machine", "cores", *DRAWN], rows)
 
 
-def laboratory_table(data):
-    rows = [[name, f"{100 * local(p['counted']):.1f} %", f"{100 * local(p['expected']):.1f} %"] for name, p in data.items()]
-    return table(["policy in mg", "local, counted", "local, by definition"], rows)
-
-
-def write(data, found):
+def write(data, found, placed):
     sizes = ", ".join(f"{p} --size {s} --iterations {i}" for p, (s, i) in data["sizes"].items())
     parts = [
         "<p>The figures of Ribeiro and Méhaut (INRIA RT-0359, 2008), section 4, with our programs: recorded with 16 "
@@ -75,5 +69,5 @@ def write(data, found):
               "many times as long as those of the host that recorded.</p>", cores_table(data), "<h2>Laboratory</h2>",
               "<p>mg under each policy of mai.h on a virtual machine of four nodes: exact counts of accesses to its arrays, "
               "and what the policy's definition makes of the accesses in a recording.</p>",
-              laboratory_table(data["laboratory"])]
+              verdicts(placed)]
     return document("MAI's policies, on our programs", parts)

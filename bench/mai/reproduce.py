@@ -74,11 +74,11 @@ def main():
     start = time.monotonic()
     data["laboratory"] = laboratory.measure()
     say(f"laboratory: {time.monotonic() - start:.0f} s")
-    found = [*findings(data), *laboratory.findings(data["laboratory"])]
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1))
+    found, placed = findings(data), laboratory.findings(data["laboratory"])
+    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found + placed]}, indent=1))
     page.draw(data)
-    (FOLDER / "index.html").write_text(page.write(data, found))
-    for f in found:
+    (FOLDER / "index.html").write_text(page.write(data, found, placed))
+    for f in found + placed:
         f.print()
     say(f"wrote {FOLDER / 'index.html'}")
 
