@@ -86,8 +86,10 @@ const PICKED: f64 = 3.0;
 /// Written less than this share, an object counts as read-only in the region.
 pub(crate) const HARDLY_WRITTEN: f64 = 0.1;
 /// Blocks that begin again have the same owners in all parts when arrows at the same place in them
-/// agree this much.
-const SAME_OWNERS: f64 = 0.8;
+/// agree this much. A Latin square of N nodes reaches sin(π / N) · N / π at most: 0.64, 0.83, 0.90.
+const SAME_OWNERS: f64 = 0.93;
+/// Places in a part that are told apart, at most; fewer where that would leave less than eight pages each.
+const PLACES: usize = 512;
 /// A loop of its own makes this share of a region's accesses, beyond what chance gives it.
 const OWN_LOOP: f64 = 0.15;
 /// Threads whose lines add up to less than a page and a half cannot all have swept it.
@@ -167,17 +169,19 @@ fn shape_of(pages: &[PageUse], threads: usize, shift: u32) -> Shape {
     let rounds = walk.rounds(threads);
     let repeat = rounds.round().max(1.0) as u32;
     let pages_a_block = placed.len() as f64 / walk.blocks;
-    let alone = sum_agreeing(&owners) >= ALONE * sum(&owners, |p| p.accesses);
+    let agreed = sum_agreeing(&owners) / sum(&owners, |p| p.accesses);
     Shape {
         pattern: match repeat {
             1 => Pattern::XWise,
-            2.. if same_owners(&placed, rounds) < SAME_OWNERS => Pattern::BlockExclusive,
+            2.. if walk.skips(agreed, threads) || same_owners(&placed, rounds) < SAME_OWNERS => {
+                Pattern::BlockExclusive
+            }
             _ => Pattern::YWise,
         },
         repeat,
         inverse: walk.gone < 0.0,
         explained: owned * (1.0 + forwards) / 2.0,
-        cyclic: repeat > 1 && alone && pages_a_block <= FEW_PAGES,
+        cyclic: repeat > 1 && agreed >= ALONE && pages_a_block <= FEW_PAGES,
     }
 }
 
@@ -189,7 +193,7 @@ fn same_owners(placed: &[(usize, &PageUse)], rounds: f64) -> f64 {
     let accesses: f64 = placed.iter().map(|p| p.1.arrow()[0].hypot(p.1.arrow()[1])).sum();
     let with = |rounds: f64| {
         let part = span / rounds;
-        let mut places = vec![[0.0; 2]; (part.ceil() as usize).clamp(1, 64)];
+        let mut places = vec![[0.0; 2]; (placed.len() / 8).max(part.ceil() as usize).min(PLACES)];
         for (index, page) in placed {
             let within = ((index - first) as f64 / part).fract();
             let bin = (within * places.len() as f64) as usize;
@@ -284,6 +288,13 @@ impl Walk {
     /// 1 when all steps go one way, 0 when as many go back.
     fn forwards(&self) -> f64 {
         self.gone.abs() / self.travelled
+    }
+
+    /// Whether it goes on by several threads where pages have one owner: those in between have no part
+    /// in the row.
+    fn skips(&self, agreed: f64, threads: usize) -> bool {
+        let neighbours = (std::f64::consts::PI / threads as f64).cos();
+        agreed > (1.0 + neighbours) / 2.0 && self.gone.abs() / (self.blocks - 1.0) > 1.5
     }
 
     /// How often it came round, the last block's own width included.

@@ -1,0 +1,274 @@
+//! The pattern recogniser on programs whose loops are known: every schedule it names is one that a
+//! loop could have had.
+
+use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Pattern, Remedy, Usage};
+use nodewise_machine::{CpuId, NodeId};
+use nodewise_profile::{
+    Access, InMemory, Object, ObjectId, ObjectKind, PageNumber, Profile, RegionId, Thread, ThreadId,
+};
+use proptest::prelude::*;
+
+/// What a thread does to a page: who, loads, stores, lines.
+type Use = (u32, u64, u64, u64);
+/// One loop: what happens to each page.
+type Loop<'a> = &'a dyn Fn(u32) -> Vec<Use>;
+
+const FIRST: u64 = 1 << 20;
+
+/// One heap object of `pages` pages, used by these loops, each a region of its own from 1.
+fn usage(threads: u32, pages: u32, bytes: u64, loops: &[Loop<'_>]) -> Usage {
+    let object = Object {
+        kind: ObjectKind::Heap,
+        first_page: PageNumber(FIRST),
+        pages: pages.into(),
+        bytes,
+        ..Object::default()
+    };
+    let thread = |t| Thread {
+        openmp: Some(t),
+        ..Thread::default()
+    };
+    let profile = Profile {
+        objects: vec![Object::default(), object],
+        threads: (0..threads).map(thread).collect(),
+        ..Profile::default()
+    };
+    let row = |region: usize, page: u32, (thread, reads, writes, lines): Use| Access {
+        object: ObjectId(1),
+        region: RegionId(region as u32 + 1),
+        thread: ThreadId(thread),
+        page: PageNumber(FIRST + u64::from(page)),
+        len: 1,
+        reads,
+        writes,
+        lines,
+        ..Access::default()
+    };
+    let mut rows = Vec::new();
+    for (region, one) in loops.iter().enumerate() {
+        rows.extend((0..pages).flat_map(|p| one(p).into_iter().map(move |u| row(region, p, u))));
+    }
+    let source = InMemory::new(rows);
+    let Ok(histogram) = Histogram::build(&source, threads as usize, 0);
+    let Ok(usage) = Usage::of(&source, &profile, &histogram);
+    usage
+}
+
+fn divisions(threads: u32, pages: u32, loops: &[Loop<'_>]) -> Vec<Division> {
+    let usage = usage(threads, pages, u64::from(pages) * 4096, loops);
+    usage.divisions(ObjectId(1)).to_vec()
+}
+
+fn one(threads: u32, pages: u32, of: Loop<'_>) -> (Pattern, u32, bool) {
+    let all = divisions(threads, pages, &[of]);
+    assert_eq!(all.len(), 1, "{all:?}");
+    (all[0].pattern, all[0].repeat, all[0].inverse)
+}
+
+/// A page of its own for a thread, swept once.
+fn own(thread: u32) -> Vec<Use> {
+    vec![(thread, 512, 512, 64)]
+}
+
+/// Rows dealt over threads, as schedule(static) cuts `pages` pages.
+fn x_wise(threads: u32, pages: u32) -> impl Fn(u32) -> Vec<Use> {
+    move |page| own(page * threads / pages)
+}
+
+/// Columns dealt over threads: blocks of `block` pages, again in each row.
+fn y_wise(threads: u32, block: u32) -> impl Fn(u32) -> Vec<Use> {
+    move |page| own(page / block % threads)
+}
+
+/// Threads in order, as many on each node.
+fn in_order(threads: u32, nodes: u32) -> Affinity {
+    Affinity {
+        name: "in order".into(),
+        cpus: (0..threads).map(CpuId).collect(),
+        nodes: (0..threads).map(|t| NodeId(t * nodes / threads)).collect(),
+    }
+}
+
+#[test]
+fn blocks_keep_their_name_despite_shared_borders_and_neighbours() {
+    let stencil = |page: u32| {
+        let owner = page / 16;
+        let mut uses = own(owner);
+        if page % 16 == 0 && owner > 0 {
+            uses.push((owner - 1, 512, 0, 64));
+        }
+        uses
+    };
+    assert_eq!(one(8, 128, &stencil), (Pattern::XWise, 1, false));
+}
+
+#[test]
+fn blocks_smaller_than_a_page_still_have_an_order() {
+    // Rows of two pages, eight threads: four of them on each page.
+    let columns = |page: u32| (0..4).map(|t| (page % 2 * 4 + t, 128, 128, 16)).collect();
+    assert_eq!(one(8, 64, &columns), (Pattern::YWise, 32, false));
+    // Four pages for eight threads.
+    let rows = |page: u32| (0..2).map(|t| (page * 2 + t, 256, 256, 32)).collect();
+    assert_eq!(one(8, 4, &rows), (Pattern::XWise, 1, false));
+}
+
+#[test]
+fn every_page_divided_by_all_is_z_wise_swept_by_all_uniform_and_picked_random() {
+    let all = |reads, writes, lines| move |_: u32| (0..8).map(|t| (t, reads, writes, lines)).collect();
+    // One sweep: eight lines of each page for each thread.
+    assert_eq!(one(8, 64, &all(64, 0, 8)).0, Pattern::ZWise);
+    // Many sweeps, and written: no two threads write one item.
+    assert_eq!(one(8, 64, &all(6400, 6400, 800)).0, Pattern::ZWise);
+    assert_eq!(one(8, 64, &all(512, 0, 64)).0, Pattern::Uniform);
+    assert_eq!(one(8, 64, &all(100, 0, 90)).0, Pattern::Random);
+    assert_eq!(one(8, 64, &all(50, 50, 90)).0, Pattern::Random);
+}
+
+#[test]
+fn pages_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
+    let turns = y_wise(8, 1);
+    assert_eq!(one(8, 1000, &turns).0, Pattern::Strided);
+    // A square of doubles whose rows are eight pages long.
+    let side = 8 * 4096 / 8;
+    let square = usage(8, side * 8, u64::from(side).pow(2) * 8, &[&turns]);
+    assert_eq!(square.divisions(ObjectId(1))[0].pattern, Pattern::YWise);
+    // Another loop deals rows.
+    let both = divisions(8, 1000, &[&turns, &x_wise(8, 1000)]);
+    assert!(both.iter().any(|d| d.pattern == Pattern::YWise));
+    // Blocks of many pages are no cyclic schedule's.
+    assert_eq!(one(8, 1000, &y_wise(8, 5)).0, Pattern::YWise);
+}
+
+#[test]
+fn blocks_inside_blocks_are_z_wise() {
+    let all = divisions(
+        8,
+        8 * 8 * 3 * 8,
+        &[&x_wise(8, 1536), &y_wise(8, 24), &y_wise(8, 3)],
+    );
+    let of = |region| all.iter().find(|d| d.region == RegionId(region)).unwrap();
+    assert_eq!(
+        [1, 2, 3].map(|r| (of(r).pattern, of(r).repeat)),
+        [(Pattern::XWise, 1), (Pattern::YWise, 8), (Pattern::ZWise, 64)]
+    );
+    let conflict = Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)).unwrap();
+    assert_eq!(conflict.remedy, Remedy::BlockExclusive { dimensions: 0b111 });
+}
+
+#[test]
+fn owners_in_no_order_are_irregular() {
+    let scattered = |page: u32| own(page * page * 31 % 97 % 8);
+    assert_eq!(one(8, 256, &scattered).0, Pattern::Irregular);
+}
+
+#[test]
+fn two_loops_of_one_region_are_told_apart() {
+    let (rows, columns) = (x_wise(8, 1024), y_wise(8, 4));
+    let both = |page: u32| rows(page).into_iter().chain(columns(page)).collect();
+    let all = divisions(8, 1024, &[&both]);
+    let found: Vec<_> = all.iter().map(|d| (d.pattern, d.repeat)).collect();
+    assert_eq!(found, [(Pattern::XWise, 1), (Pattern::YWise, 32)]);
+    assert!(all.iter().all(|d| (d.share - 0.5).abs() < 0.1), "{all:?}");
+    let conflict = Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)).unwrap();
+    assert!((conflict.share - 0.5).abs() < 0.1, "{conflict:?}");
+}
+
+#[test]
+fn loops_that_count_down_conflict_unless_the_binding_hides_it() {
+    let rows = x_wise(8, 512);
+    let down = |page: u32| rows(511 - page);
+    let all = divisions(8, 512, &[&rows, &down]);
+    assert!(all.iter().any(|d| d.inverse && d.pattern == Pattern::XWise));
+    // Thread t and thread 7 - t on one node.
+    let folded = Affinity {
+        nodes: [0, 0, 1, 1, 1, 1, 0, 0].map(NodeId).to_vec(),
+        ..in_order(8, 2)
+    };
+    let conflict = Conflict::of(&all, &folded, &in_order(8, 2)).unwrap();
+    assert_eq!(conflict.remedy, Remedy::StaticInverse);
+    assert_eq!((conflict.share, conflict.share_in_order), (0.0, 1.0));
+    assert!(!conflict.shows());
+}
+
+#[test]
+fn loops_that_agree_do_not_conflict() {
+    let (rows, columns) = (x_wise(8, 512), y_wise(8, 4));
+    for of in [&rows as Loop<'_>, &columns] {
+        let all = divisions(8, 512, &[of, of]);
+        assert_eq!(Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)), None);
+    }
+}
+
+#[test]
+fn shared_objects_that_are_hardly_written_have_names_of_their_own() {
+    let all = |reads, writes, lines| move |_: u32| (0..8).map(|t| (t, reads, writes, lines)).collect();
+    let pattern = |of: Loop<'_>| usage(8, 64, 64 * 4096, &[of]).pattern(ObjectId(1));
+    assert_eq!(pattern(&all(512, 0, 64)), Pattern::ReadShared);
+    assert_eq!(pattern(&all(100, 0, 90)), Pattern::Gather);
+    assert_eq!(pattern(&all(60, 40, 90)), Pattern::Random);
+    assert_eq!(pattern(&|_| vec![(3, 9, 9, 9)]), Pattern::OneThread);
+}
+
+/// Owners of a block-exclusive schedule: rows × columns of blocks, a Latin square over the nodes, and in
+/// each block the node's threads side by side along one dimension.
+fn exclusive(
+    threads: u32,
+    nodes: u32,
+    (rows, row_pages): (u32, u32),
+    along_rows: bool,
+) -> impl Fn(u32) -> Vec<Use> {
+    move |page| {
+        let (x, y) = (page / row_pages, page % row_pages);
+        let (bx, by) = (x * nodes / rows, y * nodes / row_pages);
+        let within = match along_rows {
+            true => (x - bx * rows / nodes) * (threads / nodes) * nodes / rows,
+            false => (y - by * row_pages / nodes) * (threads / nodes) * nodes / row_pages,
+        };
+        own((bx + by) % nodes * (threads / nodes) + within)
+    }
+}
+
+proptest! {
+    #[test]
+    fn static_blocks_are_x_wise_up_and_down(threads in 2u32..24, pages in 48u32..600) {
+        let rows = x_wise(threads, pages);
+        prop_assert_eq!(one(threads, pages, &rows), (Pattern::XWise, 1, false));
+        let down = |page: u32| rows(pages - 1 - page);
+        prop_assert_eq!(one(threads, pages, &down), (Pattern::XWise, 1, true));
+    }
+
+    #[test]
+    fn blocks_that_begin_again_are_counted(threads in 2u32..12, block in 3u32..9, repeat in 2u32..20) {
+        let columns = y_wise(threads, block);
+        let found = one(threads, threads * block * repeat, &columns);
+        prop_assert_eq!((found.0, found.1), (Pattern::YWise, repeat));
+    }
+
+    #[test]
+    fn rows_and_columns_share_all_but_one_nth_of_the_pages(nodes in 2u32..5, each in 1u32..5, block in 3u32..5) {
+        let threads = nodes * each;
+        let pages = threads * block * threads;
+        let all = divisions(threads, pages, &[&x_wise(threads, pages), &y_wise(threads, block)]);
+        let conflict = Conflict::of(&all, &in_order(threads, nodes), &in_order(threads, nodes)).unwrap();
+        prop_assert!((conflict.share - (1.0 - 1.0 / f64::from(nodes))).abs() < 1e-9, "{:?}", conflict);
+        prop_assert_eq!(conflict.remedy, Remedy::BlockExclusive { dimensions: 0b11 });
+    }
+
+    #[test]
+    fn matched_loops_do_not_conflict(nodes in 2u32..5, each in 2u32..4, block in 3u32..5) {
+        let threads = nodes * each;
+        let shape = (threads * 4, threads * block);
+        let loops = [true, false].map(|along| exclusive(threads, nodes, shape, along));
+        let all = divisions(threads, shape.0 * shape.1, &[&loops[0], &loops[1]]);
+        prop_assert!(all.iter().all(|d| d.pattern == Pattern::BlockExclusive), "{:?}",
+            all.iter().map(|d| (d.pattern, d.repeat, d.explained)).collect::<Vec<_>>());
+        prop_assert_eq!(Conflict::of(&all, &in_order(threads, nodes), &in_order(threads, nodes)), None);
+    }
+
+    #[test]
+    fn shares_are_shares(owners in proptest::collection::vec((0u32..8, 1u64..500, 0u64..500), 8..80)) {
+        let of = |page: u32| { let (t, r, w) = owners[page as usize]; vec![(t, r, w, 64), (0, 1, 0, 1)] };
+        let all = divisions(8, owners.len() as u32, &[&of]);
+        prop_assert!(all.iter().all(|d| (0.0..=1.0).contains(&d.explained) && (0.0..=1.0).contains(&d.share)));
+    }
+}
