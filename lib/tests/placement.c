@@ -201,6 +201,20 @@ static void many_stretches(void) {
     }
 }
 
+/* Nor may they be touched where memory is short: longer parts, and it is said. */
+static void short_of_memory(void) {
+    size_t bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) / 10 * 7 * page;
+    nw_policy policy = nw_skew(NW_PAGES, 1);
+    policy.granule = NW_GRANULE_BASE;
+    char *array = nw_alloc_1d(bytes, 1);
+    uint64_t before = statistics().calls;
+    CHECK(array && nw_place(array, policy) == NW_PARTLY, "%s", nw_last_error());
+    CHECK(statistics().calls - before <= 8192 + 64, "%d calls", (int)(statistics().calls - before));
+    size_t untouched, histogram[NODES];
+    CHECK(nw_histogram(array, histogram, NODES, &untouched) == NW_OK && untouched == bytes / page, "%zu untouched", untouched);
+    nw_free(array);
+}
+
 /* Adopted: memory that begins and ends within pages. */
 static void adopted(void) {
     size_t pages = 300;
@@ -439,6 +453,7 @@ int main(int count_of_arguments, char **arguments) {
     touched_array(all, count, 97, 3333);
     half_touched();
     many_stretches();
+    short_of_memory();
     adopted();
     migration();
     replicas();
