@@ -1,4 +1,4 @@
-//! A small profile on disk: eight threads, two arrays first touched by the master.
+//! A small profile on disk: eight threads, two large arrays and a small one first touched by the master.
 
 use nodewise_profile::*;
 use nodewise_store::Writer;
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u32 = 8;
 const PAGES: u32 = 512;
+/// Of `lhs`, whose rows are eight pages long.
+const FEW: u32 = 128;
 
 fn frame(line: u32) -> Frame {
     Frame {
@@ -16,19 +18,19 @@ fn frame(line: u32) -> Frame {
 }
 
 fn tables() -> Profile {
-    let object = |name: &str, first: u64| Object {
+    let object = |name: &str, first: u64, pages: u32| Object {
         kind: ObjectKind::Heap,
         name: name.into(),
-        site: SiteId(1),
-        sequence: u32::from(name != "grid"),
+        site: SiteId(if name == "lhs" { 3 } else { 1 }),
+        sequence: u32::from(name == "rhs"),
         first_page: PageNumber(first),
-        pages: PAGES.into(),
-        bytes: u64::from(PAGES) * BASE_PAGE_SIZE,
+        pages: pages.into(),
+        bytes: u64::from(pages) * BASE_PAGE_SIZE,
         ..Object::default()
     };
-    let touch = |object: u32, first: u64| FirstTouch {
+    let touch = |object: u32, first: u64, len: u32| FirstTouch {
         page: PageNumber(first),
-        len: PAGES,
+        len,
         object: ObjectId(object),
         site: SiteId(2),
         ..FirstTouch::default()
@@ -53,7 +55,12 @@ fn tables() -> Profile {
             version: "0".into(),
             ..Meta::default()
         },
-        objects: vec![Object::default(), object("grid", 4096), object("rhs", 8192)],
+        objects: vec![
+            Object::default(),
+            object("grid", 4096, PAGES),
+            object("rhs", 8192, PAGES),
+            object("lhs", 16384, FEW),
+        ],
         threads: (0..THREADS)
             .map(|t| Thread {
                 openmp: Some(t),
@@ -67,6 +74,10 @@ fn tables() -> Profile {
                 kind: RegionKind::OpenMp,
                 frame: frame(88),
             },
+            Region {
+                kind: RegionKind::OpenMp,
+                frame: frame(99),
+            },
         ],
         slices: Vec::new(),
         sites: vec![
@@ -77,12 +88,16 @@ fn tables() -> Profile {
             Site {
                 frames: vec![frame(34)],
             },
+            Site {
+                frames: vec![frame(32)],
+            },
         ],
-        first_touches: vec![touch(1, 4096), touch(2, 8192)],
+        first_touches: vec![touch(1, 4096, PAGES), touch(2, 8192, PAGES), touch(3, 16384, FEW)],
     }
 }
 
-/// `grid` is divided into blocks, one a thread; everyone reads all of `rhs`.
+/// `grid` is divided into blocks, one a thread; everyone reads all of `rhs`; one loop deals the rows of
+/// `lhs`, another its columns.
 fn solve() -> Vec<Access> {
     let block = PAGES / THREADS;
     let row = Access {
@@ -112,7 +127,20 @@ fn solve() -> Vec<Access> {
             },
         ]
     };
-    (0..THREADS).flat_map(of_thread).collect()
+    let lhs = |region, page: u32, thread| Access {
+        object: ObjectId(3),
+        region: RegionId(region),
+        thread: ThreadId(thread),
+        page: PageNumber(16384 + u64::from(page)),
+        len: 1,
+        reads: 500,
+        writes: 90,
+        lines: 64,
+        ..row
+    };
+    let both = |page| [lhs(1, page, page * THREADS / FEW), lhs(2, page, page % THREADS)];
+    let large = (0..THREADS).flat_map(of_thread);
+    large.chain((0..FEW).flat_map(both)).collect()
 }
 
 /// Writes it into a fresh folder of the test's own.
@@ -126,14 +154,14 @@ pub fn profile(name: &str) -> PathBuf {
         end_ns: (n + 1) * 100_000_000,
     };
     let first = Access {
-        len: PAGES,
         writes: 512,
         lines: 64,
         ..Access::default()
     };
-    let touches = [(1, 4096), (2, 8192)].map(|(o, p)| Access {
+    let touches = [(1, 4096, PAGES), (2, 8192, PAGES), (3, 16384, FEW)].map(|(o, p, len)| Access {
         object: ObjectId(o),
         page: PageNumber(p),
+        len,
         ..first
     });
     writer.slice(slice(0), &touches).unwrap();
