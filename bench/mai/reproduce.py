@@ -16,7 +16,7 @@ THREADS = [2, 4, 8, 16]
 # What the assumption about the paper's cores is worth: the same with others.
 OTHER_CORES = [1, 2, 8]
 # What the paper calls them, and what they are called here; the first two are no policies of MAI.
-POLICIES = {"cyclic": "interleave", "skew_mapp": "skew", "prime_mapp": "prime", "bind_block": "bind-block",
+POLICIES = {"cyclic": "cyclic", "skew_mapp": "skew", "prime_mapp": "prime", "bind_block": "bind-block",
             "random": "random"}
 
 

@@ -18,7 +18,7 @@ mod weighted;
 pub use balanced::Balanced;
 pub use bind_block::BindBlock;
 pub use custom::Custom;
-pub use dealt::{Prime, Skew};
+pub use dealt::{Cyclic, Prime, Skew};
 pub use first_touch::FirstTouch;
 pub use frequency::Frequency;
 pub use interleave::Interleave;
@@ -113,6 +113,7 @@ registry! {
     "frequency" "frequency" true "the processor that accesses the page most; ties and private pages by first touch"
         => |r| r.plain(Frequency);
     "weighted" "weighted" true "interleave in proportion to controller bandwidth" => |r| r.plain(Weighted);
+    "cyclic" "cyclic" false "each array's pages in turn, from its first page on (MAI)" => |r| r.plain(Cyclic);
     "skew" "skew" false "each array in turn, each round of pages one node further on (MAI)" => |r| r.plain(Skew);
     "prime" "prime[:P]" false "each array in turn over a prime number of virtual nodes (MAI)" => dealt::prime;
     "bind-block" "bind-block" false "each array in equal parts, one to each thread's node (MAI)"

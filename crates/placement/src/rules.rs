@@ -12,10 +12,10 @@ mod samples;
 pub use apply::{Applied, apply};
 pub(crate) use apply::{nodes_by_number, object_page};
 pub(crate) use dealt::is_prime;
-pub(crate) use samples::placeable;
 pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
 pub use recognise::{Recognised, recognise};
+pub(crate) use samples::placeable;
 
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::ObjectKind;

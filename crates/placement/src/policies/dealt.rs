@@ -1,9 +1,14 @@
-//! MAI's orders of dealing an array's pages: skew and prime.
+//! MAI's orders of dealing an array's pages: cyclic, skew and prime.
 
 use super::{Policy, Request, by_object};
 use crate::rules::{Dealt, Order, is_prime};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_machine::{Machine, NodeId};
+
+/// The pages of each array in turn over all nodes, from its first page on (`mai_cyclic`; Ribeiro and
+/// Méhaut 3.1). [`super::Interleave`] goes by virtual page number, and deals stacks as well.
+#[derive(Clone, Copy, Debug)]
+pub struct Cyclic;
 
 /// The pages of each array in turn over all nodes, each round one node further on: round r of N pages
 /// starts at node r mod N (`mai_skew_mapp`; Ribeiro and Méhaut 2.1 and 3.1, after Iyer, Wang, Bhuyan).
@@ -50,6 +55,16 @@ fn dealt(order: Order, machine: &Machine) -> Distribution {
         nodes,
         block: 1,
     })
+}
+
+impl PagePolicy for Cyclic {
+    fn name(&self) -> String {
+        "cyclic".into()
+    }
+
+    fn place(&self, context: &Context<'_>) -> Mapping {
+        by_object(self, context, &dealt(Order::Cyclic, context.machine))
+    }
 }
 
 impl PagePolicy for Skew {

@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn every_mapping_is_total_and_repeatable(pages in pages()) {
         let recorded = recorded(&pages);
-        for policy in page_policies("all,random:7,node:3,mixed:0.5,skew,prime,prime:11,bind-block", &recorded.machine, &Nothing).unwrap() {
+        for policy in page_policies("all,random:7,node:3,mixed:0.5,cyclic,skew,prime,prime:11,bind-block", &recorded.machine, &Nothing).unwrap() {
             let mapping = policy.place(&recorded.context());
             prop_assert_eq!(mapping.nodes.len(), recorded.histogram.len());
             prop_assert!(mapping.nodes.iter().all(|n| n.0 < NODES));
@@ -184,6 +184,7 @@ fn mai_policies_deal_each_array_from_its_own_first_page() {
         mapping.nodes.into_iter().map(|n| n.0).collect::<Vec<_>>()
     };
     for (policy, one) in [
+        ("cyclic", [0, 1, 2, 3, 0, 1, 2, 3]),
         ("skew", [0, 1, 2, 3, 1, 2, 3, 0]),
         ("prime", [0, 1, 2, 3, 0, 0, 1, 2]),
         ("prime:7", [0, 1, 2, 3, 0, 1, 2, 0]),
@@ -243,7 +244,7 @@ fn bad_names_are_refused_in_one_line() {
     assert_eq!(
         error("nearest"),
         "unknown policy `nearest`; known: first-touch, random[:SEED], interleave, round-robin, locality, balanced, \
-         mixed[:MIN_EXCLUSIVITY], frequency, weighted, skew, prime[:P], bind-block, node:N, map:FILE, ./LIBRARY.so"
+         mixed[:MIN_EXCLUSIVITY], frequency, weighted, cyclic, skew, prime[:P], bind-block, node:N, map:FILE, ./LIBRARY.so"
     );
     assert_eq!(
         error("node:4"),
