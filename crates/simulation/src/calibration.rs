@@ -81,7 +81,9 @@ impl Calibration {
         let busy_ns = busy_ns * (1.0 - waiting);
         let by_wall = meta.plain_wall_ns.filter(|&plain| plain > 0 && meta.wall_ns > 0);
         let by_wall = by_wall.map(|plain| meta.wall_ns as f64 / plain as f64);
-        let by_cpu = parameters.plain_cpu_ns.filter(|plain| *plain > 0.0 && busy_ns > 0.0);
+        let by_cpu = parameters
+            .plain_cpu_ns
+            .filter(|plain| *plain > 0.0 && busy_ns > 0.0);
         let measured = by_cpu.map(|plain| busy_ns / plain).or(by_wall);
         let recording_cost = measured.map_or(parameters.recording_cost, Range::exactly);
         Self {
