@@ -53,13 +53,18 @@ ALWAYS void exclusive(loop l, unsigned long *sum) {
         work(e.begin, e.end, sum);
 }
 
-/* Each sweep is of as many parts as there are nodes, a chunk each. `fresh`: nothing is known from the
- * part before, as where every part is a parallel region of its own. */
-ALWAYS void sweeps(void (*chunk)(loop, unsigned long *), int fresh, unsigned long *sum) {
+/* What the compiler may know from the part before: all of it in a `loop` of many sweeps; in a `sweep`,
+ * of as many parts as there are nodes, all but at its beginning; nothing where every part is `fresh`,
+ * a parallel region of its own. A chunk a part. */
+enum { LOOP, SWEEP, FRESH };
+
+ALWAYS void sweeps(void (*chunk)(loop, unsigned long *), int known, unsigned long *sum) {
+    loop l = {begin_now, end_now, thread_now, threads_now, {0, ITERATIONS, nodes_now}, 0};
     for (int s = 0; s < SWEEPS; s++) {
-        loop l = {begin_now, end_now, thread_now, threads_now, {0, ITERATIONS, nodes_now}, 0};
-        for (int parts = l.cuts.parts; l.id < parts; l.id++) {
-            if (fresh)
+        if (known == SWEEP)
+            l = (loop){begin_now, end_now, thread_now, threads_now, {0, ITERATIONS, nodes_now}, 0};
+        for (l.id = 0; l.id < l.cuts.parts; l.id++) {
+            if (known == FRESH)
                 __asm__ volatile("" : "+r"(l.begin), "+r"(l.end), "+r"(l.thread), "+r"(l.threads), "+r"(l.cuts.parts));
             chunk(l, sum);
         }
@@ -67,8 +72,9 @@ ALWAYS void sweeps(void (*chunk)(loop, unsigned long *), int fresh, unsigned lon
 }
 
 #define SWEEPS_OF(chunk)                                                                                     \
-    __attribute__((noinline)) static void chunk##_in_sweep(unsigned long *sum) { sweeps(chunk, 0, sum); }    \
-    __attribute__((noinline)) static void chunk##_fresh(unsigned long *sum) { sweeps(chunk, 1, sum); }
+    __attribute__((noinline)) static void chunk##_loop(unsigned long *sum) { sweeps(chunk, LOOP, sum); }      \
+    __attribute__((noinline)) static void chunk##_sweep(unsigned long *sum) { sweeps(chunk, SWEEP, sum); }    \
+    __attribute__((noinline)) static void chunk##_fresh(unsigned long *sum) { sweeps(chunk, FRESH, sum); }
 SWEEPS_OF(plain)
 SWEEPS_OF(library_static)
 SWEEPS_OF(inverse)
@@ -78,14 +84,10 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(unsigned long *);
-    } all[] = {{"plain in-sweep", plain_in_sweep},
-               {"static in-sweep", library_static_in_sweep},
-               {"static-inverse in-sweep", inverse_in_sweep},
-               {"block-exclusive in-sweep", exclusive_in_sweep},
-               {"plain fresh", plain_fresh},
-               {"static fresh", library_static_fresh},
-               {"static-inverse fresh", inverse_fresh},
-               {"block-exclusive fresh", exclusive_fresh}};
+    } all[] = {
+#define ALL_OF(name, chunk) {name " loop", chunk##_loop}, {name " sweep", chunk##_sweep}, {name " fresh", chunk##_fresh}
+        ALL_OF("plain", plain), ALL_OF("static", library_static),
+        ALL_OF("static-inverse", inverse), ALL_OF("block-exclusive", exclusive)};
     enum { ALL = sizeof all / sizeof *all };
     double best[ALL];
     unsigned long sum = 0;
