@@ -1,7 +1,7 @@
 //! Where an object's pages belong, in libnodewise's words, and the schedules that meet them there.
 
 use crate::Blame;
-use crate::advice::Case;
+use crate::advice::{Case, deals};
 use nodewise_analysis::{Division, Pattern, Remedy};
 
 /// A copy on each node may take this share of the smallest node's memory.
@@ -60,7 +60,7 @@ impl Distribution {
             Pattern::XWise => Some(Self::BindRows),
             Pattern::YWise => Some(Self::BindColumns),
             Pattern::BlockExclusive => Some(Self::BlockExclusive { dimensions: 0b11 }),
-            Pattern::ZWise if blame.passes.iter().any(|p| p.division.has_owners()) => Some(Self::BindColumns),
+            Pattern::ZWise if blame.passes.iter().any(|p| deals(&p.division)) => Some(Self::BindColumns),
             Pattern::Strided => Some(Self::Cyclic {
                 pages: pages_in_turn(blame),
             }),

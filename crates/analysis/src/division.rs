@@ -134,7 +134,7 @@ pub(crate) fn divisions(
 
 /// A page or two to each thread in turn is what a cyclic schedule makes, and what a matrix whose rows
 /// have so many pages looks like when its columns are dealt. It is a matrix if other loops deal its
-/// rows, or if it would be a square or a cube of common items.
+/// rows, or if it would be a square of common items.
 fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
     let rows = divisions
         .iter()
@@ -143,16 +143,17 @@ fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
         .iter_mut()
         .filter(|d| d.cyclic && d.pattern == Pattern::YWise)
     {
-        if !rows && !is_square_or_cube(bytes, division.repeat) {
+        if !rows && !is_square(bytes, division.repeat) {
             division.pattern = Pattern::Strided;
         }
     }
 }
 
-fn is_square_or_cube(bytes: u64, rows: u32) -> bool {
-    let rows = u64::from(rows);
-    let fits = |item: &u64| [2, 3].iter().any(|power| rows.pow(*power) * item == bytes);
-    rows < 1 << 16 && [4, 8, 16, 40].iter().any(fits)
+fn is_square(bytes: u64, rows: u32) -> bool {
+    let items = u64::from(rows).pow(2);
+    [4, 8, 16]
+        .iter()
+        .any(|item| items.checked_mul(*item) == Some(bytes))
 }
 
 /// Of blocks that begin again, those that do so twice as often as others in as many rounds are nested

@@ -123,7 +123,13 @@ impl Usage {
             None if sum.threads() <= 1 || !self.divisions(object).is_empty() => Pattern::OneThread,
             None => Pattern::Uniform,
         };
-        let hardly_written = (sum.writes as f64) < HARDLY_WRITTEN * sum.accesses() as f64;
+        // One thread's initialisation does not make it a written object.
+        let teams = || self.divisions(object).iter().filter(|d| d.is_significant());
+        let (reads, writes) = match teams().next() {
+            Some(_) => teams().fold((0, 0), |(r, w), d| (r + d.reads, w + d.writes)),
+            None => (sum.reads, sum.writes),
+        };
+        let hardly_written = (writes as f64) < HARDLY_WRITTEN * (reads + writes) as f64;
         match pattern {
             Pattern::Uniform if hardly_written && self.conflict_free(object) => Pattern::ReadShared,
             Pattern::Random if hardly_written => Pattern::Gather,

@@ -1,5 +1,6 @@
 //! `nodewise record` on real programs.
 
+mod advice;
 mod behaviour;
 mod contents;
 mod emulated;

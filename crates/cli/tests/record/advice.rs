@@ -1,0 +1,231 @@
+//! What `report` makes of real programs' loops: patterns, conflicts, and the library's way out.
+
+use crate::support::{NODEWISE, build, said, scratch};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The tree's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// A teaching program, instrumented.
+fn workload(folder: &Path, name: &str) -> PathBuf {
+    let (source, include) = (root().join("workloads").join(name), root().join("lib/include"));
+    let library = root().join("build/library/libnodewise.a");
+    let path = |p: &Path| p.to_str().unwrap().to_owned();
+    let flags = ["-fopenmp", "-I", &path(&include), &path(&library), "-lm"];
+    build(
+        folder,
+        "nodewise-cc",
+        &[&path(&source)],
+        name.trim_end_matches(".c"),
+        &flags,
+    )
+}
+
+/// Records with eight threads, on two nodes of four as libnodewise sees it.
+fn record(folder: &Path, program: &Path, arguments: &[&str]) {
+    let mut record = Command::new(NODEWISE);
+    record
+        .current_dir(folder)
+        .env("OMP_NUM_THREADS", "8")
+        .env("NODEWISE_PRETEND", "2x4")
+        .args(["record", "--force", "-o", "profile", "--"])
+        .arg(program)
+        .args(arguments);
+    let output = record.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+fn report(folder: &Path, arguments: &[&str]) -> String {
+    let mut report = Command::new(NODEWISE);
+    let report = report
+        .current_dir(folder)
+        .args(["report", "profile", "--machine", "nehalem-2s"]);
+    let output = report.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(folder: &Path) -> Value {
+    serde_json::from_str(&report(folder, &["--json"])).unwrap()
+}
+
+fn object<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let objects = report["objects"].as_array().unwrap();
+    objects
+        .iter()
+        .find(|o| o["name"] == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Patterns of an object in a region's function, each once.
+fn patterns<'a>(object: &'a Value, region: &str) -> Vec<&'a str> {
+    let all = object["patterns"].as_array().unwrap().iter();
+    let mut found: Vec<_> = all
+        .filter(|p| p["region"] == region)
+        .map(|p| p["pattern"].as_str().unwrap())
+        .collect();
+    found.dedup();
+    found
+}
+
+/// Lines of the source that hold `text`.
+fn lines(source: &str, text: &str) -> Vec<String> {
+    let file = std::fs::read_to_string(root().join("workloads").join(source)).unwrap();
+    let numbered = file.lines().enumerate().filter(|(_, l)| l.contains(text));
+    numbered.map(|(i, _)| format!("{source}:{}", i + 1)).collect()
+}
+
+/// Whether C with these declarations before it compiles.
+fn assert_compiles(folder: &Path, snippet: &str, declared: &str) {
+    let (includes, code): (Vec<&str>, Vec<&str>) = snippet.lines().partition(|l| l.starts_with("#include"));
+    let text = format!(
+        "{}\n{declared}\nvoid f(long nx, long ny, long nz, size_t item);\n\
+         void f(long nx, long ny, long nz, size_t item)\n{{\n(void)nx, (void)ny, (void)nz, (void)item;\n{}\n}}\n",
+        includes.join("\n"),
+        code.join("\n")
+    );
+    let file = folder.join("snippet.c");
+    std::fs::write(&file, &text).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-std=c11",
+        "-fopenmp",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wno-empty-body",
+        "-I",
+    ]);
+    let output = compiler
+        .arg(root().join("lib/include"))
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}\n{text}",
+        said(&output)
+    );
+}
+
+#[test]
+fn every_pattern_is_found_where_a_program_has_it() {
+    let folder = scratch("patterns");
+    let program = build(&folder, "nodewise-cc", &["patterns.c"], "patterns", &["-fopenmp"]);
+    record(&folder, &program, &[]);
+    let report = json(&folder);
+    for (name, pattern, distribution) in [
+        ("by_rows", "x-wise", "bind-rows"),
+        ("by_columns", "y-wise", "bind-columns"),
+        ("inside", "z-wise", "cyclic"),
+        ("in_turn", "strided", "cyclic"),
+        ("by_all", "uniform", "replicate"),
+        ("at_random", "random", "replicate"),
+    ] {
+        let object = object(&report, name);
+        assert_eq!(patterns(object, "main")[..1], [pattern], "{name}: {object:#}");
+        assert_eq!(object["distribution"], distribution, "{name}");
+        assert_eq!(object["uniform_sharing"], Value::Null, "{name}");
+    }
+    assert_eq!(object(&report, "by_columns")["patterns"][0]["repeat"], 32);
+}
+
+#[test]
+fn on_adi_it_finds_what_the_papers_authors_found_by_hand() {
+    let folder = scratch("adi");
+    let program = workload(&folder, "adi.c");
+    for (size, rows) in [("32", 32), ("64", 64)] {
+        record(
+            &folder,
+            &program,
+            &["--init", "parallel", "--size", size, "--iterations", "3"],
+        );
+        let report = json(&folder);
+        let u = object(&report, "u");
+        assert_eq!(patterns(u, "sweep_x"), ["x-wise"]);
+        assert_eq!(patterns(u, "sweep_y"), ["x-wise"]);
+        assert_eq!(patterns(u, "sweep_z"), ["y-wise"]);
+        let z = u["patterns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|p| p["region"] == "sweep_z")
+            .unwrap();
+        assert_eq!(z["repeat"], rows);
+        // Figure 5(e): half the pages on two nodes.
+        assert!(
+            (u["uniform_sharing"]["share"].as_f64().unwrap() - 0.5).abs() < 0.05,
+            "{u:#}"
+        );
+        assert_eq!(u["uniform_sharing"]["remedy"], "block-exclusive");
+        assert_eq!(u["distribution"], "block-exclusive");
+    }
+    let text = report(&folder, &[]);
+    assert!(text.contains("50 % of its pages are uniformly shared"), "{text}");
+    assert!(text.contains("nw_describe(u, nw_block_exclusive(3))"), "{text}");
+    for sweep in ["x", "y", "z"] {
+        let definition = lines("adi.c", &format!("static void sweep_{sweep}(double"));
+        let (file, line) = definition[0].split_once(':').unwrap();
+        let line: u32 = line.parse().unwrap();
+        let named = (line..line + 4).any(|l| text.contains(&format!("{file}:{l} (sweep_{sweep})")));
+        assert!(named, "sweep_{sweep} is not named in\n{text}");
+    }
+    let snippet = json(&folder)["objects"][0]["snippet"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_compiles(&folder, &snippet, "extern double *u;");
+}
+
+#[test]
+fn loops_that_the_paper_transformed_are_recognised_before_and_after() {
+    let folder = scratch("npb");
+    let (bt, lu) = (workload(&folder, "bt.c"), workload(&folder, "lu.c"));
+    let run = |program: &Path, form: &str| {
+        let size = [
+            "--init",
+            "parallel",
+            "--size",
+            "small",
+            "--iterations",
+            "2",
+            "--form",
+            form,
+        ];
+        record(&folder, program, &size);
+        json(&folder)
+    };
+    let before = run(&bt, "default");
+    for name in ["lhs", "rhs"] {
+        let object = object(&before, name);
+        assert_eq!(patterns(object, "x_solve"), ["y-wise"], "{name}");
+        assert_eq!(patterns(object, "y_solve"), ["x-wise"], "{name}");
+        assert_eq!(object["uniform_sharing"]["remedy"], "block-exclusive", "{name}");
+    }
+    let before = run(&lu, "default");
+    let rhs = object(&before, "rhs");
+    assert_eq!(rhs["uniform_sharing"]["remedy"], "static-inverse");
+    let upper = rhs["patterns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["region"] == "upper")
+        .unwrap();
+    assert_eq!(
+        (&upper["inverse"], &upper["schedule"]),
+        (&true.into(), &"static-inverse".into())
+    );
+    assert_compiles(&folder, rhs["snippet"].as_str().unwrap(), "extern double *rhs;");
+    for program in [&bt, &lu] {
+        let after = run(program, "matched");
+        for name in ["u", "rhs", "forcing"] {
+            assert_eq!(object(&after, name)["uniform_sharing"], Value::Null, "{name}");
+        }
+    }
+}
