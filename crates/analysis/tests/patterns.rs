@@ -94,7 +94,7 @@ fn blocks_keep_their_name_despite_shared_borders_and_neighbours() {
     let stencil = |page: u32| {
         let owner = page / 16;
         let mut uses = own(owner);
-        if page % 16 == 0 && owner > 0 {
+        if page.is_multiple_of(16) && owner > 0 {
             uses.push((owner - 1, 512, 0, 64));
         }
         uses
