@@ -281,11 +281,13 @@ pub(crate) fn parallel_initialisation(place: &Place) -> String {
 }
 
 pub(crate) fn same_schedule(place: &Place) -> String {
-    let Place { touched, used, .. } = place;
-    format!(
-        "#pragma omp parallel for schedule(static) /* {touched} */\n\
-         #pragma omp parallel for schedule(static) /* {used}: same bounds, same thread count */\n"
-    )
+    let one = |at: &str| {
+        format!(
+            "#pragma omp parallel for schedule(static) /* {at}: same bounds, same thread count */\n\
+             for (long i = 0; i < nx; i++)\n    ; /* the loop's body */\n"
+        )
+    };
+    one(&place.touched) + &one(&place.used)
 }
 
 /// What is at hand everywhere.

@@ -1,6 +1,6 @@
 //! From a small program to its verdict, blame and snippet.
 
-use nodewise_advise::{Advice, Asked, Matched, Outcome, advise};
+use nodewise_advise::{Advice, Asked, Distribution, Matched, Outcome, advise};
 use nodewise_analysis::{
     Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order,
 };
@@ -329,4 +329,109 @@ fn what_threads_of_one_node_share_has_a_home_there() {
     let rhs = &advice.blame[0];
     assert_eq!(rhs.pattern, Pattern::ReadShared);
     assert!(rhs.advice.contains("place it by `locality`"), "{}", rhs.advice);
+}
+
+/// Two loops over `rhs`: the second divides it as `again(page)` says.
+fn two_loops(toucher: fn(u32) -> u32, again: fn(u32) -> u32) -> (Profile, InMemory) {
+    let (mut profile, first) = program(toucher, owner, 64_000, 512_000);
+    let region = profile.regions[1].clone();
+    profile.regions.push(Region {
+        frame: frame("sweep", "src/solve.c", 99),
+        ..region
+    });
+    let mut rows = Vec::new();
+    nodewise_profile::AccessSource::visit(&first, &mut |r| rows.extend_from_slice(r)).expect("in memory");
+    let second: Vec<Access> = rows.iter().filter(|r| r.region == RegionId(1)).copied().collect();
+    rows.extend(second.into_iter().map(|row| Access {
+        region: RegionId(2),
+        thread: ThreadId(again((row.page.0 - (1 << 20)) as u32)),
+        ..row
+    }));
+    (profile, InMemory::new(rows))
+}
+
+#[test]
+fn loops_over_rows_and_columns_are_to_match_their_data() {
+    let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
+    assert_eq!(
+        advice.verdict.outcome,
+        Outcome::Match,
+        "{}",
+        advice.verdict.sentence
+    );
+    assert!(advice.verdict.gain.min >= 0.0 && advice.verdict.gain.typical > 0.03);
+    let rhs = &advice.blame[0];
+    assert_eq!(
+        rhs.distribution,
+        Some(Distribution::BlockExclusive { dimensions: 0b11 })
+    );
+    let share = rhs.conflict.as_ref().unwrap().share;
+    assert!((share - 7.0 / 8.0).abs() < 1e-9, "{share} on eight nodes");
+    let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 88 % of its pages are uniformly shared";
+    assert!(rhs.sentence.contains(said), "{}", rhs.sentence);
+    let snippet = rhs.snippet.as_ref().unwrap();
+    assert!(snippet.contains("solve.c:99 (sweep)") && snippet.contains("nw_for_exclusive (j, 0, ny"));
+}
+
+#[test]
+fn loops_that_count_down_get_the_inverse_schedule() {
+    let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| 63 - p / 16));
+    let rhs = &advice.blame[0];
+    assert_eq!(rhs.distribution, Some(Distribution::BindRows));
+    let inverse = "the loops that count down, at solve.c:99, the schedule static-inverse: predicted";
+    assert!(rhs.advice.contains(inverse), "{}", rhs.advice);
+}
+
+/// Names of a profile's arrays and values of `item`, `nx` … are the reader's; all else must be C.
+#[test]
+fn every_snippet_is_c() {
+    let everybody = |_| (0..THREADS).step_by(4).collect();
+    let rows = |p: u32| p / 16;
+    let mut snippets = Vec::new();
+    for program in [
+        program(|_| 0, owner, 64_000, 512_000),
+        program(|_| 0, |p| vec![p % 128 / 2], 64_000, 512_000),
+        program(|_| 0, |p| vec![p % 64], 64_000, 512_000),
+        program(|_| 0, |p| vec![p * p * 31 % 97 % 64], 64_000, 512_000),
+        program(|_| 0, everybody, 6_400, 51_200),
+        two_loops(rows, |p| p % 64),
+        two_loops(rows, |p| 63 - p / 16),
+        two_loops(|_| 0, |p| p * p * 31 % 97 % 64),
+    ] {
+        snippets.extend(advice("opteron-6386", &program).blame[0].snippet.clone());
+    }
+    assert_eq!(snippets.len(), 8);
+    for snippet in &snippets {
+        compile(snippet);
+    }
+}
+
+fn compile(snippet: &str) {
+    let (includes, code): (Vec<&str>, Vec<&str>) = snippet.lines().partition(|l| l.starts_with("#include"));
+    let text = format!(
+        "{}\n#include <stddef.h>\nvoid *numa_alloc_interleaved(size_t);\n\
+         void f(double *rhs, long nx, long ny, size_t item, size_t bytes)\n{{\n{}\n}}\n",
+        includes.join("\n"),
+        code.join("\n")
+    );
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lib/include");
+    let mut compiler = std::process::Command::new("cc")
+        .args([
+            "-x",
+            "c",
+            "-std=c11",
+            "-fopenmp",
+            "-fsyntax-only",
+            "-I",
+            include,
+            "-",
+        ])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("a C compiler");
+    std::io::Write::write_all(&mut compiler.stdin.take().expect("piped"), text.as_bytes()).expect("it reads");
+    let output = compiler.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{text}");
 }
