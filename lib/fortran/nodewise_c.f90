@@ -40,8 +40,8 @@ module nodewise_c
     type, bind(c) :: nw_exclusive
         integer(c_long) :: begin, end, from, to
         type(nw_cuts) :: cuts
-        integer(c_int) :: id, node, last, rank, count
-        integer(c_long) :: each, more, share, spare
+        integer(c_int) :: id, node, last
+        integer(c_long) :: each, more, offset, length, offset_more, length_more
     end type
 
     type, bind(c) :: nw_statistics

@@ -29,8 +29,12 @@
 #define NW_THREADS 1
 #endif
 
+#define NW_INLINE __attribute__((always_inline)) static inline
 #ifdef __cplusplus
+#define NW_THREAD_LOCAL thread_local
 extern "C" {
+#else
+#define NW_THREAD_LOCAL _Thread_local
 #endif
 
 /* Iterations begin, begin + 1, ... end - 1; none where begin >= end. */
@@ -85,60 +89,75 @@ static inline nw_range nw_static_inverse(long begin, long end, int thread, int t
 
 /* The blocks of one part of a block-exclusive sweep that a thread works on, one after the other. In
  * part `id` (any integer, taken modulo N) the block of node m is (m - id) mod N; a node's block is cut
- * for its threads, and a node without threads is served by thread m * T / N. Over two dimensions `id`
- * is the block of the other one; over more it is the sum of the others' blocks. */
+ * for its threads, whatever the loop's bounds leave of it, so that a thread meets the same items in
+ * every loop. A node without threads is served by thread m * T / N. Over two dimensions `id` is the
+ * block of the other one; over more it is the sum of the others' blocks. */
 typedef struct nw_exclusive {
-    long begin, end;                       /* the current range */
-    long from, to;                         /* bounds of the loop */
+    long begin, end;          /* the current range */
+    long from, to;            /* bounds of the loop */
     nw_cuts cuts;
-    int id, node, last, rank, count;       /* nodes to serve; the thread's place among its node's threads */
-    unsigned long each, more, share, spare; /* n / parts, n % parts; each / count, each % count */
+    int id, node, last;       /* nodes to serve: node to last - 1 */
+    long each, more;          /* iterations in a block; so many blocks have one more */
+    long offset, length;      /* the thread's part of a block */
+    long offset_more, length_more; /* and of one that has one more */
 } nw_exclusive;
 
-static inline int nw_ceil_share(long k, long of, long over) { return (int)((k * of + over - 1) / over); }
-
-/* All that does not depend on `id` comes without a branch: a loop over parts has it once. */
-static inline nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread,
-                                              int threads) {
+/* All that depends on neither bounds nor `id`. */
+__attribute__((noinline, unused)) static nw_exclusive nw_exclusive_seat(nw_cuts cuts, int thread, int threads) {
     unsigned long n = cuts.begin < cuts.end ? (unsigned long)cuts.end - (unsigned long)cuts.begin : 0;
     long nodes = cuts.parts > 0 ? cuts.parts : 1, team = threads > 0 ? threads : 1;
     long first = thread * nodes / team, rest = thread * nodes % team; /* first, and how far into it */
     long rank = rest / nodes, after = (team - 1 - rest) / nodes, next = (rest + nodes + team - 1) / team;
     int several = team >= nodes, there = (cuts.parts > 0) & (thread >= 0) & (thread < threads);
-    nw_exclusive e = {0, 0, begin, end, cuts, id, 0, 0, 0, 1, 0, 0, 0, 0};
-    e.node = (int)first + (!several & (rest > 0));
-    e.last = there ? (int)first + (several ? 1 : (int)next) : e.node;
-    e.rank = (int)rank; /* with fewer threads than nodes 0, of 1 */
-    e.count = (int)(rank + 1 + after);
-    e.each = n / (unsigned long)nodes, e.more = n % (unsigned long)nodes;
-    e.share = e.each / (unsigned long)e.count, e.spare = e.each % (unsigned long)e.count;
-    if (id < 0 || id >= cuts.parts)
-        e.id = (int)(id % nodes + (id % nodes < 0 ? nodes : 0));
+    nw_exclusive e = {0, 0, 0, 0, cuts, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    e.node = (int)first + (!several && rest > 0);
+    e.last = !there ? e.node : (int)first + (several ? 1 : (int)next);
+    e.each = (long)(n / (unsigned long)nodes);
+    e.more = (long)(n % (unsigned long)nodes);
+    int count = (int)(rank + 1 + after); /* with fewer threads than nodes 0 of 1 */
+    nw_range part = nw_static(0, e.each, (int)rank, count), more = nw_static(0, e.each + 1, (int)rank, count);
+    e.offset = part.begin;
+    e.length = part.end - part.begin;
+    e.offset_more = more.begin;
+    e.length_more = more.end - more.begin;
+    return e;
+}
+
+/* A thread keeps the seat it had last: loops over the same cuts divide once. */
+NW_INLINE nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread, int threads) {
+    static NW_THREAD_LOCAL struct {
+        int thread, threads;
+        nw_exclusive seat;
+    } last;
+    const nw_exclusive *s = &last.seat;
+    int other = (last.thread ^ thread) | (last.threads ^ threads) | (s->cuts.parts ^ cuts.parts);
+    if (other || ((s->cuts.begin ^ cuts.begin) | (s->cuts.end ^ cuts.end))) {
+        last.thread = thread;
+        last.threads = threads;
+        last.seat = nw_exclusive_seat(cuts, thread, threads);
+    }
+    if (id < 0 || id >= cuts.parts) {
+        int nodes = cuts.parts > 0 ? cuts.parts : 1;
+        id = id % nodes + (id % nodes < 0 ? nodes : 0);
+    }
+    nw_exclusive e = {0, 0, begin, end, cuts, id, s->node, s->last, s->each, s->more,
+                      s->offset, s->length, s->offset_more, s->length_more};
     return e;
 }
 
 /* Steps to the next range; 0 when there is none. */
-static inline int nw_exclusive_next(nw_exclusive *e) {
+NW_INLINE int nw_exclusive_next(nw_exclusive *e) {
     if (e->node >= e->last)
         return 0;
-    int place = e->node++ - e->id;
-    unsigned long block = (unsigned long)(place < 0 ? place + e->cuts.parts : place);
-    unsigned long rank = (unsigned long)e->rank, count = (unsigned long)e->count;
-    unsigned long begin = (unsigned long)e->cuts.begin + e->each * block + (block < e->more ? block : e->more);
-    nw_range whole = {(long)begin, (long)(begin + e->each + (block < e->more))};
-    whole = nw_meet(whole, e->from, e->to);
-    unsigned long length = whole.begin < whole.end ? (unsigned long)whole.end - (unsigned long)whole.begin : 0;
-    unsigned long lost = e->each - length, share = e->share, spare = e->spare - lost;
-    if (lost + 1 > count) { /* else what each / count left is short, or over, by less than a turn */
-        share = length / count, spare = length % count;
-    } else if ((long)spare < 0) {
-        share--, spare += count;
-    } else if (spare == count) {
-        share++, spare = 0;
-    }
-    begin = (unsigned long)whole.begin + share * rank + (rank < spare ? rank : spare);
-    e->begin = (long)begin;
-    e->end = (long)(begin + share + (rank < spare));
+    long block = e->node++ - e->id;
+    block += block < 0 ? e->cuts.parts : 0;
+    int longer = block < e->more;
+    unsigned long begin = (unsigned long)e->cuts.begin + (unsigned long)(e->each * block) +
+                          (unsigned long)(longer ? block + e->offset_more : e->more + e->offset);
+    nw_range part = {(long)begin, (long)(begin + (unsigned long)(longer ? e->length_more : e->length))};
+    part = nw_meet(part, e->from, e->to);
+    e->begin = part.begin;
+    e->end = part.end;
     return 1;
 }
 

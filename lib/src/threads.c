@@ -60,11 +60,14 @@ static int node_index(int thread, int threads) {
     return (int)((long)thread * nw_machine_now()->processor_count / threads);
 }
 
+/* The first thread of so many that counts for a node of so many. */
+static int first_thread(long node, long threads, long nodes) { return (int)((node * threads + nodes - 1) / nodes); }
+
 /* The CPU of thread t of T by the rule above. Where no node with memory has CPUs, all CPUs serve. */
 static int cpu_by_rule(int thread, int threads) {
     const nw_machine *machine = nw_machine_now();
     int index = node_index(thread, threads), node = machine->processors[index], count = 0;
-    int rank = thread - nw_ceil_share(index, threads, machine->processor_count); /* among the node's threads */
+    int rank = thread - first_thread(index, threads, machine->processor_count); /* among the node's threads */
     for (int i = 0; i < machine->cpu_count; i++)
         count += machine->cpu_nodes[machine->cpus[i]] == node;
     if (!count)
