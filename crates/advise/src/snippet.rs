@@ -61,6 +61,9 @@ impl Place {
         let mut text = format!("size_t extents[] = {{{extents}}}; /* of {variable}{subscripts}{known} */\n");
         if !self.is_known {
             let when = match (&self.allocated, self.kind) {
+                (Some(at), ObjectKind::Mapping) => {
+                    format!("unless nw_alloc made it; after its allocation at {at}")
+                }
                 (Some(at), _) => format!("after its allocation at {at}"),
                 (None, ObjectKind::Static) => "at the start of main".to_owned(),
                 (None, _) => "after its allocation".to_owned(),
