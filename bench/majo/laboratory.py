@@ -49,8 +49,12 @@ def measure(machine):
     cpus = MACHINES[machine]
     command = [NODEWISE, "lab", "--machine", machine, "--cpus", str(cpus), "--huge-pages", "never", "--json",
                "--batch", str(batch)]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": str(cpus)}, cwd=FOLDER.parents[1])
+    environment = {**os.environ, "OMP_NUM_THREADS": str(cpus)}
+    for _ in range(2):  # on a host that is very busy a guest may not come up
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment, cwd=FOLDER.parents[1])
+        if "did not come up" not in done.stderr:
+            break
     (FOLDER / f"{machine}.lab.log").write_text(done.stderr)
     if done.returncode:
         raise SystemExit(f"reproduce-majo: lab on {machine}: status {done.returncode}\n{done.stderr[-2000:]}")

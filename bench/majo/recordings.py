@@ -6,6 +6,8 @@ import os
 import pathlib
 import subprocess
 
+import duckdb
+
 from programs import APART, PROGRAMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -15,14 +17,26 @@ FOLDER = ROOT / "build/majo"
 RECORDED = FOLDER / "programs"
 AS_PLACED = FOLDER / "as_placed.so"
 
+# More accesses than any run makes. Seconds would show how the host's few CPUs took turns.
+ONE_SLICE = "accesses:1000000000000000"
+# What a line costs the recorded program, typically: docs/model.md's m · 95 ns / P.
+LINE_SECONDS = 0.8 * 95e-9 / 5
 WRAPPED = ["nw_place", "nw_place_by", "nw_describe", "nw_describe_by", "nw_distribute"]
 # Nodes and CPUs a node.
 SHAPES = {"nehalem-2s": (2, 4), "westmere-4s": (4, 8)}
 
 
+@functools.cache
+def still():
+    """A prefix under which addresses are the same in each run, where the kernel allows that: which pages
+    displace each other in a thread's window depends on them."""
+    fixed = ["setarch", "-R"]
+    return fixed if subprocess.run([*fixed, "true"], check=False, capture_output=True).returncode == 0 else []
+
+
 def nodewise(*arguments, **environment):
     """Standard output of a nodewise command that must succeed."""
-    done = subprocess.run([NODEWISE, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT,
+    done = subprocess.run([*still(), NODEWISE, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT,
                           env={**os.environ, **environment}, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise SystemExit(f"reproduce-majo: nodewise {' '.join(map(str, arguments))}: status {done.returncode}\n"
@@ -57,7 +71,7 @@ def recorded(program, form, sizes, threads, machine=None, reuse=False):
     placed = notes(folder)
     placed.write_text("")
     pretend = {"NODEWISE_PRETEND": "{}x{}".format(*SHAPES[machine])} if machine else {}
-    nodewise("record", "--force", "--threads", threads, "-o", folder, "--", RECORDED / row.file,
+    nodewise("record", "--force", "--threads", threads, "--slice", ONE_SLICE, "-o", folder, "--", RECORDED / row.file,
              *row.arguments(form, sizes), OMP_WAIT_POLICY="passive", MAJO_PLACED=str(placed), **pretend)
     return folder
 
@@ -103,6 +117,17 @@ def plain_cpu(program, sizes):
             raise SystemExit(f"reproduce-majo: {program}: status {status}")
         taken.append(used.ru_utime + used.ru_stime)
     return min(taken)
+
+
+def lines(profile):
+    (count,), = duckdb.sql(f"SELECT sum(len * lines) FROM '{profile}/accesses-*.parquet'").fetchall()
+    return float(count)
+
+
+def form_cpu(profile, default, seconds):
+    """CPU seconds of a form, from the default's with as many threads: an access costs the same in both, and
+    what fetches fewer lines waits less."""
+    return max(seconds / 2, seconds + (lines(profile) - lines(default)) * LINE_SECONDS)
 
 
 def simulate(profile, machine, threads, policies, cpu_seconds):

@@ -62,7 +62,8 @@ class Study:
                 default = self.record(program, "default", threads)
                 matched = self.record(program, "matched", threads, machine)
                 by_policy = recordings.simulate(default, machine, threads, ["first-touch", "frequency"], cpu)
-                placed = recordings.simulate(matched, machine, threads, ["first-touch", AS_PLACED], cpu)
+                placed = recordings.simulate(matched, machine, threads, ["first-touch", AS_PLACED],
+                                              recordings.form_cpu(matched, default, cpu))
                 found[machine][str(threads)] = {"default": by_policy["first-touch"],
                                                 laboratory.PROFILED: by_policy["frequency"],
                                                 "matched": placed["as placed"]}
