@@ -150,5 +150,6 @@ def figures(p):
         "seconds": sum(r["seconds"] for r in regions),
         "range": [sum(ends) for ends in zip(*(r["seconds_range"] for r in regions))],
         "remote_traffic": 100 * (1 - sum(r["lines"] * r["local_fraction"] for r in regions) / max(1, lines)),
+        "busy": 100 * max(c["utilization"] for c in p["controllers"]),  # the busiest controller, over the run
         "remote_of_run": 100 * (1 - p["mapped"]["local_fraction"]),  # accesses, as the laboratory counts
     }
