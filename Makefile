@@ -9,7 +9,6 @@ export CARGO_TERM_QUIET ?= $(shell [ -t 2 ] && echo false || echo true)
 
 BIN := target/release
 CLANG = $(or $(firstword $(foreach v,19 20 21 22,$(shell command -v clang-$(v)))),clang)
-WORKLOADS := sor cg adi fft3d kmedian shift bfs
 
 help:
 	@echo 'make demo      the main job from recording to report, on a real program'
@@ -83,13 +82,13 @@ lint: setup
 	@cargo clippy --release --workspace --all-targets -- -D warnings
 
 install-library: library
-	@cmake --install build/library --prefix '$(DESTDIR)$(PREFIX)' >/dev/null
+	@DESTDIR='$(DESTDIR)' tools/install-library '$(PREFIX)'
 
 # Programs, libraries next to them as in the build tree, machines, completions and manual pages.
 install: build
-	@tools/install '$(DESTDIR)$(PREFIX)'
+	@DESTDIR='$(DESTDIR)' tools/install '$(PREFIX)'
 
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo reproduce-mai fmt lint install install-library clean
+.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo reproduce-mai pictures fmt lint install install-library clean
