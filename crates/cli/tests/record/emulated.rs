@@ -1,6 +1,6 @@
 //! `--via emulate`: programs as any compiler builds them, counted as if they counted themselves.
 
-use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, library, record, said, scratch, status};
 use nodewise_profile::{ObjectKind, Observer, RegionKind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,8 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
 fn differences(workload: &str, arguments: &[&str]) -> (u64, u64) {
     let folder = scratch(&format!("emulated-{workload}"));
     let source = format!("../../../../../workloads/{workload}.c");
-    let flags = ["-O2", "-std=c11", "-fopenmp", "-lm"];
+    let [include, library] = library();
+    let flags = ["-O2", "-std=c11", "-fopenmp", &include, &library, "-lm"];
     let clang = ["clang-19", "clang-20", "clang-21", "clang"];
     let clang = clang
         .iter()

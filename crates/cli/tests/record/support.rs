@@ -43,6 +43,16 @@ pub fn build(folder: &Path, wrapper: &str, sources: &[&str], output: &str, flags
     output
 }
 
+/// What a compiler needs besides the source of a teaching program: libnodewise.
+pub fn library() -> [String; 2] {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = |p: &str| root.join(p).canonicalize().unwrap().display().to_string();
+    [
+        format!("-I{}", path("lib/include")),
+        path("build/library/libnodewise.a"),
+    ]
+}
+
 /// A C program with OpenMP and threads.
 pub fn program(folder: &Path, source: &str) -> PathBuf {
     build(
