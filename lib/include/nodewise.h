@@ -35,7 +35,8 @@ extern "C" {
  * argument or no memory; nothing was changed. */
 typedef enum nw_status {
     NW_OK = 0,
-    NW_ROUNDED = 1,     /* finer than pages: each page went to the owner of its middle byte */
+    NW_ROUNDED = 1,     /* finer than pages: each page went to the owner of its middle byte; or huge ones
+                           were asked for and are not to be had */
     NW_PARTLY = 2,      /* some pages lie elsewhere: a full node, or pages that may not move */
     NW_NOT_DONE = 3,    /* no placement here: one node, no permission, no such system call */
     NW_INVALID = -1,    /* an argument is out of its range */
@@ -79,7 +80,9 @@ NW_API void *nw_alloc_4d(size_t nx, size_t ny, size_t nz, size_t nw, size_t item
 NW_API int nw_free(void *array);
 
 /* Makes memory from elsewhere (malloc, statics, Fortran, NumPy) an array; nw_forget ends that and
- * frees nothing. Pages that it shares with other memory at either end stay where they are. */
+ * frees nothing. Pages that it shares with other memory at either end stay where they are. Adopted
+ * again with the same item and extents it is the same array; with others, NW_INVALID: nw_forget it
+ * first. So also before free(): malloc gives addresses again, and the library cannot see that. */
 NW_API int nw_adopt(void *memory, size_t item, int dimensions, const size_t *extents);
 NW_API int nw_forget(void *memory);
 
@@ -109,7 +112,8 @@ typedef enum nw_unit {
 /* With N nodes in the list, block b goes to... */
 typedef enum nw_kind {
     NW_FIRST_TOUCH = 0,     /* the kernel's choice, from now on */
-    NW_CYCLIC = 1,          /* b mod N; with weights, w consecutive blocks to each node in a round */
+    NW_CYCLIC = 1,          /* b mod N; with weights, w consecutive blocks to each node in a round; fewer
+                               blocks than nodes leave the last ones empty, which is NW_OK */
     NW_SKEW = 2,            /* (b mod N + b / N) mod N */
     NW_PRIME = 3,           /* b mod P for a prime P >= N; blocks of virtual nodes >= N are dealt in turn */
     NW_RANDOM = 4,          /* a seeded hash of b, uniform (or by weights) */
@@ -123,7 +127,8 @@ typedef enum nw_kind {
 typedef enum nw_granule {
     NW_GRANULE_AUTO = 0, /* huge pages stay where every part is at least one long; else base pages */
     NW_GRANULE_BASE = 1, /* base pages; huge ones are given up in this array */
-    NW_GRANULE_HUGE = 2  /* huge pages: parts are rounded to them */
+    NW_GRANULE_HUGE = 2  /* huge pages: parts are rounded to them; base pages, and NW_ROUNDED, where there
+                            are none or the array is shorter than one */
 } nw_granule;
 
 /* Make one with the functions below, then set what else matters: `p.nodes = list; p.node_count = 2;`.
@@ -137,7 +142,7 @@ typedef struct nw_policy {
     const unsigned *weights; /* one a node, not all zero; null: equal */
     unsigned prime;          /* NW_PRIME */
     uint64_t seed;           /* NW_RANDOM */
-    int threads;             /* NW_BIND_BLOCK; 0: those of nw_set_threads */
+    int threads;             /* NW_BIND_BLOCK, as nw_set_threads takes; 0: those in force */
     unsigned dimensions;     /* NW_BLOCK_EXCLUSIVE: bit d is dimension d; 0: the first two */
     nw_granule granule;
 } nw_policy;
@@ -181,11 +186,12 @@ NW_API nw_distr *nw_describe_by(const void *array, const nw_policy *policy);
 NW_API int nw_distribute(const nw_distr *distr);
 NW_API void nw_distr_free(nw_distr *distr);
 
-/* The node of a page (of the array, from 0) or of an item (in memory order): -1 is the kernel's
- * choice, NW_INVALID - 1 or less never happens; O(1). A page goes to the owner of its middle byte. */
+/* The node of a page (of the array, from 0) or of an item (in memory order); -1: the kernel's choice,
+ * or no such page or item. O(1). A page goes to the owner of its middle byte. */
 NW_API int nw_distr_page_node(const nw_distr *distr, size_t page);
 NW_API int nw_distr_item_node(const nw_distr *distr, size_t item);
-/* NW_OK, or NW_ROUNDED with a message if pages (granules) hold items of several nodes. */
+/* NW_OK, or NW_ROUNDED with a message if pages (granules) hold items of several nodes, or are not huge
+ * as asked for. It says which nodes get no page by that. */
 NW_API int nw_distr_status(const nw_distr *distr);
 /* Number of nodes in its list, and the list. */
 NW_API int nw_distr_nodes(const nw_distr *distr, int *nodes, int size);
@@ -195,6 +201,7 @@ NW_API size_t nw_distr_cut(const nw_distr *distr, int dimension, int block);
 
 /* ---- Migration: for once, without changing what later pages do --------------------------------- */
 
+/* NW_ROUNDED where rows or columns begin or end within pages, also if none has its middle in them. */
 NW_API int nw_migrate_rows(void *array, int node, size_t count, size_t first);
 NW_API int nw_migrate_columns(void *array, int node, size_t count, size_t first);
 /* Equal contiguous parts over the nodes (null: all), or everything to one node. */
@@ -204,7 +211,8 @@ NW_API int nw_gather(void *array, int node);
 /* ---- Read-only copies -------------------------------------------------------------------------- */
 
 /* Copies the array to every node that has CPUs, once; the copies are freed with the array. The
- * array's content must not change any more. */
+ * array's content must not change any more. NW_PARTLY where a node was full and pages of its copy lie
+ * elsewhere. */
 NW_API int nw_replicate(void *array);
 /* The copy nearest to the CPU that the caller runs on; the array itself if there are none. */
 NW_API const void *nw_nearest(const void *array);

@@ -67,10 +67,11 @@ static void discard(nw_array *array) {
     free(array);
 }
 
-/* Known from now on by `pointer`. An adopted array found there is one whose memory is gone. */
+/* Known from now on by a pointer to new memory. An array found there is one whose memory is gone. */
 static int register_key(key *name) {
     nw_array *stale = found(name->pointer);
     if (stale && stale != name->array) {
+        stale->mapped = 0;
         unregister((member *)stale);
         nw_place_forgotten(stale);
         discard(stale);
@@ -98,10 +99,30 @@ static int measured(nw_shape *shape, size_t item, int dimensions, const size_t *
     return 1;
 }
 
-static nw_array *registered(const nw_shape *shape, char *data, size_t mapped) {
+static int same_shape(const nw_shape *a, const nw_shape *b) {
+    return a->item == b->item && a->dimensions == b->dimensions &&
+           memcmp(a->extents, b->extents, sizeof a->extents) == 0;
+}
+
+/* NW_OK for memory that is no array yet, or is this one by adoption. Whether an adopted array's memory
+ * is new, under an address that was freed and never forgotten, cannot be seen: what was promised of the
+ * old one holds. */
+static int adoptable(const nw_shape *shape, const void *memory) {
+    const nw_array *known = found(memory);
+    const size_t *n = known ? known->shape.extents : NULL;
+    if (!known || (!known->mapped && known->data == memory && same_shape(&known->shape, shape)))
+        return NW_OK;
+    if (known->mapped || known->data != memory)
+        return nw_fail(NW_INVALID, "%p is an array already", memory);
+    return nw_fail(NW_INVALID, "%p is adopted already as %zux%zux%zux%zu items of %zu bytes: nw_forget it first", memory,
+                   n[0], n[1], n[2], n[3], known->shape.item);
+}
+
+/* The array of new memory, or of adopted (`mapped` is 0) that may be one already. */
+static int registered(const nw_shape *shape, char *data, size_t mapped) {
     member *made = calloc(1, sizeof *made);
     if (!made)
-        return NULL;
+        return nw_fail(NW_NO_MEMORY, "no memory to know an array by");
     size_t page = nw_machine_now()->page, head = (uintptr_t)data % page;
     nw_array *array = &made->array;
     array->data = data;
@@ -111,12 +132,13 @@ static nw_array *registered(const nw_shape *shape, char *data, size_t mapped) {
     made->data = (key){data, array};
     pthread_rwlock_wrlock(&lock);
     array->serial = ++serials;
-    int known = register_key(&made->data);
+    int status = mapped ? NW_OK : adoptable(shape, data), again = !mapped && found(data);
+    if (!again && !register_key(&made->data))
+        status = nw_fail(NW_NO_MEMORY, "no memory to know an array by");
     pthread_rwlock_unlock(&lock);
-    if (known)
-        return array;
-    free(made);
-    return NULL;
+    if (again || status != NW_OK)
+        free(made);
+    return status;
 }
 
 /* Where a mapping's first page, huge or not, meets the first node in the kernel's own interleaving, over
@@ -153,7 +175,7 @@ void *nw_alloc(size_t item, int dimensions, const size_t *extents) {
         return NULL;
     size_t page = nw_machine_now()->page, bytes = (shape.items * item + page - 1) / page * page;
     char *data = nw_map(bytes);
-    if (data && registered(&shape, data, bytes))
+    if (data && registered(&shape, data, bytes) == NW_OK)
         return data;
     if (data)
         munmap(data, bytes);
@@ -213,15 +235,7 @@ int nw_adopt(void *memory, size_t item, int dimensions, const size_t *extents) {
         return NW_INVALID;
     if ((uintptr_t)memory + shape.items * item < (uintptr_t)memory)
         return nw_fail(NW_INVALID, "an array at %p cannot have %zu bytes", memory, shape.items * item);
-    pthread_rwlock_rdlock(&lock);
-    nw_array *known = found(memory);
-    int ours = known && known->mapped;
-    pthread_rwlock_unlock(&lock);
-    if (ours)
-        return nw_fail(NW_INVALID, "%p is an array already", memory);
-    if (!registered(&shape, memory, 0))
-        return nw_fail(NW_NO_MEMORY, "no memory to adopt an array");
-    return NW_OK;
+    return registered(&shape, memory, 0);
 }
 
 int nw_forget(void *pointer) {

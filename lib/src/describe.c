@@ -1,4 +1,5 @@
 /* From policies to distributions: arguments checked, defaults filled in, the granule chosen. */
+#include "kernel.h"
 #include "library.h"
 
 #include <stdarg.h>
@@ -7,7 +8,7 @@
 
 static int wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int wrong(const char *format, ...) {
-    char line[200];
+    char line[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
@@ -16,11 +17,26 @@ static int wrong(const char *format, ...) {
     return 0;
 }
 
+static int no_memory(int count, const char *what) {
+    nw_fail(NW_NO_MEMORY, "no memory for a list of %d %s", count, what);
+    return 0;
+}
+
 static int is_prime(unsigned number) {
     for (unsigned long divisor = 2; divisor * divisor <= number; divisor++)
         if (number % divisor == 0)
             return 0;
     return number >= 2;
+}
+
+static int none_of_ours(const nw_machine *machine, int node) {
+    char names[160];
+    nw_mask ours = {{0}};
+    for (int i = 0; i < machine->node_count; i++)
+        nw_mask_add(&ours, machine->nodes[i]);
+    nw_name_nodes(names, sizeof names, &ours);
+    return wrong("node %d: this process may use the memory of node%s %s only", node,
+                 machine->node_count > 1 ? "s" : "", names);
 }
 
 /* The list of the policy, or the nodes of this process; those of no weight are left out. */
@@ -40,11 +56,10 @@ static int take_nodes(nw_distr *distr, const nw_policy *policy) {
     distr->nodes = calloc((size_t)count, sizeof(int));
     distr->until = policy->weights ? calloc((size_t)count, sizeof(uint64_t)) : NULL;
     if (!distr->nodes || (policy->weights && !distr->until))
-        return nw_fail(0, "no memory for a list of %d nodes", count);
+        return no_memory(count, "nodes");
     for (int i = 0; i < count; i++) {
         if (!nw_machine_has_node(machine, list[i]))
-            return wrong("node %d is none of the %d whose memory this process may use", list[i],
-                         machine->node_count);
+            return none_of_ours(machine, list[i]);
         if (policy->weights && policy->weights[i] == 0)
             continue;
         int at = distr->node_count++;
@@ -64,12 +79,12 @@ static int take_nodes(nw_distr *distr, const nw_policy *policy) {
  * policy's own, thread t of T for node t * N / T of the list. */
 static int take_threads(nw_distr *distr, const nw_policy *policy) {
     int usual = nw_get_threads();
-    if (policy->threads < 0)
-        return wrong("%d threads", policy->threads);
+    if (policy->threads < 0 || policy->threads > NW_MOST_THREADS)
+        return wrong("%d threads: must be 1 to %d, or 0 for those of nw_set_threads", policy->threads, NW_MOST_THREADS);
     distr->threads = policy->threads ? policy->threads : usual;
     distr->thread_nodes = calloc((size_t)distr->threads, sizeof(int));
     if (!distr->thread_nodes)
-        return nw_fail(0, "no memory for a list of %d threads", distr->threads);
+        return no_memory(distr->threads, "threads");
     for (int t = 0; t < distr->threads; t++) {
         int node = policy->nodes || distr->threads != usual ? -1 : nw_thread_node(t);
         if (!nw_machine_has_node(nw_machine_now(), node))
@@ -158,6 +173,7 @@ static void take_granule(nw_distr *distr, nw_granule wanted) {
     size_t huge = machine->huge;
     int pages = distr->unit == NW_PAGES && distr->kind != NW_BLOCK_EXCLUSIVE;
     distr->granule = distr->page;
+    distr->no_huge = wanted == NW_GRANULE_HUGE && (huge == 0 || distr->shape.items * distr->shape.item < huge);
     if (wanted == NW_GRANULE_BASE || huge == 0 || distr->shape.items * distr->shape.item < huge)
         return;
     if (wanted == NW_GRANULE_HUGE)
@@ -228,7 +244,7 @@ nw_distr *nw_describe_some(const nw_array *array, nw_unit unit, int node, size_t
         return NULL;
     }
     if (first > distr->units || count > distr->units - first) {
-        wrong("%s %zu to %zu of an array that has %zu", unit == NW_ROWS ? "rows" : "columns", first, first + count,
+        wrong("%zu %s from %zu on, of an array that has %zu", count, unit == NW_ROWS ? "rows" : "columns", first,
               distr->units);
         nw_distr_free(distr);
         return NULL;

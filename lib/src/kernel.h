@@ -12,6 +12,10 @@ typedef struct nw_mask {
 } nw_mask;
 
 static inline void nw_mask_add(nw_mask *mask, int node) { mask->words[node / 64] |= 1ul << (node % 64); }
+static inline void nw_mask_drop(nw_mask *mask, int node) {
+    if (node >= 0 && node < NW_MASK_NODES)
+        mask->words[node / 64] &= ~(1ul << (node % 64));
+}
 static inline int nw_mask_has(const nw_mask *mask, int node) {
     return node >= 0 && node < NW_MASK_NODES && mask->words[node / 64] >> (node % 64) & 1;
 }

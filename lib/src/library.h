@@ -10,6 +10,11 @@
 
 /* Sets the caller's message and returns `status`. The line says what, where and the mend. */
 int nw_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The status that came with it: of functions that return null. */
+int nw_last_status(void);
+/* "0-3,6"; what does not fit is left out. */
+struct nw_mask;
+void nw_name_nodes(char *text, size_t size, const struct nw_mask *nodes);
 
 /* ---- machine.c ---------------------------------------------------------------------------------- */
 
@@ -24,6 +29,7 @@ typedef struct nw_machine {
     int online_nodes;             /* of the machine, whoever may use them */
     size_t page, huge;            /* bytes; huge is 0 where there are none */
     int huge_always;              /* they come unasked */
+    char ignored[96];             /* what is wrong with NODEWISE_PRETEND, or "" */
 } nw_machine;
 
 const nw_machine *nw_machine_now(void);
@@ -33,6 +39,10 @@ int nw_cpu_node_of(const nw_machine *machine, int cpu);
 void nw_openmp_cpus(void (*add)(int cpu));
 /* Whether this process may use the memory of node `node`. */
 int nw_machine_has_node(const nw_machine *machine, int node);
+
+/* ---- threads.c ---------------------------------------------------------------------------------- */
+
+enum { NW_MOST_THREADS = 4194304 }; /* Linux has no more (PID_MAX_LIMIT) */
 
 /* ---- arrays.c ----------------------------------------------------------------------------------- */
 
@@ -71,6 +81,7 @@ struct nw_distr {
     char *data;
     nw_shape shape;
     size_t page, granule; /* bytes */
+    int no_huge;          /* asked for, and not to be had */
     size_t head;          /* bytes from the granule's boundary at or before the data to the data */
     int adopted;          /* pages at either end may be shared with other memory: they stay */
     int kind;
@@ -88,10 +99,10 @@ struct nw_distr {
     unsigned dimensions;        /* NW_BLOCK_EXCLUSIVE: those cut, else none */
     size_t first, count;        /* NW_SOME_UNITS */
     int status;
-    char message[160];
+    char message[384];
 };
 
-/* The policy worked out for this array; null with a message. */
+/* The policy worked out for this array; null with a message and nw_last_status. */
 nw_distr *nw_describe_array(const nw_array *array, const nw_policy *policy);
 /* Rows or columns `first`, `count` of them, to `node`, the rest to nobody. */
 nw_distr *nw_describe_some(const nw_array *array, nw_unit unit, int node, size_t count, size_t first);
@@ -107,7 +118,7 @@ static inline size_t nw_static_cut(size_t n, size_t parts, size_t part) {
 }
 /* The same dealt in granules of another size, for a while: shares the lists of the first. */
 nw_distr nw_distr_coarser(const nw_distr *distr, size_t granule);
-/* Sets `status` and `message`: whether granules hold items of several nodes. */
+/* Sets `status` and `message`: whether granules hold items of several nodes, and who gets none then. */
 void nw_distr_judge(nw_distr *distr);
 
 /* ---- place.c ------------------------------------------------------------------------------------ */
@@ -145,5 +156,7 @@ void nw_count_thread(int moved, double seconds);
 void nw_count_pages(uint64_t moved, double seconds);
 void nw_count_call(void);
 double nw_seconds(void); /* monotonic */
+/* Pages from `start` that are touched and not on `node`, as far as the kernel says. */
+size_t nw_count_elsewhere(char *start, size_t pages, int node);
 
 #endif

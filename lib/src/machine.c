@@ -227,13 +227,23 @@ static void find_nearest(char *text) {
         machine.nearest[node] = nearest_to(text, &online, node);
 }
 
-/* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. */
+/* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. Anything else is said where it
+ * cannot be missed: the program would run on another machine than was meant. */
 static int pretend(void) {
     const char *text = getenv("NODEWISE_PRETEND");
-    int nodes, cpus, end = 0;
-    if (!text || sscanf(text, "%4dx%4d%n", &nodes, &cpus, &end) != 2 || text[end] || nodes < 1 || cpus < 1 ||
-        nodes > NW_MASK_NODES || nodes * cpus > CPUS)
+    char of_nodes[5], of_cpus[5];
+    int nodes = 0, cpus = 0, end = 0;
+    if (!text || !*text)
         return 0;
+    if (sscanf(text, "%4[0-9]x%4[0-9]%n", of_nodes, of_cpus, &end) == 2 && !text[end]) {
+        nodes = atoi(of_nodes);
+        cpus = atoi(of_cpus);
+    }
+    if (nodes < 1 || cpus < 1 || nodes > NW_MASK_NODES || nodes * cpus > CPUS) {
+        snprintf(machine.ignored, sizeof machine.ignored, "NODEWISE_PRETEND=%.24s is not NODESxCPUS (as 4x2): ignored", text);
+        fprintf(stderr, "nodewise: %s\n", machine.ignored);
+        return 0;
+    }
     memset(&affinity, 0, sizeof affinity);
     for (int cpu = 0; cpu < nodes * cpus; cpu++)
         add(&affinity, cpu);
@@ -303,6 +313,8 @@ static int copied(const int *from, int count, int *to, int size) {
 
 int nw_nodes(int *nodes, int size) {
     const nw_machine *of = nw_machine_now();
+    if (of->ignored[0])
+        nw_fail(NW_OK, "%s", of->ignored);
     return copied(of->nodes, of->node_count, nodes, size);
 }
 

@@ -165,7 +165,7 @@ int nw_move_touched(nw_array *array, const nw_distr *distr) {
 
 static int moved_by(nw_array *array, nw_distr *distr) {
     if (!distr)
-        return NW_INVALID;
+        return nw_last_status();
     int status = nw_place_possible();
     if (status == NW_OK)
         status = nw_move_touched(array, distr);

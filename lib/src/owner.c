@@ -1,9 +1,11 @@
 /* Whose a page, an item is: O(1) by the shared formulas, whatever the policy (a list of weights costs
  * the logarithm of its length). */
 #include "formulas.h"
+#include "kernel.h"
 #include "library.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What one node owns, around a block or an item: its index in the list, and where that may end. */
 typedef struct owner {
@@ -199,8 +201,51 @@ int nw_distr_item_node(const nw_distr *distr, size_t item) {
     return owner_of_item(distr, item).node;
 }
 
+/* Nodes that are dealt to and get no page. Longer arrays are not looked at to their end. */
+static nw_mask without_page(const nw_distr *distr) {
+    enum { MOST = 1 << 18 };
+    nw_mask left = {{0}};
+    int by_thread = distr->kind == NW_BIND_BLOCK, count = by_thread ? distr->threads : distr->node_count, missing = 0;
+    for (int i = 0; i < count; i++) {
+        int node = by_thread ? distr->thread_nodes[i] : distr->nodes[i];
+        missing += !nw_mask_has(&left, node);
+        nw_mask_add(&left, node);
+    }
+    size_t granule = 0, granules = nw_distr_granules(distr), looks = 0;
+    for (size_t next; granule < granules && missing > 0 && looks < MOST; granule = next, looks++) {
+        int node = nw_distr_granule_node(distr, granule, &next);
+        missing -= nw_mask_has(&left, node);
+        nw_mask_drop(&left, node);
+    }
+    return granule < granules ? (nw_mask){{0}} : left;
+}
+
+static void say_rounded(nw_distr *distr, size_t item) {
+    char names[160];
+    nw_mask left = without_page(distr);
+    nw_name_nodes(names, sizeof names, &left);
+    int several = strpbrk(names, ",-") != NULL;
+    distr->status = NW_ROUNDED;
+    if (distr->kind == NW_SOME_UNITS && names[0])
+        snprintf(distr->message, sizeof distr->message, "no page has its middle in these %s: nothing was moved",
+                 distr->unit == NW_COLUMNS ? "columns" : distr->unit == NW_ROWS ? "rows" : "items");
+    else
+        snprintf(distr->message, sizeof distr->message,
+                 "rounded to pages of %zu bytes: the array's parts are finer (first at item %zu), so each page goes to "
+                 "the owner of its middle byte%s%s%s; use rows of whole pages or larger blocks",
+                 distr->granule, item, !names[0] ? "" : several ? ", and nodes " : ", and node ", names,
+                 !names[0] ? "" : several ? " get no page" : " gets no page");
+}
+
 void nw_distr_judge(nw_distr *distr) {
     distr->status = NW_OK;
+    if (distr->no_huge) {
+        distr->status = NW_ROUNDED;
+        snprintf(distr->message, sizeof distr->message,
+                 "no huge pages %s: placed by pages of %zu bytes",
+                 nw_machine_now()->huge ? "in an array that is shorter than one" : "on this machine (see "
+                 "/sys/kernel/mm/transparent_hugepage/enabled)", distr->page);
+    }
     if (distr->unit == NW_PAGES && distr->kind != NW_BLOCK_EXCLUSIVE)
         return;
     owner before = owner_of_item(distr, 0);
@@ -208,11 +253,7 @@ void nw_distr_judge(nw_distr *distr) {
         owner here = owner_of_item(distr, item);
         size_t at = distr->head + item * distr->shape.item;
         if (here.node != before.node && at % distr->granule != 0) {
-            distr->status = NW_ROUNDED;
-            snprintf(distr->message, sizeof distr->message,
-                     "finer than pages: the one of %zu bytes that holds item %zu went to the owner of its middle, "
-                     "and so did all others",
-                     distr->granule, item);
+            say_rounded(distr, item);
             return;
         }
         before = here;

@@ -33,7 +33,8 @@ int nw_place_possible(void) {
     if (machine->pretended)
         return nw_fail(NW_NOT_DONE, "nothing is placed on a machine that NODEWISE_PRETEND made up");
     if (machine->node_count < 2)
-        return nw_fail(NW_NOT_DONE, "nothing to place: this process may use the memory of one node only");
+        return nw_fail(NW_NOT_DONE, "nothing to place: this process may use the memory of one node only%s%s",
+                       machine->ignored[0] ? "; " : "", machine->ignored);
     return NW_OK;
 }
 
@@ -226,6 +227,7 @@ static int place_runs(nw_array *array, const nw_distr *distr, const unsigned cha
         if (error != -ENOMEM)
             return error ? refused(error) : nw_move_touched(array, distr);
         nw_place_undone(array); /* too many mappings, whoever made them */
+        array->placed = 1;
     }
     error = populate(array, distr, resident);
     if (error == -EPERM || error == -ENOSYS)
@@ -287,7 +289,7 @@ static int place_array(nw_array *array, const nw_distr *distr) {
 
 int nw_place_array(nw_array *array, const nw_distr *distr) {
     if (distr->kind == NW_FIRST_TOUCH && !array->placed)
-        return NW_OK;
+        return nw_distr_status(distr);
     int status = nw_place_possible();
     if (status == NW_OK)
         status = place_array(array, distr);
@@ -302,7 +304,7 @@ int nw_place_by(void *pointer, const nw_policy *policy) {
         return nw_fail(NW_INVALID, "no policy");
     nw_distr *distr = nw_describe_array(array, policy);
     if (!distr)
-        return NW_INVALID;
+        return nw_last_status();
     int status = nw_place_array(array, distr);
     nw_distr_free(distr);
     return status;

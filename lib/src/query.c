@@ -65,6 +65,18 @@ static int ask(char *start, size_t count, int *nodes) {
     return error;
 }
 
+size_t nw_count_elsewhere(char *start, size_t pages, int node) {
+    size_t page = nw_machine_now()->page, count = 0;
+    int nodes[BATCH];
+    for (size_t first = 0; first < pages; first += BATCH) {
+        size_t asked = pages - first < BATCH ? pages - first : BATCH;
+        ask(start + first * page, asked, nodes);
+        for (size_t i = 0; i < asked; i++)
+            count += nodes[i] >= 0 && nodes[i] != node;
+    }
+    return count;
+}
+
 static int unanswered(int error) {
     return nw_fail(NW_NOT_DONE, "the kernel does not say where pages are: %s; in a container, allow move_pages",
                    strerror(-error));

@@ -39,6 +39,18 @@ static int refused(nw_copies *copies, int error) {
     return nw_fail(NW_NO_MEMORY, "no memory for a copy on each node");
 }
 
+/* A full node hands pages to others. */
+static int verdict(const nw_copies *copies) {
+    const nw_machine *machine = nw_machine_now();
+    size_t pages = copies->bytes / machine->page, wrong = 0;
+    for (int i = 0; i < copies->count; i++)
+        wrong += nw_count_elsewhere(copies->of[i], pages, machine->processors[i]);
+    if (wrong == 0)
+        return NW_OK;
+    return nw_fail(NW_PARTLY, "%zu of the %zu pages of %d copies lie on other nodes than they are for: full nodes", wrong,
+                   pages * (size_t)copies->count, copies->count);
+}
+
 int nw_replicate(void *pointer) {
     const nw_machine *machine = nw_machine_now();
     nw_array *array = nw_array_of(pointer);
@@ -58,9 +70,10 @@ int nw_replicate(void *pointer) {
             return refused(copies, error);
     }
     nw_copies *none = NULL;
+    status = verdict(copies);
     if (!atomic_compare_exchange_strong(&array->copies, &none, copies))
         nw_copies_free(copies);
-    return NW_OK;
+    return status;
 }
 
 const void *nw_nearest(const void *pointer) {

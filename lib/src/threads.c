@@ -15,9 +15,6 @@
 #include "threads.h"
 #include "nodewise_schedule.h"
 
-/* Linux has no more (PID_MAX_LIMIT). */
-enum { MOST_THREADS = 4194304 };
-
 /* What has been bound, by thread number; guarded by `lock`. */
 typedef struct seat {
     pid_t tid; /* 0: never bound */
@@ -29,6 +26,20 @@ static seat *seats;
 static int seat_count;
 static atomic_int in_force; /* 0: not asked for yet */
 
+/* A child must not inherit a lock that a thread it does not have holds, and sits nowhere yet: its one
+ * thread has a number of its own in the kernel. Early, so that MAI, which takes its lock before this
+ * one, does so at a fork too. */
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void renewed(void) {
+    for (int thread = 0; thread < seat_count; thread++)
+        seats[thread].tid = 0;
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+__attribute__((constructor(101))) static void survive_forks(void) {
+    pthread_atfork(before_fork, after_fork, renewed);
+}
+
 /* ---- How many, and where ------------------------------------------------------------------------ */
 
 /* OMP_NUM_THREADS may be a list, for nested regions. */
@@ -36,7 +47,7 @@ static int default_threads(void) {
     const char *text = getenv("OMP_NUM_THREADS");
     char *end;
     long threads = text ? strtol(text, &end, 10) : 0;
-    if (threads >= 1 && threads <= MOST_THREADS && (!*end || *end == ',' || *end == ' '))
+    if (threads >= 1 && threads <= NW_MOST_THREADS && (!*end || *end == ',' || *end == ' '))
         return (int)threads;
     return nw_machine_now()->cpu_count;
 }
@@ -50,8 +61,8 @@ int nw_get_threads(void) {
 }
 
 int nw_set_threads(int threads) {
-    if (threads < 0 || threads > MOST_THREADS)
-        return nw_fail(NW_INVALID, "%d threads: must be 1 to %d, or 0 for the default", threads, MOST_THREADS);
+    if (threads < 0 || threads > NW_MOST_THREADS)
+        return nw_fail(NW_INVALID, "%d threads: must be 1 to %d, or 0 for the default", threads, NW_MOST_THREADS);
     atomic_store(&in_force, threads);
     return nw_get_threads();
 }

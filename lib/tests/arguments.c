@@ -89,7 +89,19 @@ static void adopted(void) {
     size_t extents[] = {100, 100}, pages = sizeof memory;
     CHECK(nw_adopt(memory, sizeof *memory, 2, extents) == NW_OK, "%s", nw_last_error());
     REFUSED(nw_free(memory), NW_INVALID);
-    CHECK(nw_adopt(memory, 1, 1, &pages) == NW_OK, "adopted anew: %s", nw_last_error());
+    /* Again, while it lives: the same array, or none. */
+    double **table = nw_index(memory);
+    nw_distr *distr = nw_describe(memory, nw_cyclic(NW_PAGES, 1));
+    CHECK(nw_adopt(memory, sizeof *memory, 2, extents) == NW_OK, "%s", nw_last_error());
+    REFUSED(nw_adopt(memory, 1, 1, &pages), NW_INVALID);
+    CHECK(strstr(nw_last_error(), "100x100x1x1 items of 8 bytes: nw_forget") != NULL, "%s", nw_last_error());
+    CHECK(nw_index(memory) == table && table[99] == memory + 9900, "the table is another");
+    CHECK(nw_distribute(distr) != NW_NO_ARRAY, "%s", nw_last_error());
+    REFUSED(nw_adopt(table, sizeof *memory, 2, extents), NW_INVALID);
+    CHECK(nw_forget(table) == NW_OK, "%s", nw_last_error());
+    REFUSED(nw_distribute(distr), NW_NO_ARRAY);
+    nw_distr_free(distr);
+    CHECK(nw_adopt(memory, 1, 1, &pages) == NW_OK, "after nw_forget: %s", nw_last_error());
     nw_shape shape;
     CHECK(nw_shape_of(memory, &shape) == NW_OK && shape.dimensions == 1 && shape.items == sizeof memory, "the new shape");
     CHECK(nw_forget(memory) == NW_OK, "%s", nw_last_error());
@@ -107,6 +119,14 @@ static void adopted(void) {
     CHECK(nw_place(gone, nw_skew(NW_PAGES, 1)) != NW_OK, "placed what is gone");
     CHECK(nw_gather(gone, 0) != NW_OK, "moved what is gone");
     nw_forget(gone);
+    /* Or whose address nw_alloc gets. */
+    double *freed = nw_alloc_1d(bytes, sizeof *freed);
+    munmap(freed, bytes * sizeof *freed);
+    double *renewed = nw_alloc_1d(bytes, sizeof *freed);
+    renewed[0] = renewed[bytes - 1] = 1;
+    CHECK(nw_free(renewed) == NW_OK, "%s", nw_last_error());
+    if (renewed != freed)
+        nw_free(freed);
     /* Smaller than a page. */
     char few[16];
     bytes = sizeof few;
@@ -153,6 +173,8 @@ static void policies(void) {
     WRONG();
     policy.kind = NW_BIND_BLOCK, policy.threads = -1;
     WRONG();
+    policy.kind = NW_BIND_BLOCK, policy.threads = 4194305;
+    WRONG();
     policy.kind = NW_BLOCK_EXCLUSIVE, policy.dimensions = 8;
     WRONG();
     policy.kind = NW_SKEW, policy.weights = zero;
@@ -187,6 +209,31 @@ static void migration(void) {
     REFUSED(nw_scatter(array, &own, -1), NW_INVALID);
     CHECK(nw_migrate_columns(array, own, 20, 0) >= 0, "all columns: %s", nw_last_error());
     CHECK(nw_migrate_rows(array, own, 0, 10) >= 0, "no rows: %s", nw_last_error());
+    REFUSED(nw_migrate_columns(array, own, 5, 18), NW_INVALID);
+    CHECK(strstr(nw_last_error(), "5 columns from 18 on, of an array that has 20") != NULL, "%s", nw_last_error());
+    nw_free(array);
+}
+
+static void described(nw_distr *distr, int status, const char *says) {
+    CHECK(nw_distr_status(distr) == status, "%d: %s", nw_distr_status(distr), nw_last_error());
+    CHECK(strstr(nw_last_error(), says) != NULL, "\"%s\" lacks \"%s\"", nw_last_error(), says);
+    nw_distr_free(distr);
+}
+
+/* What a policy comes to is said, where it is not what it looks like. */
+static void outcomes(void) {
+    int all[64], count = nw_nodes(all, 64);
+    size_t items = nw_page_bytes() / sizeof(double);
+    double *array = nw_alloc_2d(64, items, sizeof *array), *few = nw_alloc_1d(10, sizeof *few);
+    nw_policy huge = nw_cyclic(NW_PAGES, 1);
+    huge.granule = NW_GRANULE_HUGE;
+    described(nw_describe(few, huge), NW_ROUNDED, "no huge pages");
+    described(nw_describe(array, nw_cyclic(NW_ROWS, 100000)), NW_OK, "");
+    if (count > 1) {
+        described(nw_describe(array, nw_cyclic(NW_COLUMNS, items / (size_t)count / 2)), NW_ROUNDED, "get no page");
+        described(nw_describe(array, nw_cyclic(NW_COLUMNS, items / 2 + 9)), NW_ROUNDED, "no page");
+    }
+    nw_free(few);
     nw_free(array);
 }
 
@@ -230,6 +277,7 @@ int main(void) {
     adopted();
     policies();
     migration();
+    outcomes();
     queries();
     tables();
     return check_end();

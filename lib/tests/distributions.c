@@ -225,6 +225,7 @@ static void compare(const dealing *of, const nw_distr *distr, size_t granule) {
         CHECK(nw_distr_item_node(distr, i) == wanted, "item %zu on %d, not %d: %s", i, nw_distr_item_node(distr, i),
               wanted, told(of));
     }
+    mixed_up |= of->policy.granule == NW_GRANULE_HUGE && granule != nw_huge_page_bytes();
     CHECK(nw_distr_status(distr) == (mixed_up ? NW_ROUNDED : NW_OK), "status %d: %s", nw_distr_status(distr), told(of));
     CHECK(nw_distr_page_node(distr, SIZE_MAX) == -1 && nw_distr_item_node(distr, of->items) == -1, "beyond the array");
     free(items);
