@@ -13,11 +13,16 @@
 #ifndef NODEWISE_HPP
 #define NODEWISE_HPP
 
+#if __cplusplus < 201703L
+#error "nodewise.hpp needs C++17: compile with -std=c++17 or later; nodewise.h does with less"
+#endif
+
 #include "nodewise_schedule.hpp"
 
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
@@ -350,12 +355,24 @@ private:
     }
 };
 
-// Memory from elsewhere (a std::vector, a static) that the library may place while this object lives.
-// Pages that it shares with other memory stay where they are.
+namespace detail {
+template <class T, std::size_t Rank> std::true_type is_view(const view<T, Rank> *);
+std::false_type is_view(const void *);
+// What a container of contiguous items holds: a std::vector, a std::array, a static array.
+template <class Container>
+using item_of = std::enable_if_t<!decltype(is_view(static_cast<std::remove_cv_t<Container> *>(nullptr)))::value,
+                                 std::remove_pointer_t<decltype(std::data(std::declval<Container &>()))>>;
+} // namespace detail
+
+// Memory from elsewhere that the library may place while this object lives: `nw::adopted v(vector)`, or
+// by any extents `nw::adopted u(nw::view<double, 2>(pointer, {n, m}))`. The memory must outlive it, and a
+// container must not grow meanwhile. Pages that it shares with other memory stay where they are.
 template <class T, std::size_t Rank = 1> class adopted : public placeable<T, Rank> {
     using base = placeable<T, Rank>;
 
 public:
+    template <class Container, class = std::enable_if_t<Rank == 1 && std::is_same<detail::item_of<Container>, T>::value>>
+    explicit adopted(Container &items) : adopted(view<T, Rank>(std::data(items), {std::size(items)})) {}
     explicit adopted(view<T, Rank> memory) : base(memory.data(), memory.extents()) {
         (void)status(nw_adopt(memory.data(), sizeof(T), static_cast<int>(Rank), memory.extents().data()));
     }
@@ -367,6 +384,7 @@ public:
     }
 };
 template <class T, std::size_t Rank> adopted(view<T, Rank>) -> adopted<T, Rank>;
+template <class Container> adopted(Container &) -> adopted<detail::item_of<Container>>;
 
 // ---- Memory for containers ------------------------------------------------------------------------------
 
@@ -406,6 +424,9 @@ public:
 
     allocator() : allocator(first_touch()) {}
     allocator(const policy &by) : by_(std::make_shared<const policy>(by)) {}
+    // Copied, never moved: a container that was moved from allocates again.
+    allocator(const allocator &) noexcept = default;
+    allocator &operator=(const allocator &) noexcept = default;
     template <class U> allocator(const allocator<U> &other) noexcept : by_(other.shared()) {}
 
     [[nodiscard]] T *allocate(std::size_t n) {

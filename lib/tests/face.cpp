@@ -4,11 +4,13 @@
 #include "check.h"
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <cstring>
 #include <list>
 #include <map>
 #include <numeric>
+#include <string>
 #if __cplusplus >= 202002L
 #include <ranges>
 #include <span>
@@ -128,6 +130,20 @@ void memory_from_elsewhere() {
         CHECK(throws<std::invalid_argument>([&] { nw::adopted<double> mine(own); }), "the library's own array");
     }
     CHECK(!known(v.data()) && v[5] == 3.0, "forgotten, not freed");
+    static std::array<int, 40000> array;
+    {
+        nw::adopted guest(v);
+        nw::adopted other(array);
+        static_assert(std::is_same<decltype(guest), nw::adopted<double, 1>>::value, "what the vector holds");
+        (void)other.place(nw::blocks(nw::unit::pages));
+        CHECK(guest.data() == v.data() && guest.size() == v.size() && known(array.data()), "containers");
+        nw::view<double, 2> two(v.data() + 50000, {5, 10000});
+        nw::adopted rows(two);
+        CHECK(rows.extent(0) == 5, "a view keeps its extents");
+        nw::adopted taken(std::move(other));
+        CHECK(taken.data() == array.data() && !other.data(), "moved");
+    }
+    CHECK(!known(v.data()) && !known(array.data()), "all forgotten");
 }
 
 template <class Container> bool holds_squares(Container &c, long n) {
@@ -150,6 +166,14 @@ void containers_with_the_allocator() {
     auto copy = v;
     auto taken = std::move(v);
     CHECK(copy == taken && known(copy.data()), "copies and moves");
+    v.assign(100000, 1), taken.swap(v);
+    CHECK(known(v.data()) && v == copy && known(taken.data()) && taken[99999] == 1, "what was moved from goes on");
+    v = std::move(taken);
+    taken.assign(50000, 2);
+    CHECK(known(taken.data()) && v[0] == 1 && taken[49999] == 2, "after an assignment too");
+    std::basic_string<char, std::char_traits<char>, nw::allocator<char>> s(100000, 'x'), t(std::move(s)), u;
+    s.assign(70000, 'y'), u = std::move(t), t.assign(80000, 'z');
+    CHECK(s[69999] == 'y' && t[79999] == 'z' && u.size() == 100000 && known(t.data()), "strings");
     nw::allocator<long> wrong(nw::cyclic(nw::unit::rows).on({4095}));
     CHECK(throws<std::invalid_argument>([&] { (std::vector<long, nw::allocator<long>>(100000, wrong)); }), "a wrong policy");
     CHECK(throws<std::bad_array_new_length>([&] { (void)rows.allocate(~std::size_t(0) / 4); }), "overflow");
