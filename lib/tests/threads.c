@@ -10,11 +10,13 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -159,6 +161,45 @@ static void by_order_of_start(void) {
     pthread_barrier_destroy(&meeting);
 }
 
+/* ---- Forks --------------------------------------------------------------------------------------- */
+
+static atomic_int enough;
+
+static void *ask(void *none) {
+    while (!enough)
+        nw_thread_node(0);
+    return none;
+}
+
+/* Whatever its parent's threads were doing, a child binds, asks and places. */
+static int child(void) {
+    alarm(20);
+    double *a = nw_alloc_1d(1000, sizeof *a);
+    int works = nw_bind_thread(1) >= 0 && nw_place(a, nw_bind(NW_ROWS)) >= 0 && nw_free(a) == NW_OK;
+    return works && nw_thread_node(1) >= 0 ? 0 : 1;
+}
+
+static void children_are_free(void) {
+    enum { FORKS = 200, ASKERS = 3 };
+    pthread_t team[ASKERS];
+    int ended = 0, status = 0;
+    nw_set_threads(TEAM);
+    for (int t = 0; t < ASKERS; t++)
+        pthread_create(&team[t], NULL, ask, NULL);
+    for (int i = 0; i < FORKS; i++, ended += !status) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(child());
+        waitpid(pid, &status, 0);
+        if (status)
+            break;
+    }
+    enough = 1;
+    for (int t = 0; t < ASKERS; t++)
+        pthread_join(team[t], NULL);
+    CHECK(ended == FORKS, "fork %d: status %#x", ended, (unsigned)status);
+}
+
 static void cpus_are_ours(void) {
     for (int i = 0; i < cpu_count; i++) {
         CHECK(nw_cpu_node(cpus[i]) >= 0, "CPU %d has a node", cpus[i]);
@@ -216,6 +257,7 @@ int main(int argc, char **argv) {
     wrong_numbers_are_refused();
     by_number();
     by_order_of_start();
+    children_are_free();
 #ifdef _OPENMP
     an_openmp_team(); /* last: its threads stay */
 #endif
