@@ -31,10 +31,7 @@
 
 #define NW_INLINE __attribute__((always_inline)) static inline
 #ifdef __cplusplus
-#define NW_THREAD_LOCAL thread_local
 extern "C" {
-#else
-#define NW_THREAD_LOCAL _Thread_local
 #endif
 
 /* Iterations begin, begin + 1, ... end - 1; none where begin >= end. */
@@ -84,7 +81,7 @@ static inline nw_range nw_static(long begin, long end, int thread, int threads) 
 
 /* Chunk k to thread T - 1 - k. */
 static inline nw_range nw_static_inverse(long begin, long end, int thread, int threads) {
-    return nw_static(begin, end, threads - 1 - thread, threads);
+    return nw_static(begin, end, (int)((unsigned)threads - 1 - (unsigned)thread), threads);
 }
 
 /* The blocks of one part of a block-exclusive sweep that a thread works on, one after the other. In
@@ -97,44 +94,64 @@ typedef struct nw_exclusive {
     long from, to;            /* bounds of the loop */
     nw_cuts cuts;
     int id, node, last;       /* nodes to serve: node to last - 1 */
-    long each, more;          /* iterations in a block; so many blocks have one more */
-    long offset, length;      /* the thread's part of a block */
-    long offset_more, length_more; /* and of one that has one more */
+    unsigned long each, more; /* iterations in a block; so many blocks have one more */
+    unsigned long offset, length; /* the thread's part of a block */
+    unsigned long offset_more, length_more; /* and of one that has one more */
 } nw_exclusive;
 
 /* All that depends on neither bounds nor `id`. */
-__attribute__((noinline, unused)) static nw_exclusive nw_exclusive_seat(nw_cuts cuts, int thread, int threads) {
-    unsigned long n = cuts.begin < cuts.end ? (unsigned long)cuts.end - (unsigned long)cuts.begin : 0;
-    long nodes = cuts.parts > 0 ? cuts.parts : 1, team = threads > 0 ? threads : 1;
-    long first = thread * nodes / team, rest = thread * nodes % team; /* first, and how far into it */
-    long rank = rest / nodes, after = (team - 1 - rest) / nodes, next = (rest + nodes + team - 1) / team;
-    int several = team >= nodes, there = (cuts.parts > 0) & (thread >= 0) & (thread < threads);
+__attribute__((unused)) static nw_exclusive nw_exclusive_seat(nw_cuts cuts, int thread, int threads) {
     nw_exclusive e = {0, 0, 0, 0, cuts, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    e.node = (int)first + (!several && rest > 0);
-    e.last = !there ? e.node : (int)first + (several ? 1 : (int)next);
-    e.each = (long)(n / (unsigned long)nodes);
-    e.more = (long)(n % (unsigned long)nodes);
-    int count = (int)(rank + 1 + after); /* with fewer threads than nodes 0 of 1 */
-    nw_range part = nw_static(0, e.each, (int)rank, count), more = nw_static(0, e.each + 1, (int)rank, count);
-    e.offset = part.begin;
-    e.length = part.end - part.begin;
-    e.offset_more = more.begin;
-    e.length_more = more.end - more.begin;
+    if (cuts.parts <= 0 || thread < 0 || thread >= threads)
+        return e;
+    unsigned long n = cuts.begin < cuts.end ? (unsigned long)cuts.end - (unsigned long)cuts.begin : 0;
+    long long nodes = cuts.parts, at = thread * nodes;
+    int first = (int)(at / threads), rest = (int)(at % threads); /* first node, and how far into it */
+    int several = threads >= nodes;                              /* a node, else one for several nodes */
+    e.node = first + (!several && rest > 0);
+    e.last = several ? first + 1 : (int)((at + nodes + threads - 1) / threads);
+    e.each = n / (unsigned long)nodes;
+    e.more = n % (unsigned long)nodes;
+    unsigned long rank = (unsigned long)(rest / nodes); /* among the node's threads; with fewer than nodes 0 of 1 */
+    unsigned long count = rank + 1 + (unsigned long)((threads - 1 - rest) / nodes);
+    unsigned long length = e.each / count, more = e.each % count;
+    e.offset = length * rank + (rank < more ? rank : more);
+    e.length = length + (rank < more);
+    e.offset_more = e.offset + (rank > more); /* one iteration more goes to thread number `more` */
+    e.length_more = e.length + (rank == more);
     return e;
+}
+
+/* The seat a thread had last. */
+typedef struct nw_exclusive_memo {
+    int thread, threads; /* threads negative: being written */
+    nw_exclusive seat;
+} nw_exclusive_memo;
+
+/* Another seat, kept unless this is a signal handler that came while one was being written. */
+__attribute__((noinline, unused)) static nw_exclusive nw_exclusive_move(nw_exclusive_memo *last, nw_cuts cuts,
+                                                                        int thread, int threads) {
+    nw_exclusive seat = nw_exclusive_seat(cuts, thread, threads);
+    if (threads < 0 || last->threads < 0)
+        return seat;
+    last->threads = -1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    last->thread = thread;
+    last->seat = seat;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    last->threads = threads;
+    return seat;
 }
 
 /* A thread keeps the seat it had last: loops over the same cuts divide once. */
 NW_INLINE nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread, int threads) {
-    static NW_THREAD_LOCAL struct {
-        int thread, threads;
-        nw_exclusive seat;
-    } last;
+    static __thread nw_exclusive_memo last;
     const nw_exclusive *s = &last.seat;
+    nw_exclusive moved;
     int other = (last.thread ^ thread) | (last.threads ^ threads) | (s->cuts.parts ^ cuts.parts);
     if (other || ((s->cuts.begin ^ cuts.begin) | (s->cuts.end ^ cuts.end))) {
-        last.thread = thread;
-        last.threads = threads;
-        last.seat = nw_exclusive_seat(cuts, thread, threads);
+        moved = nw_exclusive_move(&last, cuts, thread, threads);
+        s = &moved;
     }
     if (id < 0 || id >= cuts.parts) {
         int nodes = cuts.parts > 0 ? cuts.parts : 1;
@@ -145,16 +162,16 @@ NW_INLINE nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, in
     return e;
 }
 
-/* Steps to the next range; 0 when there is none. */
+/* Steps to the next range; 0 when there is none. Unsigned where it adds, as in nw_part. */
 NW_INLINE int nw_exclusive_next(nw_exclusive *e) {
     if (e->node >= e->last)
         return 0;
-    long block = e->node++ - e->id;
-    block += block < 0 ? e->cuts.parts : 0;
+    int behind = e->node++ - e->id;
+    unsigned long block = (unsigned long)(behind < 0 ? behind + e->cuts.parts : behind);
     int longer = block < e->more;
-    unsigned long begin = (unsigned long)e->cuts.begin + (unsigned long)(e->each * block) +
-                          (unsigned long)(longer ? block + e->offset_more : e->more + e->offset);
-    nw_range part = {(long)begin, (long)(begin + (unsigned long)(longer ? e->length_more : e->length))};
+    unsigned long begin = (unsigned long)e->cuts.begin + e->each * block +
+                          (longer ? block + e->offset_more : e->more + e->offset);
+    nw_range part = {(long)begin, (long)(begin + (longer ? e->length_more : e->length))};
     part = nw_meet(part, e->from, e->to);
     e->begin = part.begin;
     e->end = part.end;

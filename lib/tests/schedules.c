@@ -52,6 +52,8 @@ static void any_bounds_a_long_holds(void) {
         CHECK(r.begin == (t ? nw_static(LONG_MIN, LONG_MAX, t - 1, 7).end : LONG_MIN), "part %d", t);
     }
     CHECK(sum == ULONG_MAX, "%lu", sum);
+    nw_range before = nw_static_inverse(LONG_MIN, LONG_MAX, INT_MIN, 7);
+    CHECK(before.begin == before.end, "no thread INT_MIN");
     nw_range none = nw_static(LONG_MAX, LONG_MIN, 0, 3);
     CHECK(none.begin == none.end, "end before begin is empty");
 }
@@ -86,6 +88,47 @@ static void exclusive_covers_once(void) {
         CHECK(once(least, most), "[%ld, %ld) cut [%ld, %ld) by %d over %d threads, id %d", from, to, cuts.begin,
               cuts.end, cuts.parts, threads, id);
     }
+}
+
+/* Blocks of more iterations than a long counts: the same, by where ranges meet. */
+static void exclusive_covers_any_bounds(void) {
+    for (int nodes = 1; nodes < 6; nodes++)
+        for (int threads = 1; threads < 12; threads++) {
+            nw_cuts cuts = {LONG_MIN, LONG_MAX, nodes};
+            unsigned long sum = 0;
+            int ranges = 0, meet = 1;
+            nw_range all[16]; /* in ascending order */
+            for (int t = 0; t < threads; t++) {
+                nw_exclusive e = nw_exclusive_begin(LONG_MIN, LONG_MAX, cuts, INT_MIN, t, threads);
+                for (; nw_exclusive_next(&e); ranges++) {
+                    int at = ranges;
+                    for (; at > 0 && all[at - 1].begin > e.begin; at--)
+                        all[at] = all[at - 1];
+                    all[at] = (nw_range){e.begin, e.end};
+                    sum += (unsigned long)e.end - (unsigned long)e.begin;
+                }
+            }
+            for (int r = 0; r < ranges; r++)
+                meet &= all[r].begin == (r ? all[r - 1].end : LONG_MIN);
+            CHECK(meet && sum == ULONG_MAX && all[ranges - 1].end == LONG_MAX, "%d nodes, %d threads", nodes, threads);
+        }
+    nw_cuts one = {LONG_MIN, LONG_MAX, 1}, many = {0, LONG_MAX, INT_MAX};
+    nw_exclusive e = nw_exclusive_begin(LONG_MAX - 3, LONG_MAX, one, 0, 1, 2);
+    CHECK(nw_exclusive_next(&e) && e.begin == LONG_MAX - 3 && e.end == LONG_MAX, "the last iterations");
+    e = nw_exclusive_begin(0, LONG_MAX, many, INT_MAX, INT_MAX - 1, INT_MAX);
+    CHECK(nw_exclusive_next(&e) && e.end == LONG_MAX && !nw_exclusive_next(&e), "as many nodes and threads as there can be");
+    e = nw_exclusive_begin(0, LONG_MAX, many, 0, INT_MAX, INT_MAX);
+    CHECK(!nw_exclusive_next(&e), "one thread too many");
+}
+
+/* A signal handler's loop, come while the interrupted one keeps its seat. */
+static void a_seat_half_kept_is_nobodys(void) {
+    nw_cuts cuts = {0, 100, 4}, others = {0, 64, 2};
+    nw_exclusive_memo memo = {0};
+    nw_exclusive mine = nw_exclusive_move(&memo, cuts, 1, 8);
+    CHECK(memo.thread == 1 && memo.threads == 8 && memo.seat.each == mine.each, "kept");
+    memo.threads = -1;
+    CHECK(nw_exclusive_move(&memo, others, 3, 4).each == 32 && memo.seat.each == 25 && memo.threads < 0, "left alone");
 }
 
 /* With N nodes or more threads, an iteration goes to a thread of the node that owns its block. */
@@ -293,6 +336,8 @@ int main(void) {
     any_bounds_a_long_holds();
     what_does_not_exist_is_empty();
     exclusive_covers_once();
+    exclusive_covers_any_bounds();
+    a_seat_half_kept_is_nobodys();
     exclusive_runs_on_the_owner();
     two_processors_swap_halves();
     sweeps_meet_the_owner();
