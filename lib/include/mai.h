@@ -46,8 +46,8 @@ NW_API int mai_last_status(void);
 /* ---- System ------------------------------------------------------------------------------------- */
 
 /* Starts, with the nodes, CPUs and number of threads of a configuration file (docs/mai.md); null: all
- * that the process may use. Where the file cannot be read or is wrong, nw_last_error() says what and
- * in which line, and all that the process may use is used. */
+ * that the process may use. Where the file cannot be read or is wrong, a line on standard error (and
+ * nw_last_error()) says what and where, and all that the process may use is used. */
 NW_API void mai_init(char filename[]);
 /* Frees all arrays and ends; mai_init may follow. */
 NW_API void mai_final(void);
@@ -67,7 +67,8 @@ NW_API void mai_show_cpus(void);
 
 /* Zeroed, in one piece, in row-major order. What is returned is indexable: a T * for one dimension, a
  * T ** for two... Null where a size is not positive or too large, or the type is unknown or larger
- * than the item. All functions below take it, the address of the first item, or any array of nodewise.h. */
+ * than the item. All functions below take it or the address of the first item, and no other memory:
+ * nw_place and nw_adopt of nodewise.h are for that. */
 NW_API void *mai_alloc_1D(int nx, size_t size_item, int type);
 NW_API void *mai_alloc_2D(int nx, int ny, size_t size_item, int type);
 NW_API void *mai_alloc_3D(int nx, int ny, int nz, size_t size_item, int type);

@@ -42,13 +42,16 @@ static unsigned long *numbers(const int *items, int count) {
     return copy;
 }
 
-/* A wrong file leaves its message and its status, and all that may be used is used. */
+/* A wrong file leaves its message and its status, and all that may be used is used. The message is
+ * printed too: programs of the paper's time ask for no status. */
 static int start(const char *filename) {
     int status = mai_config_read(&state.config, filename), fatal = 0;
-    if (status < 0 && filename)
+    if (status < 0 && filename) {
+        fprintf(stderr, "mai_init: %s; all that this process may use is used\n", nw_last_error());
         fatal = mai_config_read(&state.config, NULL);
-    else
+    } else {
         fatal = status;
+    }
     if (fatal < 0)
         return fatal;
     state.nodes = numbers(state.config.nodes, state.config.node_count);

@@ -45,14 +45,14 @@ static int check(const char *function, int dimensions, const int *sizes, size_t 
 
 /* Into the list; the array is freed where that fails. */
 static int keep(mai_state *s, char *data, mai_array **array) {
+    const nw_array *made = nw_array_of(data);
     void *index = nw_index(data);
-    if (!index || !mai_grow((void **)&s->arrays, s->array_count, &s->array_room, sizeof *s->arrays)) {
+    if (!made || !index || !mai_grow((void **)&s->arrays, s->array_count, &s->array_room, sizeof *s->arrays)) {
         nw_free(data);
         return nw_fail(NW_NO_MEMORY, "no memory for an array's rows");
     }
     *array = &s->arrays[s->array_count++];
-    **array = (mai_array){.data = data, .index = index};
-    nw_shape_of(data, &(*array)->shape);
+    **array = (mai_array){.serial = made->serial, .data = data, .index = index, .shape = made->shape};
     return NW_OK;
 }
 
@@ -91,10 +91,25 @@ void *mai_alloc_4D(int nx, int ny, int nz, int nk, size_t size_item, int type) {
     return allocate("mai_alloc_4D", 4, (int[]){nx, ny, nz, nk}, size_item, type);
 }
 
+int mai_array_lives(const mai_array *array) {
+    const nw_array *now = nw_array_of(array->data);
+    return now && now->serial == array->serial;
+}
+
+static void drop(mai_state *s, mai_array *array) {
+    free(array->moves);
+    *array = s->arrays[--s->array_count];
+}
+
+/* By either name; those that were freed behind our back are dropped when they are met. */
 static mai_array *array_of(mai_state *s, const void *p) {
-    for (size_t i = s->array_count; p && i-- > 0;)
-        if (s->arrays[i].data == p || s->arrays[i].index == p)
+    for (size_t i = s->array_count; p && i-- > 0;) {
+        if (s->arrays[i].data != p && s->arrays[i].index != p)
+            continue;
+        if (mai_array_lives(&s->arrays[i]))
             return &s->arrays[i];
+        drop(s, &s->arrays[i]);
+    }
     return NULL;
 }
 
@@ -108,16 +123,15 @@ void mai_free_array(void *p) {
         return;
     mai_array *array = array_of(s, p);
     int status = array ? nw_free(array->data) : no_array("mai_free_array", p);
-    if (array) {
-        free(array->moves);
-        *array = s->arrays[--s->array_count];
-    }
+    if (array)
+        drop(s, array);
     mai_leave(status);
 }
 
 void mai_arrays_free(mai_state *s) {
     for (size_t i = 0; i < s->array_count; i++) {
-        nw_free(s->arrays[i].data);
+        if (mai_array_lives(&s->arrays[i]))
+            nw_free(s->arrays[i].data);
         free(s->arrays[i].moves);
     }
     free(s->arrays);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MOST_THREADS 65536
+enum { LINE_BYTES = 65536 };
 
 /* A word of the file: what it sets, and what its numbers may be. */
 typedef struct list {
@@ -122,17 +123,31 @@ static int read_line(reader *r, char *text) {
     return read_list(r, numbers, text, rest);
 }
 
+/* The next line, without its end, if there is one; NW_INVALID if it has more than `room` bytes. A
+ * device may never end one. */
+static int next_line(const reader *r, FILE *file, char *line, size_t room) {
+    size_t length = 0;
+    int byte;
+    while ((byte = getc(file)) != EOF && byte != '\n') {
+        if (length == room)
+            return nw_fail(NW_INVALID, "%s:%d: line too long: give at most %zu bytes", r->filename, r->line, room);
+        line[length++] = (char)byte;
+    }
+    line[length] = 0;
+    return byte != EOF || length > 0;
+}
+
 static int read_file(reader *r) {
     FILE *file = fopen(r->filename, "re");
     if (!file)
         return nw_fail(NW_INVALID, "%s: %s", r->filename, strerror(errno));
-    char *line = NULL;
-    size_t room = 0;
-    int status = NW_OK;
+    char *line = malloc(LINE_BYTES + 1);
+    int status = line ? NW_OK : nw_fail(NW_NO_MEMORY, "no memory for MAI's configuration"), more = 1;
     errno = 0;
-    while (status == NW_OK && getline(&line, &room, file) >= 0) {
+    while (status == NW_OK && more) {
         r->line++;
-        status = read_line(r, line);
+        more = next_line(r, file, line, LINE_BYTES);
+        status = more > 0 ? read_line(r, line) : more;
     }
     if (status == NW_OK && ferror(file))
         status = nw_fail(NW_INVALID, "%s: %s", r->filename, strerror(errno));

@@ -24,6 +24,7 @@ void mai_config_free(mai_config *config);
 /* ---- mai.c -------------------------------------------------------------------------------------- */
 
 typedef struct mai_array {
+    uint64_t serial; /* nodewise's: what is at `data` may be another array by now, made with nw_alloc */
     char *data;
     void *index;     /* what mai_alloc_* returned */
     nw_shape shape;
@@ -56,6 +57,8 @@ int mai_leave(int status);
 
 /* ---- mai_arrays.c ------------------------------------------------------------------------------- */
 
+/* Whether it still is what mai_alloc_* made, and not freed or replaced with functions of nodewise.h. */
+int mai_array_lives(const mai_array *array);
 /* Frees all arrays. */
 void mai_arrays_free(mai_state *state);
 /* Room for one more of `count` items of `bytes` bytes; 0 where memory ends. */

@@ -63,7 +63,7 @@ static long moves_of(const mai_state *s, uintptr_t address) {
     for (size_t i = 0; i < s->array_count; i++) {
         const mai_array *array = &s->arrays[i];
         size_t offset = address - (uintptr_t)array->data;
-        if (offset < array->shape.pages * page)
+        if (offset < array->shape.pages * page && mai_array_lives(array))
             return array->moves ? (long)array->moves[offset / page] : 0;
     }
     return -1;

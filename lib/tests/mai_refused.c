@@ -117,6 +117,26 @@ static void pointers(void) {
     nw_free(other);
 }
 
+/* What nw_free ended is no array of MAI's, whatever lies there now. */
+static void freed_behind_its_back(void) {
+    enum { ITEMS = 1000000 };
+    double **table = mai_alloc_2D(8, 1024, 8, DOUBLE), *old = mai_alloc_1D(ITEMS, 8, DOUBLE);
+    unsigned long address = (unsigned long)old;
+    nw_free(old);
+    double *now = nw_alloc_1d(ITEMS / 2, 8); /* in the same place, as a rule */
+    mai_cyclic(old);
+    REFUSED(NW_NO_ARRAY, "mai_cyclic: ");
+    CHECK(mai_number_page_migration(&address, 1) == NW_NO_ARRAY, "its pages");
+    mai_free_array(old);
+    REFUSED(NW_NO_ARRAY, "mai_free_array: ");
+    nw_free(table);
+    double *other = nw_alloc_2d(8, 1024, 8);
+    mai_final();
+    CHECK(mai_last_status() == NW_OK, "mai_final");
+    CHECK(nw_free(now) == NW_OK && nw_free(other) == NW_OK, "mai_final frees only what is its own");
+    mai_init(NULL);
+}
+
 static void arguments(void) {
     double **a = mai_alloc_2D(8, 1024, 8, DOUBLE);
     unsigned long none = 1000000;
@@ -205,6 +225,7 @@ int main(void) {
         sizes();
         types();
         pointers();
+        freed_behind_its_back();
         arguments();
         threads();
         statistics();
