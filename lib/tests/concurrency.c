@@ -11,8 +11,9 @@
 
 #define THREADS 4
 
-/* ThreadSanitizer itself does not survive forks of many threads. */
-#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer itself does not survive forks of many threads, nor do the locks of AddressSanitizer's
+ * allocator. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define FORKS 0
 #else
 #define FORKS 5
