@@ -59,6 +59,18 @@ static inline double slope(double before2, double before, double after, double a
 #define Y_BACK(a) slope(a[i][y.before2][k], a[i][y.before][k], a[i][j][k], a[i][y.after][k])
 #define Z_BACK(a) slope(a[i][j][k - 2], a[i][j][k - 1], a[i][j][k], a[i][j][k + 1])
 
+/* All nine fields by their names. */
+#define FIELD_GRIDS(n)         \
+    GRID(vx, fields[VX], n);   \
+    GRID(vy, fields[VY], n);   \
+    GRID(vz, fields[VZ], n);   \
+    GRID(sxx, fields[SXX], n); \
+    GRID(syy, fields[SYY], n); \
+    GRID(szz, fields[SZZ], n); \
+    GRID(sxy, fields[SXY], n); \
+    GRID(sxz, fields[SXZ], n); \
+    GRID(syz, fields[SYZ], n)
+
 static inline void close_row(double *row, long n)
 {
     for (long h = 0; h < HALO; h++) {
@@ -69,15 +81,7 @@ static inline void close_row(double *row, long n)
 
 static void step_stresses(long n)
 {
-    GRID(vx, fields[VX], n);
-    GRID(vy, fields[VY], n);
-    GRID(vz, fields[VZ], n);
-    GRID(sxx, fields[SXX], n);
-    GRID(syy, fields[SYY], n);
-    GRID(szz, fields[SZZ], n);
-    GRID(sxy, fields[SXY], n);
-    GRID(sxz, fields[SXZ], n);
-    GRID(syz, fields[SYZ], n);
+    FIELD_GRIDS(n);
     GRID(lambda, lame_at, n);
     GRID(mu, shear_at, n);
 #pragma omp parallel for
@@ -104,15 +108,7 @@ static void step_stresses(long n)
 
 static void step_velocities(long n)
 {
-    GRID(vx, fields[VX], n);
-    GRID(vy, fields[VY], n);
-    GRID(vz, fields[VZ], n);
-    GRID(sxx, fields[SXX], n);
-    GRID(syy, fields[SYY], n);
-    GRID(szz, fields[SZZ], n);
-    GRID(sxy, fields[SXY], n);
-    GRID(sxz, fields[SXZ], n);
-    GRID(syz, fields[SYZ], n);
+    FIELD_GRIDS(n);
     GRID(lightness, inverse_density, n);
 #pragma omp parallel for
     for (long i = 0; i < n; i++) {
