@@ -281,17 +281,50 @@ contains
     integer function nw_migrate_columns(array, node, count, first) result(status)
         type(*), intent(inout), target :: array(..)
         integer, intent(in) :: node, count, first
+        integer(int64) :: extents(4)
+        integer :: rank
+        rank = known_rank(c_loc(array), extents)
+        status = nw_invalid
+        if (outside('column', rank, extents, rank, count, first)) return
         status = c_migrate_rows(c_loc(array), node, unsigned(count), unsigned(first - 1))
     end function
 
     integer function nw_migrate_rows(array, node, count, first) result(status)
         type(*), intent(inout), target :: array(..)
         integer, intent(in) :: node, count, first
-        if (known_rank(c_loc(array)) == 1) then
+        integer(int64) :: extents(4)
+        integer :: rank
+        rank = known_rank(c_loc(array), extents)
+        status = nw_invalid
+        if (outside('row', rank, extents, max(rank - 1, 1), count, first)) return
+        if (rank == 1) then
             status = c_migrate_rows(c_loc(array), node, unsigned(count), unsigned(first - 1))
         else
             status = c_migrate_columns(c_loc(array), node, unsigned(count), unsigned(first - 1))
         end if
+    end function
+
+    ! Whether indices of a dimension are not all there, with the message set; not for a foreign array.
+    logical function outside(word, rank, extents, dimension, count, first)
+        character(len=*), intent(in) :: word
+        integer, intent(in) :: rank, dimension, count, first
+        integer(int64), intent(in) :: extents(4)
+        character(len=120) :: line
+        outside = .false.
+        if (rank == 0) return
+        outside = .true.
+        if (first < 1) then
+            write (line, '(3a, i0, 3a)') 'there is no ', word, ' ', first, ': ', word, 's count from 1'
+        else if (count < 0) then
+            write (line, '(i0, 3a)') count, ' ', word, 's: give at least 0'
+        else if (first - 1_int64 + count > extents(dimension)) then
+            write (line, '(2a, i0, a, i0, a, i0)') word, 's ', first, ' to ', first - 1_int64 + count, &
+                ', of an array that has ', extents(dimension)
+        else
+            outside = .false.
+            return
+        end if
+        call c_fail(nw_invalid, line)
     end function
 
     ! C counts without signs: what is negative here must be too large there.

@@ -21,7 +21,7 @@ module nodewise_arrays
             allocate_complex_long
     end interface
 
-    ! call nw_free(a): not associated afterwards.
+    ! call nw_free(a): not associated afterwards, unless it is no array of nw_allocate: then it stays as it was.
     interface nw_free
         module procedure free_real64_1, free_real64_2, free_real64_3, free_real64_4, free_real32_1, &
             free_real32_2, free_real32_3, free_real32_4, free_int32_1, free_int32_2, free_int32_3, &
@@ -33,7 +33,8 @@ module nodewise_arrays
         module procedure adopt_real64, adopt_real32, adopt_int32, adopt_complex
     end interface
 
-    ! call nw_nearest(a, copy): the copy that nw_replicate made closest to the caller, to be read only.
+    ! call nw_nearest(a, copy): the copy that nw_replicate made closest to the caller, to be read only;
+    ! not associated where `copy` is not of the array's rank and type.
     interface nw_nearest
         module procedure nearest_real64_1, nearest_real64_2, nearest_real64_3, nearest_real64_4, &
             nearest_real32_1, nearest_real32_2, nearest_real32_3, nearest_real32_4, &
@@ -51,13 +52,36 @@ contains
         data = c_alloc(bytes, size(extents, kind=c_int), reversed)
     end function
 
-    subroutine release(data, status)
+    logical function released(data, status)
         type(c_ptr), intent(in) :: data
         integer, intent(out), optional :: status
         integer :: freed
         freed = c_free(data)
         if (present(status)) status = freed
-    end subroutine
+        released = freed == 0
+    end function
+
+    ! The copy nearest to the caller, for a pointer of that rank and item; null with a message if it is unlike
+    ! the array.
+    function nearest_items(a, rank_of_a, rank_of_copy, bytes) result(data)
+        type(c_ptr), intent(in) :: a
+        integer, intent(in) :: rank_of_a, rank_of_copy
+        integer(c_size_t), intent(in) :: bytes
+        type(c_ptr) :: data
+        type(c_shape) :: known
+        character(len=100) :: line
+        data = c_null_ptr
+        if (c_shape_of(a, known) /= 0) return
+        if (rank_of_a /= rank_of_copy) then
+            write (line, '(2(a, i0))') 'nw_nearest: a pointer of rank ', rank_of_copy, ' to an array of rank ', rank_of_a
+        else if (known%item /= bytes) then
+            write (line, '(2(a, i0))') 'nw_nearest: a pointer to items of ', bytes, ' bytes: the array''s have ', known%item
+        else
+            data = c_nearest(a)
+            return
+        end if
+        call c_fail(c_invalid, line)
+    end function
 
     ! ---- real(real64)
 
@@ -76,14 +100,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real64_1(a, copy)
         type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real64))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real64_2(a, nx, ny)
@@ -101,14 +127,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real64_2(a, copy)
         type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real64))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real64_3(a, nx, ny, nz)
@@ -126,14 +154,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real64_3(a, copy)
         type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real64))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real64_4(a, nx, ny, nz, nw)
@@ -151,14 +181,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real64_4(a, copy)
         type(*), intent(in), target :: a(..)
         real(real64), pointer, intent(out) :: copy(:,:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real64))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real64_long(a, n)
@@ -196,14 +228,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real32_1(a, copy)
         type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real32_2(a, nx, ny)
@@ -221,14 +255,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real32_2(a, copy)
         type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real32_3(a, nx, ny, nz)
@@ -246,14 +282,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real32_3(a, copy)
         type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real32_4(a, nx, ny, nz, nw)
@@ -271,14 +309,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_real32_4(a, copy)
         type(*), intent(in), target :: a(..)
         real(real32), pointer, intent(out) :: copy(:,:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0._real32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_real32_long(a, n)
@@ -316,14 +356,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_int32_1(a, copy)
         type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0_int32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_int32_2(a, nx, ny)
@@ -341,14 +383,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_int32_2(a, copy)
         type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0_int32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_int32_3(a, nx, ny, nz)
@@ -366,14 +410,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_int32_3(a, copy)
         type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0_int32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_int32_4(a, nx, ny, nz, nw)
@@ -391,14 +437,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_int32_4(a, copy)
         type(*), intent(in), target :: a(..)
         integer(int32), pointer, intent(out) :: copy(:,:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof(0_int32))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_int32_long(a, n)
@@ -436,14 +484,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_complex_1(a, copy)
         type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof((0._real64, 0._real64)))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_complex_2(a, nx, ny)
@@ -461,14 +511,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_complex_2(a, copy)
         type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof((0._real64, 0._real64)))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_complex_3(a, nx, ny, nz)
@@ -486,14 +538,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_complex_3(a, copy)
         type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof((0._real64, 0._real64)))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_complex_4(a, nx, ny, nz, nw)
@@ -511,14 +565,16 @@ contains
         type(c_ptr) :: data
         data = c_null_ptr
         if (associated(a)) data = c_loc(a)
-        nullify (a)
-        call release(data, status)
+        if (released(data, status)) nullify (a)
     end subroutine
 
     subroutine nearest_complex_4(a, copy)
         type(*), intent(in), target :: a(..)
         complex(real64), pointer, intent(out) :: copy(:,:,:,:)
-        call c_f_pointer(c_nearest(c_loc(a)), copy, shape(a, kind=int64))
+        type(c_ptr) :: data
+        data = nearest_items(c_loc(a), rank(a), rank(copy), c_sizeof((0._real64, 0._real64)))
+        nullify (copy)
+        if (c_associated(data)) call c_f_pointer(data, copy, shape(a, kind=int64))
     end subroutine
 
     subroutine allocate_complex_long(a, n)

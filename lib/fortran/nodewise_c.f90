@@ -223,5 +223,22 @@ module nodewise_c
             type(nw_exclusive), intent(inout) :: exclusive
             integer(c_int) :: more
         end function
+        function c_fortran_fail(status, line) bind(c, name='nw_fortran_fail') result(same)
+            import :: c_int, c_char
+            integer(c_int), value :: status
+            character(kind=c_char), intent(in) :: line(*)
+            integer(c_int) :: same
+        end function
     end interface
+
+    integer(c_int), parameter :: c_invalid = -1
+
+contains
+    ! A message in Fortran's words.
+    subroutine c_fail(status, line)
+        integer(c_int), intent(in) :: status
+        character(len=*), intent(in) :: line
+        integer(c_int) :: same
+        same = c_fortran_fail(status, trim(line)//c_null_char)
+    end subroutine
 end module

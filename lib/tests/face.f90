@@ -78,7 +78,14 @@ contains
         call nw_allocate(b, 64, 32)
         call check(nw_migrate_columns(b, 0, 2, 32) == nw_invalid, 'columns beyond the array')
         call check(nw_migrate_columns(b, 0, 1, 0) == nw_invalid, 'columns before the array')
+        call check(nw_last_error() == 'there is no column 0: columns count from 1', nw_last_error())
+        call check(nw_migrate_columns(b, 0, 3, 999) == nw_invalid, 'columns beyond the array')
+        call check(nw_last_error() == 'columns 999 to 1001, of an array that has 32', nw_last_error())
+        call check(nw_migrate_rows(b, 0, 2, 64) == nw_invalid, 'rows beyond the array')
+        call check(nw_last_error() == 'rows 64 to 65, of an array that has 64', nw_last_error())
         call check(nw_migrate_rows(b, 0, -1, 1) == nw_invalid, 'a negative count')
+        call check(nw_migrate_rows(b, 4095, 1, 1) == nw_invalid, 'a node that is not there')
+        call check(nw_migrate_rows(foreign, 0, 1, 0) == nw_no_array, 'rows of a foreign array')
         call check(nw_describe(distr, b, nw_block_exclusive([3])) == nw_invalid, 'a dimension beyond the array')
         call check(nw_place(b, on(nw_cyclic(nw_columns), [4095])) == nw_invalid, 'no such node')
         call nw_free(b)
@@ -155,11 +162,16 @@ contains
 
     subroutine adopted_and_copied
         real(real64), allocatable, target :: here(:, :)
-        real(real64), pointer :: a(:, :), near(:, :)
+        real(real64), pointer :: a(:, :), near(:, :), flat(:), alias(:, :)
+        real(real32), pointer :: short(:, :)
+        integer :: status
         allocate (here(100, 100), source=2._real64)
         call check(nw_adopt(here(1:50, :)) < 0, 'not one piece of memory')
         call check(nw_adopt(here) == nw_ok, 'adopted')
         call check(nw_place(here, nw_cyclic(nw_columns)) >= 0 .and. all(here == 2), 'placed')
+        alias => here
+        call nw_free(alias, status)
+        call check(status == nw_invalid .and. associated(alias), 'what was not freed stays')
         call check(nw_forget(here) == nw_ok, 'forgotten')
         call check(nw_forget(here) == nw_no_array, 'forgotten once')
         call nw_allocate(a, 30, 20)
@@ -167,6 +179,12 @@ contains
         call check(nw_replicate(a) >= 0, 'replicated')
         call nw_nearest(a, near)
         call check(all(shape(near) == [30, 20]) .and. all(near == 3), 'the nearest copy')
+        call nw_nearest(a, flat)
+        call check(.not. associated(flat) .and. index(nw_last_error(), 'of rank 1') > 0, 'a copy of another rank')
+        call nw_nearest(a, short)
+        call check(.not. associated(short) .and. index(nw_last_error(), 'items of 4 bytes') > 0, 'or of another type')
+        call nw_nearest(here, near)
+        call check(.not. associated(near), 'of no array')
         call nw_free(a)
     end subroutine
 
