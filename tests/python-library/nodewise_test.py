@@ -42,7 +42,8 @@ def quiet(*arguments, **options):
 
 class Arrays(unittest.TestCase):
     def test_an_array_is_zero_aligned_and_of_the_type_asked_for(self):
-        for shape in (7, (5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6), ()):
+        numbers = (7, np.int64(7), np.array(7), np.array([3, 4]), [3, np.int32(4)])
+        for shape in (*numbers, (5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6), ()):
             for kind in ("f8", "i2", "c16", "?", [("a", "i4"), ("b", "f8")]):
                 for order in "CF":
                     a = nodewise.zeros(shape, kind, order=order)
@@ -130,9 +131,53 @@ class Foreign(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "as a whole"):
                 nodewise.place(other, "cyclic")
 
+    def test_questions_leave_descriptions_and_copies_as_they_are(self):
+        whole, part = np.ones((512, 1024)), nodewise.zeros((512, 1024))[10:20]
+        for a in (whole, part):
+            d = nodewise.describe(a, "cyclic rows 10")
+            nodewise.replicate(a)
+            near = address(nodewise.nearest(a))
+            flat = a.reshape(-1)
+            self.assertEqual(nodewise.histogram(flat), nodewise.histogram(a))
+            half = nodewise.page_nodes(flat[: flat.size // 2])
+            self.assertEqual(half.size, -(-(address(a) % PAGE + a.nbytes // 2) // PAGE))
+            self.assertGreaterEqual(nodewise.gather(flat, NODES[0]).status, 0)
+            self.assertGreaterEqual(d.distribute().status, 0)
+            self.assertEqual(address(nodewise.nearest(flat)), near)
+
+    def test_another_shape_waits_until_nothing_depends_on_the_first(self):
+        a = np.ones((512, 1024))
+        d = nodewise.describe(a, "cyclic rows 10")
+        with self.assertRaisesRegex(ValueError, r"512 x 1024 items of 8 bytes.*del its Distribution"):
+            nodewise.place(a.reshape(-1), "cyclic items 4096")
+        self.assertGreaterEqual(d.distribute().status, 0)
+        del d
+        self.assertGreaterEqual(nodewise.place(a.reshape(-1), "cyclic items 4096").status, 0)
+
+    def test_memory_of_two_arrays_is_known_until_both_are_gone(self):
+        from nodewise import memory
+
+        buffer = bytearray(1 << 20)
+        a, b = np.frombuffer(buffer), np.frombuffer(buffer)
+        nodewise.place(a, "cyclic")
+        d = nodewise.describe(b, "cyclic")
+        del a
+        gc.collect()
+        self.assertGreaterEqual(d.distribute().status, 0)
+        at = address(b)
+        del b, d
+        gc.collect()
+        self.assertNotIn(at, memory._adopted)
+
+    def test_an_array_that_is_known_cannot_be_moved_away(self):
+        a = np.ones(100000)
+        nodewise.place(a, "cyclic")
+        with self.assertRaises(ValueError):
+            a.resize(2000000, refcheck=False)
+
     def test_what_does_not_lie_together_is_refused(self):
         a = np.ones((100, 100))
-        for wrong in (a[:, ::2], a[::2], a[:0], np.empty((0, 3)), [1, 2], None, a[0, 0]):
+        for wrong in (a[:, ::2], a[::2], a[:0], np.empty((0, 3)), [1, 2], None, a[0, 0], np.array([object()] * 9)):
             with self.assertRaises(ValueError):
                 nodewise.place(wrong, "cyclic")
             with self.assertRaises(ValueError):
@@ -167,6 +212,38 @@ class Policies(unittest.TestCase):
         ):
             self.assertEqual(nodewise.Policy.parse(words), policy)
 
+        for policy in (
+            nodewise.Policy("bind", "rows", block=4, granule="huge"),
+            nodewise.Policy("bind-all", nodes=(0,), granule="base"),
+            nodewise.Policy("bind-all", nodes=(0,), weights=(2,)),
+            nodewise.Policy("block-exclusive", unit="rows", nodes=[1, 0]),
+            nodewise.Policy("block-exclusive", axes=()),
+            nodewise.Policy("prime", prime=7, threads=3, seed=2),
+            nodewise.Policy("random", block=np.int64(4), seed=2**64 - 1),
+        ):
+            self.assertEqual(nodewise.Policy.parse(str(policy)), policy, str(policy))
+
+    def test_what_is_no_policy_or_no_number_is_a_type_error(self):
+        for wrong in (
+            lambda: nodewise.place(np.ones(9), 3),
+            lambda: nodewise.zeros(9, policy=b"cyclic"),
+            lambda: nodewise.zeros(3.5),
+            lambda: nodewise.zeros((3, 4.0)),
+            lambda: nodewise.zeros("34"),
+            lambda: nodewise.cyclic("rows", 2.5),
+            lambda: nodewise.cyclic(nodes=["0"]),
+        ):
+            with self.assertRaisesRegex(TypeError, "policy|shape|block|node"):
+                wrong()
+
+    def test_errors_say_what_is_known(self):
+        with self.assertRaisesRegex(ValueError, "block-cyclic, node$"):
+            nodewise.Policy.parse("cyclix")
+        with self.assertRaisesRegex(ValueError, "axis is -1"):
+            nodewise.block_exclusive(-1)
+        with self.assertRaisesRegex(ValueError, "axis -1 .* one of 0, 1$"):
+            nodewise.describe(np.ones((9, 9)), "block-exclusive").cut(-1, 0)
+
     def test_wrong_policies_are_value_errors(self):
         a = nodewise.zeros((64, 64))
         for policy in (
@@ -184,6 +261,9 @@ class Policies(unittest.TestCase):
             lambda: nodewise.place(a, nodewise.cyclic(nodes=[])),
             lambda: nodewise.cyclic(nodes=[0], weights=[1, 2]),
             lambda: nodewise.place(a, nodewise.Policy("random", seed=-1)),
+            lambda: nodewise.Policy("bind-all", block=4),
+            lambda: nodewise.Policy("cyclic", axes=(0,)),
+            lambda: nodewise.Policy("cyclic", prime=7),
             lambda: nodewise.Policy("cyclic", granule="giant"),
         ):
             with self.assertRaises(ValueError):
@@ -266,6 +346,10 @@ class Descriptions(unittest.TestCase):
                       lambda: d.cut(2, 0), lambda: d.cut(0, -1)):  # fmt: skip
             with self.assertRaises(ValueError):
                 wrong()
+
+    def test_a_description_shows_what_it_is(self):
+        d = nodewise.describe(nodewise.zeros((96, 1024)), "cyclic rows 4")
+        self.assertEqual(repr(d), f"<Distribution 'cyclic rows 4' of (96, 1024) float64 over nodes {NODES}>")
 
     def test_a_description_keeps_its_array(self):
         d = nodewise.describe(nodewise.zeros((64, 1024)), "blocks rows")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -143,7 +144,10 @@ def result(status: int) -> Result:
 
 def whole(value: int, name: str, least: int = 0, most: int = 2**31 - 1) -> int:
     """An integer that C can hold: ctypes would cut it off without a word."""
-    value = value.__index__()
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: it must be an integer") from None
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}: it must be {least} to {most}")
     return value

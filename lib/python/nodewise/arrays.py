@@ -5,17 +5,22 @@ from __future__ import annotations
 import ctypes
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
 from . import machine
 from ._library import PlacementWarning, Result, last_error, library, result, size, whole
-from .memory import Layout, Memory, Target, layout, target
+from .memory import Layout, Memory, Target, covers, layout, same_bytes, target
 from .policies import PolicyLike, as_policy, c_policy
 
 ShapeLike = Union[int, Sequence[int]]
+
+
+def _sizes(shape: ShapeLike) -> tuple[int, ...]:
+    one = hasattr(shape, "__index__") and not getattr(shape, "shape", ())
+    return tuple(size(n, "shape") for n in (shape if not one and isinstance(shape, Iterable) else (shape,)))
 
 
 def zeros(
@@ -27,7 +32,7 @@ def zeros(
 ) -> np.ndarray:
     """An array in memory of its own, which is freed with the last array that shows it. No page is
     touched, or placed without a policy, before it is used."""
-    sizes = tuple(size(n, "shape") for n in (shape if isinstance(shape, Sequence) else (shape,)))
+    sizes = _sizes(shape)
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise ValueError("arrays of Python objects cannot be placed: the objects lie elsewhere")
@@ -72,10 +77,15 @@ class Distribution:
         if not self._handle:
             raise ValueError(last_error())
         self.policy = wanted
+        if self._found.adopted:
+            self._found.adopted.described.add(self)
 
     def __del__(self, free=library.nw_distr_free) -> None:
         if getattr(self, "_handle", None):
             free(self._handle)
+
+    def __repr__(self) -> str:
+        return f"<Distribution {str(self.policy)!r} of {self._array.shape} {self._array.dtype} over nodes {self.nodes}>"
 
     @property
     def result(self) -> Result:
@@ -151,7 +161,7 @@ def migrate_columns(array: np.ndarray, node: int, count: int, first: int) -> Res
 
 def scatter(array: np.ndarray, nodes: Optional[Sequence[int]] = None) -> Result:
     """Moves equal contiguous parts to the nodes; None: all."""
-    found = target(array)
+    found = target(array, same_bytes)
     if nodes is None:
         return result(library.nw_scatter(found.address, None, 0))
     numbers = [whole(node, "node") for node in nodes]
@@ -160,7 +170,7 @@ def scatter(array: np.ndarray, nodes: Optional[Sequence[int]] = None) -> Result:
 
 def gather(array: np.ndarray, node: int) -> Result:
     """Moves everything to one node."""
-    return result(library.nw_gather(target(array).address, whole(node, "node")))
+    return result(library.nw_gather(target(array, same_bytes).address, whole(node, "node")))
 
 
 # ---- Copies of what is only read
@@ -176,12 +186,16 @@ class _Copy:
 
 def replicate(array: np.ndarray) -> Result:
     """Copies the array to every node that has CPUs, once. Its content must not change any more."""
-    return result(library.nw_replicate(target(array).address))
+    found = target(array, same_bytes)
+    done = result(library.nw_replicate(found.address))
+    if found.adopted:
+        found.adopted.copied |= bool(done)
+    return done
 
 
 def nearest(array: np.ndarray) -> np.ndarray:
     """The copy nearest to the CPU that the caller runs on, read-only; the array itself if there are none."""
-    found = target(array)
+    found = target(array, covers)
     address = library.nw_nearest(found.address)
     if address == found.address:
         itself = array.view()
@@ -203,12 +217,12 @@ class Histogram(NamedTuple):
 
 def _pages(found: Target) -> int:
     page = machine.page_bytes()
-    return -(-(found.address % page + found.layout.item * math.prod(found.layout.extents)) // page)
+    return -(-(found.address % page + found.layout.nbytes) // page)
 
 
 def page_nodes(array: np.ndarray) -> np.ndarray:
     """The node of each page as it is now; -1: not touched."""
-    found = target(array)
+    found = target(array, covers)
     nodes = np.full(_pages(found), -1, dtype=np.int32)
     pointer = nodes.ctypes.data_as(ctypes.POINTER(ctypes.c_int))
     result(library.nw_page_nodes(found.address, pointer, nodes.size))
@@ -217,7 +231,5 @@ def page_nodes(array: np.ndarray) -> np.ndarray:
 
 def histogram(array: np.ndarray) -> Histogram:
     """Pages of an array on each node."""
-    found, highest = target(array), max(machine.nodes())
-    pages, untouched = (ctypes.c_size_t * (highest + 1))(), ctypes.c_size_t()
-    result(library.nw_histogram(found.address, pages, highest + 1, untouched))
-    return Histogram({node: pages[node] for node in machine.nodes()}, untouched.value)
+    nodes = page_nodes(array)
+    return Histogram({node: int((nodes == node).sum()) for node in machine.nodes()}, int((nodes < 0).sum()))

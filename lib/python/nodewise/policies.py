@@ -8,11 +8,12 @@
     random [UNIT] [BLOCK] [seed S]    by a hash
     bind-all                          any of the nodes, where first touched
     node N                            one node
-    bind UNIT                         to the nodes of the threads that schedule(static) gives them to
-    blocks [UNIT]                     contiguous parts
+    bind UNIT [BLOCK]                 to the nodes of the threads that schedule(static) gives them to
+    blocks [UNIT] [BLOCK]             contiguous parts
     block-exclusive [AXIS AXIS…]      a Latin square over the axes
 
-each followed by `on 0,2` (nodes, in this order) and `weights 2,1`, where they make sense.
+each followed by `on 0,2` (nodes, in this order), `weights 2,1`, `threads 8` and `granule huge`, where they
+make sense.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from collections.abc import Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
-from ._library import CPolicy, size, whole
+from ._library import CPolicy, whole
 from .memory import Target
 
 KINDS = ("first-touch", "cyclic", "skew", "prime", "random", "bind-all", "bind", "block-exclusive", "blocks")
 UNITS = ("pages", "rows", "columns", "items")
 GRANULES = ("auto", "base", "huge")
+# Kinds of words beyond these, and kinds that deal blocks of units.
+SHORT = ("block-cyclic", "node")
+DEALING = ("cyclic", "skew", "prime", "random", "bind", "blocks")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,25 +56,41 @@ class Policy:
             (self.granule, GRANULES, "granule"),
         ):
             if value not in known:
-                raise ValueError(f"{value!r} is no {name} of policy; known: {', '.join(known)}")
-        if size(self.block, "block") == 0:
-            raise ValueError("blocks of 0: give at least 1")
-        for name in ("nodes", "weights", "axes"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(whole(n, name) for n in getattr(self, name)))
+                raise ValueError(_unknown(value, name, known))
+        for name, most in (("block", 2**63 - 1), ("prime", 2**31 - 1), ("seed", 2**64 - 1), ("threads", 2**31 - 1)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, int(name == "block"), most))
+        for names, name in (("nodes", "node"), ("weights", "weight"), ("axes", "axis")):
+            if getattr(self, names) is not None:
+                object.__setattr__(self, names, tuple(whole(n, name) for n in getattr(self, names)))
+        self._check()
+
+    def _check(self) -> None:
+        if self.kind not in DEALING:
+            object.__setattr__(self, "unit", "items" if self.kind == "block-exclusive" else "pages")
+        for name, value, kinds in (
+            ("block", self.block != 1, DEALING),
+            ("prime", self.prime, ("prime",)),
+            ("axes", self.axes, ("block-exclusive",)),
+        ):
+            if value and self.kind not in kinds:
+                raise ValueError(f"{self.kind} has no {name}: only {', '.join(kinds)}")
+        for name in ("nodes", "weights"):
+            if getattr(self, name) == ():
+                raise ValueError(f"no {name} in the list: leave it out for all nodes")
         if self.weights is not None and len(self.weights) != len(self.nodes or self.weights):
             raise ValueError(f"{len(self.weights)} weights for {len(self.nodes or ())} nodes")
+        object.__setattr__(self, "axes", self.axes or None)
 
     def __str__(self) -> str:
         return " ".join(self._words())
 
     def _words(self) -> list[str]:
-        if self.kind == "bind-all" and self.nodes is not None and len(self.nodes) == 1:
-            return ["node", str(self.nodes[0])]
-        words = [self.kind]
+        words, nodes = [self.kind], self.nodes
+        if self.kind == "bind-all" and nodes is not None and len(nodes) == 1:
+            words, nodes = ["node", str(nodes[0])], None
         if self.kind == "prime":
             words.append(str(self.prime))
-        if self.kind in ("cyclic", "skew", "prime", "random", "bind", "blocks"):
+        if self.kind in DEALING:
             words.append(self.unit)
         if self.block != 1:
             words.append(str(self.block))
@@ -78,7 +98,9 @@ class Policy:
         for name, value in (("seed", self.seed), ("threads", self.threads)):
             if value:
                 words += [name, str(value)]
-        for name, values in (("on", self.nodes), ("weights", self.weights)):
+        if self.granule != "auto":
+            words += ["granule", self.granule]
+        for name, values in (("on", nodes), ("weights", self.weights)):
             if values is not None:
                 words += [name, ",".join(map(str, values))]
         return words
@@ -95,33 +117,46 @@ class Policy:
 PolicyLike = Union[Policy, str]
 
 
+def _unknown(value: object, name: str, known: Sequence[str]) -> str:
+    return f"{value!r} is no {name} of policy; known: {', '.join(known)}"
+
+
 def _parse(words: list[str]) -> Policy:
     if not words:
         raise ValueError("empty")
     kind, rest = words[0], words[1:]
-    found: dict[str, object] = {}
-    while len(rest) >= 2 and rest[-2] in ("on", "weights", "seed", "threads"):
-        name, value = rest[-2], rest[-1]
-        rest = rest[:-2]
-        if name in ("on", "weights"):
-            found["nodes" if name == "on" else name] = tuple(_number(n) for n in value.split(","))
-        else:
-            found[name] = _number(value)
-    if kind == "node" and len(rest) == 1 and not found:
-        return node(_number(rest[0]))
+    if kind not in KINDS + SHORT:
+        raise ValueError(_unknown(kind, "kind", KINDS + SHORT))
+    found, rest = _options(rest)
+    if kind == "node":
+        if len(rest) != 1 or "nodes" in found:
+            raise ValueError("give the number of the node, as in node 1")
+        return Policy("bind-all", nodes=(_number(rest[0]),), **found)
     if kind == "block-exclusive":
-        return Policy(kind, unit="items", axes=tuple(_number(axis) for axis in rest) or None, **found)
+        return Policy(kind, axes=tuple(_number(axis) for axis in rest), **found)
     if kind == "prime" and rest:
         found["prime"] = _number(rest.pop(0))
     if kind == "block-cyclic":
         kind, rest = "cyclic", ["items", *rest]
     if rest and rest[0] in UNITS:
         found["unit"] = rest.pop(0)
-    if rest and kind in ("cyclic", "skew", "prime", "random", "blocks"):
+    if rest and kind in DEALING:
         found["block"] = _number(rest.pop(0))
     if rest:
         raise ValueError(f"{' '.join(rest)!r} is not understood")
     return Policy(kind, **found)
+
+
+def _options(words: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """What a policy's words end with, and the words before that."""
+    found: dict[str, Any] = {}
+    while len(words) >= 2 and words[-2] in ("on", "weights", "seed", "threads", "granule"):
+        words, (name, value) = words[:-2], words[-2:]
+        if name in ("on", "weights"):
+            found["nodes" if name == "on" else name] = tuple(_number(n) for n in value.split(","))
+        else:
+            found[name] = value if name == "granule" else _number(value)
+    return found, words
 
 
 def _number(word: str) -> int:
@@ -131,6 +166,8 @@ def _number(word: str) -> int:
 
 
 def as_policy(policy: PolicyLike) -> Policy:
+    if not isinstance(policy, (Policy, str)):
+        raise TypeError(f'policy is {policy!r}: give a Policy, or words such as "cyclic rows 4"')
     return policy if isinstance(policy, Policy) else Policy.parse(policy)
 
 
@@ -147,9 +184,9 @@ def c_policy(policy: Policy, array: Target) -> CPolicy:
         kind=KINDS.index(policy.kind),
         unit=unit,
         block=policy.block,
-        prime=whole(policy.prime, "prime"),
-        seed=whole(policy.seed, "seed", 0, 2**64 - 1),
-        threads=whole(policy.threads, "threads"),
+        prime=policy.prime,
+        seed=policy.seed,
+        threads=policy.threads,
         dimensions=mask,
         granule=GRANULES.index(policy.granule),
     )
@@ -229,4 +266,4 @@ def blocks(
 
 def block_exclusive(*axes: int, nodes: Optional[Sequence[int]] = None) -> Policy:
     """Majo and Gross's block-exclusive: a Latin square over two axes, a cube over three."""
-    return Policy("block-exclusive", "items", nodes=nodes, axes=axes or None)
+    return Policy("block-exclusive", nodes=nodes, axes=axes)
