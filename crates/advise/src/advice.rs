@@ -21,6 +21,8 @@ pub(crate) struct Case<'a> {
     /// Stores to it.
     pub writes: u64,
     exclusivity: f64,
+    /// A costlier object with the same remedy and as many rows.
+    first_square: Option<&'a str>,
     /// What matching the loops of all objects in conflict is predicted to gain.
     matched: Option<&'a Matched>,
 }
@@ -33,13 +35,14 @@ impl<'a> Case<'a> {
         blame: &Blame,
         usage: &Usage,
         exclusivity: f64,
-        matched: Option<&'a Matched>,
+        (matched, first_square): (Option<&'a Matched>, Option<&'a str>),
     ) -> Self {
         Self {
             context,
             object: &context.profile.objects[blame.object.index()],
             writes: usage.regions(blame.object).map(|(_, u)| u.writes).sum(),
             exclusivity,
+            first_square,
             matched,
         }
     }
@@ -81,8 +84,16 @@ fn matching(
     place: &Place,
     distribution: Distribution,
 ) -> (String, Option<String>) {
-    let (how, snippet) = match distribution {
-        Distribution::BlockExclusive { dimensions } => (
+    let (how, snippet) = match (distribution, case.first_square) {
+        (Distribution::BlockExclusive { dimensions }, Some(first)) => (
+            format!(
+                "distribute it block-exclusive over {} with the same cuts as `{first}`, whose schedules meet it at {}",
+                dimension_names(dimensions),
+                places(blame.passes.iter().filter(|p| deals(&p.division))).trim_start_matches("at ")
+            ),
+            snippet::same_square(place, dimensions, first),
+        ),
+        (Distribution::BlockExclusive { dimensions }, None) => (
             format!(
                 "distribute it block-exclusive over {} and give the loops {} the schedule that meets it",
                 dimension_names(dimensions),
@@ -123,6 +134,7 @@ fn matching(
 fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Option<String>) {
     let inside = blame.passes.iter().find(|p| p.division.pattern == Pattern::ZWise);
     let what = match inside {
+        _ if conflict.is_finer_than_pages() => too_fine(conflict.block_pages.unwrap_or_default()),
         Some(pass) if !pass.division.has_owners() => format!(
             "parallelise an outer loop {}: its blocks are smaller than a page",
             places(std::iter::once(pass))
@@ -135,7 +147,16 @@ fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Opti
     };
     (
         format!("{what}; else deal its pages over the nodes"),
-        Some(snippet::place(place, "nw_cyclic(NW_PAGES, 1)", &[])),
+        Some(snippet::place(place, "nw_cyclic(NW_PAGES, 1)", 1)),
+    )
+}
+
+/// Matching loops would help a larger array.
+fn too_fine(block_pages: f64) -> String {
+    format!(
+        "no distribution suits it at this size: a node's part of a row would be {block_pages:.2} pages, and a page \
+         has one home; with rows {:.0} times as long, or padded so, block-exclusive would",
+        (1.0 / block_pages).ceil()
     )
 }
 
@@ -164,7 +185,7 @@ fn by_pattern(
                 "parallelise the initialisation loop at {from} with the same schedule as {to}, so that each thread \
                  first touches what it uses; or bind its rows"
             ),
-            Some(snippet::bind(place, blame, Distribution::BindRows)),
+            Some(snippet::bind(place, Distribution::BindRows)),
         ),
         (_, Some(how @ (Distribution::BindRows | Distribution::BindColumns))) => (
             format!(
@@ -175,7 +196,7 @@ fn by_pattern(
                     "columns"
                 }
             ),
-            Some(snippet::bind(place, blame, how)),
+            Some(snippet::bind(place, how)),
         ),
         _ if case.exclusivity >= AT_HOME => (
             format!(
@@ -191,7 +212,7 @@ fn by_pattern(
         ),
         (_, Some(Distribution::BlockExclusive { .. })) => (
             format!("distribute it block-exclusive, as the loops at {to} are scheduled"),
-            Some(snippet::place(place, "nw_block_exclusive(3)", &["", ""])),
+            Some(snippet::place(place, "nw_block_exclusive(3)", 2)),
         ),
         (pattern, Some(Distribution::Cyclic { pages })) => (
             format!("interleave it: {}", why_cyclic(pattern)),

@@ -4,7 +4,7 @@ use crate::advice::{Case, advice, places};
 use crate::verdict::{percent, worth_it};
 use crate::{Distribution, Matched};
 use nodewise_analysis::{
-    Affinity, Conflict, Division, Metrics, Pattern, RegionUse, SharingClass, Usage, measure,
+    Affinity, Conflict, Division, Metrics, Pattern, RegionUse, Remedy, SharingClass, Usage, measure,
 };
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
@@ -123,27 +123,33 @@ pub fn blame(
     let saved = saved(simulation);
     let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();
     let names = names(context, &accessed);
-    let mut all: Vec<Blame> = measured
-        .objects
-        .iter()
-        .zip(names)
-        .filter(|((id, _), _)| id.index() < objects.len())
-        .map(|((&id, metrics), name)| {
-            let costs = (saved * bills[id.index()].wasted, saved);
-            let ends = (touched.remove(&id), used_by(context, usage, id));
-            one(
-                context,
-                (usage, &in_order, matched),
-                (id, name),
-                metrics,
-                costs,
-                ends,
-            )
-        })
-        .collect();
-    let wasted = |b: &Blame| bills[b.object.index()].wasted;
-    all.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
+    let wasted = |id: &ObjectId| bills[id.index()].wasted;
+    let mut costliest: Vec<_> = measured.objects.iter().zip(names).collect();
+    costliest.retain(|((id, _), _)| id.index() < objects.len());
+    costliest.sort_by(|a, b| wasted(b.0.0).total_cmp(&wasted(a.0.0)));
+    let mut squares: BTreeMap<(u32, Option<u32>), String> = BTreeMap::new();
+    let mut all = Vec::new();
+    for ((&id, metrics), name) in costliest {
+        let costs = (saved * wasted(&id), saved);
+        let ends = (touched.remove(&id), used_by(context, usage, id));
+        let found = (usage, &in_order, matched);
+        let blame = one(context, found, (id, name), metrics, costs, ends, &squares);
+        if let Some(shape) = square(&blame) {
+            squares.entry(shape).or_insert(blame.name.clone());
+        }
+        all.push(blame);
+    }
     all
+}
+
+/// What a block-exclusive object is cut over, and how many rows it has: what makes its cuts.
+fn square(blame: &Blame) -> Option<(u32, Option<u32>)> {
+    let Remedy::BlockExclusive { dimensions } = blame.conflict.as_ref()?.remedy else {
+        return None;
+    };
+    let mut columns = blame.passes.iter().map(|p| &p.division);
+    let rows = columns.find(|d| d.is_significant() && d.pattern == Pattern::YWise);
+    Some((dimensions, rows.map(|d| d.repeat)))
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.
@@ -314,6 +320,7 @@ fn one(
     metrics: &Metrics,
     (cost_share, saved_share): (f64, f64),
     (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
+    squares: &BTreeMap<(u32, Option<u32>), String>,
 ) -> Blame {
     let mut blame = Blame {
         object: id,
@@ -333,7 +340,9 @@ fn one(
         snippet: None,
     };
     blame.sentence = sentence(&blame);
-    let case = Case::new(context, &blame, usage, metrics.application_exclusivity(), matched);
+    let first = square(&blame).and_then(|shape| squares.get(&shape));
+    let known = (matched, first.map(String::as_str));
+    let case = Case::new(context, &blame, usage, metrics.application_exclusivity(), known);
     (blame.distribution, blame.advice, blame.snippet) = advice(&blame, &case);
     blame
 }

@@ -16,6 +16,7 @@ mod distribution;
 mod matched;
 mod next;
 mod snippet;
+mod square;
 mod stock;
 mod verdict;
 

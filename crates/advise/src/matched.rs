@@ -2,16 +2,18 @@
 //! (Majo & Gross 4 and 5).
 //!
 //! Objects whose regions conflict get the distribution that removes the conflict. In the regions whose
-//! loops would change, each access to such a page is made by the thread that has its place on the
-//! page's node; all else stays. Barriers between parts cost nothing here.
+//! loops would change, each access to an item is made by the thread that has its place on the node of
+//! the item's block; all else stays. Pages that hold several blocks lie where their middle belongs (see
+//! `square`): the rest of them is remote. Barriers between parts cost nothing here.
 
 use crate::advice::deals;
 use crate::blame::conflict;
+use crate::square::Square;
 use crate::verdict::WORTH_IT;
-use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Remedy, Usage};
+use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Access, AccessSource, ObjectId, RegionId, ThreadId};
+use nodewise_profile::{Access, AccessSource, ObjectId, PageNumber, RegionId, ThreadId};
 use nodewise_simulation::{Parameters, Range, Simulation, simulate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +55,6 @@ impl Matched {
         }];
         let source = Transformed {
             source: accesses,
-            histogram: context.histogram,
             plan,
         };
         let matched = simulate(context, &mapping, &source, &Parameters::default())?;
@@ -66,6 +67,12 @@ impl Matched {
             speedup: Range::new(least, ratios[1], most),
             seconds: after.typical,
         }))
+    }
+
+    /// Whether it gains more than a placement does, by what is worth a change.
+    #[must_use]
+    pub(crate) fn beats(&self, gain: Range) -> bool {
+        self.speedup.typical >= (1.0 + gain.typical) * (1.0 + WORTH_IT)
     }
 
     /// Whether it is worth the work by itself.
@@ -92,6 +99,8 @@ struct Plan {
     ranks: Vec<usize>,
     /// Home of each page.
     homes: Vec<NodeId>,
+    /// How arrays are cut.
+    squares: BTreeMap<ObjectId, Square>,
     /// Where loops change.
     moved: BTreeSet<(ObjectId, RegionId)>,
 }
@@ -110,37 +119,26 @@ impl Plan {
             teams: by_node.into_values().collect(),
             ranks,
             homes: base.nodes.clone(),
+            squares: BTreeMap::new(),
             moved: BTreeSet::new(),
         }
     }
 
     fn object(&mut self, context: &Context<'_>, (id, remedy): (ObjectId, Remedy), divisions: &[Division]) {
         let dealing: Vec<&Division> = divisions.iter().filter(|d| deals(d)).collect();
-        // One division a dimension says where its blocks are; ascending ones where rows belong.
-        let mut dimensions: BTreeMap<Option<usize>, &Division> = BTreeMap::new();
-        for division in dealing
-            .iter()
-            .filter(|d| remedy != Remedy::StaticInverse || !d.inverse)
-        {
-            dimensions.entry(division.pattern.dimension()).or_insert(division);
-        }
+        let object = &context.profile.objects[id.index()];
+        let square = Square::of(object, remedy, &dealing, self.nodes.len());
         for page in dealing[0].pages() {
-            let block = |d: &&Division| Some(self.index(d.node(page, context.affinity)?));
-            let blocks: Option<Vec<usize>> = dimensions.values().map(block).collect();
-            if let Some(blocks) = blocks {
-                self.homes[page] = self.nodes[blocks.iter().sum::<usize>() % self.nodes.len()];
-            }
+            let at = context.histogram.pages[page];
+            self.homes[page] = self.nodes[square.home(at, context.histogram.shift)];
         }
+        self.squares.insert(id, square);
         self.moved.extend(dealing.iter().map(|d| (id, d.region)));
     }
 
-    fn index(&self, node: NodeId) -> usize {
-        self.nodes.binary_search(&node).unwrap_or(0)
-    }
-
-    /// Who makes a thread's accesses to a page at `home`.
-    fn thread(&self, thread: ThreadId, home: NodeId) -> ThreadId {
-        let team = &self.teams[self.index(home)];
+    /// Who makes a thread's accesses to items of a node.
+    fn thread(&self, thread: ThreadId, node: usize) -> ThreadId {
+        let team = &self.teams[node];
         self.ranks
             .get(thread.index())
             .map_or(thread, |rank| team[rank % team.len()])
@@ -150,7 +148,6 @@ impl Plan {
 /// The accesses of the transformed program.
 struct Transformed<'a, S> {
     source: &'a S,
-    histogram: &'a Histogram,
     plan: Plan,
 }
 
@@ -162,10 +159,12 @@ impl<S: AccessSource> AccessSource for Transformed<'_, S> {
         self.source.visit(&mut |rows| {
             out.clear();
             for row in rows {
-                if self.plan.moved.contains(&(row.object, row.region)) {
-                    self.split(row, &mut out);
-                } else {
-                    out.push(*row);
+                match self.plan.squares.get(&row.object) {
+                    Some(square) if self.plan.moved.contains(&(row.object, row.region)) => {
+                        let pages = (0..row.len).map(|i| row.page.offset(i.into()));
+                        pages.for_each(|page| self.deal(square, row, page, &mut out));
+                    }
+                    _ => out.push(*row),
                 }
             }
             visit(&out);
@@ -174,26 +173,25 @@ impl<S: AccessSource> AccessSource for Transformed<'_, S> {
 }
 
 impl<S> Transformed<'_, S> {
-    /// Splits a run where pages change homes.
-    fn split(&self, row: &Access, out: &mut Vec<Access>) {
-        let mut page = row.page;
-        let end = row.page.offset(row.len.into());
-        while page < end {
-            let large = page.align_down(self.histogram.shift);
-            let home = self
-                .histogram
-                .pages
-                .binary_search(&large)
-                .ok()
-                .map(|i| self.plan.homes[i]);
-            let beyond = large.offset(1 << self.histogram.shift).min(end);
-            out.push(Access {
-                page,
-                len: (beyond.0 - page.0) as u32,
-                thread: home.map_or(row.thread, |home| self.plan.thread(row.thread, home)),
-                ..*row
-            });
-            page = beyond;
+    /// Gives a row's accesses to one page to the owners of its items.
+    fn deal(&self, square: &Square, row: &Access, page: PageNumber, out: &mut Vec<Access>) {
+        let mut left = [row.reads, row.writes, row.lines];
+        let mut share_left = 1.0;
+        for (node, share) in square.owners(page) {
+            let part = left.map(|count| (count as f64 * (share / share_left).min(1.0)).round() as u64);
+            left = [0, 1, 2].map(|i| left[i] - part[i]);
+            share_left = (share_left - share).max(f64::MIN_POSITIVE);
+            if part != [0; 3] {
+                out.push(Access {
+                    page,
+                    len: 1,
+                    thread: self.plan.thread(row.thread, node),
+                    reads: part[0],
+                    writes: part[1],
+                    lines: part[2],
+                    ..*row
+                });
+            }
         }
     }
 }

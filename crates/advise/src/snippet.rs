@@ -1,17 +1,16 @@
 //! Lines of C to copy: libnodewise where a distribution does it, plain OpenMP where that will do.
 //!
-//! A profile knows an array's name, its allocation and its loops, not its types or bounds: those are
-//! `item` (bytes), `nx`, `ny`, `nz`, and the reader's to fill in.
+//! A profile knows an array's name, its allocation and its loops, not its type, extents or loops' bounds:
+//! those are `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, and the reader's to fill in.
 
 use crate::advice::{Case, deals, in_source_order};
 use crate::{Blame, Distribution, Pass};
-use nodewise_analysis::Pattern;
 use nodewise_profile::{ObjectKind, Site};
 use std::fmt::Write;
 
 /// Names that snippets use themselves.
-const TAKEN: [&str; 12] = [
-    "extents", "distr", "rows", "columns", "planes", "item", "nx", "ny", "nz", "i", "j", "k",
+const TAKEN: [&str; 13] = [
+    "extents", "distr", "rows", "columns", "planes", "item", "nx", "ny", "nz", "i", "j", "k", "near",
 ];
 /// By dimension: its extent, its index, the cuts of it.
 const EXTENT: [&str; 3] = ["nx", "ny", "nz"];
@@ -53,28 +52,43 @@ impl Place {
         }
     }
 
-    /// Tells libnodewise about the array; `known` is what the profile says of its extents.
-    fn adopt(&self, dimensions: usize, known: &str) -> String {
+    /// Tells libnodewise about the array.
+    fn adopt(&self, dimensions: usize) -> String {
+        if self.is_known {
+            return format!("/* once {} is allocated */\n", self.variable);
+        }
         let Self { variable, .. } = self;
         let extents = EXTENT[..dimensions].join(", ");
-        let subscripts: String = INDEX[..dimensions].iter().map(|i| format!("[{i}]")).collect();
-        let mut text = format!("size_t extents[] = {{{extents}}}; /* of {variable}{subscripts}{known} */\n");
-        if !self.is_known {
-            let when = match (&self.allocated, self.kind) {
-                (Some(at), ObjectKind::Mapping) => {
-                    format!("unless nw_alloc made it; after its allocation at {at}")
-                }
-                (Some(at), _) => format!("after its allocation at {at}"),
-                (None, ObjectKind::Static) => "at the start of main".to_owned(),
-                (None, _) => "after its allocation".to_owned(),
-            };
-            let _ = writeln!(
-                text,
-                "nw_adopt({variable}, item, {dimensions}, extents); /* {when}; item: bytes of {variable}{subscripts} */"
-            );
-        }
-        text
+        let when = match (&self.allocated, self.kind) {
+            (Some(at), ObjectKind::Mapping) => {
+                format!("after its allocation at {at}; without the nw_adopt where nw_alloc made it")
+            }
+            (Some(at), _) => format!("after its allocation at {at}"),
+            (None, ObjectKind::Static) => "at the start of main".to_owned(),
+            (None, _) => "after its allocation".to_owned(),
+        };
+        format!(
+            "/* {when} */\n\
+             size_t extents[] = {{{extents}}}; /* those of {variable}{} */\n\
+             nw_adopt({variable}, item, {dimensions}, extents); /* item: the bytes of one */\n",
+            subscripts(dimensions)
+        )
     }
+
+    /// The end of what [`Place::adopt`] began.
+    fn forget(&self) -> String {
+        let Self { variable, .. } = self;
+        match (self.is_known, self.kind) {
+            (true, _) => String::new(),
+            (_, ObjectKind::Static) => format!("\nnw_forget({variable}); /* at the end of main */\n"),
+            _ => format!("\nnw_forget({variable}); /* before {variable} is freed */\n"),
+        }
+    }
+}
+
+/// `[i][j]`.
+fn subscripts(dimensions: usize) -> String {
+    INDEX[..dimensions].iter().map(|i| format!("[{i}]")).collect()
 }
 
 /// A C name, member or element.
@@ -96,42 +110,53 @@ fn is_ours(site: &Site) -> bool {
     site.frames.iter().any(|f| f.function.starts_with("nw_alloc"))
 }
 
+const LIBRARY: &str = "#include <nodewise.h> /* link with -lnodewise */\n";
 const SCHEDULES: &str = "#include <nodewise_schedule.h> /* link with -lnodewise */\n";
+const BIND: &str = "nw_bind_openmp(); /* at the start of main: cuts and policies count on it */\n";
 
 /// A Latin square, and each loop in parts that meet it.
 pub(crate) fn block_exclusive(place: &Place, blame: &Blame, dimensions: u32) -> String {
-    let variable = &place.variable;
-    let dealt: Vec<usize> = (0..3).filter(|d| dimensions >> d & 1 == 1).collect();
-    let deepest = dealt.last().map_or(1, |d| d + 1);
-    let mut text = SCHEDULES.to_owned();
-    text += &place.adopt(deepest, &known_extents(blame));
-    let _ = writeln!(
-        text,
-        "nw_distr *distr = nw_describe({variable}, nw_block_exclusive({dimensions}));\nnw_distribute(distr);"
-    );
+    let dealt = dealt(dimensions);
+    let names: Vec<&str> = dealt.iter().map(|d| CUTS[*d]).collect();
     let cuts: Vec<String> = dealt
         .iter()
-        .map(|d| format!("{} = nw_distr_cuts(distr, {d})", CUTS[*d]))
+        .map(|d| format!("{} = nw_distr_cuts(distr, {d});\n", CUTS[*d]))
         .collect();
-    let _ = writeln!(text, "nw_cuts {};", cuts.join(", "));
+    let mut text = format!(
+        "{SCHEDULES}static nw_cuts {}; /* at file scope: all functions below use them */\n\n{BIND}\n{}{}nw_distr_free(distr);\n",
+        names.join(", "),
+        square(place, dimensions),
+        cuts.concat(),
+    );
     for &d in &dealt {
         let passes = passes_over(blame, d);
         if !passes.is_empty() {
             text += &exclusive_loop(place, &passes, d, &dealt);
         }
     }
-    text
+    text + &place.forget()
 }
 
-/// Rows of a y-wise object are the parts in which its blocks begin again.
-fn known_extents(blame: &Blame) -> String {
-    let mut dealt = blame
-        .passes
-        .iter()
-        .filter(|p| p.division.pattern == Pattern::YWise);
-    dealt
-        .next()
-        .map_or(String::new(), |p| format!(", nx = {} here", p.division.repeat))
+/// Another array over which the same loops run.
+pub(crate) fn same_square(place: &Place, dimensions: u32, first: &str) -> String {
+    format!(
+        "{SCHEDULES}{}nw_distr_free(distr); /* with the extents of `{first}` its cuts, and so its loops, are the same */\n{}",
+        square(place, dimensions),
+        place.forget()
+    )
+}
+
+fn dealt(dimensions: u32) -> Vec<usize> {
+    (0..3).filter(|d| dimensions >> d & 1 == 1).collect()
+}
+
+fn square(place: &Place, dimensions: u32) -> String {
+    let deepest = dealt(dimensions).last().map_or(1, |d| d + 1);
+    format!(
+        "{}nw_distr *distr = nw_describe({}, nw_block_exclusive({dimensions}));\nnw_distribute(distr);\n",
+        place.adopt(deepest),
+        place.variable
+    )
 }
 
 fn passes_over(blame: &Blame, dimension: usize) -> Vec<&Pass> {
@@ -161,24 +186,29 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
     let Place { variable, .. } = place;
     let name = passes[0].division.pattern.name();
     let others: Vec<usize> = dealt.iter().copied().filter(|d| *d != dimension).collect();
-    let mut text = format!("\n/* {}: {name} */\n#pragma omp parallel\n", list(passes));
+    let mut text = format!(
+        "\n/* {}: {name}; first and last are the loop's own bounds; one that counts down\n   \
+         takes the parts from the last to the first */\n#pragma omp parallel\n",
+        list(passes)
+    );
     for &d in &others {
         let (id, cuts) = (format!("{}_part", INDEX[d]), CUTS[d]);
         let _ = writeln!(text, "for (int {id} = 0; {id} < {cuts}.parts; {id}++)");
     }
     text.truncate(text.trim_end().len());
     text += " {\n";
-    let ids: Vec<String> = others.iter().map(|d| format!("{}_part", INDEX[*d])).collect();
-    for (&d, id) in others.iter().zip(&ids) {
-        let (range, cuts) = (format!("{}_range", INDEX[d]), CUTS[d]);
-        let _ = writeln!(text, "    nw_range {range} = nw_part({cuts}, {id});");
+    for &d in &others {
+        let (i, cuts) = (INDEX[d], CUTS[d]);
+        let _ = writeln!(
+            text,
+            "    nw_range {i}_range = nw_meet(nw_part({cuts}, {i}_part), {i}_first, {i}_last);"
+        );
     }
+    let ids: Vec<String> = others.iter().map(|d| format!("{}_part", INDEX[*d])).collect();
+    let (i, cuts) = (INDEX[dimension], CUTS[dimension]);
     let _ = writeln!(
         text,
-        "    nw_for_exclusive ({}, 0, {}, {}, {})",
-        INDEX[dimension],
-        EXTENT[dimension],
-        CUTS[dimension],
+        "    nw_for_exclusive ({i}, {i}_first, {i}_last, {cuts}, {})",
         ids.join(" + ")
     );
     for &d in &others {
@@ -189,10 +219,10 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
         );
     }
     let deepest = dealt.last().map_or(1, |d| d + 1);
-    let subscripts: String = INDEX[..deepest].iter().map(|i| format!("[{i}]")).collect();
     let _ = writeln!(
         text,
-        "            ; /* the loop's body for {variable}{subscripts} */"
+        "            ; /* the loop's body for {variable}{} */",
+        subscripts(deepest)
     );
     text + "    #pragma omp barrier\n}\n"
 }
@@ -205,42 +235,45 @@ pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
         blame.passes.iter().filter(one).collect()
     };
     format!(
-        "{SCHEDULES}{}nw_place({variable}, nw_bind(NW_ROWS));\n\n\
+        "{SCHEDULES}{BIND}\n{}nw_place({variable}, nw_bind(NW_ROWS));\n\n\
          /* {}: schedule(static), as it is */\n\
          /* {}: counts down */\n\
          #pragma omp parallel\n\
          nw_for_static_inverse (i, 0, nx)\n    \
-             ; /* the loop's body for {variable}[nx - 1 - i] */\n",
-        place.adopt(1, ""),
+             ; /* the loop's body for {variable}[nx - 1 - i] */\n{}",
+        place.adopt(1),
         list(&passes(false)),
         list(&passes(true)),
+        place.forget()
     )
 }
 
 /// One policy.
-pub(crate) fn place(place: &Place, policy: &str, extents: &[&str]) -> String {
-    let known = extents.first().copied().unwrap_or_default();
+pub(crate) fn place(place: &Place, policy: &str, dimensions: usize) -> String {
     format!(
-        "#include <nodewise.h> /* link with -lnodewise */\n{}nw_place({}, {policy});\n",
-        place.adopt(extents.len().max(1), known),
-        place.variable
+        "{LIBRARY}{}nw_place({}, {policy});\n{}",
+        place.adopt(dimensions),
+        place.variable,
+        place.forget()
     )
 }
 
 /// Rows or columns to their threads.
-pub(crate) fn bind(to: &Place, blame: &Blame, how: Distribution) -> String {
-    match how {
-        Distribution::BindRows => {
-            let library = place(to, "nw_bind(NW_ROWS)", &[""]);
-            format!(
-                "{library}\n/* or, without the library: */\n{}",
-                parallel_initialisation(to)
-            )
-        }
-        _ => {
-            let parts = blame.passes.iter().map(|p| p.division.repeat).max().unwrap_or(1);
-            place(to, "nw_bind(NW_COLUMNS)", &[&format!(", nx = {parts} here"), ""])
-        }
+pub(crate) fn bind(to: &Place, how: Distribution) -> String {
+    let rows = how == Distribution::BindRows;
+    let (unit, dimensions) = if rows { ("NW_ROWS", 1) } else { ("NW_COLUMNS", 2) };
+    let library = format!(
+        "{SCHEDULES}{BIND}\n{}nw_place({}, nw_bind({unit}));\n{}",
+        to.adopt(dimensions),
+        to.variable,
+        to.forget()
+    );
+    match rows {
+        true => format!(
+            "{library}\n/* or, without the library: */\n{}",
+            parallel_initialisation(to)
+        ),
+        false => library,
     }
 }
 
@@ -248,7 +281,7 @@ pub(crate) fn bind(to: &Place, blame: &Blame, how: Distribution) -> String {
 pub(crate) fn cyclic(to: &Place, pages: u32) -> String {
     format!(
         "{}\n/* or, without the library: */\n{}",
-        place(to, &format!("nw_cyclic(NW_PAGES, {pages})"), &[""]),
+        place(to, &format!("nw_cyclic(NW_PAGES, {pages})"), 1),
         interleave(to)
     )
 }
@@ -262,11 +295,12 @@ pub(crate) fn replicate(to: &Place) -> String {
         ..
     } = to;
     format!(
-        "#include <nodewise.h> /* link with -lnodewise */\n{}\
+        "{LIBRARY}{}\
          nw_replicate({variable}); /* once it is filled, after {touched} */\n\
          #pragma omp parallel /* {used}: each thread reads the copy of its node */\n\
-         {{\n    const void *near = nw_nearest({variable});\n    (void)near; /* the loop's body, with near for {variable} */\n}}\n",
-        to.adopt(1, "")
+         {{\n    const void *near = nw_nearest({variable});\n    (void)near; /* the loop's body, with near for {variable} */\n}}\n{}",
+        to.adopt(1),
+        to.forget()
     )
 }
 

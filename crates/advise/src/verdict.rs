@@ -101,11 +101,27 @@ pub fn verdict(
         );
         return nothing(Outcome::LeaveAlone, text);
     }
-    recommendation(
+    let mut placed = recommendation(
         context,
         simulation,
         &worth,
         (reasons(context, simulation, worst), asked),
+    );
+    if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
+        placed
+            .sentence
+            .truncate(placed.sentence.trim_end_matches('.').len());
+        placed.sentence += &beyond(blame, matched);
+    }
+    placed
+}
+
+/// What no placement reaches.
+fn beyond(blame: &[Blame], matched: &Matched) -> String {
+    let [typical, range] = faster(matched.speedup);
+    format!(
+        ". Matching the loops over {} to their data, as below, is predicted {typical} first-touch {range}.",
+        conflicting_names(blame)
     )
 }
 
@@ -154,17 +170,21 @@ fn gain(speedup: Range) -> Range {
 
 /// Loops and data deal the same array differently: the program has to change.
 fn match_it(blame: &[Blame], matched: &Matched, machine: &str) -> String {
-    let named: Vec<String> = conflicting(blame).map(|b| format!("`{}`", b.name)).collect();
-    let named = match &named[..] {
-        [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
-        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        all => all.concat(),
-    };
+    let named = conflicting_names(blame);
     let [typical, range] = faster(matched.speedup);
     format!(
         "Match loops and data: no placement suits {named}, whose loops divide it differently; distributed and \
          scheduled as below, the program is predicted {typical} first-touch on {machine} {range}."
     )
+}
+
+fn conflicting_names(blame: &[Blame]) -> String {
+    let named: Vec<String> = conflicting(blame).map(|b| format!("`{}`", b.name)).collect();
+    match &named[..] {
+        [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        all => all.concat(),
+    }
 }
 
 /// Objects whose loops should change.

@@ -118,7 +118,10 @@ fn bound_advice(
         policy: policy.into(),
         nodes,
     };
-    let local = (0..PAGES).map(|p| affinity.node(ThreadId(p / 16))).collect();
+    let pages = histogram.pages.len() as u32;
+    let local = (0..pages)
+        .map(|p| affinity.node(ThreadId(p % PAGES / 16)))
+        .collect();
     let mappings = [
         map(
             "first-touch",
@@ -126,7 +129,7 @@ fn bound_advice(
         ),
         map(
             "interleave",
-            (0..PAGES).map(|p| NodeId(p % nodes as u32)).collect(),
+            (0..pages).map(|p| NodeId(p % nodes as u32)).collect(),
         ),
         map("locality", local),
     ];
@@ -370,7 +373,105 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
     let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 88 % of its pages are uniformly shared";
     assert!(rhs.sentence.contains(said), "{}", rhs.sentence);
     let snippet = rhs.snippet.as_ref().unwrap();
-    assert!(snippet.contains("solve.c:99 (sweep)") && snippet.contains("nw_for_exclusive (j, 0, ny"));
+    assert!(
+        snippet.contains("solve.c:99 (sweep)")
+            && snippet.contains("nw_for_exclusive (j, j_first, j_last, columns, i_part)")
+    );
+}
+
+/// Recurrences keep their bounds, nothing that a profile cannot know is made up, nothing is left behind.
+#[test]
+fn a_snippet_is_whole() {
+    let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
+    let snippet = advice.blame[0].snippet.as_ref().unwrap();
+    for line in [
+        "static nw_cuts rows, columns; /* at file scope",
+        "nw_bind_openmp(); /* at the start of main",
+        "nw_adopt(rhs, item, 2, extents);",
+        "nw_meet(nw_part(columns, j_part), j_first, j_last)",
+        "nw_meet(nw_part(rows, i_part), i_first, i_last)",
+        "nw_distr_free(distr);",
+        "nw_forget(rhs); /* before rhs is freed */",
+    ] {
+        assert!(snippet.contains(line), "no {line} in\n{snippet}");
+    }
+    assert!(!snippet.contains("nx ="), "{snippet}");
+}
+
+#[test]
+fn the_second_array_of_the_same_loops_gets_the_cuts_of_the_first() {
+    let (mut profile, accesses) = two_loops(|p| p / 16, |p| p % 64);
+    let far = 1 << 24;
+    let second = Object {
+        name: "lhs".into(),
+        first_page: profile.objects[1].first_page.offset(far),
+        ..profile.objects[1].clone()
+    };
+    profile.objects.push(second);
+    let mut rows = Vec::new();
+    nodewise_profile::AccessSource::visit(&accesses, &mut |r| rows.extend_from_slice(r)).expect("in memory");
+    let again: Vec<Access> = rows.clone();
+    rows.extend(again.into_iter().map(|row| Access {
+        object: ObjectId(2),
+        page: row.page.offset(far),
+        ..row
+    }));
+    let touches = profile.first_touches.clone();
+    profile
+        .first_touches
+        .extend(touches.into_iter().map(|touch| FirstTouch {
+            object: ObjectId(2),
+            page: touch.page.offset(far),
+            ..touch
+        }));
+    let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
+    let [first, second] = &advice.blame[..] else {
+        panic!("two objects");
+    };
+    let same = format!("with the same cuts as `{}`", first.name);
+    assert!(second.advice.contains(&same), "{}", second.advice);
+    let snippet = second.snippet.as_ref().unwrap();
+    assert!(!snippet.contains("nw_for_exclusive") && snippet.contains("nw_block_exclusive(3)"));
+    compile(snippet);
+}
+
+/// Of a row shorter than a page for each node, a page has several owners and one home.
+#[test]
+fn blocks_finer_than_pages_are_not_advised() {
+    let (mut profile, first) = two_loops(|p| p / 16, |p| p % 64);
+    // Columns again, but eight threads on each page and two pages a row.
+    let mut rows = Vec::new();
+    nodewise_profile::AccessSource::visit(&first, &mut |r| rows.extend_from_slice(r)).expect("in memory");
+    rows.retain(|r| r.region != RegionId(2));
+    let mut columns = Vec::new();
+    for row in rows.iter().filter(|r| r.region == RegionId(1)) {
+        let half = (row.page.0 % 2) as u32 * 32;
+        columns.extend((0..32).map(|t| Access {
+            region: RegionId(2),
+            thread: ThreadId(half + t),
+            reads: row.reads / 32,
+            lines: row.lines / 32,
+            ..*row
+        }));
+    }
+    rows.extend(columns);
+    profile.objects[1].bytes = u64::from(PAGES) * 4096;
+    let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
+    let rhs = &advice.blame[0];
+    let conflict = rhs.conflict.as_ref().unwrap();
+    assert!(conflict.is_finer_than_pages(), "{conflict:?}");
+    assert_eq!(rhs.distribution, Some(Distribution::Cyclic { pages: 1 }));
+    assert_ne!(advice.verdict.outcome, Outcome::Match);
+}
+
+#[test]
+fn the_verdict_names_what_beats_the_best_placement() {
+    // The master fills it, so that placement helps; rows and columns, so that matching helps more.
+    let advice = advice("opteron-6386", &two_loops(|_| 0, |p| p % 64));
+    assert!(matches!(advice.verdict.outcome, Outcome::Place | Outcome::Stock));
+    let sentence = &advice.verdict.sentence;
+    let more = "Matching the loops over `rhs` to their data, as below, is predicted";
+    assert!(sentence.contains(more), "{sentence}");
 }
 
 #[test]
@@ -410,7 +511,8 @@ fn compile(snippet: &str) {
     let (includes, code): (Vec<&str>, Vec<&str>) = snippet.lines().partition(|l| l.starts_with("#include"));
     let text = format!(
         "{}\n#include <stddef.h>\nvoid *numa_alloc_interleaved(size_t);\n\
-         void f(double *rhs, long nx, long ny, size_t item, size_t bytes)\n{{\n{}\n}}\n",
+         void f(double *rhs, double *lhs, long nx, long ny, size_t item, size_t bytes, long i_first, long i_last,\n\
+         long j_first, long j_last)\n{{\n{}\n}}\n",
         includes.join("\n"),
         code.join("\n")
     );

@@ -3,9 +3,12 @@
 
 use crate::{Affinity, Division, Pattern};
 use nodewise_machine::NodeId;
+use std::collections::BTreeSet;
 
 /// Fewer shared pages than this are borders.
 const WORTH_NAMING: f64 = 0.1;
+/// Blocks shorter than this many pages, a boundary row forgiven, are finer than placement.
+const WHOLE: f64 = 0.95;
 
 /// What removes the sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,9 @@ pub struct Conflict {
     pub share_in_order: f64,
     /// What removes it.
     pub remedy: Remedy,
+    /// Loops over several dimensions: pages that the shortest run of a block takes in memory, cut for as
+    /// many nodes. Below one a page holds several nodes' items, and no distribution helps.
+    pub block_pages: Option<f64>,
 }
 
 impl Conflict {
@@ -53,16 +59,28 @@ impl Conflict {
             true => 1.0,
             false => shared_pages(&owned, affinity),
         });
-        let remedy = if inside_pages {
+        let mut remedy = if inside_pages {
             Remedy::None
         } else {
             remedy(&owned)
         };
+        let block_pages =
+            matches!(remedy, Remedy::BlockExclusive { .. }).then(|| block_pages(&owned, in_order));
+        if block_pages.is_some_and(|pages| pages < WHOLE) {
+            remedy = Remedy::None;
+        }
         (share.max(share_in_order) > WORTH_NAMING).then_some(Self {
             share,
             share_in_order,
             remedy,
+            block_pages,
         })
+    }
+
+    /// Whether loops could match the array if its rows were longer.
+    #[must_use]
+    pub fn is_finer_than_pages(&self) -> bool {
+        self.remedy == Remedy::None && self.block_pages.is_some()
     }
 
     /// Whether the sharing shows under the affinity it was judged for.
@@ -82,6 +100,14 @@ fn shared_pages(divisions: &[&Division], affinity: &Affinity) -> f64 {
         shared += u64::from(nodes.any(|node: NodeId| node != first));
     }
     shared as f64 / owned.max(1) as f64
+}
+
+/// A node's part of the shortest stretch in which blocks come round.
+fn block_pages(divisions: &[&Division], in_order: &Affinity) -> f64 {
+    let nodes: BTreeSet<NodeId> = in_order.nodes.iter().copied().collect();
+    let round = |d: &&Division| d.pages().len() as f64 / f64::from(d.repeat.max(1));
+    let shortest = divisions.iter().map(round).fold(f64::INFINITY, f64::min);
+    shortest / nodes.len().max(1) as f64
 }
 
 fn remedy(divisions: &[&Division]) -> Remedy {

@@ -43,10 +43,14 @@ fn record(folder: &Path, program: &Path, arguments: &[&str]) {
 }
 
 fn report(folder: &Path, arguments: &[&str]) -> String {
+    report_on("nehalem-2s", folder, arguments)
+}
+
+fn report_on(machine: &str, folder: &Path, arguments: &[&str]) -> String {
     let mut report = Command::new(NODEWISE);
     let report = report
         .current_dir(folder)
-        .args(["report", "profile", "--machine", "nehalem-2s"]);
+        .args(["report", "profile", "--machine", machine]);
     let output = report.args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     String::from_utf8(output.stdout).unwrap()
@@ -87,7 +91,9 @@ fn assert_compiles(folder: &Path, snippet: &str, declared: &str) {
     let (includes, code): (Vec<&str>, Vec<&str>) = snippet.lines().partition(|l| l.starts_with("#include"));
     let text = format!(
         "{}\n{declared}\nvoid f(long nx, long ny, long nz, size_t item);\n\
-         void f(long nx, long ny, long nz, size_t item)\n{{\n(void)nx, (void)ny, (void)nz, (void)item;\n{}\n}}\n",
+         void f(long nx, long ny, long nz, size_t item)\n{{\n(void)nx, (void)ny, (void)nz, (void)item;\n\
+         long i_first = 0, i_last = nx, j_first = 0, j_last = ny;\n\
+         (void)i_first, (void)i_last, (void)j_first, (void)j_last;\n{}\n}}\n",
         includes.join("\n"),
         code.join("\n")
     );
@@ -181,6 +187,25 @@ fn on_adi_it_finds_what_the_papers_authors_found_by_hand() {
         .unwrap()
         .to_owned();
     assert_compiles(&folder, &snippet, "extern double *u;");
+}
+
+#[test]
+fn blocks_finer_than_pages_are_not_advised_and_those_of_a_page_are() {
+    let folder = scratch("sweeps");
+    let program = build(&folder, "nodewise-cc", &["sweeps.c"], "sweeps", &["-fopenmp"]);
+    // On four nodes, a node's part of a row is half a page and a page.
+    for (size, remedy) in [("1024", Value::Null), ("2048", "block-exclusive".into())] {
+        record(&folder, &program, &[size]);
+        let report: Value = serde_json::from_str(&report_on("westmere-4s", &folder, &["--json"])).unwrap();
+        let grid = object(&report, "grid");
+        assert_eq!(patterns(grid, "along"), ["x-wise"]);
+        assert_eq!(patterns(grid, "across"), ["y-wise"]);
+        assert_eq!(grid["uniform_sharing"]["remedy"], remedy, "{grid:#}");
+        assert_eq!(grid["distribution"] == "block-exclusive", remedy != Value::Null);
+        if remedy == Value::Null {
+            assert_ne!(report["verdict"]["outcome"], "match");
+        }
+    }
 }
 
 #[test]
