@@ -223,7 +223,7 @@ module nodewise_c
             type(nw_exclusive), intent(inout) :: exclusive
             integer(c_int) :: more
         end function
-        function c_fortran_fail(status, line) bind(c, name='nw_fortran_fail') result(same)
+        function c_fail_call(status, line) bind(c, name='nw_fail_call') result(same)
             import :: c_int, c_char
             integer(c_int), value :: status
             character(kind=c_char), intent(in) :: line(*)
@@ -239,6 +239,6 @@ contains
         integer(c_int), intent(in) :: status
         character(len=*), intent(in) :: line
         integer(c_int) :: same
-        same = c_fortran_fail(status, trim(line)//c_null_char)
+        same = c_fail_call(status, trim(line)//c_null_char)
     end subroutine
 end module

@@ -48,6 +48,8 @@ typedef enum nw_status {
 /* What the calling thread's last call that did not return NW_OK (or returned null) had to say; ""
  * if none. Valid until that thread's next call. */
 NW_API const char *nw_last_error(void);
+/* Makes `line` that message and returns `status`: for modules in other languages, in their words. */
+NW_API int nw_fail_call(int status, const char *line);
 
 /* The library's version, as "0.1.0". */
 NW_API const char *nw_version(void);

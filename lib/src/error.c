@@ -18,6 +18,8 @@ int nw_fail(int status, const char *format, ...) {
 
 const char *nw_last_error(void) { return line; }
 
+int nw_fail_call(int status, const char *text) { return nw_fail(status, "%s", text); }
+
 int nw_last_status(void) { return last; }
 
 void nw_name_nodes(char *text, size_t size, const nw_mask *nodes) {
