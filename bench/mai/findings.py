@@ -29,7 +29,8 @@ def winner(data, program, machine):
     second = max(others, key=others.get)
     ours = f"{wanted} {found[wanted]:.1f}, best of the others {second} {others[second]:.1f}"
     holds = found[wanted] >= found[best] * (1 - SAME)
-    return Finding(f"{NAMES[machine]}, {program}: {wanted} is best at 16 threads", f"{wanted} is best", ours, holds,
+    return Finding(f"{NAMES[machine]}, {program}: {wanted} is best at 16 threads, or within {100 * SAME:.0f} % of it",
+                   f"{wanted} is best", ours, holds,
                    "" if holds else why(data, program, machine))
 
 
@@ -58,8 +59,8 @@ def steady(data, program, machine):
     if lost:
         text = (f"Not with cores that compute {' or '.join(lost)} as long as this host's: the faster the cores, the more all "
                 "16 of them want of the one controller that has the row or plane which they share.")
-    return Finding(f"{NAMES[machine]}, {program}: {wanted} over {other} whatever the cores", "on its own cores", ours,
-                   not lost, text)
+    return Finding(f"{NAMES[machine]}, {program}: {wanted} over {other}, or within {100 * SAME:.0f} %, whatever the cores",
+                   "on its own cores", ours, not lost, text)
 
 
 def ondes_all_alike(data, machine):
@@ -71,7 +72,7 @@ def ondes_all_alike(data, machine):
     text = ("" if holds else f"{low} leaves {100 * speedups(data, 'ondes', machine)[low]['local']:.0f} % of the accesses "
             "local, and the model charges each fetch the remote latency: no prefetcher hides it, and its window of 4 MiB "
             "keeps less than the machine's caches.")
-    return Finding(f"{NAMES[machine]}, ondes: Parallel-Init and MAI's policies within a few %", "all within a few %", ours,
+    return Finding(f"{NAMES[machine]}, ondes: Parallel-Init and MAI's policies within {100 * FEW:.0f} %", "all within a few %", ours,
                    holds, text)
 
 
@@ -80,7 +81,7 @@ def ondes_bind_block(data, machine):
     best = max((p for p in COMPARED if p != "bind_block"), key=lambda p: found[p]["speedup"])
     ours = f"bind_block {found['bind_block']['speedup']:.1f}, best of the others {best} {found[best]['speedup']:.1f}"
     holds = found["bind_block"]["speedup"] >= found[best]["speedup"] * (1 - SAME)
-    return Finding(f"{NAMES[machine]}, ondes: bind_block slightly best", "slightly best", ours, holds)
+    return Finding(f"{NAMES[machine]}, ondes: bind_block best, or within {100 * SAME:.0f} % of it", "slightly best", ours, holds)
 
 
 def gains(data, machine):

@@ -1,6 +1,7 @@
 """The page of MAI's figures."""
 
 import plots
+from findings import FEW, SAME
 from recordings import FOLDER
 from web import document, escape, figure, table, verdicts
 
@@ -48,14 +49,16 @@ def cores_table(data):
 
 def write(data, found, placed):
     sizes = ", ".join(f"{p} --size {s} --iterations {i}" for p, (s, i) in data["sizes"].items())
-    parts = [
+    parts = ["<p><strong>A quick run</strong>, of smaller programs: <code>make reproduce-mai</code> has the figures.</p>"]
+    parts = (parts if data["quick"] else []) + [
         "<p>The figures of Ribeiro and Méhaut (INRIA RT-0359, 2008), section 4, with our programs: recorded with 16 "
         "threads, a slice a parallel region, and <strong>simulated</strong> on the paper's two machines. Times are "
         "predictions of the model (<code>docs/model.md</code>); speed-up is over the predicted time of one thread with its "
         f"memory beside it, efficiency speed-up by threads. Sizes: {escape(sizes)}. Cores are taken to compute "
         f"{data['slower']} times as long as those of the host that recorded; other assumptions are below. Linux is first touch with arrays "
         "initialised by the master; the others have the arrays initialised by all threads.</p>",
-        "<h2>The paper's findings</h2>", verdicts(found),
+        f"<h2>The paper's findings</h2><p>Speed-ups that differ by less than {100 * SAME:.0f} % are taken as equal; the paper's "
+        f"“a few %” as {100 * FEW:.0f} %.</p>", verdicts(found),
     ]
     for program, machines in data["programs"].items():
         parts.append(f"<h2>Figure {NUMBERS[program]}: {TITLES[program]}</h2>")

@@ -52,8 +52,12 @@ def on_machines(profiles, counts=THREADS, slower=SLOWER):
 
 def study(program, sizes, reuse):
     start = time.monotonic()
-    profiles = {init: record(program, init, sizes, reuse) for init in ("master", "parallel")}
+    profiles = {}
+    for init in ("master", "parallel"):
+        say(f"{program}: recording, the {'master initialises' if init == 'master' else 'threads initialise'}")
+        profiles[init] = record(program, init, sizes, reuse)
     recorded = time.monotonic()
+    say(f"{program}: predicting for {len(MACHINES)} machines")
     found = on_machines(profiles)
     cores = {str(s): on_machines(profiles, [max(THREADS)], s) for s in OTHER_CORES}
     say(f"{program}: recorded in {recorded - start:.0f} s, predicted in {time.monotonic() - recorded:.0f} s")
@@ -66,11 +70,13 @@ def main():
     parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
+    say("2 minutes or so" if options.quick else "8 minutes or so on 2 quiet cores")
     sizes = QUICK if options.quick else SIZES
     studied = {p: study(p, s, options.reuse) for p, s in sizes.items()}
-    data = {"sizes": sizes, "threads": THREADS, "machines": NAMES, "slower": SLOWER,
+    data = {"quick": options.quick, "sizes": sizes, "threads": THREADS, "machines": NAMES, "slower": SLOWER,
             "programs": {p: found for p, (found, _) in studied.items()},
             "cores": {p: cores for p, (_, cores) in studied.items()}}
+    say("laboratory: mg under each policy")
     start = time.monotonic()
     data["laboratory"] = laboratory.measure()
     say(f"laboratory: {time.monotonic() - start:.0f} s")
