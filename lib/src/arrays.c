@@ -31,7 +31,8 @@ static void before_fork(void) { pthread_rwlock_wrlock(&lock); }
 static void after_fork(void) { pthread_rwlock_unlock(&lock); }
 /* There, who waited for it does not exist either: unlocking would hand it to them. */
 static void renewed(void) { lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; }
-__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
+/* Early, as that of threads.c: MAI takes its lock before these, at a fork too. */
+__attribute__((constructor(101))) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
 
 static int by_pointer(const void *a, const void *b) {
     const key *x = a, *y = b;
