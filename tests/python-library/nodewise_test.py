@@ -461,6 +461,24 @@ class Places(unittest.TestCase):
             self.assertEqual(set(nodewise.page_nodes(copy).tolist()), {nodewise.thread_node(t)})
             self.assertTrue(np.array_equal(copy, a))
 
+    def test_copies_stay_when_other_shapes_ask(self):
+        a = np.ones((512, 1024))
+        self.assertTrue(nodewise.replicate(a))
+        near = address(nodewise.nearest(a))
+        self.assertNotEqual(near, address(a))
+        self.assertEqual(nodewise.histogram(a.reshape(-1)), nodewise.histogram(a))
+        self.assertEqual(address(nodewise.nearest(a.reshape(-1))), near)
+        with self.assertRaisesRegex(ValueError, "has copies"):
+            nodewise.place(a.reshape(-1), "cyclic")
+
+    def test_full_nodes_are_seen_after_touching(self):
+        line = pathlib.Path(f"/sys/devices/system/node/node{NODES[0]}/meminfo").read_text().splitlines()[0]
+        pages = int(line.split()[-2]) * 1024 // PAGE
+        a = nodewise.zeros((pages, PAGE // 8), policy=nodewise.node(NODES[0]))
+        a[...] = 1
+        self.assertGreater(nodewise.histogram(a).pages[NODES[1]], 0)
+        self.assertEqual(nodewise.place(a, nodewise.node(NODES[0])).status, nodewise.Status.PARTLY)
+
 
 def main():
     cases = (Places,) if sys.argv[1:] else (Arrays, Foreign, Policies, Descriptions, Machine, Places)
