@@ -127,29 +127,45 @@ pub fn blame(
     let mut costliest: Vec<_> = measured.objects.iter().zip(names).collect();
     costliest.retain(|((id, _), _)| id.index() < objects.len());
     costliest.sort_by(|a, b| wasted(b.0.0).total_cmp(&wasted(a.0.0)));
-    let mut squares: BTreeMap<(u32, Option<u32>), String> = BTreeMap::new();
+    let mut squares: Vec<Square> = Vec::new();
     let mut all = Vec::new();
     for ((&id, metrics), name) in costliest {
         let costs = (saved * wasted(&id), saved);
         let ends = (touched.remove(&id), used_by(context, usage, id));
         let found = (usage, &in_order, matched);
         let blame = one(context, found, (id, name), metrics, costs, ends, &squares);
-        if let Some(shape) = square(&blame) {
-            squares.entry(shape).or_insert(blame.name.clone());
-        }
+        squares.extend(Square::of(&blame));
         all.push(blame);
     }
     all
 }
 
-/// What a block-exclusive object is cut over, and how many rows it has: what makes its cuts.
-fn square(blame: &Blame) -> Option<(u32, Option<u32>)> {
-    let Remedy::BlockExclusive { dimensions } = blame.conflict.as_ref()?.remedy else {
-        return None;
-    };
-    let mut columns = blame.passes.iter().map(|p| &p.division);
-    let rows = columns.find(|d| d.is_significant() && d.pattern == Pattern::YWise);
-    Some((dimensions, rows.map(|d| d.repeat)))
+/// What makes the cuts of a block-exclusive object.
+struct Square {
+    name: String,
+    dimensions: u32,
+    /// As far as loops show them: boundaries may be left out.
+    rows: u32,
+}
+
+impl Square {
+    fn of(blame: &Blame) -> Option<Self> {
+        let Remedy::BlockExclusive { dimensions } = blame.conflict.as_ref()?.remedy else {
+            return None;
+        };
+        let mut loops = blame.passes.iter().map(|p| &p.division);
+        let columns = loops.find(|d| d.is_significant() && d.pattern == Pattern::YWise);
+        Some(Self {
+            name: blame.name.clone(),
+            dimensions,
+            rows: columns.map_or(1, |d| d.repeat),
+        })
+    }
+
+    /// Whether their cuts may be the same.
+    fn is_like(&self, other: &Self) -> bool {
+        self.dimensions == other.dimensions && self.rows.abs_diff(other.rows) * 10 <= self.rows
+    }
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.
@@ -320,7 +336,7 @@ fn one(
     metrics: &Metrics,
     (cost_share, saved_share): (f64, f64),
     (first_touched, used_by): (Option<FirstTouched>, Option<UsedBy>),
-    squares: &BTreeMap<(u32, Option<u32>), String>,
+    squares: &[Square],
 ) -> Blame {
     let mut blame = Blame {
         object: id,
@@ -340,8 +356,9 @@ fn one(
         snippet: None,
     };
     blame.sentence = sentence(&blame);
-    let first = square(&blame).and_then(|shape| squares.get(&shape));
-    let known = (matched, first.map(String::as_str));
+    let own = Square::of(&blame);
+    let first = own.and_then(|own| squares.iter().find(|s| s.is_like(&own)));
+    let known = (matched, first.map(|s| s.name.as_str()));
     let case = Case::new(context, &blame, usage, metrics.application_exclusivity(), known);
     (blame.distribution, blame.advice, blame.snippet) = advice(&blame, &case);
     blame
@@ -424,7 +441,13 @@ fn divided(blame: &Blame) -> String {
             percent(conflict.share_in_order)
         ),
     };
-    format!("used {}: {shared}", ways.join(", "))
+    let fine = match conflict.block_pages {
+        Some(pages) if conflict.is_finer_than_pages() => {
+            format!(", and loops cannot match it at this size: a node's part of a row is {pages:.2} pages")
+        }
+        _ => String::new(),
+    };
+    format!("used {}: {shared}{fine}", ways.join(", "))
 }
 
 /// How far away it is and what of the predicted gain that accounts for.

@@ -61,16 +61,15 @@ impl Place {
         let extents = EXTENT[..dimensions].join(", ");
         let when = match (&self.allocated, self.kind) {
             (Some(at), ObjectKind::Mapping) => {
-                format!("after its allocation at {at}; without the nw_adopt where nw_alloc made it")
+                format!("after its allocation at {at}; needless where nw_alloc made it")
             }
             (Some(at), _) => format!("after its allocation at {at}"),
             (None, ObjectKind::Static) => "at the start of main".to_owned(),
             (None, _) => "after its allocation".to_owned(),
         };
         format!(
-            "/* {when} */\n\
-             size_t extents[] = {{{extents}}}; /* those of {variable}{} */\n\
-             nw_adopt({variable}, item, {dimensions}, extents); /* item: the bytes of one */\n",
+            "size_t extents[] = {{{extents}}}; /* those of {variable}{0} */\n\
+             nw_adopt({variable}, item, {dimensions}, extents); /* {when}; item: bytes of {variable}{0} */\n",
             subscripts(dimensions)
         )
     }
@@ -80,8 +79,8 @@ impl Place {
         let Self { variable, .. } = self;
         match (self.is_known, self.kind) {
             (true, _) => String::new(),
-            (_, ObjectKind::Static) => format!("\nnw_forget({variable}); /* at the end of main */\n"),
-            _ => format!("\nnw_forget({variable}); /* before {variable} is freed */\n"),
+            (_, ObjectKind::Static) => format!("nw_forget({variable}); /* at the end of main */\n"),
+            _ => format!("nw_forget({variable}); /* before {variable} is freed */\n"),
         }
     }
 }
@@ -134,7 +133,10 @@ pub(crate) fn block_exclusive(place: &Place, blame: &Blame, dimensions: u32) -> 
             text += &exclusive_loop(place, &passes, d, &dealt);
         }
     }
-    text + &place.forget()
+    match place.forget() {
+        last if last.is_empty() => text,
+        last => text + "\n" + &last,
+    }
 }
 
 /// Another array over which the same loops run.
@@ -187,8 +189,9 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
     let name = passes[0].division.pattern.name();
     let others: Vec<usize> = dealt.iter().copied().filter(|d| *d != dimension).collect();
     let mut text = format!(
-        "\n/* {}: {name}; first and last are the loop's own bounds; one that counts down\n   \
-         takes the parts from the last to the first */\n#pragma omp parallel\n",
+        "\n/* {}: {name} */\n\
+         /* first, last: the loop's own bounds; counting down, parts go from the last to the first */\n\
+         #pragma omp parallel\n",
         list(passes)
     );
     for &d in &others {
@@ -263,7 +266,7 @@ pub(crate) fn bind(to: &Place, how: Distribution) -> String {
     let rows = how == Distribution::BindRows;
     let (unit, dimensions) = if rows { ("NW_ROWS", 1) } else { ("NW_COLUMNS", 2) };
     let library = format!(
-        "{SCHEDULES}{BIND}\n{}nw_place({}, nw_bind({unit}));\n{}",
+        "{SCHEDULES}{BIND}{}nw_place({}, nw_bind({unit}));\n{}",
         to.adopt(dimensions),
         to.variable,
         to.forget()

@@ -462,6 +462,11 @@ fn blocks_finer_than_pages_are_not_advised() {
     assert!(conflict.is_finer_than_pages(), "{conflict:?}");
     assert_eq!(rhs.distribution, Some(Distribution::Cyclic { pages: 1 }));
     assert_ne!(advice.verdict.outcome, Outcome::Match);
+    assert!(
+        rhs.sentence.contains("a node's part of a row is 0.25 pages"),
+        "{}",
+        rhs.sentence
+    );
 }
 
 #[test]
