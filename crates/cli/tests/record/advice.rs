@@ -1,6 +1,6 @@
 //! What `report` makes of real programs' loops: patterns, conflicts, and the library's way out.
 
-use crate::support::{NODEWISE, build, said, scratch};
+use crate::support::{NODEWISE, build, library, said, scratch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,16 +15,14 @@ fn root() -> PathBuf {
 
 /// A teaching program, instrumented.
 fn workload(folder: &Path, name: &str) -> PathBuf {
-    let (source, include) = (root().join("workloads").join(name), root().join("lib/include"));
-    let library = root().join("build/library/libnodewise.a");
-    let path = |p: &Path| p.to_str().unwrap().to_owned();
-    let flags = ["-fopenmp", "-I", &path(&include), &path(&library), "-lm"];
+    let source = format!("../../../../../workloads/{name}");
+    let [include, library] = library();
     build(
         folder,
         "nodewise-cc",
-        &[&path(&source)],
+        &[&source],
         name.trim_end_matches(".c"),
-        &flags,
+        &["-fopenmp", &include, &library, "-lm"],
     )
 }
 
@@ -106,13 +104,9 @@ fn assert_compiles(folder: &Path, snippet: &str, declared: &str) {
         "-fsyntax-only",
         "-Wall",
         "-Wno-empty-body",
-        "-I",
+        &library()[0],
     ]);
-    let output = compiler
-        .arg(root().join("lib/include"))
-        .arg(&file)
-        .output()
-        .unwrap();
+    let output = compiler.arg(&file).output().unwrap();
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{}\n{text}",
