@@ -69,6 +69,15 @@ uint64_t nw_events_written(void)
     return nw_system(SYS_newfstatat, AT_FDCWD, path, &status, 0) < 0 ? 0 : (uint64_t)status.st_size;
 }
 
+void nw_event_parent(const char *folder, uint64_t written)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "parent");
+    nw_line_number(&line, written);
+    nw_line_text(&line, strrchr(folder, '/') + 1);
+    nw_event(&line);
+}
+
 /* The last reason stays. */
 void nw_mark_truncated(const char *why)
 {

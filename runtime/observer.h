@@ -72,6 +72,8 @@ void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hol
 void nw_line_end(nw_line *line);                    /* more lines may follow */
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
 uint64_t nw_events_written(void);
+/* A forked image goes on from its parent's log, up to so many bytes; the parent by its folder. */
+void nw_event_parent(const char *folder, uint64_t written);
 void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
 void nw_mark_truncated(const char *why); /* the same, for the recorder, even when the log cannot be written */
 

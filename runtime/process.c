@@ -155,15 +155,6 @@ static void fork_parent(void)
     nw_threads_unlock(&signals_before_fork);
 }
 
-static void log_parent(const char *parent)
-{
-    nw_line line = {0};
-    nw_line_begin(&line, "parent");
-    nw_line_number(&line, events_before_fork);
-    nw_line_text(&line, strrchr(parent, '/') + 1);
-    nw_event(&line);
-}
-
 static void fork_child(void)
 {
     char parent[NW_PATH_BYTES];
@@ -178,7 +169,7 @@ static void fork_child(void)
             nw_system(SYS_mmap, nw_touched, NW_TOUCHED_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
         log_process();
-        log_parent(parent);
+        nw_event_parent(parent, events_before_fork);
     }
     nw_threads_after_fork();
     if (recording)

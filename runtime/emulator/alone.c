@@ -157,15 +157,6 @@ static void log_started(const nw_seat *seat, uint64_t stack, bool first)
         log_numbers("start", seat->ordinal, seat->tid, first ? 0 : stack, 0);
 }
 
-static void log_parent(const char *parent)
-{
-    nw_line line = {0};
-    nw_line_begin(&line, "parent");
-    nw_line_number(&line, events_before_fork);
-    nw_line_text(&line, strrchr(parent, '/') + 1);
-    nw_event(&line);
-}
-
 /* ---- The process image. ---- */
 
 static nw_control *map_control(const char *raw)
@@ -210,7 +201,7 @@ static void open_image(nw_seat *seat)
     if (parent[0] == 0)
         log_program();
     else
-        log_parent(parent);
+        nw_event_parent(parent, events_before_fork);
 }
 
 /* The first thread of an image sits down before there are others. */
