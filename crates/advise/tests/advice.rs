@@ -78,6 +78,7 @@ fn program(
             },
         ],
         first_touches: (0..PAGES).map(touch).collect(),
+        ..Profile::default()
     };
     let row = |region, page: u32, thread, reads, writes, lines| Access {
         slice: SliceId(0),

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
-use nodewise_profile::Profile;
+use nodewise_profile::{Migration, Object, ObjectId, PageNumber, Profile, SliceId};
 use nodewise_store::{Reader, Writer};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -19,9 +19,7 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
         return Err(Error::new(ErrorKind::Io, message));
     }
     let (fresh, old) = (beside(folder, "recovered"), beside(folder, "interrupted"));
-    let meta = Reader::open(folder)
-        .map(|r| r.profile().meta.clone())
-        .unwrap_or_default();
+    let Profile { meta, migrations, .. } = Reader::open(folder).map(Reader::into_profile).unwrap_or_default();
     let writer = Writer::create(&fresh, &meta, true)?;
     let mut recording = Recording::new(&raw, writer, None);
     recording.profile_mut().meta = meta.clone();
@@ -32,12 +30,28 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
         .truncated()
         .unwrap_or_else(|| "the recorder was interrupted".to_owned());
     recording.profile_mut().meta.truncated = Some(truncated);
+    recording.profile_mut().migrations = in_one_slice(migrations, recording.profile_mut());
     let profile = recording.finish()?;
     let io = |e: std::io::Error| Error::raw(folder, &e);
     std::fs::rename(folder, &old).map_err(io)?;
     std::fs::rename(&fresh, folder).map_err(io)?;
     std::fs::remove_dir_all(&old).map_err(io)?;
     Ok(profile)
+}
+
+/// The moves of the last checkpoint, in the words of the recovered profile.
+fn in_one_slice(migrations: Vec<Migration>, recovered: &Profile) -> Vec<Migration> {
+    let owner = |page: PageNumber| {
+        let holds = |o: &Object| (o.first_page.0..o.first_page.0 + o.pages).contains(&page.0);
+        let index = recovered.objects.iter().position(holds);
+        ObjectId::from_index(index.unwrap_or_default())
+    };
+    let carried = migrations.into_iter().map(|m| Migration {
+        slice: SliceId(0),
+        object: owner(m.page),
+        ..m
+    });
+    carried.collect()
 }
 
 /// When a process last wrote, Unix time in nanoseconds; 0 if none did.

@@ -8,19 +8,23 @@
 //! required to fit in memory.
 //!
 //! **Non-goals.** Storage (see `nodewise-store`), metrics (see `nodewise-analysis`), and anything
-//! that needs a machine: a profile knows threads and pages, not nodes.
+//! that needs a machine: a profile knows threads and pages; of nodes, only those that recorded moves name.
 #![forbid(unsafe_code)]
 
 mod access;
 mod ids;
 mod meta;
+mod migration;
 mod object;
+mod sampling;
 mod thread;
 
 pub use access::{Access, AccessSource, FirstTouch, InMemory, Slice};
 pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, SiteId, SliceId, ThreadId};
 pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
+pub use migration::Migration;
 pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Site};
+pub use sampling::Sampling;
 pub use thread::Thread;
 
 /// A profile without its accesses: the small tables, each indexed by its identifier.
@@ -40,6 +44,8 @@ pub struct Profile {
     pub sites: Vec<Site>,
     /// First touches, ascending by page; runs do not overlap.
     pub first_touches: Vec<FirstTouch>,
+    /// Pages that moved while the program ran, ascending by time.
+    pub migrations: Vec<Migration>,
 }
 
 impl Profile {

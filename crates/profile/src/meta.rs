@@ -1,5 +1,7 @@
 //! How, when and on what a profile was made.
 
+use crate::Sampling;
+
 /// The version of the on-disk format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -11,6 +13,8 @@ pub enum Observer {
     Instrument,
     /// An emulator that ran the plain program: exact, libraries included; times mean nothing.
     Emulate,
+    /// Hinting page faults of the kernel's balancing: samples of pages, not counts of accesses.
+    Faults,
     /// A program, not a recording: tests, benchmarks.
     Synthetic,
 }
@@ -22,6 +26,7 @@ impl Observer {
         match self {
             Self::Instrument => "instrument",
             Self::Emulate => "emulate",
+            Self::Faults => "faults",
             Self::Synthetic => "synthetic",
         }
     }
@@ -29,9 +34,15 @@ impl Observer {
     /// The observer with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Instrument, Self::Emulate, Self::Synthetic]
+        [Self::Instrument, Self::Emulate, Self::Faults, Self::Synthetic]
             .into_iter()
             .find(|o| o.name() == name)
+    }
+
+    /// Whether counts are samples: which nodes use a page is known within an interval, how intensely is not.
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
+        self == Self::Faults
     }
 }
 
@@ -117,6 +128,12 @@ pub struct Meta {
     pub truncated: Option<String>,
     /// Exit status of the program as a shell would give it (128 + signal for a signal).
     pub exit_status: Option<i32>,
+    /// What the counts rest on, when they are samples.
+    pub sampling: Option<Sampling>,
+    /// Pages that policies wanted to move but the controller held back, by cause.
+    pub held_back: Vec<(String, u64)>,
+    /// Pages the kernel's own balancing moved, as it counted them itself; `None` when nobody asked.
+    pub kernel_migrations: Option<u64>,
     /// The version of nodewise that wrote it.
     pub version: String,
 }

@@ -4,7 +4,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::{Entry, partial};
 use crate::tables::Entries;
-use nodewise_profile::{Coverage, FORMAT_VERSION, Meta, Observer};
+use nodewise_profile::{Coverage, FORMAT_VERSION, Meta, Observer, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
@@ -52,6 +52,12 @@ pub struct MetaOnDisk {
     coverage: CoverageOnDisk,
     truncated: Option<String>,
     exit_status: Option<i32>,
+    #[serde(default)]
+    sampling: Option<SamplingOnDisk>,
+    #[serde(default)]
+    held_back: Vec<(String, u64)>,
+    #[serde(default)]
+    kernel_migrations: Option<u64>,
     version: String,
 }
 
@@ -63,6 +69,31 @@ struct CoverageOnDisk {
     missed: f64,
     kernel: f64,
     missed_modules: Vec<(String, f64)>,
+}
+
+/// [`Sampling`], field by field, both ways.
+macro_rules! sampling {
+    ($($field:ident: $type:ty),*) => {
+        #[derive(Serialize, Deserialize)]
+        struct SamplingOnDisk { $($field: $type),* }
+
+        impl From<&Sampling> for SamplingOnDisk {
+            fn from(s: &Sampling) -> Self {
+                Self { $($field: s.$field),* }
+            }
+        }
+
+        impl From<SamplingOnDisk> for Sampling {
+            fn from(s: SamplingOnDisk) -> Self {
+                Self { $($field: s.$field),* }
+            }
+        }
+    };
+}
+
+sampling! {
+    samples: u64, first_touches: u64, copies: u64, lost: u64, period: u32, budget: f64, cost: f64,
+    sample_ns: f64, minimum_samples: u32, writes: bool, seconds: f64
 }
 
 #[derive(Deserialize)]
@@ -189,6 +220,9 @@ impl From<&Meta> for MetaOnDisk {
             },
             truncated: m.truncated.clone(),
             exit_status: m.exit_status,
+            sampling: m.sampling.as_ref().map(SamplingOnDisk::from),
+            held_back: m.held_back.clone(),
+            kernel_migrations: m.kernel_migrations,
             version: m.version.clone(),
         }
     }
@@ -219,6 +253,9 @@ impl MetaOnDisk {
             },
             truncated: self.truncated,
             exit_status: self.exit_status,
+            sampling: self.sampling.map(Sampling::from),
+            held_back: self.held_back,
+            kernel_migrations: self.kernel_migrations,
             version: self.version,
         })
     }

@@ -95,6 +95,7 @@ impl Reader {
         self.profile.slices.truncate(first_slice as usize);
         let slices = self.profile.slices.len();
         self.profile.first_touches.retain(|t| t.slice.index() < slices);
+        self.profile.migrations.retain(|m| m.slice.index() < slices);
         cut(
             &mut self.profile,
             &format!("{} is missing or cut short", entry.file),

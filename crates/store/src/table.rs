@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -31,6 +31,16 @@ pub enum Kind {
     Text,
     /// `UINT_32`, may be null.
     MaybeU32,
+    /// `DOUBLE`.
+    F64,
+    /// `DOUBLE`, may be null.
+    MaybeF64,
+}
+
+impl Kind {
+    fn is_optional(self) -> bool {
+        matches!(self, Self::MaybeU32 | Self::MaybeF64)
+    }
 }
 
 /// Column names and types, in order.
@@ -43,6 +53,8 @@ pub enum Column {
     U64(Vec<u64>),
     Text(Vec<String>),
     MaybeU32(Vec<Option<u32>>),
+    F64(Vec<f64>),
+    MaybeF64(Vec<Option<f64>>),
 }
 
 impl Column {
@@ -52,6 +64,8 @@ impl Column {
             Self::U64(v) => v.len(),
             Self::Text(v) => v.len(),
             Self::MaybeU32(v) => v.len(),
+            Self::F64(v) => v.len(),
+            Self::MaybeF64(v) => v.len(),
         }
     }
 
@@ -83,6 +97,22 @@ impl Column {
     pub fn maybe_u32(&self) -> &[Option<u32>] {
         match self {
             Self::MaybeU32(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::F64`].
+    pub fn f64(&self) -> &[f64] {
+        match self {
+            Self::F64(v) => v,
+            _ => unreachable!("read as the schema says"),
+        }
+    }
+
+    /// The values, when the schema it was read with says [`Kind::MaybeF64`].
+    pub fn maybe_f64(&self) -> &[Option<f64>] {
+        match self {
+            Self::MaybeF64(v) => v,
             _ => unreachable!("read as the schema says"),
         }
     }
@@ -190,11 +220,15 @@ fn write_error(path: &Path, error: &ParquetError) -> Error {
 
 fn parquet_schema(schema: &Schema) -> Arc<Type> {
     let fields = schema.iter().map(|(name, kind)| {
-        let (physical, converted, repetition) = match kind {
-            Kind::U32 => (Physical::INT32, ConvertedType::UINT_32, Repetition::REQUIRED),
-            Kind::MaybeU32 => (Physical::INT32, ConvertedType::UINT_32, Repetition::OPTIONAL),
-            Kind::U64 | Kind::Ascending => (Physical::INT64, ConvertedType::UINT_64, Repetition::REQUIRED),
-            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
+        let (physical, converted) = match kind {
+            Kind::U32 | Kind::MaybeU32 => (Physical::INT32, ConvertedType::UINT_32),
+            Kind::U64 | Kind::Ascending => (Physical::INT64, ConvertedType::UINT_64),
+            Kind::F64 | Kind::MaybeF64 => (Physical::DOUBLE, ConvertedType::NONE),
+            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+        };
+        let repetition = match kind.is_optional() {
+            true => Repetition::OPTIONAL,
+            false => Repetition::REQUIRED,
         };
         let field = Type::primitive_type_builder(name, physical)
             .with_converted_type(converted)
@@ -243,14 +277,25 @@ fn append_column(group: &mut SerializedRowGroupWriter<'_, Tally>, column: &Colum
             writer.typed::<ByteArrayType>().write_batch(&bytes, None, None)?
         }
         Column::MaybeU32(v) => {
-            let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
             let values: Vec<i32> = v.iter().flatten().map(|x| x.cast_signed()).collect();
             writer
                 .typed::<Int32Type>()
-                .write_batch(&values, Some(&levels), None)?
+                .write_batch(&values, Some(&levels(v)), None)?
+        }
+        Column::F64(v) => writer.typed::<DoubleType>().write_batch(v, None, None)?,
+        Column::MaybeF64(v) => {
+            let values: Vec<f64> = v.iter().flatten().copied().collect();
+            writer
+                .typed::<DoubleType>()
+                .write_batch(&values, Some(&levels(v)), None)?
         }
     };
     writer.close()
+}
+
+/// Definition levels: which values are there.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|x| i16::from(x.is_some())).collect()
 }
 
 /// A Parquet file held in memory, checked against the manifest.
@@ -334,7 +379,7 @@ fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetRes
     let index = columns.iter().position(|c| c.column_path().string() == name);
     let index = index.ok_or_else(|| bad("is missing"))?;
     let optional = columns[index].column_descr().max_def_level();
-    if optional != i16::from(kind == Kind::MaybeU32) || columns[index].column_descr().max_rep_level() != 0 {
+    if optional != i16::from(kind.is_optional()) || columns[index].column_descr().max_rep_level() != 0 {
         return Err(bad("has another shape"));
     }
     let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| bad("has no length"))?;
@@ -347,13 +392,17 @@ fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetRes
         (ColumnReader::Int32ColumnReader(mut reader), Kind::MaybeU32) => {
             let (mut levels, mut values) = (Vec::new(), Vec::new());
             reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-            let mut values = values.into_iter().map(i32::cast_unsigned);
-            Column::MaybeU32(
-                levels
-                    .iter()
-                    .map(|l| (*l > 0).then(|| values.next()).flatten())
-                    .collect(),
-            )
+            Column::MaybeU32(at_levels(&levels, values.into_iter().map(i32::cast_unsigned)))
+        }
+        (ColumnReader::DoubleColumnReader(mut reader), Kind::F64) => {
+            let mut values = Vec::new();
+            reader.read_records(rows, None, None, &mut values)?;
+            Column::F64(values)
+        }
+        (ColumnReader::DoubleColumnReader(mut reader), Kind::MaybeF64) => {
+            let (mut levels, mut values) = (Vec::new(), Vec::new());
+            reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+            Column::MaybeF64(at_levels(&levels, values.into_iter()))
         }
         (ColumnReader::Int64ColumnReader(mut reader), Kind::U64 | Kind::Ascending) => {
             let mut values = Vec::new();
@@ -373,12 +422,22 @@ fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetRes
         .ok_or_else(|| bad("ends early"))
 }
 
+/// Puts the values that are there where their levels say.
+fn at_levels<T>(levels: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Option<T>> {
+    levels
+        .iter()
+        .map(|l| (*l > 0).then(|| values.next()).flatten())
+        .collect()
+}
+
 fn empty(kind: Kind) -> Column {
     match kind {
         Kind::U32 => Column::U32(Vec::new()),
         Kind::U64 | Kind::Ascending => Column::U64(Vec::new()),
         Kind::Text => Column::Text(Vec::new()),
         Kind::MaybeU32 => Column::MaybeU32(Vec::new()),
+        Kind::F64 => Column::F64(Vec::new()),
+        Kind::MaybeF64 => Column::MaybeF64(Vec::new()),
     }
 }
 
@@ -388,6 +447,8 @@ fn extend(all: &mut Column, part: Column) {
         (Column::U64(a), Column::U64(b)) => a.extend(b),
         (Column::Text(a), Column::Text(b)) => a.extend(b),
         (Column::MaybeU32(a), Column::MaybeU32(b)) => a.extend(b),
+        (Column::F64(a), Column::F64(b)) => a.extend(b),
+        (Column::MaybeF64(a), Column::MaybeF64(b)) => a.extend(b),
         _ => unreachable!("one schema, one type"),
     }
 }

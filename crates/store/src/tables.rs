@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
-use Kind::{Ascending, MaybeU32, Text, U32, U64};
+use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
 use nodewise_profile::{
-    FirstTouch, Frame, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId, RegionKind, Site,
-    SiteId, Slice, SliceId, Thread, ThreadId,
+    FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId,
+    RegionKind, Site, SiteId, Slice, SliceId, Thread, ThreadId,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,8 +58,22 @@ const FIRST_TOUCH: &Schema = &[
     ("region", U32),
 ];
 
+const MIGRATIONS: &Schema = &[
+    ("time_ns", Ascending),
+    ("slice", U32),
+    ("page", U64),
+    ("len", U32),
+    ("object", U32),
+    ("from", U32),
+    ("to", U32),
+    ("by", Text),
+    ("to_count", F64),
+    ("home_count", MaybeF64),
+    ("against", F64),
+];
+
 /// Names and schemas of the small tables, in the order of [`encode`] and [`decode`].
-const TABLES: [(&str, &Schema); 7] = [
+const TABLES: [(&str, &Schema); 8] = [
     ("objects", OBJECTS),
     ("object_parts", OBJECT_PARTS),
     ("threads", THREADS),
@@ -67,7 +81,10 @@ const TABLES: [(&str, &Schema); 7] = [
     ("slices", SLICES),
     ("sites", SITES),
     ("first_touch", FIRST_TOUCH),
+    ("migrations", MIGRATIONS),
 ];
+/// The one table that profiles made before there were moves do not have.
+const OPTIONAL: &str = "migrations";
 
 /// The small tables' files by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
@@ -88,6 +105,9 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     let mut profile = Profile::default();
     for (name, schema) in TABLES {
         let entry = entries.get(name);
+        if entry.is_none() && name == OPTIONAL {
+            continue;
+        }
         let entry = entry.ok_or_else(|| Error::damaged(folder, format!("it lists no table `{name}`")))?;
         let table = Table::open(folder, entry)?;
         let columns = table.columns(schema)?;
@@ -96,7 +116,7 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     Ok(profile)
 }
 
-fn encode(p: &Profile) -> [Vec<Column>; 7] {
+fn encode(p: &Profile) -> [Vec<Column>; 8] {
     [
         objects(&p.objects),
         object_parts(&p.objects),
@@ -105,6 +125,7 @@ fn encode(p: &Profile) -> [Vec<Column>; 7] {
         slices(&p.slices),
         sites(&p.sites),
         first_touches(&p.first_touches),
+        migrations(&p.migrations),
     ]
 }
 
@@ -116,7 +137,8 @@ fn decode(table: &str, columns: &[Column], p: &mut Profile) -> std::result::Resu
         "regions" => p.regions = read_regions(columns)?,
         "slices" => p.slices = read_slices(columns)?,
         "sites" => p.sites = read_sites(columns)?,
-        _ => p.first_touches = read_first_touches(columns),
+        "first_touch" => p.first_touches = read_first_touches(columns),
+        _ => p.migrations = read_migrations(columns)?,
     }
     Ok(())
 }
@@ -349,6 +371,45 @@ fn read_first_touches(c: &[Column]) -> Vec<FirstTouch> {
         site: SiteId(c[4].u32()[i]),
         slice: SliceId(c[5].u32()[i]),
         region: RegionId(c[6].u32()[i]),
+    };
+    (0..c[0].len()).map(row).collect()
+}
+
+fn migrations(rows: &[Migration]) -> Vec<Column> {
+    vec![
+        u64s(rows, |m| m.time_ns),
+        u32s(rows, |m| m.slice.0),
+        u64s(rows, |m| m.page.0),
+        u32s(rows, |m| m.len),
+        u32s(rows, |m| m.object.0),
+        u32s(rows, |m| m.from.into()),
+        u32s(rows, |m| m.to.into()),
+        texts(rows, |m| &m.by),
+        Column::F64(rows.iter().map(|m| m.to_count).collect()),
+        Column::MaybeF64(rows.iter().map(|m| m.home_count).collect()),
+        Column::F64(rows.iter().map(|m| m.against).collect()),
+    ]
+}
+
+fn read_migrations(c: &[Column]) -> std::result::Result<Vec<Migration>, String> {
+    let node = |column: &Column, i: usize| {
+        let node = column.u32()[i];
+        u16::try_from(node).map_err(|_| format!("row {i} has node {node}"))
+    };
+    let row = |i: usize| {
+        Ok(Migration {
+            time_ns: c[0].u64()[i],
+            slice: SliceId(c[1].u32()[i]),
+            page: PageNumber(c[2].u64()[i]),
+            len: c[3].u32()[i],
+            object: ObjectId(c[4].u32()[i]),
+            from: node(&c[5], i)?,
+            to: node(&c[6], i)?,
+            by: c[7].text()[i].clone(),
+            to_count: c[8].f64()[i],
+            home_count: c[9].maybe_f64()[i],
+            against: c[10].f64()[i],
+        })
     };
     (0..c[0].len()).map(row).collect()
 }

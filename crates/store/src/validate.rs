@@ -29,7 +29,8 @@ pub fn tables(p: &Profile) -> Result<(), Refusal> {
         }
         earlier = s.start_ns;
     }
-    first_touches(p)
+    first_touches(p)?;
+    migrations(p)
 }
 
 fn first_touches(p: &Profile) -> Result<(), Refusal> {
@@ -47,6 +48,38 @@ fn first_touches(p: &Profile) -> Result<(), Refusal> {
             return Err(format!("first touch {i} is empty or overlaps the one before"));
         }
         next = end(t.page, t.len).ok_or_else(|| format!("first touch {i} ends beyond the address space"))?;
+    }
+    Ok(())
+}
+
+/// Nodes beyond which no kernel numbers one.
+const NODES: u16 = 1024;
+
+fn migrations(p: &Profile) -> Result<(), Refusal> {
+    let mut earlier = 0;
+    for (i, m) in p.migrations.iter().enumerate() {
+        if m.slice.index() >= p.slices.len() || m.object.index() >= p.objects.len() {
+            return Err(format!(
+                "migration {i} names a slice or object that does not exist"
+            ));
+        }
+        if m.time_ns < earlier {
+            return Err(format!("migration {i} goes back in time"));
+        }
+        earlier = m.time_ns;
+        if m.len == 0 || end(m.page, m.len).is_none() {
+            return Err(format!("migration {i} moves no pages, or too many"));
+        }
+        if m.from == m.to || m.from.max(m.to) >= NODES {
+            return Err(format!(
+                "migration {i} goes from node {} to node {}",
+                m.from, m.to
+            ));
+        }
+        let counts = [m.to_count, m.home_count.unwrap_or_default(), m.against];
+        if m.by.is_empty() || counts.iter().any(|c| !c.is_finite() || *c < 0.0) {
+            return Err(format!("migration {i} has no reason, or an impossible one"));
+        }
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Laws of profiles on disk, over arbitrary profiles in real directories.
 
 use nodewise_profile::{
-    Access, AccessSource, Coverage, FirstTouch, Frame, Meta, Object, ObjectId, ObjectKind, Observer,
-    PageNumber, Profile, Region, RegionId, RegionKind, Site, SiteId, Slice, SliceId, Thread, ThreadId,
+    Access, AccessSource, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind,
+    Observer, PageNumber, Profile, Region, RegionId, RegionKind, Sampling, Site, SiteId, Slice, SliceId,
+    Thread, ThreadId,
 };
 use nodewise_store::{Error, ErrorKind, Reader, Writer, latest, unused};
 use proptest::collection::vec;
@@ -118,7 +119,7 @@ fn meta() -> impl Strategy<Value = Meta> {
         .prop_map(
             |(command, [started_at, wall_ns], plain_wall_ns, exit_status, (samples, own, missed, module))| {
                 Meta {
-                    observer: Observer::Synthetic,
+                    observer: Observer::Faults,
                     command,
                     started_at,
                     wall_ns,
@@ -136,6 +137,15 @@ fn meta() -> impl Strategy<Value = Meta> {
                     },
                     truncated: None,
                     exit_status,
+                    sampling: exit_status.map(|_| Sampling {
+                        samples,
+                        period: 7,
+                        cost: own,
+                        writes: true,
+                        ..Sampling::default()
+                    }),
+                    held_back: vec![("budget".into(), started_at)],
+                    kernel_migrations: plain_wall_ns,
                     version: "1".into(),
                 }
             },
@@ -181,6 +191,34 @@ fn touch() -> impl Strategy<Value = FirstTouch> {
     })
 }
 
+fn migration() -> impl Strategy<Value = Migration> {
+    let counts = (0..1u32 << 20, any::<Option<u16>>(), 0..1u32 << 20);
+    (
+        0..1u64 << 40,
+        0..1u64 << 40,
+        1..9u32,
+        0..TABLES,
+        0..1023u16,
+        "\\PC{1,8}",
+        counts,
+    )
+        .prop_map(
+            |(time_ns, page, len, object, from, by, (to_count, home_count, against))| Migration {
+                time_ns,
+                slice: SliceId(0),
+                page: PageNumber(page),
+                len,
+                object: ObjectId(object),
+                from,
+                to: from + 1,
+                by,
+                to_count: f64::from(to_count) / 8.0,
+                home_count: home_count.map(f64::from),
+                against: f64::from(against) / 3.0,
+            },
+        )
+}
+
 fn recording() -> impl Strategy<Value = Recording> {
     let n = TABLES as usize;
     let sites = vec(vec(frame(), 0..4).prop_map(|frames| Site { frames }), n);
@@ -190,14 +228,16 @@ fn recording() -> impl Strategy<Value = Recording> {
         vec(region(), n),
         sites,
         vec(touch(), 0..9),
+        vec(migration(), 0..9),
     );
     (meta(), tables, vec(vec(row(), 0..20), 1..6)).prop_map(
-        |(meta, (objects, threads, regions, sites, mut first_touches), mut slices)| {
+        |(meta, (objects, threads, regions, sites, mut first_touches, mut migrations), mut slices)| {
             let mut page = PageNumber(3);
             for t in &mut first_touches {
                 t.page = page;
                 page = page.offset(u64::from(t.len) + 1);
             }
+            migrations.sort_by_key(|m| m.time_ns);
             for rows in &mut slices {
                 rows.sort_by_key(|a| (a.page, a.thread, a.region));
             }
@@ -215,6 +255,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                     slices: slices_table,
                     sites,
                     first_touches,
+                    migrations,
                 },
                 slices,
             )
@@ -451,6 +492,72 @@ fn rows_that_name_nothing_are_refused() {
         let reader = Reader::open(&folder.profile()).unwrap();
         assert_eq!(rows(&reader).unwrap_err().kind(), ErrorKind::Damaged, "case {i}");
     }
+}
+
+#[test]
+fn moves_that_cannot_have_happened_are_refused() {
+    let whole = Migration {
+        len: 1,
+        to: 1,
+        by: Migration::KERNEL.into(),
+        ..Migration::default()
+    };
+    let spoil: [fn(&mut Migration); 9] = [
+        |m| m.slice = SliceId(1),
+        |m| m.object = ObjectId(1),
+        |m| m.time_ns = 0,
+        |m| m.len = 0,
+        |m| m.page = PageNumber(u64::MAX),
+        |m| m.to = m.from,
+        |m| m.to = u16::MAX,
+        |m| m.against = f64::NAN,
+        |m| m.by.clear(),
+    ];
+    let write = |spoil: fn(&mut Migration)| {
+        let folder = Folder::new();
+        let (mut profile, _) = small();
+        let mut second = Migration {
+            time_ns: 1,
+            ..whole.clone()
+        };
+        spoil(&mut second);
+        profile.migrations = vec![
+            Migration {
+                time_ns: 1,
+                ..whole.clone()
+            },
+            second,
+        ];
+        let mut writer = Writer::create(&folder.profile(), &profile.meta, false).unwrap();
+        writer.slice(profile.slices[0], &[]).unwrap();
+        writer.finish(&profile)
+    };
+    write(|_| ()).unwrap();
+    for (i, spoil) in spoil.into_iter().enumerate() {
+        let error = write(spoil).unwrap_err().to_string();
+        assert!(error.contains("migration 1"), "case {i}: {error}");
+    }
+}
+
+#[test]
+fn a_profile_from_before_there_were_moves_has_none() {
+    let folder = Folder::new();
+    write(&folder.profile(), &small(), 0, true);
+    let manifest = folder.profile().join("manifest.json");
+    let mut value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+    let object = value.as_object_mut().unwrap();
+    for key in ["crc32", "sampling", "held_back", "kernel_migrations"] {
+        object.remove(key).unwrap();
+    }
+    object["tables"]
+        .as_object_mut()
+        .unwrap()
+        .remove("migrations")
+        .unwrap();
+    fs::write(&manifest, value.to_string()).unwrap();
+    fs::remove_file(folder.profile().join("migrations.parquet")).unwrap();
+    let (profile, _) = read_all(&folder.profile()).unwrap();
+    assert!(profile.migrations.is_empty() && profile.meta.kernel_migrations.is_none());
 }
 
 #[test]

@@ -93,6 +93,7 @@ fn tables() -> Profile {
             },
         ],
         first_touches: vec![touch(1, 4096, PAGES), touch(2, 8192, PAGES), touch(3, 16384, FEW)],
+        ..Profile::default()
     }
 }
 

@@ -92,7 +92,7 @@ fn profile() -> (Profile, InMemory) {
                 frames: vec![frame("main", 34)],
             },
         ],
-        first_touches: Vec::new(),
+        ..Profile::default()
     };
     let mut rows = Vec::new();
     let mut page = PageNumber(0x7f00_0000);

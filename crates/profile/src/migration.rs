@@ -1,0 +1,41 @@
+//! Pages that changed their home while the program ran.
+
+use crate::{ObjectId, PageNumber, SliceId};
+
+/// A run of pages that moved from one node to another, and the counts that decided it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Migration {
+    /// When they had moved, nanoseconds since the recording began.
+    pub time_ns: u64,
+    /// The slice it happened in.
+    pub slice: SliceId,
+    /// First page of the run.
+    pub page: PageNumber,
+    /// Number of consecutive pages, at least 1.
+    pub len: u32,
+    /// Object that owns the pages; 0 when nobody claimed them.
+    pub object: ObjectId,
+    /// The node they left.
+    pub from: u16,
+    /// The node they went to.
+    pub to: u16,
+    /// Who moved them: a migration policy as written, or [`Migration::KERNEL`].
+    pub by: String,
+    /// Accesses or samples from the new node, per page; 0 for the kernel's moves, whose reasons nobody sees.
+    pub to_count: f64,
+    /// Accesses or samples from the old node, per page; `None` when the policy could not see them.
+    pub home_count: Option<f64>,
+    /// What `to_count` had to exceed.
+    pub against: f64,
+}
+
+impl Migration {
+    /// [`Migration::by`] for what the kernel's own balancing moved.
+    pub const KERNEL: &'static str = "kernel";
+
+    /// Whether the kernel moved them, not a policy of ours.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        self.by == Self::KERNEL
+    }
+}
