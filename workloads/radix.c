@@ -1,0 +1,151 @@
+/* Sorting integers by their digits, lowest first, as SPLASH-2's RADIX: each pass counts the digits of a
+ * thread's keys, sums the counts over threads, and puts each key where it belongs in the other array.
+ * Reading is a thread's own; writing goes to 1,024 places all over the array.
+ *
+ * Shared, as there: both arrays of keys, a block a thread; a table of counts for each thread and round
+ * of summing, on pages of its own, which others read. Threads sum in rounds: each adds the table of the one 1,
+ * 2, 4, … before it.
+ *
+ * Verified: the sorted keys ascend, and are the keys there were. */
+#include "workload.h"
+#include <omp.h>
+
+static const workload radix = {
+    .name = "radix",
+    .does = "integers sorted by their digits",
+    .size_is = "keys",
+    .small = 65536,
+    .size = 4194304,
+    .largest = 2147483647,
+    .iterations = 3,
+    .parallel = 1,
+};
+
+/* SPLASH-2's: keys of 19 bits, digits of 10. */
+enum { DIGIT_BITS = 10, DIGITS = 1 << DIGIT_BITS, KEYS = 1 << 19, PASSES = 2, PAGE = 4096 };
+
+/* What all threads share. */
+typedef struct {
+    long n;
+    int threads;
+    int *keys[2];
+    int (*counts)[DIGITS]; /* of each thread: how often it has each digit */
+    int (*sums[2])[DIGITS]; /* the same, summed over threads up to this one, and the round before's */
+} table;
+
+static long cut(const table *s, long t)
+{
+    return s->n * t / s->threads;
+}
+
+/* Every sort has other keys. */
+static void generate(const table *s, long round, int parallel)
+{
+#pragma omp parallel for if (parallel)
+    for (long i = 0; i < s->n; i++)
+        s->keys[0][i] = (int)(mix((uint64_t)(round * s->n + i)) % KEYS);
+}
+
+static inline int digit(int key, int pass)
+{
+    return key >> (pass * DIGIT_BITS) & (DIGITS - 1);
+}
+
+static void count(const table *s, int pass)
+{
+#pragma omp parallel for schedule(static, 1)
+    for (int thread = 0; thread < s->threads; thread++) {
+        int *own = s->counts[thread];
+        memset(own, 0, sizeof *s->counts);
+        for (long i = cut(s, thread); i < cut(s, thread + 1); i++)
+            own[digit(s->keys[pass % 2][i], pass)]++;
+        memcpy(s->sums[0][thread], own, sizeof *s->counts);
+    }
+}
+
+/* Leaves sums over all threads up to each in the table returned. */
+static int (*sum(const table *s))[DIGITS]
+{
+    int from = 0;
+    for (int distance = 1; distance < s->threads; distance *= 2, from = !from) {
+#pragma omp parallel for schedule(static, 1)
+        for (int thread = 0; thread < s->threads; thread++) {
+            const int *before = thread >= distance ? s->sums[from][thread - distance] : NULL;
+            for (int d = 0; d < DIGITS; d++)
+                s->sums[!from][thread][d] = s->sums[from][thread][d] + (before ? before[d] : 0);
+        }
+    }
+    return s->sums[from];
+}
+
+static void permute(const table *s, int pass, int (*sums)[DIGITS])
+{
+    const int *from = s->keys[pass % 2], *all = sums[s->threads - 1];
+    int *to = s->keys[(pass + 1) % 2];
+#pragma omp parallel for schedule(static, 1)
+    for (int thread = 0; thread < s->threads; thread++) {
+        int *next = s->counts[thread], smaller = 0;
+        for (int d = 0; d < DIGITS; d++) {
+            next[d] = smaller + sums[thread][d] - next[d];
+            smaller += all[d];
+        }
+        for (long i = cut(s, thread); i < cut(s, thread + 1); i++)
+            to[next[digit(from[i], pass)]++] = from[i];
+    }
+}
+
+/* A sum that knows which keys there are, not where. */
+static uint64_t contents(const int *keys, long n)
+{
+    uint64_t sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (long i = 0; i < n; i++)
+        sum += mix((uint64_t)keys[i]);
+    return sum;
+}
+
+static int ascends(const int *keys, long n)
+{
+    int ok = 1;
+#pragma omp parallel for reduction(&& : ok)
+    for (long i = 1; i < n; i++)
+        ok = ok && keys[i - 1] <= keys[i];
+    return ok;
+}
+
+static void *pages(size_t bytes)
+{
+    void *memory = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    need_memory(&radix, memory != NULL);
+    return memory;
+}
+
+int main(int argc, char **argv)
+{
+    options o = parse_options(&radix, argc, argv);
+    table s = {.n = o.size, .threads = omp_get_max_threads()};
+    for (int i = 0; i < 2; i++) {
+        s.keys[i] = pages((size_t)s.n * sizeof *s.keys[i]);
+        s.sums[i] = pages((size_t)s.threads * sizeof *s.sums[i]);
+    }
+    s.counts = pages((size_t)s.threads * sizeof *s.counts);
+
+    double checksum = 0.0;
+    int ok = 1;
+    for (long k = 0; k < o.iterations; k++) {
+        generate(&s, k, o.parallel);
+        uint64_t expected = contents(s.keys[0], s.n);
+        for (int pass = 0; pass < PASSES; pass++) {
+            count(&s, pass);
+            permute(&s, pass, sum(&s));
+        }
+        const int *sorted = s.keys[PASSES % 2];
+        ok &= ascends(sorted, s.n) && contents(sorted, s.n) == expected;
+        checksum += sorted[s.n / 2];
+    }
+    int status = verdict(&radix, o.size, o.iterations, checksum, ok);
+    for (int i = 0; i < 2; i++)
+        free(s.keys[i]), free(s.sums[i]);
+    free(s.counts);
+    return status;
+}
