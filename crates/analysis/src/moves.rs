@@ -1,0 +1,260 @@
+//! What a recording's moves amount to: who moved how much, which pages never came to rest.
+//!
+//! A move is counted page by page, and as Tao et al. count (Table 1): a *ping-pong* brings a page
+//! back to the node it had just left (A→B→A); a *multiple* move is a page's second or later one that
+//! does not; an *incorrect* one takes it from the node that used it most.
+
+use nodewise_profile::{Migration, ObjectId, PageNumber, Profile};
+use std::collections::BTreeMap;
+
+/// Moves of pages, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveCounts {
+    /// Pages moved by policies of ours, a page once for each move.
+    pub ours: u64,
+    /// Pages moved by the kernel's own balancing, likewise.
+    pub kernel: u64,
+    /// Pages that moved at all.
+    pub pages: u64,
+    /// Moves back to the node just left.
+    pub ping_pongs: u64,
+    /// Second and later moves to yet another node.
+    pub multiple: u64,
+    /// Moves of ours from the node that used the page most, where the policy's record says so.
+    pub incorrect: u64,
+    /// Moves of ours whose record has both counts.
+    pub judged: u64,
+}
+
+impl MoveCounts {
+    fn absorb(&mut self, other: &Self) {
+        self.ours += other.ours;
+        self.kernel += other.kernel;
+        self.pages += other.pages;
+        self.ping_pongs += other.ping_pongs;
+        self.multiple += other.multiple;
+        self.incorrect += other.incorrect;
+        self.judged += other.judged;
+    }
+}
+
+/// Neighbouring pages that always moved together: where they lived through the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journey {
+    /// First page.
+    pub page: PageNumber,
+    /// Number of pages.
+    pub pages: u64,
+    /// Their object.
+    pub object: ObjectId,
+    /// Where they lived before the first move.
+    pub first: u16,
+    /// Their moves, as indices into [`Profile::migrations`].
+    pub moves: Vec<u32>,
+}
+
+impl Journey {
+    /// When they came to which node, after [`Journey::first`].
+    pub fn stays<'a>(&'a self, profile: &'a Profile) -> impl DoubleEndedIterator<Item = (u64, u16)> + 'a {
+        let at = |&i: &u32| &profile.migrations[i as usize];
+        self.moves.iter().map(at).map(|m| (m.time_ns, m.to))
+    }
+
+    /// Where they lived at the end.
+    #[must_use]
+    pub fn last(&self, profile: &Profile) -> u16 {
+        self.stays(profile)
+            .next_back()
+            .map_or(self.first, |(_, node)| node)
+    }
+
+    fn count(&self, profile: &Profile) -> MoveCounts {
+        let pages = self.pages;
+        let mut counts = MoveCounts {
+            pages,
+            ..MoveCounts::default()
+        };
+        let mut before: Option<&Migration> = None;
+        for m in self.moves.iter().map(|&i| &profile.migrations[i as usize]) {
+            if m.is_kernel() {
+                counts.kernel += pages;
+            } else {
+                counts.ours += pages;
+                counts.judged += pages * u64::from(m.home_count.is_some());
+                counts.incorrect += pages * u64::from(m.home_count.is_some_and(|home| home > m.to_count));
+            }
+            if let Some(before) = before {
+                let back = m.to == before.from;
+                counts.ping_pongs += pages * u64::from(back);
+                counts.multiple += pages * u64::from(!back);
+            }
+            before = Some(m);
+        }
+        counts
+    }
+}
+
+/// All moves of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Sums over all pages.
+    pub total: MoveCounts,
+    /// Sums over the pages of each object that has moved pages.
+    pub objects: BTreeMap<ObjectId, MoveCounts>,
+    /// Pages moved by who moved them.
+    pub by: BTreeMap<String, u64>,
+    /// Pages moved by our policies, and by the kernel: `[from, to]` to both.
+    pub pairs: BTreeMap<[u16; 2], [u64; 2]>,
+    /// Pages by number of moves: entry `i` counts those that moved `i` times; entry 0 is 0.
+    pub pages_by_moves: Vec<u64>,
+    /// Who lived where, ascending by page.
+    pub journeys: Vec<Journey>,
+}
+
+impl Moves {
+    /// Counts a recording's moves. Linear in moved pages, but for a sort.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        let mut moves = Self {
+            journeys: journeys(&profile.migrations),
+            ..Self::default()
+        };
+        for m in &profile.migrations {
+            let pair = moves.pairs.entry([m.from, m.to]).or_default();
+            pair[usize::from(m.is_kernel())] += u64::from(m.len);
+            *moves.by.entry(m.by.clone()).or_default() += u64::from(m.len);
+        }
+        for journey in &moves.journeys {
+            let counts = journey.count(profile);
+            moves.objects.entry(journey.object).or_default().absorb(&counts);
+            let times = journey.moves.len();
+            if moves.pages_by_moves.len() <= times {
+                moves.pages_by_moves.resize(times + 1, 0);
+            }
+            moves.pages_by_moves[times] += journey.pages;
+        }
+        moves.objects.values().for_each(|o| moves.total.absorb(o));
+        moves
+    }
+
+    /// One more than the largest node that any page lived on.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.pairs
+            .keys()
+            .flatten()
+            .max()
+            .map_or(0, |n| usize::from(*n) + 1)
+    }
+}
+
+/// Moved pages with their moves in order; neighbours that share object and moves are one.
+fn journeys(migrations: &[Migration]) -> Vec<Journey> {
+    let mut steps: Vec<(PageNumber, u32)> = Vec::new();
+    for (i, m) in (0u32..).zip(migrations) {
+        steps.extend((0..u64::from(m.len)).map(|n| (m.page.offset(n), i)));
+    }
+    steps.sort_unstable();
+    let mut journeys: Vec<Journey> = Vec::new();
+    for steps in steps.chunk_by(|a, b| a.0 == b.0) {
+        let (page, first) = (steps[0].0, &migrations[steps[0].1 as usize]);
+        let moves = || steps.iter().map(|s| s.1);
+        match journeys.last_mut() {
+            Some(last) if last.page.offset(last.pages) == page && moves().eq(last.moves.iter().copied()) => {
+                last.pages += 1;
+            }
+            _ => journeys.push(Journey {
+                page,
+                pages: 1,
+                object: first.object,
+                first: first.from,
+                moves: moves().collect(),
+            }),
+        }
+    }
+    journeys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn moved(time_ns: u64, page: u64, len: u32, from: u16, to: u16) -> Migration {
+        Migration {
+            time_ns,
+            page: PageNumber(page),
+            len,
+            from,
+            to,
+            by: "out-w".into(),
+            ..Migration::default()
+        }
+    }
+
+    fn of(migrations: Vec<Migration>) -> (Profile, Moves) {
+        let profile = Profile {
+            migrations,
+            ..Profile::default()
+        };
+        let moves = Moves::of(&profile);
+        (profile, moves)
+    }
+
+    #[test]
+    fn a_page_that_comes_back_is_a_ping_pong_and_one_that_goes_on_is_multiple() {
+        let (profile, moves) = of(vec![
+            moved(1, 10, 4, 0, 1),
+            moved(2, 12, 1, 1, 0),
+            moved(3, 13, 1, 1, 2),
+            moved(4, 12, 1, 0, 1),
+        ]);
+        let total = moves.total;
+        assert_eq!((total.ours, total.pages), (7, 4));
+        assert_eq!((total.ping_pongs, total.multiple), (2, 1));
+        assert_eq!(moves.pages_by_moves, [0, 2, 1, 1]);
+        let runs: Vec<_> = moves
+            .journeys
+            .iter()
+            .map(|j| (j.page.0, j.pages, j.last(&profile)))
+            .collect();
+        assert_eq!(runs, [(10, 2, 1), (12, 1, 1), (13, 1, 2)]);
+        assert_eq!(moves.nodes(), 3);
+    }
+
+    #[test]
+    fn the_kernels_moves_are_apart_and_judged_by_nobody() {
+        let kernel = Migration {
+            by: Migration::KERNEL.into(),
+            ..moved(5, 0, 3, 0, 1)
+        };
+        let wrong = Migration {
+            to_count: 2.0,
+            home_count: Some(5.0),
+            ..moved(6, 8, 2, 0, 1)
+        };
+        let (_, moves) = of(vec![kernel, wrong]);
+        assert_eq!((moves.total.ours, moves.total.kernel), (2, 3));
+        assert_eq!((moves.total.incorrect, moves.total.judged), (2, 2));
+        assert_eq!(moves.pairs[&[0, 1]], [2, 3]);
+        assert_eq!(
+            moves.by,
+            BTreeMap::from([("kernel".into(), 3), ("out-w".into(), 2)])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_moved_page_is_counted_once_each_time(moves in proptest::collection::vec((0u64..30, 1u32..9, 0u16..4, 1u16..4), 0..40)) {
+            let migrations: Vec<_> = (0u64..).zip(&moves).map(|(t, &(page, len, from, by))| moved(t, page, len, from, (from + by) % 4)).collect();
+            let pages: u64 = migrations.iter().map(|m| u64::from(m.len)).sum();
+            let (_, moves) = of(migrations);
+            prop_assert_eq!(moves.total.ours, pages);
+            prop_assert_eq!(moves.pairs.values().map(|p| p[0]).sum::<u64>(), pages);
+            let by_moves: u64 = (0..).zip(&moves.pages_by_moves).map(|(i, n)| i * n).sum();
+            prop_assert_eq!(by_moves, pages);
+            prop_assert_eq!(moves.total.ping_pongs + moves.total.multiple + moves.total.pages, pages);
+            prop_assert!(moves.journeys.windows(2).all(|w| w[0].page.offset(w[0].pages) <= w[1].page));
+        }
+    }
+}
