@@ -13,6 +13,7 @@
 mod distribution;
 pub mod formulas;
 mod mapping;
+pub mod migration;
 pub mod policies;
 mod policy;
 mod rules;
@@ -23,6 +24,7 @@ mod fixtures;
 
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
+pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, migration_policy};
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{

@@ -1,0 +1,26 @@
+//! The live decision: of the moves that a policy proposes, those that are worth it now.
+//!
+//! **Purpose.** One code for the simulator, the laboratory and a running process: a [`Controller`] asks a
+//! migration policy once an interval, holds back what the budget, the rate, a lack of samples or a recent
+//! move speak against, and keeps a [`Ledger`] of what was done. A [`Tracker`] holds what was sampled, in
+//! 16 bytes a page.
+//!
+//! **Constraints.** Pure: no system call, no clock; time is what the caller says, and may go backwards.
+//!
+//! **Non-goals.** Policies (see `nodewise-placement`), observing (`-observe`), moving (`-enforce`).
+
+#![forbid(unsafe_code)]
+
+mod controller;
+mod interval;
+mod ledger;
+mod outcome;
+mod settings;
+mod tracker;
+
+pub use controller::{Controller, Decision, HeldBack};
+pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};
+pub use ledger::Ledger;
+pub use outcome::{Fate, Outcome};
+pub use settings::Settings;
+pub use tracker::Tracker;

@@ -1,0 +1,74 @@
+//! What became of moves.
+
+/// What became of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fate {
+    /// It is where it should be, and was moved there.
+    Moved,
+    /// It was there already.
+    There,
+    /// No such page: unmapped, never touched, swapped out, or its process is gone.
+    Gone,
+    /// No room on the node it should go to.
+    Full,
+    /// In use by the kernel just now.
+    Busy,
+    /// Mapped by several processes.
+    Shared,
+    /// The kernel does not let us.
+    Denied,
+    /// Not moved for another reason, or not tried.
+    Left,
+}
+
+impl Fate {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::Moved,
+        Self::There,
+        Self::Gone,
+        Self::Full,
+        Self::Busy,
+        Self::Shared,
+        Self::Denied,
+        Self::Left,
+    ];
+
+    /// As reports and JSON call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Moved => "moved",
+            Self::There => "there",
+            Self::Gone => "gone",
+            Self::Full => "full",
+            Self::Busy => "busy",
+            Self::Shared => "shared",
+            Self::Denied => "denied",
+            Self::Left => "left",
+        }
+    }
+}
+
+/// What an actuator did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Of each move, in the order given; what is missing at the end was left.
+    pub fates: Vec<Fate>,
+    /// How long it took.
+    pub took_ns: u64,
+}
+
+impl Outcome {
+    /// The fate of move `i`.
+    #[must_use]
+    pub fn fate(&self, i: usize) -> Fate {
+        self.fates.get(i).copied().unwrap_or(Fate::Left)
+    }
+
+    /// Pages with this fate, of those it speaks of.
+    #[must_use]
+    pub fn count(&self, fate: Fate) -> u64 {
+        self.fates.iter().filter(|f| **f == fate).count() as u64
+    }
+}

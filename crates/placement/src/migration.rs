@@ -1,0 +1,153 @@
+//! Which pages should move while the program runs: migration policies, each with the view it really has.
+//!
+//! A policy is asked once an interval. What it may look at is a type ([`HomeView`], [`AccessorView`],
+//! [`Observed`] as a whole), so that one that stands for a node's own monitor cannot see more than that
+//! monitor would. How much of what it proposes is done is the controller's business (`nodewise-control`).
+
+mod dominant;
+mod judge;
+mod out;
+mod parameters;
+mod view;
+
+pub use dominant::Dominant;
+pub use judge::{Judgement, against_local, against_remote};
+pub use out::{Out, OutLocal};
+pub use view::{ByHome, HomePolicy, HomeView, LocalToo, RemoteOnly, Sight};
+
+use self::parameters::Parameters;
+use crate::PolicyError;
+use nodewise_machine::{Machine, NodeId};
+use nodewise_profile::PageNumber;
+
+/// Where pages are and which node used them in a window of time. Pages ascend.
+pub trait Observed {
+    /// Nodes of the machine.
+    fn nodes(&self) -> usize;
+
+    /// Pages observed.
+    fn len(&self) -> usize;
+
+    /// No page was observed.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first base page of the page at `index`, which is as large as decisions are made for.
+    fn page(&self, index: usize) -> PageNumber;
+
+    /// Where it is.
+    fn home(&self, index: usize) -> NodeId;
+
+    /// Accesses (or samples) from each node, older ones discounted: `counts` has an entry a node.
+    fn counts(&self, index: usize, counts: &mut [u64]);
+
+    /// The node that touched it first in the newest interval, if that is known.
+    fn first(&self, _index: usize) -> Option<NodeId> {
+        None
+    }
+
+    /// log2 of the base pages a page of decisions has: 9 for 2 MiB.
+    fn page_shift(&self) -> u32 {
+        0
+    }
+
+    /// Counts are accesses, all of them; otherwise they are samples.
+    fn exact(&self) -> bool {
+        false
+    }
+}
+
+/// Why a page should move: the counts that decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reason {
+    /// Accesses from the node it should go to; weighted sums where a policy looks at neighbours.
+    pub to_count: f64,
+    /// Accesses from its home; `None` where the policy cannot see them.
+    pub home_count: Option<f64>,
+    /// What `to_count` had to exceed.
+    pub against: f64,
+    /// All accesses that the policy saw when it judged this page: what it rests on.
+    pub evidence: f64,
+}
+
+/// One proposal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Index of the page among those observed.
+    pub index: usize,
+    /// The page itself.
+    pub page: PageNumber,
+    /// Its home.
+    pub from: NodeId,
+    /// Another node of the machine.
+    pub to: NodeId,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Proposes moves from what was observed.
+pub trait MigrationPolicy: Send {
+    /// The name as written, parameters included: `out-w:threshold=3`.
+    fn name(&self) -> String;
+
+    /// Proposals by ascending index, a page once at most, none to where the page is.
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move>;
+
+    /// Messages between nodes that so many moves cost, beyond the moves themselves.
+    fn messages(&self, _nodes: usize, _moves: usize) -> u64 {
+        0
+    }
+}
+
+/// One line of the registry.
+#[derive(Clone, Copy)]
+pub struct MigrationPolicyKind {
+    /// The word before the first colon.
+    pub name: &'static str,
+    /// What it does, in a clause.
+    pub summary: &'static str,
+    /// Its parameters with their defaults: `threshold=2:window=8`.
+    pub parameters: &'static str,
+    make: fn(&mut Parameters<'_>, &Machine) -> Result<Box<dyn MigrationPolicy>, PolicyError>,
+}
+
+macro_rules! registry {
+    ($($name:literal $parameters:literal $summary:literal => $make:expr;)*) => {
+        /// Every migration policy that has a name, in the order reports list them.
+        pub const MIGRATION_POLICIES: &[MigrationPolicyKind] = &[$(MigrationPolicyKind {
+            name: $name, summary: $summary, parameters: $parameters, make: $make,
+        }),*];
+    };
+}
+
+registry! {
+    "out-u" "threshold=2" "a home sends a page to the remote node that stands out among the remote ones (ARS)"
+        => out::out_u;
+    "out-u-local" "threshold=2" "out-u against the home's own accesses (ARS)" => out::out_u_local;
+    "dominant" "hysteresis=0.5" "to the node with the most accesses, if it has clearly more than the home"
+        => dominant::make;
+}
+
+/// What precedes an online policy's name where a page policy may stand too: `balance:out-w`.
+pub const BALANCE: &str = "balance:";
+
+/// The policy that `text` names: `out-w`, `balance:out-w:threshold=3`.
+///
+/// # Errors
+/// One line: the unknown name with the known ones, or what is wrong with a parameter.
+pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn MigrationPolicy>, PolicyError> {
+    let bare = text.strip_prefix(BALANCE).unwrap_or(text);
+    let (name, rest) = bare.split_once(':').map_or((bare, None), |(n, r)| (n, Some(r)));
+    let Some(kind) = MIGRATION_POLICIES.iter().find(|k| k.name == name) else {
+        let known: Vec<_> = MIGRATION_POLICIES.iter().map(|k| k.name).collect();
+        return Err(PolicyError(format!(
+            "unknown online policy `{text}`; known: {}",
+            known.join(", ")
+        )));
+    };
+    let mut parameters = Parameters::new(kind, rest);
+    let policy = (kind.make)(&mut parameters, machine)?;
+    parameters.finish()?;
+    Ok(policy)
+}
