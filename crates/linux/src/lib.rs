@@ -9,7 +9,9 @@
 
 pub mod affinity;
 pub mod child;
+pub mod clock;
 pub mod companion;
+pub mod faults;
 pub mod futex;
 mod host;
 pub mod mapping;
@@ -17,13 +19,16 @@ pub mod mark;
 pub mod memfd;
 pub mod mempolicy;
 pub mod numa_maps;
+pub mod pagemap;
 pub mod perf;
 pub mod plugin;
 pub mod probe;
 pub mod process;
 pub mod qemu;
 pub mod resctrl;
+pub mod scan;
 pub mod script;
 pub mod switches;
+pub mod tracepoint;
 
 pub use host::{Host, ReadError};

@@ -1,21 +1,17 @@
 //! Where processes spend their CPU time: the kernel's clock event, sampled.
 
+pub(crate) mod ring;
+
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_RECORD_COMM, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP, PERF_RECORD_SAMPLE, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
     PERF_TYPE_SOFTWARE, perf_event_attr,
 };
+use ring::{Ring, each_cpu, text};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Pages of one CPU's buffer, a power of two: within what every user may lock.
-const BUFFER_PAGES: usize = 32;
-const PAGE: usize = 4096;
-/// Word offsets in the kernel's first page (`perf_event_mmap_page`).
-const DATA_HEAD: usize = 1024 / 8;
-const DATA_TAIL: usize = 1032 / 8;
+const BUFFER_PAGES: [usize; 1] = [32];
 const KERNEL: u16 = 1;
 const USER: u16 = 2;
 const CPU_MODE: u16 = 7;
@@ -84,16 +80,8 @@ impl Sampler {
     }
 
     fn open(frequency: u64, kernel: bool) -> io::Result<Self> {
-        let cpus = online_cpus();
-        let open = |cpu| Ring::open(frequency, kernel, cpu);
-        let mut rings = Vec::new();
-        for cpu in 0..cpus {
-            match open(cpu) {
-                Ok(ring) => rings.push(ring),
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {} // offline
-                Err(error) => return Err(error),
-            }
-        }
+        let mut attributes = attributes(frequency, kernel);
+        let rings = each_cpu(|cpu| Ring::of(ring::open(&mut attributes, 0, cpu, 0)?, &BUFFER_PAGES))?;
         Ok(Self {
             rings,
             sees_kernel: kernel,
@@ -108,97 +96,33 @@ impl Sampler {
 
     /// Everything since the last call, CPU by CPU.
     pub fn drain(&mut self) -> Vec<Record> {
-        self.rings.iter().flat_map(Ring::drain).collect()
-    }
-}
-
-struct Ring {
-    base: *mut libc::c_void,
-    _event: OwnedFd,
-}
-
-// SAFETY: the mapping is reached through atomic words only, and moves with its owner.
-unsafe impl Send for Ring {}
-
-impl Ring {
-    fn open(frequency: u64, kernel: bool, cpu: i32) -> io::Result<Self> {
-        let mut attributes = perf_event_attr {
-            type_: PERF_TYPE_SOFTWARE,
-            size: size_of::<perf_event_attr>() as u32,
-            config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
-            sample_type: u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_TID),
-            ..perf_event_attr::default()
-        };
-        attributes.__bindgen_anon_1.sample_freq = frequency;
-        attributes.set_freq(1);
-        attributes.set_disabled(1);
-        attributes.set_enable_on_exec(1);
-        attributes.set_inherit(1);
-        attributes.set_exclude_kernel(u64::from(!kernel));
-        attributes.set_exclude_hv(1);
-        attributes.set_mmap(1);
-        attributes.set_comm(1);
-        attributes.set_comm_exec(1);
-        attributes.set_task(1);
-        const CLOEXEC: libc::c_ulong = 8; // PERF_FLAG_FD_CLOEXEC
-        // SAFETY: the attributes are valid and outlive the call.
-        let event = unsafe { perf_event_open_sys::perf_event_open(&raw mut attributes, 0, cpu, -1, CLOEXEC) };
-        if event < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a fresh descriptor that nobody else owns.
-        let event = unsafe { OwnedFd::from_raw_fd(event) };
-        let bytes = (1 + BUFFER_PAGES) * PAGE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { base, _event: event })
-    }
-
-    fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped for this many bytes while `self` lives; the kernel writes whole words.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), (1 + BUFFER_PAGES) * PAGE / 8) }
-    }
-
-    fn drain(&self) -> Vec<Record> {
-        let (control, data) = self.words().split_at(PAGE / 8);
-        let head = control[DATA_HEAD].load(Acquire);
-        let mut tail = control[DATA_TAIL].load(Relaxed);
         let mut records = Vec::new();
-        let word = |at: u64| data[(at / 8) as usize % data.len()].load(Relaxed);
-        while tail < head {
-            // struct perf_event_header: type, misc, size.
-            let header = word(tail);
-            let size = header >> 48;
-            if size < 8 {
-                break;
-            }
-            let body: Vec<u64> = (tail + 8..tail + size).step_by(8).map(word).collect();
-            records.extend(record(header as u32, (header >> 32) as u16, &body));
-            tail += size;
+        for ring in &self.rings {
+            ring.drain(|kind, misc, body| records.extend(record(kind, misc, body)));
         }
-        control[DATA_TAIL].store(head, Release);
         records
     }
 }
 
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping, of this size.
-        unsafe { libc::munmap(self.base, (1 + BUFFER_PAGES) * PAGE) };
-    }
+fn attributes(frequency: u64, kernel: bool) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
+        sample_type: u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_TID),
+        ..perf_event_attr::default()
+    };
+    attributes.__bindgen_anon_1.sample_freq = frequency;
+    attributes.set_freq(1);
+    attributes.set_disabled(1);
+    attributes.set_enable_on_exec(1);
+    attributes.set_inherit(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes.set_exclude_hv(1);
+    attributes.set_mmap(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_task(1);
+    attributes
 }
 
 /// See perf_event_open(2), "MMAP layout".
@@ -230,21 +154,6 @@ fn record(kind: u32, misc: u16, body: &[u64]) -> Option<Record> {
         (PERF_RECORD_LOST, &[_, lost, ..]) => Record::Lost(lost),
         _ => return None,
     })
-}
-
-fn text(words: &[u64]) -> String {
-    let bytes: Vec<u8> = words
-        .iter()
-        .flat_map(|w| w.to_ne_bytes())
-        .take_while(|&b| b != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn online_cpus() -> i32 {
-    // SAFETY: a plain query.
-    let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    i32::try_from(configured).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]

@@ -1,0 +1,524 @@
+//! Page faults as they happen, with address, thread, CPU and time: what the kernel's balancing makes of
+//! accesses when it takes away the right to a page for a moment ("hint faults"), beside the ordinary ones.
+//!
+//! On x86-64 a hint fault and the first touch of a page look the same to the processor (error code P = 0);
+//! which is which depends on whether the page was there (`nodewise-observe`). Copying on write has P = 1.
+
+mod read;
+
+use crate::Host;
+use crate::perf::ring::{self, Ring, each_cpu};
+use crate::tracepoint::Tracepoint;
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_PAGE_FAULTS, PERF_SAMPLE_ADDR, PERF_SAMPLE_CPU,
+    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
+    PERF_TYPE_TRACEPOINT, perf_event_attr,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+/// Pages of a CPU's buffer, from what we would like down to what every user may lock.
+const BUFFER_PAGES: [usize; 3] = [256, 64, 16];
+const PID_CGROUP: libc::c_ulong = 4; // PERF_FLAG_PID_CGROUP
+
+/// An access that ended in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When, by the monotonic clock.
+    pub time_ns: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// Where it ran, by the kernel's number.
+    pub cpu: u32,
+    /// What it accessed.
+    pub address: u64,
+    /// Whether it was a write; `None` when the kernel does not say.
+    pub write: Option<bool>,
+    /// Whether the page was there and readable, so that only the right to write was missing; `None` when
+    /// the kernel does not say.
+    pub protected: Option<bool>,
+}
+
+/// Something the kernel has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A page fault of user addresses.
+    Fault(Fault),
+    /// A thread or, with another `pid` than its parent, a process has begun.
+    Began {
+        /// Its process.
+        pid: u32,
+        /// Itself.
+        tid: u32,
+        /// The process of the thread that started it.
+        parent: u32,
+    },
+    /// A thread has ended.
+    Ended {
+        /// Its process.
+        pid: u32,
+        /// Itself.
+        tid: u32,
+    },
+    /// A thread has a name; `executed` when that is because the process runs another program now.
+    Named {
+        /// Its process.
+        pid: u32,
+        /// Itself.
+        tid: u32,
+        /// The first 15 bytes.
+        name: String,
+        /// All mappings are gone.
+        executed: bool,
+    },
+    /// A process mapped memory, or the kernel joined a new mapping to one beside it and tells of both.
+    Mapped {
+        /// The process.
+        pid: u32,
+        /// To where.
+        address: u64,
+        /// How much.
+        bytes: u64,
+        /// The file, or a name in brackets or slashes.
+        path: String,
+    },
+    /// The kernel's balancing moved pages, on this thread's behalf.
+    Moved {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// So many.
+        pages: u64,
+    },
+    /// So many records did not fit.
+    Lost(u64),
+}
+
+/// What can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's faults: the reader leaves out whom it does not want.
+    Everybody,
+    /// Those of a control group.
+    Group,
+    /// Those of given threads and whatever these start.
+    Threads,
+}
+
+/// Page faults being observed.
+pub struct Source {
+    rings: Vec<Ring>,
+    /// Those that only write into the buffer of another.
+    further: Vec<OwnedFd>,
+    faults: Vec<i32>,
+    roles: HashMap<u64, Role>,
+    scope: Scope,
+    period: u64,
+    running: bool,
+    /// Threads for which there were no descriptors left.
+    missed: usize,
+}
+
+/// What an event's records mean.
+#[derive(Clone, Debug)]
+enum Role {
+    Fault,
+    TracedFault(Tracepoint),
+    Moves(Tracepoint),
+}
+
+impl Source {
+    /// Everybody's faults, CPU by CPU, one of `period`. Reads and writes apart where tracefs can be read.
+    ///
+    /// # Errors
+    /// As the kernel answers: `PermissionDenied` without `CAP_PERFMON` and with `perf_event_paranoid`
+    /// above 0.
+    pub fn of_everybody(period: u64) -> io::Result<Self> {
+        Self::on_cpus(-1, 0, Scope::Everybody, period)
+    }
+
+    /// The faults of a control group's processes, by its folder (version 2).
+    ///
+    /// # Errors
+    /// As [`Source::of_everybody`]; no such folder.
+    pub fn of_group(folder: &Path, period: u64) -> io::Result<Self> {
+        let folder = File::open(folder)?;
+        Self::on_cpus(folder.as_raw_fd(), PID_CGROUP, Scope::Group, period)
+    }
+
+    /// The faults of programs that the calling thread starts, and theirs, from their `exec` on. To be
+    /// called before.
+    ///
+    /// # Errors
+    /// As the kernel answers: `PermissionDenied` with `perf_event_paranoid` above 2.
+    pub fn of_children(period: u64) -> io::Result<Self> {
+        let mut source = Self::new(Scope::Threads, period);
+        source.add_thread(0, true)?;
+        Ok(source)
+    }
+
+    /// The faults of these threads and of what they start. Where descriptors do not suffice, of as many
+    /// as they do for: see [`Source::missed_threads`].
+    ///
+    /// # Errors
+    /// As the kernel answers: `NotFound`-like `ESRCH` when none of them is left, `PermissionDenied`.
+    pub fn of_threads(tids: &[u32], period: u64) -> io::Result<Self> {
+        let mut source = Self::new(Scope::Threads, period);
+        let mut last = io::Error::from_raw_os_error(libc::ESRCH);
+        for (done, tid) in tids.iter().enumerate() {
+            match source.add_thread(*tid as i32, false) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EMFILE) && done > 0 => {
+                    source.missed = tids.len() - done;
+                    break;
+                }
+                Err(error) => last = error,
+                Ok(()) => {}
+            }
+        }
+        if source.rings.is_empty() {
+            Err(last)
+        } else {
+            Ok(source)
+        }
+    }
+
+    fn new(scope: Scope, period: u64) -> Self {
+        Self {
+            rings: Vec::new(),
+            further: Vec::new(),
+            faults: Vec::new(),
+            roles: HashMap::new(),
+            scope,
+            period: period.max(1),
+            running: true,
+            missed: 0,
+        }
+    }
+
+    fn on_cpus(pid: i32, flags: libc::c_ulong, scope: Scope, period: u64) -> io::Result<Self> {
+        let mut source = Self::new(scope, period);
+        let own = || attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into(), 1);
+        source.rings = each_cpu(|cpu| {
+            let event = ring::open(&mut following(own()), pid, cpu, flags)?;
+            Ring::of(event, &BUFFER_PAGES)
+        })?;
+        let host = Host::default();
+        let traced = ["page_fault_user", "page_fault_kernel"].map(|n| host.tracepoint("exceptions", n));
+        let [user, kernel] = traced;
+        if user.is_none_or(|p| source.trace(&Role::TracedFault(p), pid, flags).is_err()) {
+            let period = source.period;
+            let mut faults = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), period);
+            source.join(&mut faults, pid, flags, &Role::Fault)?;
+        } else if let Some(point) = kernel {
+            source.trace(&Role::TracedFault(point), pid, flags)?;
+        }
+        if let Some(point) = host.tracepoint("migrate", "mm_migrate_pages") {
+            // Without it the kernel's moves are counted by thread, from time to time.
+            let _ = source.trace(&Role::Moves(point), pid, flags);
+        }
+        Ok(source)
+    }
+
+    fn trace(&mut self, role: &Role, pid: i32, flags: libc::c_ulong) -> io::Result<()> {
+        let (id, period) = match role {
+            Role::TracedFault(point) => (point.id, self.period),
+            Role::Moves(point) => (point.id, 1),
+            Role::Fault => return Ok(()),
+        };
+        let mut attributes = attributes(PERF_TYPE_TRACEPOINT, id, period);
+        attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
+        self.join(&mut attributes, pid, flags, role)
+    }
+
+    /// Opens an event on every CPU that writes into the CPU's buffer.
+    fn join(
+        &mut self,
+        attributes: &mut perf_event_attr,
+        pid: i32,
+        flags: libc::c_ulong,
+        role: &Role,
+    ) -> io::Result<()> {
+        let mut opened = Vec::new();
+        let mut rings = self.rings.iter();
+        let roles = &mut self.roles;
+        each_cpu(|cpu| {
+            let event = ring::open(attributes, pid, cpu, flags)?;
+            let Some(ring) = rings.next() else {
+                return Ok(()); // a CPU that has just come
+            };
+            redirect(&event, ring.event())?;
+            roles.insert(identifier(&event)?, role.clone());
+            opened.push(event);
+            Ok(())
+        })?;
+        if !matches!(role, Role::Moves(_)) {
+            self.faults.extend(opened.iter().map(AsRawFd::as_raw_fd));
+        }
+        self.further.extend(opened);
+        Ok(())
+    }
+
+    /// One event a CPU does all: descriptors are few.
+    fn add_thread(&mut self, tid: i32, on_exec: bool) -> io::Result<()> {
+        let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), self.period);
+        attributes.set_inherit(1);
+        attributes.set_disabled(u64::from(on_exec));
+        attributes.set_enable_on_exec(u64::from(on_exec));
+        let mut attributes = following(attributes);
+        let events = each_cpu(|cpu| permitted(&mut attributes, tid, cpu))?;
+        let fresh = self.rings.is_empty();
+        for (at, event) in events.into_iter().enumerate() {
+            self.faults.push(event.as_raw_fd());
+            self.roles.insert(identifier(&event)?, Role::Fault);
+            if fresh {
+                self.rings.push(Ring::of(event, &BUFFER_PAGES)?);
+            } else {
+                let ring = self.rings.get(at).ok_or(io::ErrorKind::NotFound)?;
+                redirect(&event, ring.event())?;
+                self.further.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose faults there are.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Whether reads and writes are told apart, and copying on write from the rest.
+    #[must_use]
+    pub fn sees_writes(&self) -> bool {
+        self.roles.values().any(|r| matches!(r, Role::TracedFault(_)))
+    }
+
+    /// Whether the kernel's own moves are reported as they happen.
+    #[must_use]
+    pub fn sees_moves(&self) -> bool {
+        self.roles.values().any(|r| matches!(r, Role::Moves(_)))
+    }
+
+    /// Threads that are not observed, for want of descriptors.
+    #[must_use]
+    pub fn missed_threads(&self) -> usize {
+        self.missed
+    }
+
+    /// One fault of so many is reported.
+    #[must_use]
+    pub fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// Has one fault of `period` reported from now on. `false` where that cannot be had: of threads, only
+    /// those that begin later would know.
+    pub fn set_period(&mut self, period: u64) -> bool {
+        const SET_PERIOD: libc::c_ulong = 0x4008_2404; // PERF_EVENT_IOC_PERIOD
+        if self.scope == Scope::Threads {
+            return false;
+        }
+        let period = period.max(1);
+        if period != self.period {
+            for event in &self.faults {
+                // SAFETY: the event is open while `self` lives; the argument is a word that is read.
+                unsafe { libc::ioctl(*event, SET_PERIOD, &raw const period) };
+            }
+            self.period = period;
+        }
+        true
+    }
+
+    /// Stops reporting faults, or starts again; the rest is reported as before, but of threads.
+    pub fn set_running(&mut self, running: bool) {
+        const ENABLE: libc::c_ulong = 0x2400; // PERF_EVENT_IOC_ENABLE
+        const DISABLE: libc::c_ulong = 0x2401; // PERF_EVENT_IOC_DISABLE
+        if running != self.running {
+            for event in &self.faults {
+                // SAFETY: the event is open while `self` lives; no argument.
+                unsafe { libc::ioctl(*event, if running { ENABLE } else { DISABLE }, 0) };
+            }
+            self.running = running;
+        }
+    }
+
+    /// Whether faults are reported at the moment.
+    #[must_use]
+    pub fn running(&self) -> bool {
+        self.running
+    }
+
+    /// Waits until a buffer is half full, or for so long.
+    pub fn wait(&self, limit: Duration) {
+        let of = |ring: &Ring| libc::pollfd {
+            fd: ring.event().as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut all: Vec<libc::pollfd> = self.rings.iter().map(of).collect();
+        let limit = libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: so many descriptors lie there; the set of signals stays as it is. An interruption ends
+        // the wait early, which is what the caller would want.
+        unsafe {
+            libc::ppoll(
+                all.as_mut_ptr(),
+                all.len() as libc::nfds_t,
+                &limit,
+                std::ptr::null(),
+            )
+        };
+    }
+
+    /// Appends everything since the last call, in the order of time.
+    pub fn drain(&mut self, into: &mut Vec<Record>) {
+        let mut timed = Vec::new();
+        for ring in &self.rings {
+            ring.drain(|kind, misc, body| timed.extend(read::record(&self.roles, kind, misc, body)));
+        }
+        timed.sort_by_key(|(time, _)| *time);
+        into.extend(timed.into_iter().map(|(_, record)| record));
+    }
+}
+
+fn attributes(kind: u32, config: u64, period: u64) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: kind,
+        config,
+        sample_type: u64::from(
+            PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU,
+        ),
+        clockid: libc::CLOCK_MONOTONIC,
+        ..perf_event_attr::default()
+    };
+    attributes.__bindgen_anon_1.sample_period = period;
+    attributes.set_use_clockid(1);
+    attributes.set_sample_id_all(1);
+    attributes.set_watermark(1);
+    attributes.__bindgen_anon_2.wakeup_watermark = (BUFFER_PAGES[1] * 4096 / 2) as u32;
+    attributes
+}
+
+/// The same, telling of threads, names and mappings too.
+fn following(mut attributes: perf_event_attr) -> perf_event_attr {
+    attributes.set_task(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_mmap(1);
+    attributes.set_mmap_data(1);
+    attributes
+}
+
+/// With faults in system calls where we may see them.
+fn permitted(attributes: &mut perf_event_attr, tid: i32, cpu: i32) -> io::Result<OwnedFd> {
+    match ring::open(attributes, tid, cpu, 0) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && attributes.exclude_kernel() == 0 => {
+            attributes.set_exclude_kernel(1);
+            attributes.set_exclude_hv(1);
+            ring::open(attributes, tid, cpu, 0)
+        }
+        result => result,
+    }
+}
+
+fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    const SET_OUTPUT: libc::c_ulong = 0x2405; // PERF_EVENT_IOC_SET_OUTPUT
+    // SAFETY: both descriptors are open events.
+    match unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT, to.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn identifier(event: &OwnedFd) -> io::Result<u64> {
+    const ID: libc::c_ulong = 0x8008_2407; // PERF_EVENT_IOC_ID
+    let mut id = 0_u64;
+    // SAFETY: the kernel writes one word to where `id` is.
+    match unsafe { libc::ioctl(event.as_raw_fd(), ID, &raw mut id) } {
+        0 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn records(mut source: Source) -> (u32, Vec<Record>) {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "true; /bin/true"])
+            .spawn()
+            .unwrap();
+        child.wait().unwrap();
+        let mut records = Vec::new();
+        source.drain(&mut records);
+        (child.id(), records)
+    }
+
+    fn faults(records: &[Record], of: u32) -> usize {
+        records
+            .iter()
+            .filter(|r| matches!(r, Record::Fault(f) if f.pid == of && f.address > 0))
+            .count()
+    }
+
+    #[test]
+    fn a_child_and_its_own_are_followed_where_that_is_permitted() {
+        let Ok(source) = Source::of_children(1) else {
+            return; // perf_event_paranoid
+        };
+        assert_eq!((source.scope(), source.sees_writes()), (Scope::Threads, false));
+        let (child, records) = records(source);
+        assert!(faults(&records, child) > 20);
+        let grandchild = records.iter().find_map(|r| match r {
+            Record::Began { pid, parent, .. } if *parent == child && *pid != child => Some(*pid),
+            _ => None,
+        });
+        let grandchild = grandchild.expect("it was started");
+        assert!(faults(&records, grandchild) > 20);
+        assert!(
+            records
+                .iter()
+                .any(|r| matches!(r, Record::Named { pid, executed: true, .. } if *pid == grandchild))
+        );
+        assert!(
+            records
+                .iter()
+                .any(|r| matches!(r, Record::Ended { pid, .. } if *pid == child))
+        );
+        assert!(
+            records
+                .iter()
+                .any(|r| matches!(r, Record::Mapped { path, .. } if path.contains("libc")))
+        );
+    }
+
+    #[test]
+    fn of_everybody_a_longer_period_reports_fewer_where_that_is_permitted() {
+        let (Ok(all), Ok(mut some)) = (Source::of_everybody(1), Source::of_everybody(1)) else {
+            return; // perf_event_paranoid
+        };
+        assert!(some.set_period(10));
+        let mut some_records = Vec::new();
+        let (child, all_records) = records(all);
+        some.drain(&mut some_records);
+        let (many, few) = (faults(&all_records, child), faults(&some_records, child));
+        assert!(many > 20 && few > 0 && few * 4 < many, "{many}, {few}");
+    }
+
+    #[test]
+    fn of_threads_that_are_gone_nothing_is_seen() {
+        assert!(Source::of_threads(&[i32::MAX as u32], 1).is_err());
+    }
+}
