@@ -155,6 +155,7 @@ __attribute__((constructor)) static void begin(void) {
         if (nw_seeing() || nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
             nw_heap_start(&hooks);
     }
+    nw_companion_start();
     errno = before;
 }
 

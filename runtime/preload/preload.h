@@ -97,5 +97,8 @@ void *nw_own_memory(size_t bytes);
 uint32_t nw_thread_ordinal(void);
 void nw_threads_start(void);
 
+/* companion.c: a thread that holds pages for a balancer, if $NODEWISE_BALANCE names one. */
+void nw_companion_start(void);
+
 #pragma GCC visibility pop
 #endif
