@@ -2,9 +2,9 @@
  * thread's keys, sums the counts over threads, and puts each key where it belongs in the other array.
  * Reading is a thread's own; writing goes to 1,024 places all over the array.
  *
- * Shared, as there: both arrays of keys, a block a thread; a table of counts for each thread and round
- * of summing, on pages of its own, which others read. Threads sum in rounds: each adds the table of the one 1,
- * 2, 4, … before it.
+ * Shared, as there: both arrays of keys, a block a thread; a table of counts for each thread and round of
+ * summing, on pages of its own, which others read, with room for the largest digit SPLASH-2 allows.
+ * Threads sum in rounds: each adds the table of the one 1, 2, 4, … before it.
  *
  * Verified: the sorted keys ascend, and are the keys there were. */
 #include "workload.h"
@@ -22,15 +22,17 @@ static const workload radix = {
 };
 
 /* SPLASH-2's: keys of 19 bits, digits of 10. */
-enum { DIGIT_BITS = 10, DIGITS = 1 << DIGIT_BITS, KEYS = 1 << 19, PASSES = 2, PAGE = 4096 };
+enum { DIGIT_BITS = 10, DIGITS = 1 << DIGIT_BITS, KEYS = 1 << 19, PASSES = 2, ROOM = 4096, PAGE = 4096 };
+
+typedef int digits[ROOM]; /* DIGITS of them in use */
 
 /* What all threads share. */
 typedef struct {
     long n;
     int threads;
     int *keys[2];
-    int (*counts)[DIGITS]; /* of each thread: how often it has each digit */
-    int (*sums[2])[DIGITS]; /* the same, summed over threads up to this one, and the round before's */
+    digits *counts;  /* of each thread: how often it has each digit */
+    digits *sums[2]; /* the same, summed over threads up to this one, and the round before's */
 } table;
 
 static long cut(const table *s, long t)
@@ -56,15 +58,15 @@ static void count(const table *s, int pass)
 #pragma omp parallel for schedule(static, 1)
     for (int thread = 0; thread < s->threads; thread++) {
         int *own = s->counts[thread];
-        memset(own, 0, sizeof *s->counts);
+        memset(own, 0, DIGITS * sizeof *own);
         for (long i = cut(s, thread); i < cut(s, thread + 1); i++)
             own[digit(s->keys[pass % 2][i], pass)]++;
-        memcpy(s->sums[0][thread], own, sizeof *s->counts);
+        memcpy(s->sums[0][thread], own, DIGITS * sizeof *own);
     }
 }
 
 /* Leaves sums over all threads up to each in the table returned. */
-static int (*sum(const table *s))[DIGITS]
+static const digits *sum(const table *s)
 {
     int from = 0;
     for (int distance = 1; distance < s->threads; distance *= 2, from = !from) {
@@ -78,7 +80,7 @@ static int (*sum(const table *s))[DIGITS]
     return s->sums[from];
 }
 
-static void permute(const table *s, int pass, int (*sums)[DIGITS])
+static void permute(const table *s, int pass, const digits *sums)
 {
     const int *from = s->keys[pass % 2], *all = sums[s->threads - 1];
     int *to = s->keys[(pass + 1) % 2];
