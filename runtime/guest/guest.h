@@ -30,7 +30,7 @@ char *nw_read_text(const char *path, uint64_t *bytes);
 uint64_t nw_clock(int clock);
 
 /* plan.c: /lab/plan. */
-enum { NW_ARGUMENTS = 4096, NW_RUNS = 64 };
+enum { NW_ARGUMENTS = 4096, NW_RUNS = 64, NW_BROUGHT = 64 };
 typedef struct nw_run {
     int balancing;
     char **arguments; /* ends with null */
@@ -39,6 +39,8 @@ typedef struct nw_plan {
     char **environment; /* ends with null */
     const char *folder, *input;
     int capture;
+    int brought;
+    const char *bring[NW_BROUGHT];
     int runs;
     nw_run run[NW_RUNS];
 } nw_plan;
@@ -54,5 +56,8 @@ void nw_command_run(const nw_plan *plan, int number);
 
 /* capture.c: sysfs of nodes and CPUs. */
 void nw_capture(void);
+
+/* bring.c: what a command left, a file or a folder; nothing where it left nothing. */
+void nw_bring(const char *path);
 
 #endif

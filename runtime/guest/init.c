@@ -26,6 +26,7 @@ static void mount_all(void) {
         {"devpts", "/dev/pts", "ptmxmode=0666", 0},
         {"tmpfs", "/dev/shm", "mode=1777", 0},
         {"debugfs", "/sys/kernel/debug", "", 0},
+        {"tracefs", "/sys/kernel/tracing", "", 0},
         {"cgroup2", "/sys/fs/cgroup", "", 0},
     };
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
@@ -77,6 +78,8 @@ int main(void) {
     nw_calibrate();
     for (int number = 0; number < plan->runs; number++)
         nw_command_run(plan, number);
+    for (int number = 0; number < plan->brought; number++)
+        nw_bring(plan->bring[number]);
     if (plan->capture)
         nw_capture();
     nw_say("done");

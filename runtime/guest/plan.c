@@ -65,6 +65,12 @@ static nw_run *open_run(nw_plan *plan) {
     return run;
 }
 
+static void bring(nw_plan *plan, const char *path) {
+    if (plan->brought == NW_BROUGHT)
+        nw_fail("more than %d files to bring", NW_BROUGHT);
+    plan->bring[plan->brought++] = path;
+}
+
 static void read_token(nw_plan *plan, const char *token, size_t *variables, size_t *arguments) {
     const char *value;
     nw_run *run = plan->runs ? &plan->run[plan->runs - 1] : NULL;
@@ -74,6 +80,8 @@ static void read_token(nw_plan *plan, const char *token, size_t *variables, size
         plan->folder = value;
     else if ((value = value_of(token, "stdin")))
         plan->input = value;
+    else if ((value = value_of(token, "bring")))
+        bring(plan, value);
     else if ((value = value_of(token, "capture")))
         plan->capture = atoi(value);
     else if (value_of(token, "run")) {

@@ -2,7 +2,7 @@
 
 use crate::calibration::Calibration;
 use crate::rows::Seen;
-use crate::{ObjectSeen, Outcome};
+use crate::{ObjectSeen, Outcome, PageSeen};
 use std::collections::{BTreeMap, HashMap};
 
 /// Virtual pages, each with the object that was put there last.
@@ -84,7 +84,7 @@ pub(crate) fn attribute(outcome: &mut Outcome, seen: &[Seen], places: &Places<'_
     outcome.over_objects = !outcome.objects.is_empty();
     outcome.accesses.clone_from(&empty);
     outcome.elsewhere = empty;
-    let mut homes: HashMap<u64, (u64, usize)> = HashMap::new();
+    let mut pages = Pages::new(places.nodes);
     let mut lost = 0;
     for at in seen {
         let nodes = places.cpus.get(&at.vcpu).zip(places.frames.node(at.frame));
@@ -93,6 +93,7 @@ pub(crate) fn attribute(outcome: &mut Outcome, seen: &[Seen], places: &Places<'_
             continue;
         };
         let object = cover.at(at.page);
+        pages.add(at, object, reader, memory);
         if outcome.over_objects && object.is_none() {
             outcome.elsewhere[reader][memory] += at.accesses;
             continue;
@@ -101,11 +102,13 @@ pub(crate) fn attribute(outcome: &mut Outcome, seen: &[Seen], places: &Places<'_
         if let Some(index) = object {
             outcome.objects[index].accesses[reader][memory] += at.accesses;
         }
-        let home = homes.entry(at.page).or_insert((at.last, memory));
-        *home = (*home).max((at.last, memory));
     }
+    outcome.page_list = pages.list();
     outcome.pages = vec![0; places.nodes];
-    homes.values().for_each(|(_, node)| outcome.pages[*node] += 1);
+    let counted = |p: &&PageSeen| p.object.is_some() || !outcome.over_objects;
+    for page in outcome.page_list.iter().filter(counted) {
+        outcome.pages[page.home] += 1;
+    }
     if lost > 0 {
         outcome.notes.push(format!(
             "{lost} accesses to pages that lie on no node are left out"
@@ -114,6 +117,40 @@ pub(crate) fn attribute(outcome: &mut Outcome, seen: &[Seen], places: &Places<'_
     if !outcome.over_objects {
         let note = "no objects are known, as of a static program: all accesses of user mode are counted";
         outcome.notes.push(note.to_owned());
+    }
+}
+
+/// Pages as they are met.
+struct Pages {
+    nodes: usize,
+    /// With when each was accessed last.
+    seen: BTreeMap<u64, (u64, PageSeen)>,
+}
+
+impl Pages {
+    fn new(nodes: usize) -> Self {
+        let seen = BTreeMap::new();
+        Self { nodes, seen }
+    }
+
+    fn add(&mut self, at: &Seen, object: Option<usize>, reader: usize, memory: usize) {
+        let (last, page) = self.seen.entry(at.page).or_insert_with(|| {
+            let page = PageSeen {
+                page: at.page,
+                object,
+                home: memory,
+                accesses: vec![0; self.nodes],
+            };
+            (at.last, page)
+        });
+        page.accesses[reader] += at.accesses;
+        if (at.last, memory) > (*last, page.home) {
+            (*last, page.home) = (at.last, memory);
+        }
+    }
+
+    fn list(self) -> Vec<PageSeen> {
+        self.seen.into_values().map(|(_, page)| page).collect()
     }
 }
 
@@ -180,6 +217,9 @@ mod tests {
         assert_eq!(outcome.elsewhere[2][0], 3);
         assert_eq!(outcome.pages, [0, 1, 0, 0]);
         assert_eq!(outcome.local_fraction(), Some(1.0));
+        assert_eq!(outcome.reachable_fraction(), Some(7.0 / 12.0), "it moved in time");
+        let objects: Vec<_> = outcome.page_list.iter().map(|p| (p.page, p.object, p.home)).collect();
+        assert_eq!(objects, [(0x10, Some(0), 1), (0x99, None, 0)]);
     }
 
     #[test]
@@ -220,6 +260,8 @@ mod tests {
             let known = |s: &&Seen| s.vcpu < 4 && s.frame < 4000;
             let expected: u64 = rows.iter().filter(known).map(|s| s.accesses).sum();
             prop_assert_eq!(sum(&outcome.accesses) + sum(&outcome.elsewhere), expected);
+            let of_pages: u64 = outcome.page_list.iter().flat_map(|p| &p.accesses).sum();
+            prop_assert_eq!(of_pages, expected);
             if outcome.over_objects {
                 let objects: u64 = outcome.objects.iter().map(|o| sum(&o.accesses)).sum();
                 prop_assert_eq!(objects, sum(&outcome.accesses));

@@ -40,6 +40,11 @@ pub(crate) enum Message {
         path: String,
         bytes: Vec<u8>,
     },
+    /// A file that the runs left, by its path.
+    Brought {
+        path: String,
+        bytes: Vec<u8>,
+    },
     Failed(String),
     Done,
 }
@@ -91,7 +96,7 @@ impl Control {
 
 impl Message {
     fn append(&mut self, more: &[u8]) {
-        if let Self::File { bytes, .. } | Self::Capture { bytes, .. } = self {
+        if let Self::File { bytes, .. } | Self::Capture { bytes, .. } | Self::Brought { bytes, .. } = self {
             bytes.extend(more);
         }
     }
@@ -137,10 +142,14 @@ fn parse(line: &str) -> Option<(Message, u64)> {
                 number(2)?,
             ));
         }
-        "capture" => {
+        "capture" | "brought" => {
             let (path, length) = rest.rsplit_once(' ')?;
             let (path, bytes) = (path.to_owned(), Vec::new());
-            return Some((Message::Capture { path, bytes }, length.parse().ok()?));
+            let message = match kind {
+                "capture" => Message::Capture { path, bytes },
+                _ => Message::Brought { path, bytes },
+            };
+            return Some((message, length.parse().ok()?));
         }
         "failed" => Message::Failed(rest.to_owned()),
         "done" if rest.is_empty() => Message::Done,
@@ -163,7 +172,8 @@ mod tests {
     use proptest::prelude::*;
 
     const SAID: &[u8] = b"ready 2500000000\nsegment 0 1 131071\npage 0 77\ngarbage \xff\nbegin 0\nend 0 signal 9 12345\n\
-        vmstat 0 numa_hint_faults -3\nfile 0 objects 9\n12 - 4 7\ncapture devices/system/node/online 4\n0-7\nfailed no more\ndone\n";
+        vmstat 0 numa_hint_faults -3\nfile 0 objects 9\n12 - 4 7\ncapture devices/system/node/online 4\n0-7\n\
+        brought /tmp/a b 3\nx\ny\nfailed no more\ndone\n";
 
     fn expected() -> Vec<Message> {
         vec![
@@ -193,6 +203,10 @@ mod tests {
             Message::Capture {
                 path: "devices/system/node/online".into(),
                 bytes: b"0-7\n".into(),
+            },
+            Message::Brought {
+                path: "/tmp/a b".into(),
+                bytes: b"x\ny".into(),
             },
             Message::Failed("no more".into()),
             Message::Done,

@@ -22,12 +22,19 @@ pub enum Under {
     AutoNuma,
     /// The rules of a map.
     Map(PathBuf),
+    /// First touch, and `nodewise balance` with this policy on top.
+    Balance(String),
 }
 
 impl Under {
     /// Whether pages are placed from within the program; otherwise the kernel does it.
     pub(crate) fn takes_preload(&self) -> bool {
         matches!(self, Self::Interleave | Self::Map(_))
+    }
+
+    /// Whether the kernel's hinting faults are on: to balance by itself, or for `nodewise balance` to see.
+    pub(crate) fn takes_hints(&self) -> bool {
+        matches!(self, Self::AutoNuma | Self::Balance(_))
     }
 }
 
@@ -47,11 +54,12 @@ impl FromStr for Under {
                 .parse()
                 .map(Self::Node)
                 .map_err(|_| LabError::usage(format!("--under {text}: not a node number"))),
-            ("balance", _) => Err(LabError::usage(format!(
-                "--under {text}: live balancing does not exist yet; `autonuma` is the kernel's own"
+            ("balance", "") => Err(LabError::usage(format!(
+                "--under {text}: needs a policy: balance:out-w; `autonuma` is the kernel's own"
             ))),
+            ("balance", policy) => Ok(Self::Balance(policy.to_owned())),
             _ => Err(LabError::usage(format!(
-                "--under {text}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE"
+                "--under {text}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P"
             ))),
         }
     }
@@ -66,6 +74,7 @@ impl fmt::Display for Under {
             Self::Node(node) => write!(f, "node:{node}"),
             Self::AutoNuma => f.write_str("autonuma"),
             Self::Map(file) => write!(f, "map:{}", file.display()),
+            Self::Balance(policy) => write!(f, "balance:{policy}"),
         }
     }
 }
@@ -119,6 +128,8 @@ pub struct Experiment {
     pub huge_pages: HugePages,
     /// Whether to bring the guest's sysfs home.
     pub capture: bool,
+    /// Files and folders that the runs left in the guest, to be brought home.
+    pub bring: Vec<PathBuf>,
 }
 
 impl Experiment {
@@ -134,7 +145,7 @@ impl Experiment {
 pub struct Setup {
     /// A `vmlinuz` or a kernel's `.deb`; none: the distribution's, fetched once and cached.
     pub kernel: Option<PathBuf>,
-    /// For all runs together, from the start of the first.
+    /// For the boot and all runs together.
     pub time_limit: Option<Duration>,
     /// Whether accesses are counted.
     pub counters: bool,

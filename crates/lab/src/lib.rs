@@ -35,7 +35,7 @@ mod virtual_machine;
 pub use error::LabError;
 pub use experiment::{Experiment, HugePages, Setup, Under};
 pub use kernel::kept_kernel;
-pub use outcome::{ObjectSeen, Outcome};
+pub use outcome::{ObjectSeen, Outcome, PageSeen};
 pub use prepare::{Lab, prepare};
 pub use session::{Event, Session};
 pub use virtual_machine::{Size, Virtual};

@@ -20,6 +20,19 @@ pub struct ObjectSeen {
     pub accesses: Vec<Vec<u64>>,
 }
 
+/// A page, over all of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageSeen {
+    /// Its virtual page number.
+    pub page: u64,
+    /// Whose it is, by its place in [`Outcome::objects`]; none: it belongs to no object.
+    pub object: Option<usize>,
+    /// The node it was on when it was last accessed.
+    pub home: usize,
+    /// Reads and writes by node of the CPU.
+    pub accesses: Vec<u64>,
+}
+
 /// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode; empty if it was not counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -35,6 +48,8 @@ pub struct Outcome {
     pub elsewhere: Vec<Vec<u64>>,
     /// By node: touched pages of the objects, where each was last.
     pub pages: Vec<u64>,
+    /// Every page that was accessed, ascending.
+    pub page_list: Vec<PageSeen>,
     /// What the kernel's counters in `/proc/vmstat` rose by.
     pub kernel: BTreeMap<String, i64>,
     /// The objects, in the order they were seen.
@@ -43,6 +58,8 @@ pub struct Outcome {
     pub over_objects: bool,
     /// What `nodewise run --report` wrote, JSON.
     pub placement: Option<String>,
+    /// What `nodewise balance --report` wrote, JSON.
+    pub balance: Option<String>,
     /// What a reader of the figures must know: one line each.
     pub notes: Vec<String>,
 }
@@ -55,6 +72,17 @@ impl Outcome {
         let local: u64 = rows.filter_map(|(node, row)| row.get(node)).sum();
         let all: u64 = self.accesses.iter().flatten().sum();
         (all > 0).then(|| local as f64 / all as f64)
+    }
+
+    /// The local fraction that a fixed mapping could have reached at best: each page, all along, on the
+    /// node that accessed it most (the locality policy of Diener et al., with hindsight).
+    #[must_use]
+    pub fn reachable_fraction(&self) -> Option<f64> {
+        let counted = |p: &&PageSeen| p.object.is_some() || !self.over_objects;
+        let pages = || self.page_list.iter().filter(counted);
+        let most: u64 = pages().filter_map(|p| p.accesses.iter().max()).sum();
+        let all: u64 = pages().flat_map(|p| &p.accesses).sum();
+        (all > 0).then(|| most as f64 / all as f64)
     }
 
     /// How even the load of the memory nodes is (Diener et al., equation 5); none without accesses.

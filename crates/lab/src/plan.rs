@@ -15,6 +15,9 @@ const WAITING: [(&str, &str); 3] = [
 /// Where the guest finds commands of scripts that are not packed.
 pub(crate) const TOOLS: &str = "/lab/bin";
 
+/// What the balancer did, JSON; `runtime/guest/command.c` sends it.
+const BALANCE_REPORT: &str = "/lab/balance.json";
+
 /// Where a run's map lies in the guest.
 pub(crate) fn map_path(run: usize) -> PathBuf {
     format!("/lab/map-{run}").into()
@@ -30,12 +33,15 @@ pub(crate) fn text(experiment: &Experiment) -> Vec<u8> {
     if let Some(path) = &experiment.stdin {
         plan.put("stdin", &[experiment.cwd.join(path).as_os_str()]);
     }
+    for path in &experiment.bring {
+        plan.put("bring", &[experiment.cwd.join(path).as_os_str()]);
+    }
     if experiment.capture {
         plan.put("capture", &[OsStr::new("1")]);
     }
     for (number, under) in experiment.runs.iter().enumerate() {
         plan.put("run", &[OsStr::new(&number.to_string())]);
-        let balancing = if *under == Under::AutoNuma { "1" } else { "0" };
+        let balancing = if under.takes_hints() { "1" } else { "0" };
         plan.put("balancing", &[OsStr::new(balancing)]);
         for argument in arguments(experiment, under, number) {
             plan.put("arg", &[&argument]);
@@ -76,15 +82,20 @@ fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
     all
 }
 
+/// `nodewise run` marks the command's beginning and end and names its objects; a balancer is around both,
+/// so that none of its own objects is among them.
 fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsString> {
     let policy = match under {
-        Under::AutoNuma => Under::FirstTouch.to_string(),
+        Under::AutoNuma | Under::Balance(_) => Under::FirstTouch.to_string(),
         Under::Map(_) => Under::Map(map_path(number)).to_string(),
         other => other.to_string(),
     };
-    let mut all: Vec<OsString> = ["/lab/nodewise", "run", "--policy", &policy]
-        .map(Into::into)
-        .into();
+    let mut all: Vec<OsString> = Vec::new();
+    if let Under::Balance(policy) = under {
+        let balancer = ["/lab/nodewise", "balance", "--policy", policy, "--report", BALANCE_REPORT, "--"];
+        all.extend(balancer.map(Into::into));
+    }
+    all.extend(["/lab/nodewise", "run", "--policy", &policy].map(Into::into));
     if !experiment.bind.is_empty() {
         all.extend(["--bind".into(), (&experiment.bind).into()]);
     }

@@ -42,6 +42,8 @@ pub struct Session {
     pub boot_seconds: f64,
     /// Files of the guest's sysfs, by their paths below `/sys`.
     pub capture: Vec<(String, Vec<u8>)>,
+    /// Files the runs left, by their absolute paths in the guest.
+    pub brought: Vec<(String, Vec<u8>)>,
     /// The emulator's version.
     pub qemu: String,
     /// The kernel's version.
@@ -145,10 +147,7 @@ impl Story {
     }
 
     fn pause(&self, lab: &Lab) -> Duration {
-        let left = lab
-            .time_limit
-            .zip(self.first_run)
-            .map(|(l, at)| l.saturating_sub(at.elapsed()));
+        let left = lab.time_limit.map(|l| l.saturating_sub(self.started.elapsed()));
         left.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
     }
 
@@ -156,10 +155,11 @@ impl Story {
         if self.first_run.is_none() && self.started.elapsed() > BOOT {
             return Err(guest.last_words(false));
         }
-        match lab.time_limit.zip(self.first_run) {
-            Some((limit, at)) if !self.done && at.elapsed() >= limit => Err(LabError::time(format!(
-                "the time limit of {} s is over; an emulated machine is about a hundred times slower than a real one",
-                limit.as_secs_f64()
+        match lab.time_limit {
+            Some(limit) if !self.done && self.started.elapsed() >= limit => Err(LabError::time(format!(
+                "the time limit of {} s is over{}; an emulated machine is about a hundred times slower than a real one",
+                limit.as_secs_f64(),
+                if self.first_run.is_some() { "" } else { ", before the command ran" }
             ))),
             _ => Ok(()),
         }
@@ -192,6 +192,7 @@ impl Story {
                 on(Event::Begins { run });
             }
             Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
+            Message::Brought { path, bytes } => self.session.brought.push((path, bytes)),
             Message::Failed(text) => self.failed = Some(text),
             Message::Done => self.done = true,
             of_run => self.hear_of_run(of_run, on),
@@ -218,6 +219,7 @@ impl Story {
                 match name.as_str() {
                     "objects" => self.objects[run] = text,
                     "report.json" => outcomes[run].placement = Some(text),
+                    "balance.json" => outcomes[run].balance = Some(text),
                     _ => {}
                 }
             }

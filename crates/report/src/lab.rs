@@ -85,6 +85,8 @@ pub struct Run {
     pub accesses: Option<Counts>,
     /// Local accesses over all; none without accesses.
     pub local_fraction: Option<f64>,
+    /// What it would be with each page, all along, on the node that accessed it most.
+    pub reachable_fraction: Option<f64>,
     /// Evenness over home nodes; none without accesses.
     pub access_balance: Option<f64>,
     /// Whether `accesses` are those of objects; else of everything the program touched.
@@ -99,6 +101,8 @@ pub struct Run {
     pub placement: Option<Placement>,
     /// Pages the kernel moved to balance; none if it did not say.
     pub pages_migrated: Option<i64>,
+    /// What the balancer did; none if there was none.
+    pub balance: Option<Balance>,
     /// Faults the kernel took to learn who accesses what; none if it did not say.
     pub hint_faults: Option<i64>,
     /// What the guest's counters in `/proc/vmstat` rose by.
@@ -107,6 +111,22 @@ pub struct Run {
     pub objects: Vec<Object>,
     /// What a reader of these figures must know.
     pub notes: Vec<String>,
+}
+
+/// What `nodewise balance` says it did, of 4 KiB pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Balance {
+    /// Pages it moved.
+    pub pages_moved: u64,
+    /// Decisions carried out.
+    pub migrations: u64,
+    /// Pages that came back to where they were.
+    pub ping_pongs: u64,
+    /// Pages moved more than once without coming back.
+    pub multiple: u64,
+    /// Hinting faults it saw.
+    pub samples: u64,
 }
 
 /// What `nodewise run` placed, as it read it back at the end.
@@ -225,6 +245,7 @@ pub(crate) fn example() -> Experiment {
         under: under.to_owned(),
         accesses: Some(accesses),
         local_fraction: Some(local),
+        reachable_fraction: Some(0.95),
         access_balance: Some(0.5),
         over_objects: true,
         elsewhere: Some(vec![vec![5, 0, 0, 0]; 4]),
@@ -294,6 +315,7 @@ mod tests {
             command: Some(vec!["./solve".to_owned()]),
             objects: vec![object],
             placement: Some(Placement::default()),
+            balance: Some(Balance::default()),
             ..example().runs()[0].clone()
         };
         let full = Experiment {

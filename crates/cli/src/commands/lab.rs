@@ -1,9 +1,10 @@
 //! `nodewise lab`: a command on a virtual NUMA machine with a real kernel and exact access counters.
 
 mod batch;
-mod capture;
 mod findings;
+mod pages;
 mod screen;
+mod tree;
 
 use crate::exit::{Outcome, OwnFailure};
 use crate::output::{Screen, print, write_file};
@@ -21,7 +22,7 @@ pub struct Arguments {
     /// A shipped machine's name, a machine file, or `this`
     #[arg(long, value_name = "M")]
     machine: String,
-    /// Who places pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE [default: first-touch]
+    /// Who places pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P [default: first-touch]
     #[arg(long, value_name = "P")]
     under: Option<Under>,
     /// Run the command under each of these in one boot, and compare
@@ -70,6 +71,15 @@ pub struct Arguments {
     /// Draw the matrices
     #[arg(long, value_name = "FILE", conflicts_with = "no_counters")]
     svg: Option<PathBuf>,
+    /// Write every page that was accessed, with its accesses by node of the CPU: CSV
+    #[arg(long, value_name = "FILE", conflicts_with = "no_counters")]
+    pages: Option<PathBuf>,
+    /// A file or folder that the command leaves in the guest, to be kept; repeatable
+    #[arg(long, value_name = "PATH", requires = "into")]
+    bring: Vec<PathBuf>,
+    /// Where what is brought goes: a new folder
+    #[arg(long, value_name = "DIR", requires = "bring")]
+    into: Option<PathBuf>,
     /// Save what the guest's /sys shows of the machine; needs no command
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
@@ -123,9 +133,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let files = [&arguments.svg, &arguments.capture, &arguments.scaled];
+    let files = [
+        &arguments.svg,
+        &arguments.pages,
+        &arguments.capture,
+        &arguments.scaled,
+    ];
     files.into_iter().flatten().try_for_each(|f| free(f, arguments.force))?;
-    let written = [&arguments.svg, &arguments.scaled];
+    arguments.into.iter().try_for_each(|f| free(f, false))?;
+    let written = [&arguments.svg, &arguments.pages, &arguments.scaled, &arguments.into];
     written.into_iter().flatten().try_for_each(|f| has_folder(f))?;
     let size = Size {
         cpus: arguments.cpus,
@@ -146,7 +162,15 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     show.end();
     let session = session?;
     if let Some(folder) = &arguments.capture {
-        capture::write(folder, &session.capture, arguments.force)?;
+        tree::capture(folder, &session.capture, arguments.force)?;
+    }
+    if let Some(folder) = &arguments.into {
+        let asked: Vec<PathBuf> = asked.bring.iter().map(|p| asked.cwd.join(p)).collect();
+        tree::brought(folder, &asked, &session.brought)?;
+    }
+    if let Some(file) = &arguments.pages {
+        let nodes = machine.machine.node_count();
+        write_file(file, &pages::csv(&session.outcomes, nodes), arguments.force)?;
     }
     if asked.runs.is_empty() {
         return Ok(Outcome::Done);
@@ -202,6 +226,7 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
         threads: arguments.threads,
         huge_pages,
         capture: arguments.capture.is_some(),
+        bring: arguments.bring.clone(),
     })
 }
 

@@ -86,6 +86,17 @@ pub fn draw(experiment: &Experiment, run: &Run, scale: &Scale) -> String {
     svg
 }
 
+/// Whoever moved any.
+fn moved(run: &Run) -> String {
+    let by_us = run.balance.as_ref().map_or(0, |b| b.pages_moved);
+    let by_kernel = run.pages_migrated.unwrap_or(0).unsigned_abs();
+    match (by_us, by_kernel) {
+        (0, 0) => String::new(),
+        (0, kernel) => format!(" · {} pages moved by the kernel", count(kernel)),
+        (ours, kernel) => format!(" · moved {} by us, {} by the kernel", count(ours), count(kernel)),
+    }
+}
+
 struct Panel<'a> {
     scale: &'a Scale,
     shares: Shares<'a>,
@@ -96,10 +107,6 @@ struct Panel<'a> {
 impl Panel<'_> {
     fn head(&self, svg: &mut String) {
         let known = |f: Option<f64>| f.map_or("–".to_owned(), percent);
-        let moved = self.run.pages_migrated.filter(|n| *n != 0);
-        let moved = moved.map_or(String::new(), |n| {
-            format!(" · {} pages moved by the kernel", count(n.unsigned_abs()))
-        });
         let under = clean(&self.run.name());
         let room = ((self.scale.width - 2.0 * PAD) / 8.0) as usize;
         let name: String = match under.chars().count() {
@@ -120,7 +127,7 @@ impl Panel<'_> {
             "small",
             PAD,
             62.0,
-            &format!("{} accesses{moved}", count(self.shares.total)),
+            &format!("{} accesses{}", count(self.shares.total), moved(self.run)),
         );
     }
 

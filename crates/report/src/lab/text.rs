@@ -73,8 +73,9 @@ impl Writer<'_> {
             }
             let known = |f: Option<f64>| f.map_or("none".to_owned(), percent);
             let metrics = format!(
-                "local fraction {}, access balance {}",
+                "local fraction {}, reachable {}, access balance {}",
                 known(run.local_fraction),
+                known(run.reachable_fraction),
                 known(run.access_balance),
             );
             let outside = match run.over_objects {
@@ -127,10 +128,12 @@ impl Writer<'_> {
         table.push_record([
             "under",
             "local",
-            "access balance",
+            "reachable",
+            "balance",
             "accesses",
             "elsewhere",
-            "pages moved",
+            "we moved",
+            "kernel moved",
             "hint faults",
             "exit",
         ]);
@@ -174,8 +177,11 @@ impl Writer<'_> {
 
 fn kernel(run: &Run) -> String {
     let number = |n: Option<i64>| n.map_or("unknown".to_owned(), |n| count(n.unsigned_abs()));
+    let ours = run.balance.as_ref().map_or(String::new(), |b| {
+        format!("the balancer moved {} pages; ", count(b.pages_moved))
+    });
     format!(
-        "the kernel moved {} pages by itself and took {} hinting faults; exit status {}",
+        "{ours}the kernel moved {} pages by itself and took {} hinting faults; exit status {}",
         number(run.pages_migrated),
         number(run.hint_faults),
         run.exit_status
@@ -189,9 +195,11 @@ fn summary(run: &Run) -> Vec<String> {
     vec![
         clean(&run.name()),
         share(run.local_fraction),
+        share(run.reachable_fraction),
         share(run.access_balance),
         all.map_or("–".to_owned(), count),
         share(run.elsewhere_share),
+        run.balance.as_ref().map_or("–".to_owned(), |b| count(b.pages_moved)),
         number(run.pages_migrated),
         number(run.hint_faults),
         run.exit_status.to_string(),
@@ -226,7 +234,7 @@ mod tests {
         assert_eq!(row("2 "), ["2", "·", "·", "30.0", "10.0", "40.0"]);
         assert_eq!(row("all  "), ["all", "30.0", "30.0", "30.0", "10.0", "100"]);
         assert!(!text.contains("\n      3 "), "node 3 has no CPUs:\n{text}");
-        assert!(text.contains("local fraction 90.0 %, access balance 50.0 %"));
+        assert!(text.contains("local fraction 90.0 %, reachable 95.0 %, access balance 50.0 %"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a laboratory brought home, as the report has it.
 
 use nodewise_lab::{Experiment, ObjectSeen, Outcome, Session, Virtual};
-use nodewise_report::lab::{self as report, Counts, Node, Object, Placement, Results, Run, SCHEMA};
+use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA};
 use std::ffi::OsString;
 
 pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::Experiment {
@@ -73,6 +73,7 @@ fn run(outcome: &Outcome) -> Run {
         exit_status: outcome.exit_status,
         accesses: counted.then(|| outcome.accesses.clone()),
         local_fraction: outcome.local_fraction(),
+        reachable_fraction: outcome.reachable_fraction(),
         access_balance: outcome.access_balance(),
         over_objects: outcome.over_objects,
         elsewhere: counted.then(|| outcome.elsewhere.clone()),
@@ -80,6 +81,7 @@ fn run(outcome: &Outcome) -> Run {
         pages: outcome.pages.clone(),
         placement: outcome.placement.as_deref().and_then(placement),
         pages_migrated: risen("numa_pages_migrated"),
+        balance: outcome.balance.as_deref().and_then(balance),
         hint_faults: risen("numa_hint_faults"),
         kernel: outcome.kernel.clone(),
         objects,
@@ -91,6 +93,11 @@ fn run(outcome: &Outcome) -> Run {
 fn placement(text: &str) -> Option<Placement> {
     let mut report: serde_json::Value = serde_json::from_str(text).ok()?;
     serde_json::from_value(report["achieved"].take()).ok()
+}
+
+/// From the report of `nodewise balance`.
+fn balance(text: &str) -> Option<Balance> {
+    serde_json::from_str(text).ok()
 }
 
 fn sum(counts: &Counts) -> u64 {

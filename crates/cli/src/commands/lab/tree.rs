@@ -1,0 +1,106 @@
+//! Files of the guest as a folder: its sysfs, for `nodewise topo` and for tests; what commands left there.
+
+use anyhow::{Context, ensure};
+use std::path::{Component, Path, PathBuf};
+
+/// Writes files of sysfs, named by their paths below `/sys`, into `folder`: whole or not at all.
+pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyhow::Result<()> {
+    let files = files.iter().map(|(name, bytes)| (Path::new("sys").join(name), bytes.as_slice()));
+    let count = write(folder, files, force.then_some("sys"))?;
+    eprintln!("nodewise: wrote {}, {count} files of /sys", folder.display());
+    Ok(())
+}
+
+/// Writes what was brought, named by its paths in the guest, into `folder`: each file or folder that was
+/// asked for under its own name.
+pub fn brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
+    let named = |path: &str| {
+        let of = asked.iter().find(|a| Path::new(path).starts_with(a));
+        let above = of.and_then(|a| a.parent()).unwrap_or(Path::new("/"));
+        Path::new(path).strip_prefix(above).map_or_else(|_| path.into(), Path::to_owned)
+    };
+    let files = files.iter().map(|(path, bytes)| (named(path), bytes.as_slice()));
+    let count = write(folder, files, None)?;
+    eprintln!("nodewise: wrote {}, {count} files of the guest", folder.display());
+    Ok(())
+}
+
+/// `replaced`: what must lie in a folder for it to be replaced.
+fn write<'a>(
+    folder: &Path,
+    files: impl Iterator<Item = (PathBuf, &'a [u8])>,
+    replaced: Option<&str>,
+) -> anyhow::Result<usize> {
+    let partial = beside(folder);
+    let kept = fill(&partial, files).and_then(|count| {
+        replace(&partial, folder, replaced)?;
+        Ok(count)
+    });
+    kept.inspect_err(|_| drop(std::fs::remove_dir_all(&partial)))
+}
+
+/// A name that nobody has.
+fn beside(folder: &Path) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    name.into()
+}
+
+fn fill<'a>(folder: &Path, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> anyhow::Result<usize> {
+    let make = |folder: &Path| std::fs::create_dir_all(folder);
+    make(folder).with_context(|| format!("cannot write {}", folder.display()))?;
+    let mut count = 0;
+    for (below, bytes) in files {
+        // The guest ran somebody's program as root: its word is no path to follow.
+        ensure!(
+            below.components().all(|c| matches!(c, Component::Normal(_))),
+            "the guest sent a file called {below:?}"
+        );
+        let path = folder.join(below);
+        let parent = path.parent().unwrap_or(folder);
+        make(parent)
+            .and_then(|()| std::fs::write(&path, bytes))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn replace(partial: &Path, folder: &Path, replaced: Option<&str>) -> anyhow::Result<()> {
+    if replaced.is_some_and(|r| folder.join(r).is_dir()) {
+        std::fs::remove_dir_all(folder).with_context(|| format!("cannot replace {}", folder.display()))?;
+    }
+    std::fs::rename(partial, folder).with_context(|| format!("cannot write {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_is_whole_or_not_there() {
+        let root = std::env::temp_dir().join(format!("nodewise-capture-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let file = |name: &str| (name.to_owned(), b"0-1\n".to_vec());
+        let folder = root.join("captured");
+
+        let escaping = [file("devices/system/node/online"), file("../../etc/passwd")];
+        assert!(capture(&folder, &escaping, false).is_err());
+        assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
+
+        capture(&folder, &escaping[..1], false).unwrap();
+        let read = std::fs::read_to_string(folder.join("sys/devices/system/node/online"));
+        assert_eq!(read.unwrap(), "0-1\n");
+        assert!(capture(&folder, &escaping[..1], false).is_err(), "a full folder stays");
+        capture(&folder, &escaping[..1], true).unwrap();
+
+        let files = ["/tmp/prof/meta.json", "/srv/log", "/tmp/prof/raw/1"].map(file);
+        let out = root.join("out");
+        brought(&out, &["/tmp/prof".into(), "/srv/log".into()], &files).unwrap();
+        for path in ["prof/meta.json", "prof/raw/1", "log"] {
+            assert!(out.join(path).is_file(), "{path}");
+        }
+        assert!(brought(&out, &[], &files).is_err(), "nothing is replaced");
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,19 @@
+/* What the commands left in the guest's memory, for the host: `brought PATH BYTES`, and the bytes. */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Open folders at once. */
+enum { DEPTH = 16 };
+
+static int visit(const char *path, const struct stat *status, int kind, struct FTW *at) {
+    (void)at;
+    if (kind == FTW_F && S_ISREG(status->st_mode) && !strchr(path, '\n'))
+        nw_send_file("brought", path, path);
+    return 0;
+}
+
+void nw_bring(const char *path) { nftw(path, visit, DEPTH, FTW_PHYS); }
