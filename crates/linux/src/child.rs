@@ -1,27 +1,39 @@
 //! A child process that its parent stands in for: signals go on to it, its status comes back.
 
+use crate::signals::{self, Signal, Signals};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a shell's user or a batch system sends; the rest end us as they would end anybody.
-const FORWARDED: [libc::c_int; 8] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGCONT,
-    libc::SIGWINCH,
+const FORWARDED: [i32; 8] = [
+    signals::SIGHUP,
+    signals::SIGINT,
+    signals::SIGQUIT,
+    signals::SIGTERM,
+    signals::SIGUSR1,
+    signals::SIGUSR2,
+    signals::SIGCONT,
+    signals::SIGWINCH,
 ];
 
 /// A running child whose signals we forward.
 pub struct Forwarding {
     child: Child,
-    before: libc::sigset_t,
+    signals: Signals,
+}
+
+/// What happened to a child, or came for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has ended.
+    Ended(ExitStatus),
+    /// A signal that was to be kept from it.
+    Kept(i32),
+    /// Nothing in that time.
+    Nothing,
 }
 
 impl Forwarding {
@@ -31,16 +43,12 @@ impl Forwarding {
     /// # Errors
     /// The command cannot be started: the error of `fork` or `exec`.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let before = block(&watched())?;
-        // SAFETY: between fork and exec, one system call on a copy of the mask.
-        unsafe { command.pre_exec(move || restore(&before)) };
-        match command.spawn() {
-            Ok(child) => Ok(Self { child, before }),
-            Err(error) => {
-                restore(&before)?;
-                Err(error)
-            }
-        }
+        let mut watched = FORWARDED.to_vec();
+        watched.push(signals::SIGCHLD);
+        let signals = Signals::block(&watched)?;
+        signals.before_exec(command);
+        let child = command.spawn()?;
+        Ok(Self { child, signals })
     }
 
     /// The child's process id.
@@ -58,27 +66,39 @@ impl Forwarding {
         mut pause: Duration,
         mut look: impl FnMut(u32) -> Duration,
     ) -> io::Result<ExitStatus> {
-        let watched = watched();
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                break status;
+        loop {
+            match self.next(pause, &[])? {
+                Event::Ended(status) => return Ok(status),
+                Event::Kept(_) => {}
+                Event::Nothing => pause = look(self.child.id()),
             }
-            match next_signal(&watched, pause) {
-                Some(information) => self.forward(&information),
-                None => pause = look(self.child.id()),
-            }
-        };
-        restore(&self.before)?;
-        Ok(status)
+        }
     }
 
-    fn forward(&self, information: &libc::siginfo_t) {
-        // The terminal's own signals reach the whole group, the child included.
-        if information.si_signo == libc::SIGCHLD || information.si_code == libc::SI_KERNEL {
-            return;
+    /// What happens within `pause`. Signals go on to the child but for those in `kept`.
+    ///
+    /// # Errors
+    /// The child cannot be waited for.
+    pub fn next(&mut self, pause: Duration, kept: &[i32]) -> io::Result<Event> {
+        let until = Instant::now() + pause;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Event::Ended(status));
+            }
+            match self.signals.wait(until.saturating_duration_since(Instant::now())) {
+                Some(signal) if kept.contains(&signal.number) => return Ok(Event::Kept(signal.number)),
+                Some(signal) => self.forward(signal),
+                None => return Ok(Event::Nothing),
+            }
         }
-        // SAFETY: a plain system call; the child is not reaped yet, so its id is still its own.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, information.si_signo) };
+    }
+
+    /// The terminal's own signals reach the whole group, the child included. It is not reaped yet, so its
+    /// id is still its own.
+    fn forward(&self, signal: Signal) {
+        if !signal.by_kernel {
+            signals::send(self.child.id(), signal.number);
+        }
     }
 }
 
@@ -117,49 +137,6 @@ pub fn shell_status(status: ExitStatus) -> u8 {
         .or_else(|| status.signal().map(|s| 128 + s))
         .unwrap_or(255);
     number as u8
-}
-
-fn watched() -> libc::sigset_t {
-    // SAFETY: an all-zero set is a valid argument to sigemptyset, which makes it whole.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid set, the numbers are valid signals.
-    unsafe {
-        libc::sigemptyset(&mut set);
-        for signal in FORWARDED.into_iter().chain([libc::SIGCHLD]) {
-            libc::sigaddset(&mut set, signal);
-        }
-    }
-    set
-}
-
-fn block(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
-    // SAFETY: an all-zero set is a valid place for the old mask.
-    let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: both sets are valid.
-    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, &mut before) } {
-        0 => Ok(before),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
-fn restore(before: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: `before` is a valid set; the old mask is not wanted.
-    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
-fn next_signal(set: &libc::sigset_t, pause: Duration) -> Option<libc::siginfo_t> {
-    let pause = libc::timespec {
-        tv_sec: pause.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(pause.subsec_nanos()),
-    };
-    // SAFETY: an all-zero siginfo is a valid place for the answer.
-    let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: all three pointers are valid for the call.
-    let signal = unsafe { libc::sigtimedwait(set, &mut information, &pause) };
-    (signal > 0).then_some(information)
 }
 
 #[cfg(test)]
