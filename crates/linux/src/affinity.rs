@@ -30,28 +30,42 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
         .collect())
 }
 
+/// Binds the calling thread to these CPUs.
+///
+/// # Errors
+/// None of them may be used here.
+pub fn bind_this_thread(cpus: &[u32]) -> io::Result<()> {
+    apply(&mask(cpus))
+}
+
+/// The CPU that the calling thread runs on just now.
+#[must_use]
+pub fn current_cpu() -> u32 {
+    // SAFETY: takes nothing; an error, which no kernel of ours gives, reads as CPU 0.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
 /// Lets `command` start on these CPUs only.
 pub fn before_exec(cpus: &[u32], command: &mut Command) {
+    let mask = mask(cpus);
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(move || apply(&mask)) };
+}
+
+fn mask(cpus: &[u32]) -> [u64; WORDS] {
     let mut words = [0u64; WORDS];
     for cpu in cpus.iter().filter(|c| **c < CPUS as u32) {
         words[*cpu as usize / 64] |= 1 << (cpu % 64);
     }
-    let apply = move || {
-        // SAFETY: the kernel reads the given number of bytes.
-        match unsafe {
-            libc::syscall(
-                libc::SYS_sched_setaffinity,
-                0,
-                size_of_val(&words),
-                words.as_ptr(),
-            )
-        } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    // SAFETY: the closure makes one system call and allocates nothing.
-    unsafe { command.pre_exec(apply) };
+    words
+}
+
+fn apply(words: &[u64; WORDS]) -> io::Result<()> {
+    // SAFETY: the kernel reads the given number of bytes.
+    match unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl FromIterator<u32> for NodeMask {
 }
 
 impl NodeMask {
+    /// As the kernel takes it: words and bits.
+    pub(crate) fn raw(&self) -> (*const u64, libc::c_ulong) {
+        (self.0.as_ptr(), MASK_BITS)
+    }
+
     /// The nodes, ascending.
     #[must_use]
     pub fn nodes(&self) -> Vec<u32> {
@@ -126,23 +131,8 @@ pub fn allowed_nodes() -> io::Result<Vec<u32>> {
 /// # Errors
 /// The process is gone or not ours.
 pub fn nodes_of_pages(pid: u32, addresses: &[u64]) -> io::Result<Vec<Option<u32>>> {
-    let mut status = vec![0i32; addresses.len()];
-    // SAFETY: both arrays have `len` entries; without target nodes the call only asks.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_move_pages,
-            pid as libc::pid_t,
-            addresses.len(),
-            addresses.as_ptr(),
-            std::ptr::null::<libc::c_int>(),
-            status.as_mut_ptr(),
-            0,
-        )
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(status.into_iter().map(|s| u32::try_from(s).ok()).collect())
+    let statuses = crate::pages::query(pid, addresses).map_err(io::Error::from)?;
+    Ok(statuses.into_iter().map(crate::pages::PageStatus::node).collect())
 }
 
 #[cfg(test)]

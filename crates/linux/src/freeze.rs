@@ -1,0 +1,233 @@
+//! A process stopped for a while, which runs on whatever becomes of us.
+
+use crate::Host;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// Threads in the kernel's own waits stop when they leave them; that is not waited for longer.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A stopped process (`SIGSTOP`, all its threads). It runs on when this is dropped. A small process of
+/// its own session holds a pipe from us: should we be killed, it reads the end and sends `SIGCONT`.
+#[derive(Debug)]
+pub struct Frozen(Option<Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    process: OwnedFd,
+    pipe: OwnedFd,
+    watcher: libc::pid_t,
+}
+
+impl Frozen {
+    /// Stops a process. One that is stopped already stays so afterwards.
+    ///
+    /// # Errors
+    /// The process is gone or not ours, or no watcher can be started: then nothing was stopped.
+    pub fn stop(pid: u32) -> io::Result<Self> {
+        if states(pid).first() == Some(&'T') {
+            return Ok(Self(None));
+        }
+        let process = open(pid)?;
+        let (reading, pipe) = pipe()?;
+        let watcher = watch(&reading, &pipe, &process)?;
+        let frozen = Self(Some(Watched {
+            process,
+            pipe,
+            watcher,
+        }));
+        frozen.signal(libc::SIGSTOP)?;
+        wait_until_stopped(pid);
+        Ok(frozen)
+    }
+
+    /// Whether it was us who stopped it.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn signal(&self, signal: libc::c_int) -> io::Result<()> {
+        self.0
+            .as_ref()
+            .map_or(Ok(()), |w| send(w.process.as_raw_fd(), signal))
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // An error means that the process has ended.
+        let _ = self.signal(libc::SIGCONT);
+        if let Some(watched) = &self.0 {
+            // SAFETY: one byte of a static; then our own child's id, whose status is not wanted.
+            unsafe {
+                libc::write(watched.pipe.as_raw_fd(), b".".as_ptr().cast(), 1);
+                libc::waitpid(watched.watcher, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+fn open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers alone.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
+}
+
+fn send(process: RawFd, signal: libc::c_int) -> io::Result<()> {
+    let nothing = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: without information the kernel fills in what kill(2) would; flags 0.
+    match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process, signal, nothing, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Reading end, writing end; closed on exec.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, and nobody else has them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Starts the watcher: takes no signal, keeps two descriptors, waits for a byte or the end.
+fn watch(reading: &OwnedFd, pipe: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
+    let (reading, pipe, process) = (reading.as_raw_fd(), pipe.as_raw_fd(), process.as_raw_fd());
+    // SAFETY: the child makes system calls only and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: we are the child, alone and single-threaded; all pointers are to this stack.
+        0 => unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+            libc::setsid();
+            libc::prctl(libc::PR_SET_NAME, c"nodewise-thaw".as_ptr());
+            libc::close(pipe);
+            for descriptor in (0..1024).filter(|d| ![reading, process].contains(d)) {
+                libc::close(descriptor);
+            }
+            let mut byte = 0u8;
+            let read = loop {
+                let read = libc::read(reading, (&raw mut byte).cast(), 1);
+                if read >= 0 || *libc::__errno_location() != libc::EINTR {
+                    break read;
+                }
+            };
+            if read != 1 {
+                let nothing = std::ptr::null::<libc::siginfo_t>();
+                libc::syscall(libc::SYS_pidfd_send_signal, process, libc::SIGCONT, nothing, 0);
+            }
+            libc::_exit(0)
+        },
+        child => Ok(child),
+    }
+}
+
+fn wait_until_stopped(pid: u32) {
+    let start = Instant::now();
+    while states(pid).iter().any(|s| !"TtZX".contains(*s)) && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The letter of each thread's state, the first thread's first.
+fn states(pid: u32) -> Vec<char> {
+    let host = Host::default();
+    let mut tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+    tids.sort_by_key(|t| t.parse::<u32>().ok() != Some(pid));
+    let state = |tid: &String| {
+        let stat = host.read(&format!("proc/{pid}/task/{tid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    tids.iter().filter_map(state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(Command::new("/bin/sleep").arg("600").spawn().unwrap())
+        }
+
+        fn is_stopped(&self) -> bool {
+            states(self.0.id()) == ['T']
+        }
+
+        fn comes_to(&self, stopped: bool) -> bool {
+            let start = Instant::now();
+            while self.is_stopped() != stopped {
+                if start.elapsed() > Duration::from_secs(10) {
+                    return false;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            true
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_frozen_process_stands_still_until_dropped() {
+        let sleeper = Sleeper::start();
+        let frozen = Frozen::stop(sleeper.0.id()).unwrap();
+        assert!(frozen.is_ours() && sleeper.comes_to(true));
+        drop(frozen);
+        assert!(sleeper.comes_to(false));
+    }
+
+    #[test]
+    fn who_was_stopped_before_stays_stopped() {
+        let sleeper = Sleeper::start();
+        let _outer = Frozen::stop(sleeper.0.id()).unwrap();
+        drop(Frozen::stop(sleeper.0.id()).unwrap());
+        assert!(sleeper.is_stopped());
+    }
+
+    #[test]
+    fn a_killed_freezer_leaves_its_process_running() {
+        let sleeper = Sleeper::start();
+        let target = sleeper.0.id();
+        // SAFETY: the child makes system calls, allocates in a single thread of its own, and ends by a
+        // signal.
+        let freezer = unsafe { libc::fork() };
+        if freezer == 0 {
+            let frozen = Frozen::stop(target);
+            std::thread::sleep(Duration::from_secs(60));
+            drop(frozen);
+            std::process::exit(0);
+        }
+        assert!(sleeper.comes_to(true), "never stopped");
+        // SAFETY: our own child's id.
+        unsafe {
+            libc::kill(freezer, libc::SIGKILL);
+            libc::waitpid(freezer, std::ptr::null_mut(), 0);
+        }
+        assert!(sleeper.comes_to(false), "never ran on");
+    }
+
+    #[test]
+    fn nobody_cannot_be_stopped() {
+        assert!(Frozen::stop(u32::MAX >> 2).is_err());
+    }
+}
