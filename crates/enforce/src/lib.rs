@@ -7,13 +7,16 @@
 //! **Constraints.** Prefers, never binds memory; keeps to allowed nodes and CPUs. A plan changes
 //! nothing until it is carried out.
 //!
-//! **Non-goals.** Deciding where things should go, moving pages of a process that already runs.
+//! [`mover`] moves pages of a process that already runs.
+//!
+//! **Non-goals.** Deciding where things should go.
 
 #![forbid(unsafe_code)]
 
 mod achieved;
 mod error;
 mod host;
+pub mod mover;
 mod plan;
 mod request;
 mod rules;

@@ -1,0 +1,148 @@
+//! Pages of a running process moved between nodes: in parallel, in chunks, whatever the process does
+//! meanwhile (Lepers et al., AsymSched, section 4.3, "Fast memory migration").
+
+mod chunk;
+mod kernel;
+mod moved;
+mod plan;
+mod queue;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+pub use moved::{Batch, Moved, PairMoved, Stayed};
+pub use plan::{Pair, Plan, Run, Target};
+
+use crate::{EnforceError, Host, HostNode};
+use chunk::carry_out;
+use kernel::{Kernel, Linux};
+use moved::Ledger;
+use nodewise_linux::{affinity, pages::CallError};
+use queue::Queue;
+
+/// Pages of 4 KiB handed to the kernel at a time unless told otherwise; `docs/migrate.md` has the
+/// measurement.
+pub const CHUNK: usize = 4096;
+/// What AsymSched took (section 4.3).
+pub const CHUNK_ASYMSCHED: usize = 30_000;
+/// Workers for each pair of nodes unless told otherwise: one CPU copies less than a link carries.
+const WORKERS_PER_PAIR: usize = 4;
+
+/// Moves pages with several threads, each on CPUs of the node that its pages go to.
+#[derive(Clone, Debug)]
+pub struct Mover {
+    nodes: Vec<HostNode>,
+    workers: usize,
+    chunk: usize,
+}
+
+impl Mover {
+    /// With so many threads; 0 chooses. On a host that cannot be read they are not bound.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self {
+            nodes: Host::this(&[]).map(|h| h.nodes).unwrap_or_default(),
+            workers,
+            chunk: CHUNK,
+        }
+    }
+
+    /// Pages of 4 KiB handed to the kernel at a time; no huge page is divided for that.
+    #[must_use]
+    pub fn with_chunk(mut self, pages: usize) -> Self {
+        self.chunk = pages.max(1);
+        self
+    }
+
+    /// Moves what is there of each target to its node. That the process ends, forks, unmaps, or is
+    /// stopped meanwhile is no error; [`Moved::homes`] says where each target's first page came to lie.
+    ///
+    /// # Errors
+    /// The process is not ours to change, or may not use a node.
+    pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
+        let plan = Plan::of_targets(pid, targets)?;
+        let mut moved = self.carry_out(&plan, &|_| ())?;
+        moved.homes = plan::homes(pid, targets);
+        Ok(moved)
+    }
+
+    /// Carries a plan out. `progress` is told from several threads how many more pages were dealt with.
+    ///
+    /// # Errors
+    /// The process is not ours to change, or may not use a node.
+    pub fn carry_out(&self, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<Moved, EnforceError> {
+        let (moved, error) = self.work(&Linux::of(plan.pid), plan, progress);
+        error.map_or(Ok(moved), |e| Err(refusal::explain(plan.pid, e)))
+    }
+
+    /// How many threads work on these pairs, at most one a chunk.
+    #[must_use]
+    pub fn workers(&self, pairs: &[Pair]) -> usize {
+        let chunks: u64 = pairs.iter().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
+        let cpus: usize = pairs.iter().map(|p| self.cpus(p).len()).sum();
+        let wanted = match self.workers {
+            0 => (pairs.len() * WORKERS_PER_PAIR).min(cpus.max(pairs.len())),
+            workers => workers,
+        };
+        wanted.min(usize::try_from(chunks).unwrap_or(usize::MAX))
+    }
+
+    /// Those of the node that pages go to; where it has none, of the node that they come from.
+    fn cpus(&self, pair: &Pair) -> &[nodewise_machine::CpuId] {
+        let of = |node: u32| self.nodes.iter().find(|n| n.os_index == node);
+        let nodes = [pair.to, pair.from].into_iter().filter_map(of);
+        nodes
+            .map(|n| n.cpus.as_slice())
+            .find(|c| !c.is_empty())
+            .unwrap_or(&[])
+    }
+
+    fn work(
+        &self,
+        kernel: &dyn Kernel,
+        plan: &Plan,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> (Moved, Option<CallError>) {
+        let ledger = Ledger::new(plan, progress);
+        let refused = self.round(kernel, &plan.pairs, &ledger);
+        // Room may have come where others left; everybody else's refusal stands.
+        let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
+        ledger.refused(&full);
+        let refused = self.round(kernel, &again, &ledger);
+        ledger.refused(&refused);
+        ledger.finish()
+    }
+
+    /// Each page of the pairs once; gives back those that found no room.
+    fn round(&self, kernel: &dyn Kernel, pairs: &[Pair], ledger: &Ledger<'_>) -> Vec<Pair> {
+        let queue = Queue::of(pairs, self.chunk);
+        std::thread::scope(|scope| {
+            for id in 0..self.workers(pairs) {
+                let queue = &queue;
+                scope.spawn(move || self.worker(id, kernel, queue, ledger));
+            }
+        });
+        queue.finish(ledger)
+    }
+
+    fn worker(&self, id: usize, kernel: &dyn Kernel, queue: &Queue, ledger: &Ledger<'_>) {
+        let (mut at, mut bound) = (id, None);
+        while let Some((next, chunk)) = (!ledger.has_ended()).then(|| queue.next(at)).flatten() {
+            at = next;
+            let pair = queue.pair(at);
+            if bound != Some(at) {
+                bound = Some(at);
+                let cpus: Vec<u32> = self.cpus(pair).iter().map(|c| c.0).collect();
+                // Unbound it is only slower.
+                let _ = affinity::bind_this_thread(&cpus);
+            }
+            let begin_ns = ledger.now_ns();
+            let outcome = carry_out(kernel, &chunk, pair.to);
+            if outcome.full {
+                queue.give_up(pair.to);
+            }
+            ledger.add(id, begin_ns, pair, &outcome);
+            queue.refuse(at, outcome.refused);
+        }
+    }
+}

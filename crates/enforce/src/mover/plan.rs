@@ -1,0 +1,266 @@
+//! What is to move: the pages of a process by the pair of nodes that they go between.
+
+use super::refusal;
+use crate::EnforceError;
+use nodewise_linux::maps::Area;
+use nodewise_linux::numa_maps::Range;
+use nodewise_linux::pagemap::Pagemap;
+use nodewise_linux::pages::{self, CallError};
+use nodewise_linux::{Host, ReadError};
+use std::collections::{BTreeMap, HashMap};
+
+/// Base pages, as shift.
+pub const BASE: u32 = 12;
+/// Pages asked about in one call.
+const ASKED: usize = 1 << 15;
+
+/// Where a run of pages is to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// First address, a page's.
+    pub address: u64,
+    /// Pages of 4 KiB.
+    pub pages: u64,
+    /// The kernel's number of the node.
+    pub node: u32,
+}
+
+/// Successive pages on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First address.
+    pub address: u64,
+    /// How many.
+    pub count: u32,
+    /// Their size as shift: 12, or more where the program asked hugetlbfs for huge pages.
+    pub shift: u32,
+}
+
+impl Run {
+    /// Pages of 4 KiB.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        u64::from(self.count) << (self.shift - BASE)
+    }
+
+    /// The address of each page.
+    pub fn addresses(self) -> impl Iterator<Item = u64> {
+        (0..u64::from(self.count)).map(move |i| self.address + (i << self.shift))
+    }
+}
+
+/// Pages that go from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The kernel's number of the node they are on.
+    pub from: u32,
+    /// The one they are to be on.
+    pub to: u32,
+    /// The pages, ascending.
+    pub runs: Vec<Run>,
+}
+
+impl Pair {
+    /// Pages of 4 KiB.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.runs.iter().map(Run::pages).sum()
+    }
+
+    /// Appends a page, to the last run if it follows it.
+    pub(super) fn push(&mut self, address: u64, shift: u32) {
+        match self.runs.last_mut() {
+            Some(run)
+                if run.shift == shift
+                    && run.address + (u64::from(run.count) << shift) == address
+                    && run.count < u32::MAX =>
+            {
+                run.count += 1;
+            }
+            _ => self.runs.push(Run {
+                address,
+                count: 1,
+                shift,
+            }),
+        }
+    }
+}
+
+/// The pages to move, and those that cannot be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Whose.
+    pub pid: u32,
+    /// By pair of nodes.
+    pub pairs: Vec<Pair>,
+    /// Pages on these nodes that other processes map too.
+    pub shared: u64,
+    /// Pages of the ranges looked at that are swapped out.
+    pub swapped: u64,
+}
+
+impl Plan {
+    /// Pages of 4 KiB to move.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pairs.iter().map(Pair::pages).sum()
+    }
+
+    /// All pages of a process that lie on a node which `to` sends elsewhere: pairs of from and to, by
+    /// the kernel's numbers. A process that has just ended has none.
+    ///
+    /// # Errors
+    /// No such process, or it is not ours to look into.
+    pub fn of_nodes(pid: u32, to: &[(u32, u32)]) -> Result<Self, EnforceError> {
+        let mut planner = Planner::new(pid, to);
+        let host = Host::default();
+        let ranges = host.numa_maps(pid).map_err(|e| unreadable(pid, &e))?;
+        let areas = host.maps(pid).map_err(|e| unreadable(pid, &e))?;
+        let ends: HashMap<u64, &Area> = areas.iter().map(|a| (a.start, a)).collect();
+        let map = Pagemap::of(pid).ok();
+        for range in &ranges {
+            // No area: mapped between the two looks.
+            let Some(area) = ends.get(&range.start).filter(|_| planner.concerns(range)) else {
+                continue;
+            };
+            match planner.scan(area, range.page_size.ilog2(), map.as_ref()) {
+                Err(CallError::Gone) => break,
+                answer => answer.map_err(|e| refusal::explain(pid, e))?,
+            }
+        }
+        Ok(planner.finish())
+    }
+
+    /// The pages of the targets that are there and lie elsewhere. A process that has ended has none.
+    ///
+    /// # Errors
+    /// The process is not ours to look into.
+    pub fn of_targets(pid: u32, targets: &[Target]) -> Result<Self, EnforceError> {
+        let mut planner = Planner::new(pid, &[]);
+        let pages = targets.iter().flat_map(|t| {
+            let address = t.address >> BASE << BASE;
+            (0..t.pages).map(move |i| (address + (i << BASE), t.node))
+        });
+        let mut pages: Vec<(u64, u32)> = pages.collect();
+        pages.sort_unstable_by_key(|p| p.0);
+        pages.dedup_by_key(|p| p.0);
+        for part in pages.chunks(ASKED) {
+            let addresses: Vec<u64> = part.iter().map(|p| p.0).collect();
+            let statuses = match pages::query(pid, &addresses) {
+                Err(CallError::Gone) => break,
+                answer => answer.map_err(|e| refusal::explain(pid, e))?,
+            };
+            for ((address, to), status) in part.iter().zip(statuses) {
+                if let Some(from) = status.node().filter(|n| n != to) {
+                    planner.push(from, *to, *address, BASE);
+                }
+            }
+        }
+        Ok(planner.finish())
+    }
+}
+
+/// The node of each target's first page now.
+pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
+    let addresses: Vec<u64> = targets.iter().map(|t| t.address).collect();
+    let parts = addresses.chunks(ASKED);
+    parts
+        .flat_map(|part| match pages::query(pid, part) {
+            Ok(statuses) => statuses.into_iter().map(pages::PageStatus::node).collect(),
+            Err(_) => vec![None; part.len()],
+        })
+        .collect()
+}
+
+fn unreadable(pid: u32, error: &ReadError) -> EnforceError {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => refusal::explain(pid, CallError::Denied),
+        _ if !Host::default().has_process(pid) => refusal::explain(pid, CallError::Gone),
+        _ => EnforceError::usage(error.to_string()),
+    }
+}
+
+/// A plan being made.
+struct Planner {
+    to: BTreeMap<u32, u32>,
+    pairs: BTreeMap<(u32, u32), Pair>,
+    plan: Plan,
+}
+
+impl Planner {
+    fn new(pid: u32, to: &[(u32, u32)]) -> Self {
+        Self {
+            to: to.iter().copied().filter(|(from, to)| from != to).collect(),
+            pairs: BTreeMap::new(),
+            plan: Plan {
+                pid,
+                ..Plan::default()
+            },
+        }
+    }
+
+    fn concerns(&self, range: &Range) -> bool {
+        range.pages.keys().any(|node| self.to.contains_key(node))
+    }
+
+    fn push(&mut self, from: u32, to: u32, address: u64, shift: u32) {
+        let pair = self.pairs.entry((from, to)).or_insert_with(|| Pair {
+            from,
+            to,
+            runs: Vec::new(),
+        });
+        pair.push(address, shift);
+    }
+
+    /// One mapping: what its pages are, then where.
+    fn scan(&mut self, area: &Area, shift: u32, map: Option<&Pagemap>) -> Result<(), CallError> {
+        let step = ASKED as u64;
+        for first in (area.start >> BASE..area.end >> BASE).step_by(ASKED) {
+            let count = step.min((area.end >> BASE) - first);
+            let mut pages: Vec<(u64, bool)> = Vec::new();
+            let head = |page: u64| (page << BASE).trailing_zeros() >= shift;
+            match map {
+                Some(map) => {
+                    let sorted = map.each(first, count, |page, entry| match entry {
+                        _ if !head(page) => {}
+                        e if e.swapped() => self.plan.swapped += 1 << (shift - BASE),
+                        e if e.present() => pages.push((page << BASE, e.exclusive())),
+                        _ => {}
+                    });
+                    sorted.map_err(|_| CallError::Gone)?;
+                }
+                // The kernel will say which are shared.
+                None => pages.extend(
+                    (first..first + count)
+                        .filter(|p| head(*p))
+                        .map(|p| (p << BASE, true)),
+                ),
+            }
+            self.locate(&pages, shift)?;
+        }
+        Ok(())
+    }
+
+    fn locate(&mut self, pages: &[(u64, bool)], shift: u32) -> Result<(), CallError> {
+        let addresses: Vec<u64> = pages.iter().map(|p| p.0).collect();
+        let statuses = pages::query(self.plan.pid, &addresses)?;
+        for ((address, exclusive), status) in pages.iter().zip(statuses) {
+            let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {
+                continue;
+            };
+            if *exclusive {
+                self.push(from, to, *address, shift);
+            } else {
+                self.plan.shared += 1 << (shift - BASE);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Plan {
+        Plan {
+            pairs: self.pairs.into_values().collect(),
+            ..self.plan
+        }
+    }
+}

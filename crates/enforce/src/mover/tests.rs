@@ -1,0 +1,262 @@
+//! Laws, held against a model of the kernel that answers as the real one does: it works off runs of
+//! pages, gives up after a run in which one failed, and leaves the rest without a word.
+
+use super::kernel::Kernel;
+use super::plan::{BASE, Pair, Plan};
+use super::*;
+use nodewise_linux::pages::PageStatus;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+const HUGE_PAGES: u64 = 512;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Plain,
+    Huge,
+    Pinned,
+    Shared,
+    Unmapped,
+    Unmovable,
+}
+
+struct Model {
+    pages: Mutex<BTreeMap<u64, (u32, Kind)>>,
+    /// Pages that node 1 still takes.
+    room: Mutex<u64>,
+    /// Calls until the process ends.
+    life: Mutex<u64>,
+}
+
+impl Model {
+    fn of(kinds: &[Kind], room: u64, life: u64) -> Self {
+        let mut pages = BTreeMap::new();
+        let mut at = 1 << 40;
+        for kind in kinds {
+            let count = if *kind == Kind::Huge { HUGE_PAGES } else { 1 };
+            if count > 1 {
+                at = u64::next_multiple_of(at, HUGE_PAGES << BASE);
+            }
+            pages.extend((0..count).map(|i| (at + (i << BASE), (0, *kind))));
+            at += count << BASE;
+        }
+        Self {
+            pages: Mutex::new(pages),
+            room: Mutex::new(room),
+            life: Mutex::new(life),
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let mut pair = Pair {
+            from: 0,
+            to: 1,
+            runs: Vec::new(),
+        };
+        self.pages
+            .lock()
+            .unwrap()
+            .keys()
+            .for_each(|a| pair.push(*a, BASE));
+        Plan {
+            pid: 1,
+            pairs: vec![pair],
+            ..Plan::default()
+        }
+    }
+
+    fn count(&self, node: u32) -> u64 {
+        let pages = self.pages.lock().unwrap();
+        pages
+            .values()
+            .filter(|p| p.0 == node && p.1 != Kind::Unmapped)
+            .count() as u64
+    }
+
+    fn live(&self) -> Result<(), CallError> {
+        let mut life = self.life.lock().unwrap();
+        *life = life.checked_sub(1).ok_or(CallError::Gone)?;
+        Ok(())
+    }
+
+    /// Migrates a run; how many failed, or that there is no room.
+    fn migrate(&self, queued: &mut Vec<u64>, node: u32) -> Result<usize, CallError> {
+        let mut failed = 0;
+        for address in queued.drain(..) {
+            let mut pages = self.pages.lock().unwrap();
+            let kind = pages[&address].1;
+            if kind == Kind::Pinned {
+                failed += 1;
+                continue;
+            }
+            let size = if kind == Kind::Huge { HUGE_PAGES } else { 1 };
+            let mut room = self.room.lock().unwrap();
+            *room = room.checked_sub(size).ok_or(CallError::NoRoom)?;
+            let head = if kind == Kind::Huge {
+                address / (HUGE_PAGES << BASE) * (HUGE_PAGES << BASE)
+            } else {
+                address
+            };
+            for page in (0..size).map(|i| head + (i << BASE)) {
+                pages.get_mut(&page).unwrap().0 = node;
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Whether a page can be queued, else what is said of it.
+    fn queue(&self, address: u64, queued: &[u64], node: u32) -> Result<(), PageStatus> {
+        let (on, kind) = self.pages.lock().unwrap()[&address];
+        let block = |a: u64| a / (HUGE_PAGES << BASE);
+        match kind {
+            Kind::Shared => Err(PageStatus::Shared),
+            Kind::Unmapped => Err(PageStatus::Absent),
+            Kind::Unmovable => Err(PageStatus::Fault),
+            Kind::Huge if queued.iter().any(|q| block(*q) == block(address)) => Err(PageStatus::Busy),
+            _ if on == node => Err(PageStatus::On(node)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Kernel for Model {
+    fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> {
+        self.live()?;
+        let pages = self.pages.lock().unwrap();
+        let status = |a: &u64| match pages[a] {
+            (_, Kind::Unmapped) => PageStatus::Absent,
+            (node, _) => PageStatus::On(node),
+        };
+        Ok(addresses.iter().map(status).collect())
+    }
+
+    fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
+        let mut statuses = vec![PageStatus::Unsaid; addresses.len()];
+        if let Err(gone) = self.live() {
+            return (statuses, Some(gone));
+        }
+        let (mut queued, mut start) = (Vec::new(), 0);
+        for (at, address) in addresses.iter().enumerate() {
+            let Err(said) = self.queue(*address, &queued, node) else {
+                queued.push(*address);
+                continue;
+            };
+            statuses[at] = said;
+            match self.migrate(&mut queued, node) {
+                Ok(0) => statuses[start..at].fill(PageStatus::On(node)),
+                Ok(_) => return (statuses, None),
+                Err(error) => return (statuses, Some(error)),
+            }
+            start = at + 1;
+        }
+        match self.migrate(&mut queued, node) {
+            Ok(0) => statuses[start..].fill(PageStatus::On(node)),
+            Ok(_) => {}
+            Err(error) => return (statuses, Some(error)),
+        }
+        (statuses, None)
+    }
+
+    fn room(&self, _: u32) -> Option<u64> {
+        Some(*self.room.lock().unwrap() << BASE)
+    }
+}
+
+fn kinds() -> impl Strategy<Value = Vec<Kind>> {
+    let kind = prop_oneof![
+        12 => Just(Kind::Plain),
+        1 => Just(Kind::Huge),
+        1 => Just(Kind::Pinned),
+        1 => Just(Kind::Shared),
+        1 => Just(Kind::Unmapped),
+        1 => Just(Kind::Unmovable),
+    ];
+    let some = prop::collection::vec(kind, 1..60);
+    // Long stretches of small pages are blocks that look like huge ones.
+    (some, 0usize..1200).prop_map(|(mut kinds, plain)| {
+        kinds.extend(vec![Kind::Plain; plain]);
+        kinds
+    })
+}
+
+fn run(model: &Model, workers: usize, chunk: usize) -> (Moved, Option<CallError>) {
+    let mover = Mover {
+        nodes: Vec::new(),
+        workers,
+        chunk,
+    };
+    mover.work(model, &model.plan(), &|_| ())
+}
+
+proptest! {
+    #[test]
+    fn every_page_is_accounted_for_once_whatever_happens(
+        kinds in kinds(), room in 0u64..40_000, life in prop_oneof![Just(u64::MAX), 0u64..12],
+        workers in 1usize..4, chunk in 1usize..3000,
+    ) {
+        let model = Model::of(&kinds, room, life);
+        let planned = model.plan().pages();
+        let (moved, error) = run(&model, workers, chunk);
+        prop_assert_eq!(error, None);
+        prop_assert_eq!(moved.pages + moved.stayed.total(), planned);
+        prop_assert_eq!(moved.pairs[0].pages, moved.pages);
+        prop_assert!(life < u64::MAX || !moved.gone);
+    }
+
+    #[test]
+    fn with_room_all_that_can_move_does_and_the_rest_is_told_apart(
+        kinds in kinds(), workers in 1usize..4, chunk in 1usize..3000,
+    ) {
+        let model = Model::of(&kinds, u64::MAX, u64::MAX);
+        let (moved, _) = run(&model, workers, chunk);
+        let of = |kind: Kind| kinds.iter().filter(|k| **k == kind).count() as u64;
+        prop_assert_eq!(moved.pages, model.count(1));
+        prop_assert_eq!(moved.pages, of(Kind::Plain) + HUGE_PAGES * of(Kind::Huge));
+        prop_assert_eq!(moved.huge, of(Kind::Huge), "whole ones");
+        let expected = Stayed {
+            shared: of(Kind::Shared), busy: of(Kind::Pinned), gone: of(Kind::Unmapped),
+            unmovable: of(Kind::Unmovable), ..Stayed::default()
+        };
+        prop_assert_eq!(moved.stayed, expected);
+    }
+
+    #[test]
+    fn a_node_takes_what_it_has_room_for_and_no_more(count in 1u64..3000, room in 0u64..4000, chunk in 1usize..3000) {
+        let model = Model::of(&vec![Kind::Plain; count as usize], room, u64::MAX);
+        let (moved, error) = run(&model, 2, chunk);
+        prop_assert_eq!(error, None);
+        prop_assert_eq!(moved.pages, model.count(1));
+        prop_assert!(moved.pages <= room);
+        prop_assert_eq!(moved.stayed.no_room, count - moved.pages);
+        prop_assert!(moved.pages == count || moved.pages + HUGE_PAGES > room, "{} of {}", moved.pages, room);
+    }
+}
+
+#[test]
+fn pages_of_this_process_stay_where_they_are_wanted() {
+    let memory = vec![7u8; 1 << 20];
+    let address = (memory.as_ptr() as u64 + 4095) & !4095;
+    let target = |node| Target {
+        address,
+        pages: 200,
+        node,
+    };
+    let mover = Mover::new(2);
+    let asked = mover.move_pages(std::process::id(), &[target(0)]).unwrap();
+    let home = asked.homes[0].expect("touched");
+    let moved = mover.move_pages(std::process::id(), &[target(home)]).unwrap();
+    assert_eq!((moved.pages, moved.homes), (0, vec![Some(home)]));
+    assert!(memory.iter().all(|b| *b == 7));
+}
+
+#[test]
+fn a_process_that_is_gone_has_nothing_to_move() {
+    let target = Target {
+        address: 0x1000,
+        pages: 4,
+        node: 0,
+    };
+    let moved = Mover::new(0).move_pages(u32::MAX >> 2, &[target]).unwrap();
+    assert_eq!((moved.pages, moved.homes), (0, vec![None]));
+}
