@@ -4,16 +4,32 @@
 //! [`Observed`] as a whole), so that one that stands for a node's own monitor cannot see more than that
 //! monitor would. How much of what it proposes is done is the controller's business (`nodewise-control`).
 
+mod adaptive;
+mod carrefour;
+mod counts;
 mod dominant;
+mod in_w;
 mod judge;
+mod mixed;
+mod neighbours;
+mod next_touch;
 mod out;
 mod parameters;
 mod view;
 
+pub use adaptive::Adaptive;
+pub use carrefour::Carrefour;
 pub use dominant::Dominant;
+pub use in_w::InW;
 pub use judge::{Judgement, against_local, against_remote};
-pub use out::{Out, OutLocal};
-pub use view::{ByHome, HomePolicy, HomeView, LocalToo, RemoteOnly, Sight};
+pub use mixed::{Mixed, Shared};
+pub use neighbours::{Weight, Window};
+pub use next_touch::NextTouch;
+pub use out::{Compares, Out};
+pub use view::{
+    AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly, Sight,
+    Whole, WholePolicy,
+};
 
 use self::parameters::Parameters;
 use crate::PolicyError;
@@ -100,6 +116,9 @@ pub trait MigrationPolicy: Send {
     }
 }
 
+/// A policy, or what is wrong with its parameters.
+type Made = Result<Box<dyn MigrationPolicy>, PolicyError>;
+
 /// One line of the registry.
 #[derive(Clone, Copy)]
 pub struct MigrationPolicyKind {
@@ -109,7 +128,7 @@ pub struct MigrationPolicyKind {
     pub summary: &'static str,
     /// Its parameters with their defaults: `threshold=2:window=8`.
     pub parameters: &'static str,
-    make: fn(&mut Parameters<'_>, &Machine) -> Result<Box<dyn MigrationPolicy>, PolicyError>,
+    make: fn(&mut Parameters<'_>, &Machine) -> Made,
 }
 
 macro_rules! registry {
@@ -122,11 +141,25 @@ macro_rules! registry {
 }
 
 registry! {
-    "out-u" "threshold=2" "a home sends a page to the remote node that stands out among the remote ones (ARS)"
+    "out-u" "threshold=2" "each home sends a page to the remote node that stands out among the remote ones (ARS)"
         => out::out_u;
-    "out-u-local" "threshold=2" "out-u against the home's own accesses (ARS)" => out::out_u_local;
+    "out-w" "threshold=2:window=8:weight=linear" "out-u by a page and its neighbours on the same home (ARS)"
+        => out::out_w;
+    "out-u-local" "threshold=2" "each home sends a page to a node that uses it more than the home does (ARS)"
+        => out::out_u_local;
+    "out-w-local" "threshold=2:window=8:weight=linear" "out-u-local by a page and its neighbours on the same home (ARS)"
+        => out::out_w_local;
+    "in-w" "threshold=2:window=8:weight=linear" "each node fetches remote pages that it uses more than others (ARS)"
+        => in_w::make;
+    "next-touch" "" "to the node that touches the page first in an interval" => next_touch::make;
     "dominant" "hysteresis=0.5" "to the node with the most accesses, if it has clearly more than the home"
         => dominant::make;
+    "carrefour" "local=0.8:imbalance=0.35" "pages of one node to it, those of several spread, while either is needed"
+        => carrefour::make;
+    "mixed" "0.9:hysteresis=0.05:shared=interleave" "exclusive pages to their node, shared ones interleaved (Diener)"
+        => mixed::make;
+    "adaptive" "out-w:threshold=2:least=1.25:window=8:weight=linear" "out-w or out-u with a threshold that follows what comes back"
+        => adaptive::make;
 }
 
 /// What precedes an online policy's name where a page policy may stand too: `balance:out-w`.
@@ -151,3 +184,6 @@ pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn Migrati
     parameters.finish()?;
     Ok(policy)
 }
+
+#[cfg(test)]
+mod laws;

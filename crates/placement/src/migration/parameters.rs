@@ -8,6 +8,7 @@ use std::str::FromStr;
 /// The parameters of one policy as written; what is asked for is taken out, what is left is unknown.
 pub struct Parameters<'a> {
     kind: &'a MigrationPolicyKind,
+    text: Option<&'a str>,
     left: Vec<&'a str>,
 }
 
@@ -15,8 +16,15 @@ impl<'a> Parameters<'a> {
     pub(super) fn new(kind: &'a MigrationPolicyKind, text: Option<&'a str>) -> Self {
         Self {
             kind,
+            text,
             left: text.map(|t| t.split(':').collect()).unwrap_or_default(),
         }
+    }
+
+    /// The policy's name, as written.
+    pub(super) fn name(&self) -> String {
+        self.text
+            .map_or(self.kind.name.to_owned(), |t| format!("{}:{t}", self.kind.name))
     }
 
     /// The value of `key`, if it is written and holds what `good` says (`must`: the same for people).

@@ -1,12 +1,17 @@
-//! A home node's monitor: its own pages, and who uses them.
+//! What a policy sees, as types: a home node's monitor, an accessing node's, or everything.
+//!
+//! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
 
 use super::{MigrationPolicy, Move, Observed, Reason};
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use std::marker::PhantomData;
 
+/// Tells that page `i` of a view should go to a node.
+pub type Go<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
+
 /// How much a home's monitor shows of each page.
-pub trait Sight {
+pub trait Sight: Send + 'static {
     /// Whether the home's own accesses are among it.
     const LOCAL: bool;
 }
@@ -15,7 +20,7 @@ pub trait Sight {
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteOnly;
 
-/// The home's own accesses too: the paper's `-local` variants.
+/// The home's own accesses too: ARS's `-local` variants.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalToo;
 
@@ -60,16 +65,16 @@ impl<S: Sight> HomeView<'_, S> {
         self.indices.is_empty()
     }
 
-    /// Number of page `i` of this view, in units of the decision's page size.
-    #[must_use]
-    pub fn number(&self, i: usize) -> u64 {
-        self.page(i).0 >> self.observed.page_shift()
-    }
-
     /// Page `i` of this view.
     #[must_use]
     pub fn page(&self, i: usize) -> PageNumber {
         self.observed.page(self.indices[i] as usize)
+    }
+
+    /// Its number in units of the decision's page size: neighbours differ by one.
+    #[must_use]
+    pub fn number(&self, i: usize) -> u64 {
+        self.page(i).0 >> self.observed.page_shift()
     }
 
     /// Accesses to page `i` by node; the home's own read 0 unless this sight has them.
@@ -86,50 +91,188 @@ pub trait HomePolicy: Send {
     /// What its monitor shows.
     type Sight: Sight;
 
-    /// See [`MigrationPolicy::name`].
-    fn name(&self) -> String;
+    /// Calls `go` for pages that should leave, by ascending `i`.
+    fn decide(&mut self, view: &HomeView<'_, Self::Sight>, go: &mut Go<'_>);
+}
 
-    /// Calls `leave(i, to, reason)` for pages that should leave, by ascending `i`.
-    fn decide(&mut self, view: &HomeView<'_, Self::Sight>, leave: &mut dyn FnMut(usize, NodeId, Reason));
+/// One node's accesses to pages that are elsewhere, ascending by page.
+pub struct AccessorView<'a> {
+    node: NodeId,
+    cells: &'a [(u32, u64)],
+    remote_pages: usize,
+    observed: &'a dyn Observed,
+}
+
+impl AccessorView<'_> {
+    /// Whose monitor this is.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Remote pages that it accesses.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// There is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Remote pages, those it does not access included.
+    #[must_use]
+    pub fn remote_pages(&self) -> usize {
+        self.remote_pages
+    }
+
+    /// Number of page `i` of this view, in units of the decision's page size.
+    #[must_use]
+    pub fn number(&self, i: usize) -> u64 {
+        self.observed.page(self.cells[i].0 as usize).0 >> self.observed.page_shift()
+    }
+
+    /// Its own accesses to page `i`.
+    #[must_use]
+    pub fn count(&self, i: usize) -> u64 {
+        self.cells[i].1
+    }
+}
+
+/// Decides for one accessing node at a time about pages that should come to it.
+pub trait AccessorPolicy: Send {
+    /// Calls `come` for pages that should come, by ascending `i`.
+    fn decide(&mut self, view: &AccessorView<'_>, come: &mut dyn FnMut(usize, Reason));
+}
+
+/// Decides from everything.
+pub trait WholePolicy: Send {
+    /// Calls `go` for pages that should move, by ascending index.
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>);
 }
 
 /// All homes deciding, each by itself.
 #[derive(Clone, Debug)]
-pub struct ByHome<P>(pub P);
+pub struct ByHome<P> {
+    /// As written.
+    pub name: String,
+    /// What each home does.
+    pub policy: P,
+}
+
+/// All accessing nodes deciding, each by itself, in ascending order; the first that wants a page gets
+/// it, and the others are told.
+#[derive(Clone, Debug)]
+pub struct ByAccessor<P> {
+    /// As written.
+    pub name: String,
+    /// What each node does.
+    pub policy: P,
+}
+
+/// One decision over all.
+#[derive(Clone, Debug)]
+pub struct Whole<P> {
+    /// As written.
+    pub name: String,
+    /// What is done.
+    pub policy: P,
+}
+
+fn proposal(observed: &dyn Observed, index: usize, to: NodeId, reason: Reason) -> Move {
+    Move {
+        index,
+        page: observed.page(index),
+        from: observed.home(index),
+        to,
+        reason,
+    }
+}
 
 impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     fn name(&self) -> String {
-        self.0.name()
+        self.name.clone()
     }
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let mut pages = vec![Vec::new(); observed.nodes()];
+        for index in 0..observed.len() {
+            pages[observed.home(index).index()].push(index as u32);
+        }
         let mut moves = Vec::new();
-        for (home, indices) in pages_by_home(observed).iter().enumerate() {
+        for (home, indices) in pages.iter().enumerate() {
             let view = HomeView {
                 home: NodeId(home as u32),
                 indices,
                 observed,
                 sight: PhantomData,
             };
-            self.0.decide(&view, &mut |i, to, reason| {
-                moves.push(Move {
-                    index: indices[i] as usize,
-                    page: view.page(i),
-                    from: view.home,
-                    to,
-                    reason,
-                });
-            });
+            let mut go = |i: usize, to, why| moves.push(proposal(observed, indices[i] as usize, to, why));
+            self.policy.decide(&view, &mut go);
         }
         moves.sort_unstable_by_key(|m| m.index);
         moves
     }
 }
 
-fn pages_by_home(observed: &dyn Observed) -> Vec<Vec<u32>> {
-    let mut pages = vec![Vec::new(); observed.nodes()];
-    for index in 0..observed.len() {
-        pages[observed.home(index).index()].push(index as u32);
+impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
+    fn name(&self) -> String {
+        self.name.clone()
     }
-    pages
+
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let (cells, at_home) = outgoing(observed);
+        let (mut moves, mut taken) = (Vec::new(), vec![false; observed.len()]);
+        for (node, cells) in cells.iter().enumerate() {
+            let view = AccessorView {
+                node: NodeId(node as u32),
+                cells,
+                remote_pages: observed.len() - at_home[node],
+                observed,
+            };
+            self.policy.decide(&view, &mut |i, why| {
+                let index = cells[i].0 as usize;
+                if !std::mem::replace(&mut taken[index], true) {
+                    moves.push(proposal(observed, index, view.node, why));
+                }
+            });
+        }
+        moves.sort_unstable_by_key(|m| m.index);
+        moves
+    }
+
+    fn messages(&self, nodes: usize, moves: usize) -> u64 {
+        moves as u64 * (nodes as u64).saturating_sub(1)
+    }
+}
+
+/// Of each node: its accesses to pages elsewhere, and how many pages it has itself.
+fn outgoing(observed: &dyn Observed) -> (Vec<Vec<(u32, u64)>>, Vec<usize>) {
+    let nodes = observed.nodes();
+    let (mut cells, mut at_home) = (vec![Vec::new(); nodes], vec![0; nodes]);
+    let mut counts = vec![0; nodes];
+    for index in 0..observed.len() {
+        let home = observed.home(index).index();
+        at_home[home] += 1;
+        observed.counts(index, &mut counts);
+        counts[home] = 0;
+        let accessing = counts.iter().zip(&mut cells).filter(|(count, _)| **count > 0);
+        accessing.for_each(|(count, cells)| cells.push((index as u32, *count)));
+    }
+    (cells, at_home)
+}
+
+impl<P: WholePolicy> MigrationPolicy for Whole<P> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let mut moves = Vec::new();
+        let mut go = |index, to, why| moves.push(proposal(observed, index, to, why));
+        self.policy.decide(observed, &mut go);
+        moves
+    }
 }

@@ -1,0 +1,143 @@
+//! Out-W with a threshold that each home adapts to what comes back to it.
+
+use super::out::can_exceed;
+use super::parameters::Parameters;
+use super::view::Go;
+use super::{ByHome, HomePolicy, HomeView, Made, Out, RemoteOnly, Window};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_profile::PageNumber;
+
+/// "A flexible threshold […] with the ability of being automatically modified during the run" (ARS 4,
+/// their next step), from nothing but what a home sees itself: a page that it sent away and that is its
+/// own again was sent in error.
+///
+/// In an interval in which more than a twentieth of what was sent away lately came back, the threshold
+/// rises by a quarter; in one in which nothing did, it sinks by a twentieth: slowly down, fast up, as
+/// congestion is avoided in networks.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    window: Window,
+    start: f64,
+    least: f64,
+    most: f64,
+    homes: Vec<Home>,
+}
+
+const RISE: f64 = 1.25;
+const SINK: f64 = 0.95;
+const TOLERATED: f64 = 0.05;
+/// Intervals after which a page that stayed away was sent rightly.
+const REMEMBERED: u64 = 16;
+
+/// What one home knows of its own past.
+#[derive(Clone, Debug)]
+struct Home {
+    threshold: f64,
+    now: u64,
+    /// Pages sent away with the interval of it, ascending by page.
+    sent: Vec<(PageNumber, u64)>,
+}
+
+/// `adaptive:out-u` judges pages alone. It starts at ARS's 2 and stays between `least` (1.25: pages
+/// that two of three remote nodes use alike stay) and just below what can still be exceeded.
+pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
+    let alone = match p.bare() {
+        None | Some("out-w") => false,
+        Some("out-u") => true,
+        Some(other) => return Err(p.error(format_args!("{other}: it adapts `out-w` or `out-u`"))),
+    };
+    let least = p.take(
+        "least",
+        1.25,
+        |t: &f64| *t > 0.0 && t.is_finite(),
+        "a positive number, such as 1.25",
+    )?;
+    can_exceed(p, machine, least)?;
+    let most = 0.95 * machine.node_count().saturating_sub(1) as f64;
+    let start = p.take(
+        "threshold",
+        2.0,
+        |t: &f64| *t > 0.0 && t.is_finite(),
+        "a positive number, such as 2",
+    )?;
+    let window = if alone { Window::PAGE } else { Window::of(p)? };
+    let policy = Adaptive::new(window, start, least, most.max(least));
+    Ok(Box::new(ByHome {
+        name: p.name(),
+        policy,
+    }))
+}
+
+impl Adaptive {
+    /// Starts at a threshold and keeps it within bounds.
+    #[must_use]
+    pub fn new(window: Window, start: f64, least: f64, most: f64) -> Self {
+        Self {
+            window,
+            start: start.clamp(least, most),
+            least,
+            most,
+            homes: Vec::new(),
+        }
+    }
+
+    /// The threshold of a home now.
+    #[must_use]
+    pub fn threshold(&self, home: NodeId) -> f64 {
+        self.homes.get(home.index()).map_or(self.start, |h| h.threshold)
+    }
+}
+
+impl Home {
+    /// Looks for what was sent away among the pages that are here; returns the share that came back.
+    fn returned(&mut self, view: &HomeView<'_, RemoteOnly>) -> Option<f64> {
+        let (now, all) = (self.now, self.sent.len());
+        let (mut i, mut back) = (0, 0);
+        self.sent.retain(|(page, when)| {
+            while i < view.len() && view.page(i) < *page {
+                i += 1;
+            }
+            let here = i < view.len() && view.page(i) == *page;
+            // What is still here one interval later was held back, not sent.
+            let came_back = here && when + 1 < now;
+            back += usize::from(came_back);
+            !here && when + REMEMBERED > now
+        });
+        (all > 0).then(|| back as f64 / all as f64)
+    }
+
+    fn adapt(&mut self, returned: Option<f64>, least: f64, most: f64) {
+        let factor = match returned {
+            Some(share) if share > TOLERATED => RISE,
+            Some(share) if share > 0.0 => 1.0,
+            _ => SINK,
+        };
+        self.threshold = (self.threshold * factor).clamp(least, most);
+    }
+}
+
+impl HomePolicy for Adaptive {
+    type Sight = RemoteOnly;
+
+    fn decide(&mut self, view: &HomeView<'_, RemoteOnly>, go: &mut Go<'_>) {
+        let fresh = Home {
+            threshold: self.start,
+            now: 0,
+            sent: Vec::new(),
+        };
+        self.homes.resize(view.nodes(), fresh);
+        let home = &mut self.homes[view.home().index()];
+        if home.now > 0 {
+            let returned = home.returned(view);
+            home.adapt(returned, self.least, self.most);
+        }
+        let mut sent = Vec::new();
+        Out::new(home.threshold, self.window).decide(view, &mut |i, to, reason| {
+            sent.push((view.page(i), home.now));
+            go(i, to, reason);
+        });
+        home.sent.append(&mut sent);
+        home.sent.sort_unstable();
+        home.now += 1;
+    }
+}

@@ -1,0 +1,68 @@
+//! Carrefour: pages of one node to that node, pages of several spread.
+
+use super::counts::{Counts, interleaved, load_by_home};
+use super::parameters::Parameters;
+use super::view::Go;
+use super::{Made, Observed, Whole, WholePolicy};
+use nodewise_machine::Machine;
+
+/// Migration and interleaving of Carrefour (Dashti et al., ASPLOS 2013, 3.2; "dynamic migration" of
+/// `AsymSched` 4.1), without its replication: each is on only while the program as a whole needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Carrefour {
+    /// Pages of one node are moved to it while less than this share of accesses is local.
+    pub local: f64,
+    /// Pages of several are spread while the load of controllers varies more than this: standard
+    /// deviation over mean.
+    pub imbalance: f64,
+}
+
+/// The thresholds are Carrefour's own: 80 % and 35 %.
+pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
+    let policy = Carrefour {
+        local: p.take(
+            "local",
+            0.8,
+            |l| (0.0..=1.0).contains(l),
+            "a share from 0 to 1, such as 0.8",
+        )?,
+        imbalance: p.take(
+            "imbalance",
+            0.35,
+            |i: &f64| *i >= 0.0,
+            "a number from 0 up, such as 0.35",
+        )?,
+    };
+    Ok(Box::new(Whole {
+        name: p.name(),
+        policy,
+    }))
+}
+
+impl WholePolicy for Carrefour {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+        let (load, local) = load_by_home(observed);
+        let total: u64 = load.iter().sum();
+        let average = total as f64 / load.len() as f64;
+        let gathers = (local as f64) < self.local * total as f64;
+        let spreads = deviation(&load, average) > self.imbalance * average;
+        let mut counts = Counts::new(observed.nodes());
+        for index in 0..observed.len() {
+            counts.load(observed, index);
+            let home = counts.home();
+            let to = match counts.accessing() {
+                1 if gathers => counts.dominant(),
+                2.. if spreads && load[home.index()] as f64 > average => interleaved(observed, index),
+                _ => home,
+            };
+            if to != home {
+                go(index, to, counts.reason(to, 0.0));
+            }
+        }
+    }
+}
+
+fn deviation(load: &[u64], average: f64) -> f64 {
+    let squares: f64 = load.iter().map(|l| (*l as f64 - average).powi(2)).sum();
+    (squares / load.len() as f64).sqrt()
+}

@@ -1,0 +1,143 @@
+//! Mixed, online: exclusive pages to their node, the others by one of three ways.
+
+use super::counts::{Counts, interleaved};
+use super::parameters::Parameters;
+use super::view::Go;
+use super::{Made, Observed, Whole, WholePolicy};
+use nodewise_machine::{Machine, NodeId};
+use std::str::FromStr;
+
+/// Diener's equation 8, asked again every interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Mixed {
+    /// minExcl: pages of a larger exclusivity go to the node with the most accesses.
+    pub min_exclusivity: f64,
+    /// A page on its dominant node stays until its exclusivity is this much below.
+    pub hysteresis: f64,
+    /// What becomes of the others.
+    pub shared: Shared,
+}
+
+/// Where pages go that several nodes use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// Page number mod nodes (equation 8).
+    Interleave,
+    /// From controllers with more than their share to the node with the most accesses that has less
+    /// (Algorithm 1).
+    Balance,
+    /// Nowhere.
+    Stay,
+}
+
+impl FromStr for Shared {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "interleave" => Ok(Self::Interleave),
+            "balance" => Ok(Self::Balance),
+            "stay" => Ok(Self::Stay),
+            _ => Err(()),
+        }
+    }
+}
+
+/// `mixed:0.9` as for the page policy. The band of 0.05 is one sample of the other side in twenty:
+/// less, and a page at the limit would go back and forth.
+pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
+    let min_exclusivity = match p.bare() {
+        None => 0.9,
+        Some(text) => {
+            let number = text.parse().ok().filter(|t| (0.0..=1.0).contains(t));
+            number.ok_or_else(|| {
+                p.error(format_args!(
+                    "{text}: the least exclusivity is a number from 0 to 1, such as 0.9"
+                ))
+            })?
+        }
+    };
+    let policy = Mixed {
+        min_exclusivity,
+        hysteresis: p.take(
+            "hysteresis",
+            0.05,
+            |h| (0.0..=1.0).contains(h),
+            "a share from 0 to 1, such as 0.05",
+        )?,
+        shared: p.take(
+            "shared",
+            Shared::Interleave,
+            |_| true,
+            "`interleave`, `balance` or `stay`",
+        )?,
+    };
+    Ok(Box::new(Whole {
+        name: p.name(),
+        policy,
+    }))
+}
+
+impl WholePolicy for Mixed {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+        let mut counts = Counts::new(observed.nodes());
+        let mut load = self.load(observed);
+        let share = load.iter().sum::<u64>() / load.len() as u64;
+        for index in 0..observed.len() {
+            counts.load(observed, index);
+            let (home, total) = (counts.home(), counts.total());
+            if total == 0 {
+                continue;
+            }
+            let exclusive = self.exclusive(&counts);
+            let to = exclusive.unwrap_or_else(|| match self.shared {
+                Shared::Interleave => interleaved(observed, index),
+                Shared::Balance => relieved(&counts, &load, share),
+                Shared::Stay => home,
+            });
+            if exclusive.is_none() && self.shared == Shared::Balance {
+                load[home.index()] -= total;
+                load[to.index()] += total;
+            }
+            if to != home {
+                go(index, to, counts.reason(to, self.min_exclusivity * total as f64));
+            }
+        }
+    }
+}
+
+impl Mixed {
+    /// The node of a page that is one node's.
+    fn exclusive(&self, counts: &Counts) -> Option<NodeId> {
+        let dominant = counts.dominant();
+        let band = if dominant == counts.home() {
+            self.hysteresis
+        } else {
+            0.0
+        };
+        let least = (self.min_exclusivity - band) * counts.total() as f64;
+        (counts.of(dominant) as f64 > least).then_some(dominant)
+    }
+
+    /// Accesses to the memory of each node once exclusive pages are where they belong.
+    fn load(&self, observed: &dyn Observed) -> Vec<u64> {
+        let mut counts = Counts::new(observed.nodes());
+        let mut load = vec![0; observed.nodes()];
+        if self.shared == Shared::Balance {
+            for index in 0..observed.len() {
+                counts.load(observed, index);
+                let at = self.exclusive(&counts).unwrap_or(counts.home());
+                load[at.index()] += counts.total();
+            }
+        }
+        load
+    }
+}
+
+/// Away from a controller with more than its share to one that stays below it, if there is one.
+fn relieved(counts: &Counts, load: &[u64], share: u64) -> NodeId {
+    let room = |n: NodeId| load[n.index()] + counts.total() <= share;
+    let crowded = load[counts.home().index()] > share;
+    let better = if crowded { counts.most(room) } else { None };
+    better.unwrap_or(counts.home())
+}

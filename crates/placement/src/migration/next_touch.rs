@@ -1,0 +1,32 @@
+//! To whoever touches the page next.
+
+use super::counts::Counts;
+use super::parameters::Parameters;
+use super::view::Go;
+use super::{Made, Observed, Whole, WholePolicy};
+use nodewise_machine::Machine;
+
+/// To the node that touched the page first in the newest interval (Löf and Holmgren's affinity on next
+/// touch, with every page marked anew each interval).
+#[derive(Clone, Copy, Debug)]
+pub struct NextTouch;
+
+pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
+    Ok(Box::new(Whole {
+        name: p.name(),
+        policy: NextTouch,
+    }))
+}
+
+impl WholePolicy for NextTouch {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+        let mut counts = Counts::new(observed.nodes());
+        for index in 0..observed.len() {
+            let home = observed.home(index);
+            if let Some(to) = observed.first(index).filter(|to| *to != home) {
+                counts.load(observed, index);
+                go(index, to, counts.reason(to, 0.0));
+            }
+        }
+    }
+}
