@@ -93,34 +93,18 @@ static uint32_t first_ending_after(uint64_t page) {
     return low;
 }
 
-/* Replaces spans [from, to) by up to two others. */
-static void exchange(uint32_t from, uint32_t to, const span *by, uint32_t many) {
-    memmove(state.spans + from + many, state.spans + to, (state.count - to) * sizeof(span));
-    memcpy(state.spans + from, by, many * sizeof(span));
-    state.count = state.count - (to - from) + many;
-}
-
-/* Adds a range to the list, or takes it out. */
-static int note(const span *range, int held) {
-    if (state.count + 2 > SPANS)
-        return -ENOSPC;
-    uint32_t from = first_ending_after(range->page), to = from, many = 0;
-    span whole = *range, rest[2];
-    for (; to < state.count && state.spans[to].page <= range->end; to++) {
-        const span *other = &state.spans[to];
-        if (held) {
-            whole.page = other->page < whole.page ? other->page : whole.page;
-            whole.end = other->end > whole.end ? other->end : whole.end;
-            continue;
-        }
-        if (other->page < range->page)
-            rest[many++] = (span){other->page, range->page < other->end ? range->page : other->end};
-        if (other->end > range->end)
-            rest[many++] = (span){range->end > other->page ? range->end : other->page, other->end};
+/* Adds a range to the list. */
+static int note(span range) {
+    uint32_t from = first_ending_after(range.page), to = from;
+    for (; to < state.count && state.spans[to].page <= range.end; to++) {
+        range.page = state.spans[to].page < range.page ? state.spans[to].page : range.page;
+        range.end = state.spans[to].end > range.end ? state.spans[to].end : range.end;
     }
-    if (held)
-        rest[many++] = whole;
-    exchange(from, to, rest, many);
+    if (to == from && state.count == SPANS)
+        return -ENOSPC;
+    memmove(&state.spans[from + 1], &state.spans[to], (state.count - to) * sizeof(span));
+    state.spans[from] = range;
+    state.count = state.count - (to - from) + 1;
     return 0;
 }
 
@@ -146,7 +130,7 @@ static int is_short(uint32_t node) {
 static int hold(const span *range, uint32_t node, unsigned flags) {
     int status = node < NODES ? foreign_policy(range) : -EINVAL;
     if (status == 0)
-        status = note(range, 1);
+        status = note(*range);
     if (status != 0)
         return status;
     if (!state.no_preference) {
@@ -163,12 +147,6 @@ static int hold(const span *range, uint32_t node, unsigned flags) {
 }
 
 /* The kernel allows the default policy across holes. */
-static int lift(const span *range) {
-    int status = set_policy(range, MODE_DEFAULT, 0, 0);
-    note(range, 0);
-    return status;
-}
-
 static void lift_all(void *unused) {
     (void)unused;
     for (uint32_t i = 0; i < state.count; i++)
@@ -202,8 +180,6 @@ static int32_t answer(const nw_request *request) {
         return hold(&range, request->node, 0);
     case NW_BRING:
         return hold(&range, request->node, FLAG_MOVE);
-    case NW_LIFT:
-        return lift(&range);
     default:
         return -ENOSYS;
     }

@@ -11,8 +11,7 @@
 
 enum nw_request_kind {
     NW_HOLD = 1, /* the kernel keeps these pages where they are, and still says who touches them */
-    NW_LIFT = 2, /* as if nothing had been asked of these pages */
-    NW_BRING = 3, /* moves them to their new home, and holds them there: this also reaches pages that
+    NW_BRING = 2, /* moves them to their new home, and holds them there: this also reaches pages that
                    * move_pages cannot see because a hint fault is due (before Linux 6.6) */
 };
 

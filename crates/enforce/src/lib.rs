@@ -14,7 +14,10 @@
 #![forbid(unsafe_code)]
 
 mod achieved;
+mod actuator;
+mod companion;
 mod error;
+mod held;
 mod host;
 pub mod mover;
 mod plan;
@@ -27,7 +30,9 @@ mod target;
 mod threads;
 
 pub use achieved::{Achieved, RuleAchieved, Watch};
+pub use actuator::Linux;
 pub use error::EnforceError;
+pub use held::{Held, Holder};
 pub use host::{Host, HostNode, HugePages};
 pub use plan::{Options, PageSize, Plan};
 pub use request::Request;

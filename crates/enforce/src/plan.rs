@@ -50,6 +50,8 @@ pub struct Plan {
     pub table: Option<Table>,
     /// The file that objects are told to, if anyone asks; takes the preload too.
     pub objects: Option<PathBuf>,
+    /// Whether its processes get a companion, which takes the preload too: [`crate::Holder`].
+    pub companion: bool,
     /// Variables set for the command.
     pub environment: Vec<(String, String)>,
     /// The policy the command starts under.
@@ -91,6 +93,7 @@ impl Plan {
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
             objects: None,
+            companion: false,
             environment: Vec::new(),
             policy: None,
             cpus: Vec::new(),
@@ -125,7 +128,7 @@ impl Plan {
     /// Whether the command gets the preload.
     #[must_use]
     pub fn preloads(&self) -> bool {
-        self.table.is_some() || self.objects.is_some()
+        self.table.is_some() || self.objects.is_some() || self.companion
     }
 
     /// Whether threads are bound as the program creates them, and so counted.

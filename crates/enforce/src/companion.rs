@@ -1,0 +1,239 @@
+//! The threads beside a program's that set memory policies for us: the mirror of
+//! `runtime/preload/companion.h`.
+
+use nodewise_linux::{memfd, peer};
+use std::io::{self, ErrorKind, Read, Write};
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+/// The variable that names the socket to a program.
+pub(crate) const VARIABLE: &str = "NODEWISE_BALANCE";
+/// Requests sent before their answers are read; both fit the socket's buffers.
+const BATCH: usize = 64;
+/// A companion that has not answered by then belongs to a stopped program, and is asked again later.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Names that are tried.
+const NAMES: u32 = 64;
+
+/// What is asked of a companion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The kernel leaves the pages at this node and reports who accesses them.
+    Hold(u32),
+    /// The same, moving them there first.
+    Bring(u32),
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Done, as a preference.
+    Done,
+    /// Done by a policy that allows no other node (before Linux 6.9).
+    Strictly,
+    /// Refused, with the error number: the node is short, the program has a policy of its own, …
+    Refused(i32),
+    /// Nobody answered: no companion, or its program is stopped or gone.
+    Silence,
+}
+
+/// Companions that have connected.
+#[derive(Debug)]
+pub struct Companions {
+    listener: UnixListener,
+    name: String,
+    connected: Vec<Companion>,
+}
+
+#[derive(Debug)]
+struct Companion {
+    pid: u32,
+    channel: UnixStream,
+    /// Bytes of answers that came too late and mean nothing any more.
+    owed: usize,
+}
+
+impl Companions {
+    /// Waits for companions at a name of its own, which is gone with this process.
+    ///
+    /// # Errors
+    /// As the kernel answers.
+    pub fn listen() -> io::Result<Self> {
+        let taken = |e: &io::Error| e.kind() == ErrorKind::AddrInUse;
+        let mut result = Err(io::Error::from(ErrorKind::AddrInUse));
+        for number in 0..NAMES {
+            let name = format!("nodewise-{}-{number}", std::process::id());
+            let address = SocketAddr::from_abstract_name(&name)?;
+            result = UnixListener::bind_addr(&address).map(|listener| (name, listener));
+            if !result.as_ref().is_err_and(taken) {
+                break;
+            }
+        }
+        let (name, listener) = result?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            name,
+            connected: Vec::new(),
+        })
+    }
+
+    /// The name that programs are told.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Takes newcomers in and forgets those that have ended; gives the processes that have a companion.
+    pub fn meet(&mut self) -> Vec<u32> {
+        self.connected.retain_mut(Companion::is_there);
+        while let Ok((channel, _)) = self.listener.accept() {
+            let pid = peer::of(&channel).map_or(0, |p| p.pid);
+            if pid != 0 && channel.set_nonblocking(true).is_ok() {
+                self.connected.retain(|c| c.pid != pid);
+                let owed = 0;
+                self.connected.push(Companion { pid, channel, owed });
+            }
+        }
+        self.connected.iter().map(|c| c.pid).collect()
+    }
+
+    /// Asks a process's companion; answers come in the order of the requests, whose pages are base pages.
+    pub fn ask(&mut self, pid: u32, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
+        let companion = self.connected.iter_mut().find(|c| c.pid == pid);
+        let mut answers = companion.map_or_else(Vec::new, |c| c.ask(requests));
+        answers.resize(requests.len(), Answer::Silence);
+        answers
+    }
+}
+
+impl Companion {
+    /// Reads late answers away.
+    fn is_there(&mut self) -> bool {
+        let mut late = [0; 4 * BATCH];
+        loop {
+            match self.channel.read(&mut late) {
+                Ok(0) => return false,
+                Ok(bytes) => self.owed = self.owed.saturating_sub(bytes),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    fn ask(&mut self, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for batch in requests.chunks(BATCH) {
+            if !self.is_there() || self.owed > 0 {
+                break;
+            }
+            let bytes: Vec<u8> = batch.iter().flat_map(encode).collect();
+            if self.channel.write_all(&bytes).is_err() {
+                break;
+            }
+            let heard = self.listen(4 * batch.len());
+            self.owed = 4 * batch.len() - heard.len();
+            answers.extend(heard.chunks_exact(4).map(decode));
+        }
+        answers
+    }
+
+    fn listen(&mut self, bytes: usize) -> Vec<u8> {
+        let (mut heard, mut have) = (vec![0; bytes], 0);
+        let until = Instant::now() + PATIENCE;
+        while have < bytes {
+            match self.channel.read(&mut heard[have..]) {
+                Ok(0) => break,
+                Ok(more) => have += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() || memfd::wait_readable(&[self.channel.as_fd()], left).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        heard.truncate(have);
+        heard
+    }
+}
+
+/// `nw_request`.
+fn encode((pages, request): &(Range<u64>, Request)) -> Vec<u8> {
+    let (kind, node) = match request {
+        Request::Hold(node) => (1u32, *node),
+        Request::Bring(node) => (2, *node),
+    };
+    let mut bytes = Vec::with_capacity(24);
+    bytes.extend(pages.start.to_le_bytes());
+    bytes.extend((pages.end - pages.start).to_le_bytes());
+    bytes.extend(node.to_le_bytes());
+    bytes.extend(kind.to_le_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Answer {
+    match bytes.try_into().map_or(0, i32::from_le_bytes) {
+        0 => Answer::Done,
+        1 => Answer::Strictly,
+        error => Answer::Refused(-error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connected(companions: &mut Companions) -> UnixStream {
+        let address = SocketAddr::from_abstract_name(companions.name()).unwrap();
+        let other = UnixStream::connect_addr(&address).unwrap();
+        assert_eq!(companions.meet(), [std::process::id()]);
+        other
+    }
+
+    #[test]
+    fn requests_are_answered_in_order() {
+        let mut companions = Companions::listen().unwrap();
+        let mut other = connected(&mut companions);
+        let thread = std::thread::spawn(move || {
+            let mut requests = [0; 72];
+            other.read_exact(&mut requests).unwrap();
+            for status in [0i32, 1, -12] {
+                other.write_all(&status.to_le_bytes()).unwrap();
+            }
+            (requests, other)
+        });
+        let requests = [
+            (16..18, Request::Hold(3)),
+            (20..21, Request::Hold(0)),
+            (0..1, Request::Bring(1)),
+        ];
+        let answers = companions.ask(std::process::id(), &requests);
+        assert_eq!(answers, [Answer::Done, Answer::Strictly, Answer::Refused(12)]);
+        let (bytes, _other) = thread.join().unwrap();
+        assert_eq!(bytes[..24], [16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_stopped_program_is_not_waited_for_twice_and_its_late_answers_are_not_taken_for_others() {
+        let mut companions = Companions::listen().unwrap();
+        let mut other = connected(&mut companions);
+        let pid = std::process::id();
+        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Silence]);
+        other.write_all(&(-5i32).to_le_bytes()).unwrap();
+        let thread = std::thread::spawn(move || {
+            other.read_exact(&mut [0; 48]).unwrap();
+            other.write_all(&0i32.to_le_bytes()).unwrap();
+            other
+        });
+        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Done]);
+        drop(thread.join().unwrap());
+        assert!(companions.meet().is_empty());
+        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Silence]);
+    }
+}

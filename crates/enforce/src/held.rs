@@ -1,0 +1,214 @@
+//! Pages that the kernel's own balancing leaves where they are, and whose accesses it still reports: those
+//! of programs that have a companion.
+
+use crate::companion::{Answer, Companions, Request, VARIABLE};
+use nodewise_linux::maps::Area;
+use nodewise_linux::numa_maps;
+use nodewise_linux::pagemap::Pagemap;
+use nodewise_linux::{Host, pages};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::process::Command;
+
+/// What the kernel writes of a policy of ours in `numa_maps`.
+const OURS: &str = "=balancing:";
+/// Mappings that a program is left with, of the kernel's limit of 65,530: each run of pages takes one.
+const MAPPINGS: usize = 32_000;
+/// Resident pages asked about at a look; further ones wait for the next.
+const PAGES: usize = 1 << 18;
+/// Pages asked about in a call.
+const QUERY: usize = 4096;
+const BASE: u64 = 4096;
+
+/// Keeps pages of companions' programs held.
+#[derive(Debug)]
+pub struct Holder {
+    companions: Companions,
+    host: Host,
+    counts: Held,
+}
+
+/// What was held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Base pages held, each time.
+    pub pages: u64,
+    /// Of these, by a policy that allows no other node.
+    pub strict: u64,
+    /// Base pages that could not be: a policy of the program's own, a node short of memory, too many runs.
+    pub refused: u64,
+}
+
+/// Consecutive base pages on one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    pages: Range<u64>,
+    node: u32,
+}
+
+impl Holder {
+    /// For programs that are started with [`Holder::dress`].
+    ///
+    /// # Errors
+    /// As the kernel answers.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            companions: Companions::listen()?,
+            host: Host::default(),
+            counts: Held::default(),
+        })
+    }
+
+    /// Has `command` and what it starts connect. The preload is the plan's to set.
+    pub fn dress(&self, command: &mut Command) {
+        command.env(VARIABLE, self.companions.name());
+    }
+
+    /// Processes that have a companion now.
+    pub fn processes(&mut self) -> Vec<u32> {
+        self.companions.meet()
+    }
+
+    /// What was held so far.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.counts
+    }
+
+    /// Holds what has been touched since the last look, in every process with a companion.
+    pub fn look(&mut self) {
+        for pid in self.companions.meet() {
+            let runs = free_runs(&self.host, pid).unwrap_or_default();
+            let wishes: Vec<_> = runs
+                .into_iter()
+                .map(|r| (r.pages, Request::Hold(r.node)))
+                .collect();
+            self.ask(pid, &wishes);
+        }
+    }
+
+    /// Holds pages that were moved where they are now. They are base pages of the process.
+    pub fn moved(&mut self, pid: u32, moved: &[(Range<u64>, u32)]) {
+        self.ask(pid, &requests(moved, Request::Hold));
+    }
+
+    /// Moves pages and holds them there; unlike `move_pages` this reaches pages that a hint fault is due
+    /// for. Whether they have come is to be asked of the kernel; `false` where there is no companion.
+    pub fn bring(&mut self, pid: u32, pages: &[(Range<u64>, u32)]) -> bool {
+        self.ask(pid, &requests(pages, Request::Bring))
+    }
+
+    fn ask(&mut self, pid: u32, wishes: &[(Range<u64>, Request)]) -> bool {
+        let answers = self.companions.ask(pid, wishes);
+        for ((pages, _), answer) in wishes.iter().zip(&answers) {
+            let many = pages.end - pages.start;
+            match answer {
+                Answer::Done => self.counts.pages += many,
+                Answer::Strictly => {
+                    self.counts.pages += many;
+                    self.counts.strict += many;
+                }
+                Answer::Refused(_) => self.counts.refused += many,
+                Answer::Silence => {}
+            }
+        }
+        !answers.contains(&Answer::Silence)
+    }
+}
+
+fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range<u64>, Request)> {
+    pages.iter().map(|(p, node)| (p.clone(), kind(*node))).collect()
+}
+
+/// Resident pages of private writable memory without a policy of ours, longest runs first, as many as
+/// there is room for mappings. Only pages that are there: a policy must not choose for those to come.
+fn free_runs(host: &Host, pid: u32) -> Option<Vec<Run>> {
+    let areas = host.maps(pid).ok()?;
+    let known: BTreeMap<u64, numa_maps::Range> = host
+        .numa_maps(pid)
+        .ok()?
+        .into_iter()
+        .map(|r| (r.start, r))
+        .collect();
+    let pagemap = Pagemap::of(pid).ok()?;
+    let (mut runs, mut asked) = (Vec::new(), 0);
+    for area in areas.iter().filter(|a| a.permissions == "rw-p") {
+        let Some(range) = known.get(&area.start).filter(|r| !r.policy.contains(OURS)) else {
+            continue;
+        };
+        match whole(area, range) {
+            Some(run) => runs.push(run),
+            None if range.pages.is_empty() || asked >= PAGES => {}
+            None => asked += mixed(pid, &pagemap, area, &mut runs),
+        }
+    }
+    runs.sort_by_key(|r| std::cmp::Reverse(r.pages.end - r.pages.start));
+    // A run inside a mapping makes three of it.
+    runs.truncate(MAPPINGS.saturating_sub(areas.len()) / 2);
+    Some(runs)
+}
+
+/// An area that lies on one node as a whole.
+fn whole(area: &Area, range: &numa_maps::Range) -> Option<Run> {
+    let (node, bytes) = range.bytes().next()?;
+    let all = range.pages.len() == 1 && bytes == area.end - area.start;
+    all.then(|| Run {
+        pages: area.start / BASE..area.end / BASE,
+        node,
+    })
+}
+
+/// The runs of an area; how many pages were asked about.
+fn mixed(pid: u32, pagemap: &Pagemap, area: &Area, runs: &mut Vec<Run>) -> usize {
+    let mut resident = Vec::new();
+    let (first, count) = (area.start / BASE, (area.end - area.start) / BASE);
+    let read = pagemap.resident(first, count, |page| {
+        if resident.len() < PAGES {
+            resident.push(page * BASE);
+        }
+    });
+    if read.is_err() {
+        return 0;
+    }
+    let mut open: Option<Run> = None;
+    for addresses in resident.chunks(QUERY) {
+        let Ok(statuses) = pages::query(pid, addresses) else {
+            break;
+        };
+        for (address, status) in addresses.iter().zip(statuses) {
+            let (page, Some(node)) = (address / BASE, status.node()) else {
+                continue;
+            };
+            match &mut open {
+                Some(run) if run.pages.end == page && run.node == node => run.pages.end += 1,
+                _ => runs.extend(open.replace(Run {
+                    pages: page..page + 1,
+                    node,
+                })),
+            }
+        }
+    }
+    runs.extend(open);
+    resident.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_of_touched_memory_only() {
+        if nodewise_linux::mempolicy::allowed_nodes().is_err() {
+            return;
+        }
+        let memory = vec![1u8; 64 << 12];
+        let runs = free_runs(&Host::default(), std::process::id()).unwrap();
+        let page = memory.as_ptr() as u64 / BASE + 1;
+        assert!(runs.iter().any(|r| r.pages.contains(&page)));
+        let untouched = Vec::<u8>::with_capacity(64 << 20);
+        let page = untouched.as_ptr() as u64 / BASE + 4096;
+        let runs = free_runs(&Host::default(), std::process::id()).unwrap();
+        assert!(!runs.iter().any(|r| r.pages.contains(&page)));
+        assert!(runs.windows(2).all(|w| w[0].pages.clone().count() >= w[1].pages.clone().count()));
+    }
+}
