@@ -1,7 +1,10 @@
 //! Which proposals are made true, and when.
 
-use crate::{Ledger, Outcome, Settings};
+use crate::budget::{Budget, Rate};
+use crate::ledger::History;
+use crate::{Fate, Ledger, Outcome, Settings};
 use nodewise_placement::{MigrationPolicy, Move, Observed};
+use std::cmp::Ordering;
 
 /// Proposals of one step that were not taken up, by the first reason that applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,14 @@ pub struct HeldBack {
     pub rate: u64,
     /// Too costly for the run time so far.
     pub budget: u64,
+}
+
+impl HeldBack {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.few_samples + self.resting + self.rate + self.budget
+    }
 }
 
 /// What to do now.
@@ -30,11 +41,21 @@ pub struct Decision {
 }
 
 /// Asks a policy once an interval and keeps it within limits.
+///
+/// Its time is that of the caller, summed up from one call to the next: what goes backwards adds
+/// nothing, and neither does a pause.
 pub struct Controller {
     policy: Box<dyn MigrationPolicy>,
     settings: Settings,
     ledger: Ledger,
+    history: History,
+    budget: Budget,
+    rate: Rate,
+    last_ns: Option<u64>,
+    intervals: u64,
     paused: bool,
+    /// Moves on their way, each with whether it was wrong as far as exact counts say.
+    pending: Vec<(Move, Option<bool>)>,
 }
 
 impl Controller {
@@ -43,25 +64,66 @@ impl Controller {
     pub fn new(policy: Box<dyn MigrationPolicy>, settings: Settings) -> Self {
         Self {
             policy,
-            settings,
             ledger: Ledger::default(),
+            history: History::new(settings.remembered_pages),
+            budget: Budget::new(&settings),
+            rate: Rate::new(&settings),
+            settings,
+            last_ns: None,
+            intervals: 0,
             paused: false,
+            pending: Vec::new(),
         }
     }
 
-    /// What to move now. `now_ns` may go backwards: no time has passed then.
-    pub fn step(&mut self, _now_ns: u64, observed: &dyn Observed) -> Decision {
+    /// What to move now, `now_ns` after any origin. Moves of an earlier step that nobody has spoken of
+    /// with [`Controller::done`] since are taken for left.
+    pub fn step(&mut self, now_ns: u64, observed: &dyn Observed) -> Decision {
+        self.settle_left(now_ns);
         if self.paused {
             return Decision::default();
         }
+        self.intervals += 1;
+        let mut held_back = HeldBack::default();
+        let mut moves = self.policy.decide(observed);
+        moves.retain(|m| self.ready(m, &mut held_back));
+        self.limit(&mut moves, &mut held_back);
+        let pages = moves.len() as u64;
+        self.rate.take(pages);
+        self.budget.reserve(pages, self.settings.page_bytes);
+        let messages = self.policy.messages(observed.nodes(), moves.len());
+        self.ledger.messages += messages;
+        self.pending = with_faults(&moves, observed);
+        let half_life = u64::from(self.settings.half_life);
         Decision {
-            moves: self.policy.decide(observed),
-            ..Decision::default()
+            moves,
+            held_back,
+            messages,
+            halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
         }
     }
 
-    /// What became of the last step's moves.
-    pub fn done(&mut self, _now_ns: u64, _outcome: &Outcome) {}
+    /// What became of the last step's moves; a second call without a step in between says nothing.
+    pub fn done(&mut self, now_ns: u64, outcome: &Outcome) {
+        self.pass(now_ns);
+        let (pending, mut moved) = (std::mem::take(&mut self.pending), 0);
+        if pending.is_empty() {
+            return;
+        }
+        for (i, (each, incorrect)) in pending.iter().enumerate() {
+            let fate = outcome.fate(i);
+            self.ledger.fates[fate as usize] += 1;
+            if fate == Fate::Moved {
+                moved += 1;
+                self.ledger.enter(each.to, self.history.of(each.page), *incorrect);
+                self.ledger.forgotten += self.history.note(each.page, each.from, self.intervals);
+            }
+        }
+        let bytes = moved * self.settings.page_bytes;
+        self.ledger.bytes += bytes;
+        self.budget.spend(outcome.took_ns, bytes);
+        self.ledger.spent_ns = self.budget.spent_ns;
+    }
 
     /// What was done so far.
     #[must_use]
@@ -84,7 +146,13 @@ impl Controller {
     /// What moving a GB costs by what was measured so far, seconds.
     #[must_use]
     pub fn seconds_per_gb(&self) -> f64 {
-        self.settings.seconds_per_gb
+        self.budget.seconds_per_gb()
+    }
+
+    /// Run time that counts for the budget, nanoseconds.
+    #[must_use]
+    pub fn run_ns(&self) -> u64 {
+        self.budget.run_ns()
     }
 
     /// Decides nothing until [`Controller::resume`]; the time does not count as run time.
@@ -95,6 +163,7 @@ impl Controller {
     /// Goes on.
     pub fn resume(&mut self) {
         self.paused = false;
+        self.last_ns = None;
     }
 
     /// Whether it is paused.
@@ -102,4 +171,73 @@ impl Controller {
     pub fn paused(&self) -> bool {
         self.paused
     }
+
+    fn settle_left(&mut self, now_ns: u64) {
+        if self.pending.is_empty() {
+            self.pass(now_ns);
+        } else {
+            self.done(now_ns, &Outcome::default());
+        }
+    }
+
+    /// Time passes, if it does.
+    fn pass(&mut self, now_ns: u64) {
+        let passed = now_ns.saturating_sub(self.last_ns.replace(now_ns).unwrap_or(now_ns));
+        if !self.paused {
+            self.budget.ran(passed);
+            self.rate.ran(passed);
+        }
+    }
+
+    /// Whether a page may move at all.
+    fn ready(&self, each: &Move, held_back: &mut HeldBack) -> bool {
+        if each.reason.evidence < f64::from(self.settings.minimum_samples) {
+            held_back.few_samples += 1;
+            return false;
+        }
+        let rests = self.history.of(each.page).is_some_and(|past| {
+            let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
+            self.intervals - past.at <= rest
+        });
+        held_back.resting += u64::from(rests);
+        !rests
+    }
+
+    /// Keeps the most worthwhile ones, as many as rate and budget allow.
+    fn limit(&self, moves: &mut Vec<Move>, held_back: &mut HeldBack) {
+        let rate = self.rate.allows();
+        let most = rate.min(self.budget.affordable(self.settings.page_bytes));
+        let wanted = moves.len() as u64;
+        if wanted <= most {
+            return;
+        }
+        held_back.rate = wanted.saturating_sub(rate);
+        held_back.budget = wanted - most - held_back.rate;
+        if most > 0 {
+            moves.select_nth_unstable_by(most as usize - 1, worthwhile_first);
+        }
+        moves.truncate(most as usize);
+        moves.sort_unstable_by_key(|m| m.index);
+    }
+}
+
+/// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
+/// then by what the judgement rests on.
+fn worthwhile_first(a: &Move, b: &Move) -> Ordering {
+    let gain = |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.against)).max(0.0);
+    let better = gain(b).total_cmp(&gain(a));
+    let surer = || b.reason.evidence.total_cmp(&a.reason.evidence);
+    better.then_with(surer).then(a.index.cmp(&b.index))
+}
+
+/// A move is wrong when the page's home accessed it more than any other node did.
+fn with_faults(moves: &[Move], observed: &dyn Observed) -> Vec<(Move, Option<bool>)> {
+    let mut counts = vec![0; observed.nodes()];
+    let mut wrong = |m: &Move| {
+        observed.counts(m.index, &mut counts);
+        let home = std::mem::take(&mut counts[m.from.index()]);
+        counts.iter().all(|c| *c < home)
+    };
+    let exact = observed.exact();
+    moves.iter().map(|m| (*m, exact.then(|| wrong(m)))).collect()
 }

@@ -1,6 +1,14 @@
 //! What was moved, counted as ARS counts.
 
+use crate::Fate;
+use nodewise_machine::NodeId;
+use nodewise_profile::PageNumber;
+use std::collections::{HashMap, VecDeque};
+
 /// What was moved (Tao, Schulz and Karl, Table 1).
+///
+/// Every move is a page's first, a ping-pong or a further one that does not return, so that
+/// `migrations` = pages moved + `ping_pongs` + `multiple`, as long as nothing was forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Pages moved, each time.
@@ -9,18 +17,101 @@ pub struct Ledger {
     pub ping_pongs: u64,
     /// Further moves of a page that do not return: A→B→C.
     pub multiple: u64,
-    /// Moves away from the node that accessed the page most; `None` before any was judged by exact counts.
+    /// Moves away from the node that accessed the page more than any other; `None` before any was
+    /// judged by exact counts.
     pub incorrect: Option<u64>,
-    /// `pages[i]` pages moved i + 1 times, of those remembered.
+    /// `pages[i]` pages moved i + 1 times, forgotten ones as often as was known.
     pub pages: Vec<u64>,
     /// Messages between nodes that the policy's moves cost.
     pub messages: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Time spent on moving, those tries included that failed.
+    /// Time spent on moving, failures included.
     pub spent_ns: u64,
-    /// Pages that were to move and did not, by [`crate::Fate`] (`Moved`'s entry is `migrations`).
-    pub fates: [u64; 8],
-    /// Pages that had moved and were forgotten: a later move counts as their first.
+    /// What became of the moves that were tried, in the order of [`Fate::ALL`].
+    pub fates: [u64; Fate::ALL.len()],
+    /// Pages whose moves were forgotten: a later move counts as their first.
     pub forgotten: u64,
+}
+
+impl Ledger {
+    /// Moves that ended so.
+    #[must_use]
+    pub fn fate(&self, fate: Fate) -> u64 {
+        self.fates[fate as usize]
+    }
+
+    /// Enters a move, the page's moves before it and the node that the last of them left.
+    pub(crate) fn enter(&mut self, to: NodeId, before: Option<&Past>, incorrect: Option<bool>) {
+        self.migrations += 1;
+        let times = before.map_or(0, |p| p.moves) as usize;
+        match before {
+            Some(past) if past.left == to => self.ping_pongs += 1,
+            Some(_) => self.multiple += 1,
+            None => {}
+        }
+        if let Some(wrong) = incorrect {
+            *self.incorrect.get_or_insert(0) += u64::from(wrong);
+        }
+        if times > 0 {
+            self.pages[times - 1] -= 1;
+        }
+        if self.pages.len() <= times {
+            self.pages.resize(times + 1, 0);
+        }
+        self.pages[times] += 1;
+    }
+}
+
+/// The moves of a page so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// How many.
+    pub moves: u32,
+    /// Where the last one came from.
+    pub left: NodeId,
+    /// In which interval it was.
+    pub at: u64,
+}
+
+/// The past of the pages that moved last, at most so many.
+#[derive(Debug)]
+pub(crate) struct History {
+    pages: HashMap<PageNumber, Past>,
+    /// In the order of moves; an entry whose interval is not its page's is of an earlier move.
+    order: VecDeque<(u64, PageNumber)>,
+    most: usize,
+}
+
+impl History {
+    pub fn new(most: usize) -> Self {
+        Self {
+            pages: HashMap::new(),
+            order: VecDeque::new(),
+            most: most.max(1),
+        }
+    }
+
+    pub fn of(&self, page: PageNumber) -> Option<&Past> {
+        self.pages.get(&page)
+    }
+
+    /// Notes a move; returns how many pages were forgotten for it.
+    pub fn note(&mut self, page: PageNumber, left: NodeId, at: u64) -> u64 {
+        let moves = self.of(page).map_or(0, |p| p.moves) + 1;
+        self.pages.insert(page, Past { moves, left, at });
+        self.order.push_back((at, page));
+        let mut forgotten = 0;
+        while self.pages.len() > self.most || self.order.len() > self.most.saturating_mul(2) {
+            let Some((at, page)) = self.order.pop_front() else {
+                break;
+            };
+            let last = self.of(page).is_some_and(|p| p.at == at);
+            if last {
+                self.pages.remove(&page);
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
 }

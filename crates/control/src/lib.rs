@@ -11,12 +11,16 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod controller;
 mod interval;
 mod ledger;
 mod outcome;
 mod settings;
 mod tracker;
+
+#[cfg(test)]
+mod laws;
 
 pub use controller::{Controller, Decision, HeldBack};
 pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};

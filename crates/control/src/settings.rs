@@ -5,7 +5,7 @@
 pub struct Settings {
     /// Nanoseconds from one decision to the next: AsymSched's 1 s.
     pub interval_ns: u64,
-    /// Largest share of the run time that migrating may take: 0.05, AsymSched 4.2.
+    /// Largest share of the run time that migrating may take: 0.05, AsymSched 4.2; infinite is none.
     pub budget: f64,
     /// What moving a GB (10⁹ bytes) is taken to cost until it is measured: 0.3 s, AsymSched 4.2.
     pub seconds_per_gb: f64,
@@ -15,8 +15,8 @@ pub struct Settings {
     pub minimum_samples: u32,
     /// Intervals after which all counts are halved; 0 never.
     pub half_life: u32,
-    /// How long a page that has moved stays, at least; twice as long after each further move.
-    pub rest_ns: u64,
+    /// Intervals that a page which has moved stays, at least; twice as many after each further move.
+    pub rest: u32,
     /// Bytes of a page that decisions are made for.
     pub page_bytes: u64,
     /// Pages whose past moves are remembered; the longest unmoved are forgotten first.
@@ -32,7 +32,7 @@ impl Default for Settings {
             pages_per_second: None,
             minimum_samples: 4,
             half_life: 4,
-            rest_ns: 4_000_000_000,
+            rest: 4,
             page_bytes: 4096,
             remembered_pages: 1 << 17,
         }

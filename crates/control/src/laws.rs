@@ -1,0 +1,372 @@
+//! What the controller promises, whatever the policy.
+
+use crate::*;
+use nodewise_machine::NodeId;
+use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
+use nodewise_profile::PageNumber;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+const NODES: usize = 4;
+const PAGES: u64 = 12;
+const SECOND: u64 = 1_000_000_000;
+
+/// Pages 0..PAGES with counts that a test sets.
+#[derive(Clone, Debug)]
+struct World {
+    homes: Vec<u32>,
+    counts: Vec<[u64; NODES]>,
+    exact: bool,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            homes: vec![0; PAGES as usize],
+            counts: vec![[9, 5, 5, 5]; PAGES as usize],
+            exact: true,
+        }
+    }
+}
+
+impl Observed for World {
+    fn nodes(&self) -> usize {
+        NODES
+    }
+
+    fn len(&self) -> usize {
+        self.homes.len()
+    }
+
+    fn page(&self, index: usize) -> PageNumber {
+        PageNumber(index as u64)
+    }
+
+    fn home(&self, index: usize) -> NodeId {
+        NodeId(self.homes[index])
+    }
+
+    fn counts(&self, index: usize, counts: &mut [u64]) {
+        counts.copy_from_slice(&self.counts[index]);
+    }
+
+    fn exact(&self) -> bool {
+        self.exact
+    }
+}
+
+/// What is to be proposed next: (page, node, evidence).
+type Script = Arc<Mutex<Vec<(u64, u32, f64)>>>;
+
+/// Proposes what it is told.
+struct Scripted(Script);
+
+impl MigrationPolicy for Scripted {
+    fn name(&self) -> String {
+        "scripted".into()
+    }
+
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let make = |&(page, to, evidence): &(u64, u32, f64)| Move {
+            index: page as usize,
+            page: PageNumber(page),
+            from: observed.home(page as usize),
+            to: NodeId(to),
+            reason: Reason {
+                to_count: evidence,
+                evidence,
+                ..Reason::default()
+            },
+        };
+        let mut moves: Vec<Move> = self.0.lock().unwrap().iter().map(make).collect();
+        moves.retain(|m| m.from != m.to);
+        moves.sort_by_key(|m| m.index);
+        moves.dedup_by_key(|m| m.index);
+        moves
+    }
+
+    fn messages(&self, nodes: usize, moves: usize) -> u64 {
+        (nodes * moves) as u64
+    }
+}
+
+fn controller(settings: Settings) -> (Controller, Script) {
+    let script = Script::default();
+    (
+        Controller::new(Box::new(Scripted(Arc::clone(&script))), settings),
+        script,
+    )
+}
+
+fn unlimited() -> Settings {
+    Settings {
+        budget: f64::INFINITY,
+        minimum_samples: 0,
+        rest: 0,
+        half_life: 0,
+        ..Settings::default()
+    }
+}
+
+fn say(script: &Script, proposals: &[(u64, u32, f64)]) {
+    *script.lock().unwrap() = proposals.to_vec();
+}
+
+fn moved(moves: &[Move]) -> Outcome {
+    Outcome {
+        fates: vec![Fate::Moved; moves.len()],
+        took_ns: 1000,
+    }
+}
+
+/// One turn in which everything decided is done.
+fn turn(controller: &mut Controller, now: u64, world: &mut World) -> Decision {
+    let decision = controller.step(now, world);
+    controller.done(now, &moved(&decision.moves));
+    decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
+    decision
+}
+
+/// The paper's counts from the homes that each page went through: moves, ping-pongs, multiple.
+fn recount(paths: &HashMap<u64, Vec<u32>>) -> (u64, u64, u64, Vec<u64>) {
+    let (mut migrations, mut ping_pongs, mut multiple, mut pages) = (0, 0, 0, Vec::new());
+    for path in paths.values() {
+        let moves = path.len() - 1;
+        migrations += moves as u64;
+        let back = path.windows(3).filter(|w| w[0] == w[2]).count() as u64;
+        ping_pongs += back;
+        multiple += path.len().saturating_sub(2) as u64 - back;
+        if moves > 0 {
+            pages.resize(pages.len().max(moves), 0);
+            pages[moves - 1] += 1;
+        }
+    }
+    (migrations, ping_pongs, multiple, pages)
+}
+
+fn proposals() -> impl Strategy<Value = Vec<(u64, u32, f64)>> {
+    proptest::collection::vec((0..PAGES, 0..NODES as u32, 0.0..20.0), 0..20)
+}
+
+proptest! {
+    #[test]
+    fn the_ledger_is_a_recount_of_where_pages_went(
+        rounds in proptest::collection::vec((proposals(), proptest::collection::vec(any::<bool>(), PAGES as usize)), 1..20),
+        counts in proptest::collection::vec(proptest::array::uniform4(0u64..9), PAGES as usize),
+    ) {
+        let (mut controller, script) = controller(unlimited());
+        let mut world = World { counts, ..World::new() };
+        let mut paths: HashMap<u64, Vec<u32>> = (0..PAGES).map(|p| (p, vec![0])).collect();
+        let (mut incorrect, mut tried) = (0, 0);
+        for (now, (wanted, succeeds)) in rounds.iter().enumerate() {
+            say(&script, wanted);
+            let decision = controller.step(now as u64, &world);
+            let fate = |m: &Move| if succeeds[m.index] { Fate::Moved } else { Fate::Busy };
+            let outcome = Outcome { fates: decision.moves.iter().map(fate).collect(), took_ns: 1 };
+            controller.done(now as u64, &outcome);
+            tried += decision.moves.len() as u64;
+            for m in decision.moves.iter().filter(|m| succeeds[m.index]) {
+                let counts = world.counts[m.index];
+                let others = (0..NODES).filter(|n| *n != m.from.index());
+                incorrect += u64::from(others.clone().all(|n| counts[n] < counts[m.from.index()]));
+                paths.get_mut(&m.page.0).unwrap().push(m.to.0);
+                world.homes[m.index] = m.to.0;
+            }
+        }
+        let ledger = controller.ledger();
+        let (migrations, ping_pongs, multiple, pages) = recount(&paths);
+        prop_assert_eq!((ledger.migrations, ledger.ping_pongs, ledger.multiple), (migrations, ping_pongs, multiple));
+        let mut shown = ledger.pages.clone();
+        while shown.last() == Some(&0) { shown.pop(); }
+        prop_assert_eq!(shown, pages);
+        prop_assert_eq!(ledger.incorrect.unwrap_or(0), incorrect);
+        prop_assert_eq!((ledger.fate(Fate::Moved), ledger.fate(Fate::Busy)), (migrations, tried - migrations));
+        prop_assert_eq!((ledger.bytes, ledger.messages), (migrations * 4096, tried * NODES as u64));
+        let distinct = paths.values().filter(|p| p.len() > 1).count() as u64;
+        prop_assert_eq!(ledger.migrations, distinct + ledger.ping_pongs + ledger.multiple);
+    }
+
+    #[test]
+    fn what_was_spent_and_is_predicted_never_exceeds_the_budget(
+        rounds in proptest::collection::vec((proposals(), 0u64..2 * SECOND, 0u64..500_000), 1..30),
+        budget in 0.0..0.2f64, cost in 0.0..1e5f64,
+    ) {
+        let settings = Settings { budget, seconds_per_gb: cost, ..unlimited() };
+        let (mut controller, script) = controller(settings);
+        let (mut world, mut now) = (World::new(), 0);
+        for (wanted, passes, took_ns) in rounds {
+            now += passes;
+            say(&script, &wanted);
+            let decision = controller.step(now, &world);
+            let pages = decision.moves.len() as f64;
+            let predicted = pages * controller.seconds_per_gb() * 4096.0;
+            if pages > 0.0 {
+                let spent = controller.ledger().spent_ns as f64;
+                prop_assert!(spent + predicted <= budget * controller.run_ns() as f64 + 1.0);
+            }
+            let outcome = Outcome { took_ns, ..moved(&decision.moves) };
+            controller.done(now, &outcome);
+            decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
+        }
+        prop_assert!(controller.run_ns() <= now);
+    }
+
+    #[test]
+    fn proposals_are_taken_up_or_held_back_for_one_reason(wanted in proposals(), k in 0u32..20, budget in 0.0..1e-5f64) {
+        let settings = Settings { budget, minimum_samples: k, pages_per_second: Some(6.0), ..Settings::default() };
+        let (mut controller, script) = controller(settings);
+        let world = World::new();
+        controller.step(0, &world);
+        say(&script, &wanted);
+        let proposed = Scripted(script).decide(&world);
+        let decision = controller.step(SECOND, &world);
+        prop_assert_eq!(decision.moves.len() as u64 + decision.held_back.total(), proposed.len() as u64);
+        prop_assert!(decision.moves.is_sorted_by(|a, b| a.index < b.index));
+        let few = proposed.iter().filter(|m| m.reason.evidence < f64::from(k)).count() as u64;
+        prop_assert_eq!(decision.held_back.few_samples, few);
+        prop_assert!(decision.moves.len() <= 6);
+        let least = decision.moves.iter().map(|m| m.reason.to_count).fold(f64::INFINITY, f64::min);
+        let kept = |m: &Move| decision.moves.contains(m);
+        prop_assert!(decision.moves.is_empty() || proposed.iter().all(|m| kept(m) || m.reason.to_count <= least));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_never_makes_time(jumps in proptest::collection::vec(0u64..100 * SECOND, 1..40)) {
+        let (mut controller, script) = controller(Settings::default());
+        let mut world = World::new();
+        say(&script, &[(1, 1, 9.0), (2, 2, 9.0)]);
+        let mut forward = 0;
+        for (i, now) in jumps.iter().enumerate() {
+            forward += i.checked_sub(1).map_or(0, |before| now.saturating_sub(jumps[before]));
+            turn(&mut controller, *now, &mut world);
+        }
+        prop_assert_eq!(controller.run_ns(), forward);
+    }
+}
+
+#[test]
+fn a_page_rests_twice_as_long_after_each_move() {
+    let (mut controller, script) = controller(Settings {
+        rest: 2,
+        ..unlimited()
+    });
+    let mut world = World::new();
+    let mut moves = Vec::new();
+    for now in 0..40u64 {
+        let elsewhere = 1 - world.homes[3];
+        say(&script, &[(3, elsewhere, 9.0)]);
+        let decision = turn(&mut controller, now, &mut world);
+        moves.extend((!decision.moves.is_empty()).then_some(now));
+        assert_eq!(decision.moves.len() as u64 + decision.held_back.resting, 1);
+    }
+    assert_eq!(moves, [0, 3, 8, 17, 34]);
+    assert_eq!(controller.ledger().ping_pongs, 4);
+}
+
+#[test]
+fn the_cost_of_a_gigabyte_is_what_it_took() {
+    let (mut controller, script) = controller(Settings {
+        page_bytes: 1 << 20,
+        ..unlimited()
+    });
+    let mut world = World::new();
+    assert!((controller.seconds_per_gb() - 0.3).abs() < 1e-12);
+    for now in 0..200 {
+        let other = 1 + now as u32 % 2;
+        say(&script, &(0..PAGES).map(|p| (p, other, 9.0)).collect::<Vec<_>>());
+        let decision = controller.step(now, &world);
+        let gigabytes = decision.moves.len() as f64 * f64::from(1 << 20) / 1e9;
+        let took_ns = (2.0 * gigabytes * 1e9) as u64;
+        controller.done(
+            now,
+            &Outcome {
+                took_ns,
+                ..moved(&decision.moves)
+            },
+        );
+        decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
+    }
+    let found = controller.seconds_per_gb();
+    assert!((1.5..=2.0).contains(&found), "{found}");
+}
+
+#[test]
+fn a_pause_decides_nothing_and_is_not_run_time() {
+    let (mut controller, script) = controller(unlimited());
+    let mut world = World::new();
+    say(&script, &[(1, 1, 9.0)]);
+    controller.step(0, &world);
+    controller.pause();
+    assert_eq!(
+        turn(&mut controller, 100 * SECOND, &mut world),
+        Decision::default()
+    );
+    controller.resume();
+    assert_eq!(turn(&mut controller, 500 * SECOND, &mut world).moves.len(), 1);
+    assert_eq!(turn(&mut controller, 501 * SECOND, &mut world).moves.len(), 0);
+    assert_eq!(controller.run_ns(), SECOND);
+}
+
+#[test]
+fn moves_that_nobody_speaks_of_were_left() {
+    let (mut controller, script) = controller(Settings {
+        budget: 0.05,
+        ..unlimited()
+    });
+    let mut world = World::new();
+    say(&script, &[(1, 1, 9.0)]);
+    controller.step(0, &world);
+    assert_eq!(controller.step(SECOND, &world).moves.len(), 1);
+    // What was set aside for them is free again.
+    assert_eq!(turn(&mut controller, SECOND + 1, &mut world).moves.len(), 1);
+    let ledger = controller.ledger();
+    assert_eq!((ledger.migrations, ledger.fate(Fate::Left)), (1, 1));
+}
+
+#[test]
+fn of_sampled_counts_nobody_knows_which_moves_were_wrong() {
+    let (mut controller, script) = controller(unlimited());
+    let mut world = World {
+        exact: false,
+        ..World::new()
+    };
+    say(&script, &[(1, 1, 9.0)]);
+    turn(&mut controller, 0, &mut world);
+    assert_eq!(controller.ledger().incorrect, None);
+    world.exact = true;
+    say(&script, &[(2, 1, 9.0)]);
+    turn(&mut controller, 1, &mut world);
+    assert_eq!(controller.ledger().incorrect, Some(1));
+}
+
+#[test]
+fn only_so_many_pages_are_remembered() {
+    let (mut controller, script) = controller(Settings {
+        remembered_pages: 2,
+        ..unlimited()
+    });
+    let mut world = World::new();
+    for page in [1, 2, 3, 1] {
+        say(&script, &[(page, 1 - world.homes[page as usize], 9.0)]);
+        turn(&mut controller, 0, &mut world);
+    }
+    let ledger = controller.ledger();
+    assert_eq!(
+        (ledger.migrations, ledger.ping_pongs, ledger.forgotten),
+        (4, 0, 2)
+    );
+}
+
+#[test]
+fn counts_are_halved_every_half_life() {
+    let (mut controller, _) = controller(Settings {
+        half_life: 3,
+        ..unlimited()
+    });
+    let mut world = World::new();
+    let halves: Vec<bool> = (0..7)
+        .map(|now| turn(&mut controller, now, &mut world).halve)
+        .collect();
+    assert_eq!(halves, [false, false, true, false, false, true, false]);
+}
