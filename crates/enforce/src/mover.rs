@@ -7,11 +7,13 @@ mod moved;
 mod plan;
 mod queue;
 mod refusal;
+mod stock;
 #[cfg(test)]
 mod tests;
 
 pub use moved::{Batch, Moved, PairMoved, Stayed};
 pub use plan::{Pair, Plan, Run, Target};
+pub use stock::migrate_pages;
 
 use crate::{EnforceError, Host, HostNode};
 use chunk::carry_out;

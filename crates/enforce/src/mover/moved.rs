@@ -44,7 +44,7 @@ impl Stayed {
         self.causes().iter().map(|c| c.1).sum()
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.shared += other.shared;
         self.swapped += other.swapped;
         self.busy += other.busy;
@@ -118,7 +118,9 @@ impl Moved {
         self.pages << super::plan::BASE
     }
 
-    fn of(plan: &Plan) -> Self {
+    /// Before anything has moved.
+    #[must_use]
+    pub fn nothing_of(plan: &Plan) -> Self {
         let pair = |p: &Pair| PairMoved {
             from: p.from,
             to: p.to,
@@ -149,7 +151,7 @@ impl<'a> Ledger<'a> {
         Self {
             start: Instant::now(),
             progress,
-            state: Mutex::new((Moved::of(plan), None)),
+            state: Mutex::new((Moved::nothing_of(plan), None)),
         }
     }
 

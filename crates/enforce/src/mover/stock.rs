@@ -1,0 +1,55 @@
+//! The kernel's own way, to compare with: one call, one thread.
+
+use super::moved::{Moved, Stayed};
+use super::plan::{BASE, Plan, Run};
+use super::refusal;
+use crate::EnforceError;
+use nodewise_linux::pages::{self, CallError, PageStatus};
+use std::time::Instant;
+
+/// `migrate_pages(2)` on the process of a plan that was made for these pairs of nodes; then a look at
+/// where the plan's pages are. The kernel takes both lists in ascending order, and where we may, it moves
+/// shared pages too: those are not in the plan.
+///
+/// # Errors
+/// The process is not ours to change, or may not use a node.
+pub fn migrate_pages(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Moved, EnforceError> {
+    let start = Instant::now();
+    let from = pairs.iter().map(|p| p.0).collect();
+    let to = pairs.iter().map(|p| p.1).collect();
+    let answer = pages::migrate_all(plan.pid, &from, &to);
+    let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut moved = Moved::nothing_of(plan);
+    match answer {
+        Err(CallError::Gone) => moved.gone = true,
+        Err(CallError::NoRoom) | Ok(_) => {}
+        Err(error) => return Err(refusal::explain(plan.pid, error)),
+    }
+    (moved.ns, moved.workers) = (ns, 1);
+    for (at, pair) in plan.pairs.iter().enumerate() {
+        for run in &pair.runs {
+            let (there, stayed) = look(plan.pid, run, pair.to);
+            moved.pages += there;
+            moved.pairs[at].pages += there;
+            moved.stayed.add(&stayed);
+        }
+    }
+    Ok(moved)
+}
+
+/// Pages that came to a node, and those that did not.
+fn look(pid: u32, run: &Run, to: u32) -> (u64, Stayed) {
+    let addresses: Vec<u64> = run.addresses().collect();
+    let (mut there, mut stayed) = (0, Stayed::default());
+    let weight = 1 << (run.shift - BASE);
+    let statuses =
+        pages::query(pid, &addresses).unwrap_or_else(|_| vec![PageStatus::Absent; addresses.len()]);
+    for status in statuses {
+        match status {
+            PageStatus::On(node) if node == to => there += weight,
+            PageStatus::On(_) => stayed.busy += weight,
+            _ => stayed.gone += weight,
+        }
+    }
+    (there, stayed)
+}
