@@ -15,18 +15,28 @@
 
 mod calibration;
 mod concurrency;
+mod counts;
+mod moving;
 mod parameters;
 mod phase;
+mod placed;
 mod prediction;
+mod recorded;
 mod regions;
+mod remoteness;
 mod resources;
+mod run;
+mod share;
 mod sharing;
 mod tally;
 
 pub use calibration::{Basis, Calibration};
+pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 pub use regions::RegionCost;
+pub use remoteness::{latency_ratio, with_latency_ratio};
+pub use share::SliceShare;
 pub use sharing::{Demand, drain_ns};
 
 use nodewise_placement::{Context, Mapping};
@@ -51,9 +61,28 @@ pub fn simulate<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
+    simulate_moving(context, mappings, Vec::new(), accesses, parameters)
+}
+
+/// As [`simulate`], with policies that move pages between slices: their predictions follow those of
+/// the mappings, in order. What a policy decides at the end of a slice holds from the next one on.
+///
+/// # Errors
+/// When the accesses cannot be read to their end.
+///
+/// # Panics
+/// If there is no mapping, one is not parallel to the histogram, or a policy starts from a mapping
+/// that is not in the list.
+pub fn simulate_moving<S: AccessSource>(
+    context: &Context<'_>,
+    mappings: &[Mapping],
+    moving: Vec<Moving>,
+    accesses: &S,
+    parameters: &Parameters,
+) -> Result<Simulation, S::Error> {
     assert!(!mappings.is_empty(), "a simulation compares with a baseline");
-    let mut run = prediction::Run::new(context, mappings, parameters);
-    let mut tally = tally::Tally::new(context, mappings);
+    let mut run = run::Run::new(context, mappings, moving, parameters);
+    let mut tally = tally::Tally::new(context, &run.starts(), run.moves());
     accesses.visit(&mut |rows| tally.add(rows, &mut |slice| run.add(slice)))?;
     tally.finish(&mut |slice| run.add(slice));
     Ok(run.finish())

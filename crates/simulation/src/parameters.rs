@@ -56,6 +56,9 @@ pub struct Parameters {
     /// The share of a gain (its logarithm) that the model itself may be wrong by. Where bandwidth
     /// limits both placements, every other parameter cancels from their ratio.
     pub gain_error: f64,
+    /// What moving a page costs beyond the copy itself (taking it out of and putting it into page
+    /// tables, flushing translations), seconds for 10⁹ bytes: AsymSched's 0.3.
+    pub seconds_per_gb: f64,
     /// Idle latency of the host that recorded, nanoseconds: subtracted to find compute time.
     pub host_latency_ns: f64,
 }
@@ -70,6 +73,7 @@ impl Default for Parameters {
             recording_cost: Range::new(1.0, 1.6, 3.0),
             plain_cpu_ns: None,
             gain_error: 0.1,
+            seconds_per_gb: 0.3,
             host_latency_ns: 95.0,
         }
     }

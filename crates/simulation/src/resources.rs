@@ -65,6 +65,28 @@ impl Resources {
         &self.fetch[reader * self.nodes + memory]
     }
 
+    /// Nanoseconds that a byte takes on its way from one memory to another, alone on the machine.
+    pub fn copy_ns(&self, from: usize, to: usize) -> f64 {
+        let narrowest = self
+            .copy(from, to)
+            .map(|r| self.capacity[r as usize])
+            .filter(|c| *c > 0.0)
+            .reduce(f64::min);
+        narrowest.map_or(0.0, |capacity| 1.0 / capacity)
+    }
+
+    /// What a copy from one memory to another crosses: both controllers and the way between them.
+    pub fn copy(&self, from: usize, to: usize) -> impl Iterator<Item = u32> + '_ {
+        self.fetch(to, from).iter().copied().chain([to as u32])
+    }
+
+    /// The mean idle latency between different nodes, nanoseconds; 0 on one node.
+    pub fn remote_ns(&self) -> f64 {
+        let pairs = self.nodes * self.nodes - self.nodes;
+        let local: f64 = self.idle_ns.iter().step_by(self.nodes + 1).sum();
+        (self.idle_ns.iter().sum::<f64>() - local) / pairs.max(1) as f64
+    }
+
     /// What a write-back by `writer` to `memory` crosses, the controller first.
     pub fn write_back(&self, writer: usize, memory: usize) -> &[u32] {
         &self.write_back[writer * self.nodes + memory]

@@ -1,5 +1,8 @@
 //! The pass over the rows: traffic of each CPU to each memory node, under every mapping at once.
 
+use crate::counts::Counts;
+use crate::placed::Placed;
+use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
 
@@ -28,83 +31,17 @@ pub(crate) struct SliceTally<'a> {
     pub phases: &'a [Phase],
     /// Threads, but the main ones, that also ran in an earlier slice: they were alive together.
     pub alive: usize,
+    /// Who accessed which page, where mappings may change.
+    pub counts: Option<&'a Counts>,
+    /// Where each policy has each page during the slice.
+    pub placed: &'a Placed,
 }
 
-/// Every mapping in one table, so that a row costs one cache line whatever the number of policies.
-struct Placed {
-    /// `[page][policy]`.
-    nodes: Vec<u16>,
-    /// Pages before each block on each node, `[block][policy][node]`: long runs cost no more.
-    before: Vec<u32>,
-    policies: usize,
-    node_count: usize,
-    pages: usize,
-}
+/// New homes for pages of one policy, ascending by page.
+pub(crate) type Moves = (usize, Vec<(u32, NodeId)>);
 
-const BLOCK: usize = 128;
-
-impl Placed {
-    fn new(mappings: &[Mapping], pages: usize, node_count: usize) -> Self {
-        let policies = mappings.len();
-        let mut nodes = vec![0u16; pages * policies];
-        for (p, mapping) in mappings.iter().enumerate() {
-            assert_eq!(
-                mapping.nodes.len(),
-                pages,
-                "`{}` is parallel to the histogram",
-                mapping.policy
-            );
-            for (page, node) in mapping.nodes.iter().enumerate() {
-                nodes[page * policies + p] = u16::try_from(node.0).expect("fewer than 65,536 nodes");
-            }
-        }
-        let width = policies * node_count;
-        let mut before = Vec::with_capacity((pages / BLOCK + 1) * width);
-        let mut running = vec![0u32; width];
-        for page in 0..pages {
-            if page % BLOCK == 0 {
-                before.extend_from_slice(&running);
-            }
-            for p in 0..policies {
-                running[p * node_count + usize::from(nodes[page * policies + p])] += 1;
-            }
-        }
-        before.extend_from_slice(&running);
-        Self {
-            nodes,
-            before,
-            policies,
-            node_count,
-            pages,
-        }
-    }
-
-    /// Adds the pages `from..to` to `counts`, `[policy][node]`.
-    fn count(&self, from: usize, to: usize, counts: &mut [u64]) {
-        let (first, last) = (from.div_ceil(BLOCK), to / BLOCK);
-        if first >= last {
-            return self.count_each(from, to, counts);
-        }
-        self.count_each(from, first * BLOCK, counts);
-        let width = counts.len();
-        let (a, b) = (
-            &self.before[first * width..][..width],
-            &self.before[last * width..][..width],
-        );
-        for ((count, a), b) in counts.iter_mut().zip(a).zip(b) {
-            *count += u64::from(b - a);
-        }
-        self.count_each(last * BLOCK, to, counts);
-    }
-
-    fn count_each(&self, from: usize, to: usize, counts: &mut [u64]) {
-        for nodes in self.nodes[from * self.policies..to * self.policies].chunks_exact(self.policies) {
-            for (count, &node) in counts.chunks_exact_mut(self.node_count).zip(nodes) {
-                count[usize::from(node)] += 1;
-            }
-        }
-    }
-}
+/// What is done with a slice that is complete; it says which pages move before the next one.
+type Emit<'e> = dyn FnMut(&SliceTally<'_>) -> Vec<Moves> + 'e;
 
 pub(crate) struct Tally<'a> {
     pages: &'a [PageNumber],
@@ -123,6 +60,10 @@ pub(crate) struct Tally<'a> {
     /// Where the last row was found: rows ascend, so the next is near.
     cursor: usize,
     counts: Vec<u64>,
+    /// By page and node, where mappings may change.
+    accesses: Option<Counts>,
+    /// Node of each slot.
+    nodes: Vec<usize>,
 }
 
 /// CPU slot of each thread, and the node of each slot: threads that share a CPU share its time.
@@ -144,7 +85,8 @@ pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
 }
 
 impl<'a> Tally<'a> {
-    pub fn new(context: &Context<'a>, mappings: &[Mapping]) -> Self {
+    /// With `follow`, slices say who accessed which page.
+    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool) -> Self {
         let node_count = context.machine.node_count();
         let (slots, nodes) = slots(context);
         Self {
@@ -160,11 +102,13 @@ impl<'a> Tally<'a> {
             phases: Vec::new(),
             cursor: 0,
             counts: vec![0; mappings.len() * node_count],
+            accesses: follow.then(|| Counts::new(context.histogram.len(), node_count)),
+            nodes,
         }
     }
 
     /// Adds rows; whenever a slice ends, `emit` gets its phases.
-    pub fn add(&mut self, rows: &[Access], emit: &mut dyn FnMut(&SliceTally<'_>)) {
+    pub fn add(&mut self, rows: &[Access], emit: &mut Emit<'_>) {
         for row in rows {
             if self.slice != Some(row.slice) {
                 self.finish(emit);
@@ -175,15 +119,21 @@ impl<'a> Tally<'a> {
     }
 
     /// Ends the current slice.
-    pub fn finish(&mut self, emit: &mut dyn FnMut(&SliceTally<'_>)) {
+    pub fn finish(&mut self, emit: &mut Emit<'_>) {
         let phases: Vec<Phase> = self.phases.iter_mut().filter_map(Option::take).collect();
         if let Some(slice) = self.slice.filter(|_| !phases.is_empty()) {
-            emit(&SliceTally {
+            let moves = emit(&SliceTally {
                 slice,
                 phases: &phases,
                 alive: self.alive,
+                counts: self.accesses.as_ref(),
+                placed: &self.placed,
             });
+            for (policy, pages) in moves {
+                self.placed.apply(policy, &pages);
+            }
         }
+        self.accesses.iter_mut().for_each(Counts::clear);
         (self.slice, self.cursor, self.alive) = (None, 0, 0);
     }
 
@@ -203,35 +153,64 @@ impl<'a> Tally<'a> {
         let phase = phase(&mut self.phases, row.region, self.slot_count, width);
         phase.accesses[slot as usize] += row.total();
         phase.lines += row.lines * u64::from(row.len);
-        if row.lines == 0 {
+        if row.lines == 0 && self.accesses.is_none() {
             return;
         }
-        let mask = (1u64 << self.shift) - 1;
         let first = row.page.align_down(self.shift);
         let Some(index) = find(self.pages, self.cursor, first) else {
             return;
         };
         self.cursor = index;
-        let cells = &mut phase.cells[slot as usize * width..][..width];
-        let add = Cell {
-            lines: row.lines,
-            dirty: row.lines.min(row.writes),
-        };
-        if row.len == 1 {
-            return self.placed.add_page(index, 1, add, cells);
+        let run = Run::of(row, index, self.shift, self.pages.len());
+        if let Some(accesses) = &mut self.accesses {
+            let (node, each) = (self.nodes[slot as usize], row.accesses_per_page());
+            run.parts(|pages, weight| accesses.add(pages.start, pages.end, node, each * weight));
         }
-        // Base pages of the run that lie in its first page; whole pages after it; the rest.
-        let head = (mask + 1 - (row.page.0 & mask)).min(u64::from(row.len));
-        let (whole, tail) = (
-            (u64::from(row.len) - head) >> self.shift,
-            (u64::from(row.len) - head) & mask,
-        );
-        let end = (index + 1 + whole as usize).min(self.pages.len());
-        self.placed.add_page(index, head, add, cells);
-        self.placed
-            .add_run(index + 1, end, mask + 1, add, cells, &mut self.counts);
-        if tail > 0 && end < self.pages.len() {
-            self.placed.add_page(end, tail, add, cells);
+        if row.lines > 0 {
+            let cells = &mut phase.cells[slot as usize * width..][..width];
+            let add = Cell {
+                lines: row.lines,
+                dirty: row.lines.min(row.writes),
+            };
+            run.parts(|pages, weight| self.placed.add(pages, weight, add, cells, &mut self.counts));
+        }
+    }
+}
+
+/// The pages of a row: base pages that lie in its first page, whole pages after it, the rest.
+struct Run {
+    first: usize,
+    /// Behind the last whole page.
+    end: usize,
+    /// Pages there are.
+    pages: usize,
+    head: u64,
+    whole: u64,
+    tail: u64,
+}
+
+impl Run {
+    fn of(row: &Access, first: usize, shift: u32, pages: usize) -> Self {
+        let (size, len) = (1u64 << shift, u64::from(row.len));
+        let head = (size - (row.page.0 & (size - 1))).min(len);
+        Self {
+            first,
+            end: (first + 1 + ((len - head) >> shift) as usize).min(pages),
+            pages,
+            head,
+            whole: size,
+            tail: (len - head) & (size - 1),
+        }
+    }
+
+    /// Calls `visit` with pages and how many base pages of the run each of them has.
+    fn parts(&self, mut visit: impl FnMut(std::ops::Range<usize>, u64)) {
+        visit(self.first..self.first + 1, self.head);
+        if self.end > self.first + 1 {
+            visit(self.first + 1..self.end, self.whole);
+        }
+        if self.tail > 0 && self.end < self.pages {
+            visit(self.end..self.end + 1, self.tail);
         }
     }
 }
@@ -257,41 +236,6 @@ fn phase(phases: &mut Vec<Option<Phase>>, region: RegionId, slots: usize, width:
     })
 }
 
-impl Placed {
-    /// Adds `weight` base pages of one page.
-    fn add_page(&self, page: usize, weight: u64, add: Cell, cells: &mut [Cell]) {
-        let (lines, dirty) = (add.lines * weight, add.dirty * weight);
-        let nodes = &self.nodes[page * self.policies..][..self.policies];
-        for (row, &node) in cells.chunks_exact_mut(self.node_count).zip(nodes) {
-            let cell = &mut row[usize::from(node)];
-            cell.lines += lines;
-            cell.dirty += dirty;
-        }
-    }
-
-    /// Adds the pages `from..to`, each `weight` base pages.
-    fn add_run(
-        &self,
-        from: usize,
-        to: usize,
-        weight: u64,
-        add: Cell,
-        cells: &mut [Cell],
-        counts: &mut [u64],
-    ) {
-        if to <= from {
-            return;
-        }
-        debug_assert!(to <= self.pages);
-        counts.fill(0);
-        self.count(from, to, counts);
-        for (cell, &pages) in cells.iter_mut().zip(&*counts) {
-            cell.lines += add.lines * pages * weight;
-            cell.dirty += add.dirty * pages * weight;
-        }
-    }
-}
-
 /// The index of `page`: a step or a gallop from the cursor, a search when it lies behind.
 fn find(pages: &[PageNumber], cursor: usize, page: PageNumber) -> Option<usize> {
     let ahead = pages.get(cursor..).unwrap_or_default();
@@ -311,7 +255,6 @@ fn find(pages: &[PageNumber], cursor: usize, page: PageNumber) -> Option<usize> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::NodeId;
 
     #[test]
     fn a_galloping_search_finds_what_a_binary_search_finds() {
@@ -324,29 +267,6 @@ mod tests {
             {
                 assert_eq!(find(&pages, cursor, page), pages.binary_search(&page).ok());
             }
-        }
-    }
-
-    #[test]
-    fn counting_by_blocks_equals_counting_page_by_page() {
-        let map = |f: fn(u32) -> u32| Mapping {
-            policy: String::new(),
-            nodes: (0..1000).map(|i| NodeId(f(i))).collect(),
-        };
-        let placed = Placed::new(&[map(|i| i % 3), map(|i| i / 400)], 1000, 3);
-        for (from, to) in [
-            (0, 1000),
-            (1, 999),
-            (5, 6),
-            (127, 129),
-            (128, 256),
-            (300, 300),
-            (100, 640),
-        ] {
-            let (mut blocks, mut each) = (vec![0; 6], vec![0; 6]);
-            placed.count(from, to, &mut blocks);
-            placed.count_each(from, to, &mut each);
-            assert_eq!(blocks, each, "{from}..{to}");
         }
     }
 }

@@ -1,0 +1,319 @@
+//! Mappings that a policy changes between slices: the live loop's own controller at work on a profile.
+
+use crate::Parameters;
+use crate::counts::{Counts, Memory};
+use crate::placed::Placed;
+use crate::recorded::Recorded;
+use crate::resources::Resources;
+use crate::run::Sums;
+use nodewise_control::{Controller, Fate, HeldBack, Ledger, Outcome, Settings};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::{Context, Mapping, MigrationPolicy, Move, Observed};
+use nodewise_profile::{Migration, Observer, PageNumber, SliceId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A policy that moves pages between slices, and what it starts from.
+pub struct Moving {
+    /// As written on the command line.
+    pub policy: String,
+    /// The mapping it starts from, by its place in the list.
+    pub start: usize,
+    /// Slices between decisions, at least 1.
+    pub interval: u32,
+    /// Whether [`Moved::migrations`] lists every move.
+    pub traced: bool,
+    controller: Controller,
+    /// Where a recorded policy reads which slice it is.
+    clock: Option<Arc<AtomicU32>>,
+}
+
+impl Moving {
+    /// A policy within limits, asked after every slice.
+    #[must_use]
+    pub fn new(
+        policy: impl Into<String>,
+        start: usize,
+        decides: Box<dyn MigrationPolicy>,
+        settings: Settings,
+    ) -> Self {
+        let mut controller = Controller::new(decides, settings);
+        // Time begins with the run, not with the first decision.
+        controller.done(0, &Outcome::default());
+        Self {
+            policy: policy.into(),
+            start,
+            interval: 1,
+            traced: false,
+            controller,
+            clock: None,
+        }
+    }
+
+    /// What a table of moves says, at the slices it says: a session that was recorded.
+    #[must_use]
+    pub fn replay(start: usize, migrations: &[Migration]) -> Self {
+        let clock = Arc::new(AtomicU32::new(0));
+        let recorded = Box::new(Recorded::new(migrations, Arc::clone(&clock)));
+        let limits = Settings {
+            budget: f64::INFINITY,
+            pages_per_second: None,
+            minimum_samples: 0,
+            half_life: 0,
+            rest: 0,
+            remembered_pages: usize::MAX,
+            ..Settings::default()
+        };
+        Self {
+            clock: Some(clock),
+            ..Self::new("replay", start, recorded, limits)
+        }
+    }
+}
+
+/// What a policy moved.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// Migrations, ping-pongs and the rest, as ARS counts them.
+    pub ledger: Ledger,
+    /// Proposals that were not taken up.
+    pub held_back: HeldBack,
+    /// Time that moving took, seconds; part of the predicted time, the same in every scenario.
+    pub seconds: f64,
+    /// Every move in order, if it was asked for.
+    pub migrations: Vec<Migration>,
+}
+
+/// What moving 10⁹ bytes between two nodes costs on average, the copy included, seconds.
+#[must_use]
+pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f64 {
+    let resources = Resources::new(machine);
+    let nodes = machine.node_count();
+    let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
+    let copies: Vec<f64> = pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| resources.copy_ns(from, to))
+        .collect();
+    // A nanosecond a byte is a second a GB.
+    parameters.seconds_per_gb + copies.iter().sum::<f64>() / copies.len().max(1) as f64
+}
+
+/// What a step looks at.
+pub(crate) struct World<'a> {
+    pub context: &'a Context<'a>,
+    pub resources: &'a Resources,
+    pub placed: &'a Placed,
+    pub counts: &'a Counts,
+    pub slice: SliceId,
+    pub seconds_per_gb: f64,
+}
+
+/// A policy under way.
+pub(crate) struct Track {
+    pub policy: String,
+    pub start: usize,
+    /// Its memory, by index.
+    pub memory: usize,
+    /// Whether its memory is to be halved now.
+    pub halves: bool,
+    /// Pages on each node.
+    pub pages_at: Vec<u64>,
+    controller: Controller,
+    clock: Option<Arc<AtomicU32>>,
+    moved: Moved,
+    traced: bool,
+}
+
+/// The policies under way, and the memories that they share: those that forget alike remember alike.
+pub(crate) fn tracks(
+    context: &Context<'_>,
+    mappings: &[Mapping],
+    moving: Vec<Moving>,
+) -> (Vec<Memory>, Vec<Track>) {
+    let (pages, nodes) = (context.histogram.len(), context.machine.node_count());
+    let (mut keys, mut memories) = (Vec::new(), Vec::new());
+    let track = |m: Moving| {
+        let key = (m.controller.settings().half_life, m.interval.max(1));
+        let memory = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            memories.push(Memory::new(key.1, pages, nodes));
+            keys.len() - 1
+        });
+        let mut pages_at = vec![0; nodes];
+        for node in &mappings[m.start].nodes {
+            pages_at[node.index()] += 1;
+        }
+        Track {
+            policy: m.policy,
+            start: m.start,
+            memory,
+            halves: false,
+            pages_at,
+            controller: m.controller,
+            clock: m.clock,
+            moved: Moved::default(),
+            traced: m.traced,
+        }
+    };
+    let tracks = moving.into_iter().map(track).collect();
+    (memories, tracks)
+}
+
+impl Track {
+    /// Decides, moves, and pays for it; `policy` is its place among all policies.
+    pub fn step(
+        &mut self,
+        world: &World<'_>,
+        policy: usize,
+        memory: &Memory,
+        sums: &mut Sums,
+    ) -> Vec<(u32, NodeId)> {
+        if let Some(clock) = &self.clock {
+            clock.store(world.slice.0, Ordering::Relaxed);
+        }
+        let view = View {
+            world,
+            policy,
+            memory,
+        };
+        let decision = self.controller.step(sums.ns[0] as u64, &view);
+        self.halves = decision.halve;
+        let ns = self.pay(world, &decision.moves, decision.messages, sums);
+        let outcome = Outcome {
+            fates: vec![Fate::Moved; decision.moves.len()],
+            took_ns: ns as u64,
+        };
+        self.controller.done(sums.ns[0] as u64, &outcome);
+        self.hold_back(&decision.held_back);
+        if self.traced {
+            let trace = decision.moves.iter().map(|m| self.migration(world, memory, m));
+            let trace: Vec<_> = trace.collect();
+            self.moved.migrations.extend(trace);
+        }
+        let page = |m: &Move| (memory.pages()[m.index], m.to);
+        decision.moves.iter().map(page).collect()
+    }
+
+    /// Adds the time and the traffic of moves.
+    fn pay(&mut self, world: &World<'_>, moves: &[Move], messages: u64, sums: &mut Sums) -> f64 {
+        let bytes = world.context.histogram.page_size() as f64;
+        let mut ns = messages as f64 * world.resources.remote_ns();
+        for m in moves {
+            let (from, to) = (m.from.index(), m.to.index());
+            ns += bytes * (world.resources.copy_ns(from, to) + world.seconds_per_gb);
+            for resource in world.resources.copy(from, to) {
+                sums.bytes[resource as usize] += bytes;
+            }
+            self.pages_at[from] -= 1;
+            self.pages_at[to] += 1;
+        }
+        sums.ns.iter_mut().for_each(|sum| *sum += ns);
+        self.moved.seconds += ns * 1e-9;
+        if let Some(slice) = sums.slices.last_mut() {
+            slice.migrations = moves.len() as u64;
+        }
+        ns
+    }
+
+    fn hold_back(&mut self, now: &HeldBack) {
+        let all = &mut self.moved.held_back;
+        all.few_samples += now.few_samples;
+        all.resting += now.resting;
+        all.rate += now.rate;
+        all.budget += now.budget;
+    }
+
+    fn migration(&self, world: &World<'_>, memory: &Memory, m: &Move) -> Migration {
+        let Context {
+            profile, histogram, ..
+        } = world.context;
+        let page = memory.pages()[m.index] as usize;
+        let slice = profile.slices.get(world.slice.index());
+        Migration {
+            time_ns: slice.map_or(0, |s| s.end_ns),
+            slice: world.slice,
+            page: m.page,
+            len: 1 << histogram.shift,
+            object: histogram.objects[page],
+            from: m.from.0 as u16,
+            to: m.to.0 as u16,
+            by: self.policy.clone(),
+            to_count: m.reason.to_count,
+            home_count: m.reason.home_count,
+            against: m.reason.against,
+        }
+    }
+
+    /// What it moved, all in all.
+    pub fn moved(&self) -> Moved {
+        Moved {
+            ledger: self.controller.ledger().clone(),
+            ..self.moved.clone()
+        }
+    }
+}
+
+/// What the profile shows a policy: all accesses to the pages it remembers.
+struct View<'a> {
+    world: &'a World<'a>,
+    policy: usize,
+    memory: &'a Memory,
+}
+
+impl View<'_> {
+    fn index(&self, index: usize) -> usize {
+        self.memory.pages()[index] as usize
+    }
+}
+
+impl Observed for View<'_> {
+    fn nodes(&self) -> usize {
+        self.world.resources.nodes
+    }
+
+    fn len(&self) -> usize {
+        self.memory.pages().len()
+    }
+
+    fn page(&self, index: usize) -> PageNumber {
+        self.world.context.histogram.pages[self.index(index)]
+    }
+
+    fn home(&self, index: usize) -> NodeId {
+        NodeId(self.world.placed.home(self.policy, self.index(index)) as u32)
+    }
+
+    fn counts(&self, index: usize, counts: &mut [u64]) {
+        counts.copy_from_slice(self.memory.of(self.index(index)));
+    }
+
+    /// A slice has no order inside: any access may have been the first, drawn by the page's number.
+    fn first(&self, index: usize) -> Option<NodeId> {
+        let counts = self.world.counts.of(self.index(index));
+        let total: u64 = counts.iter().sum();
+        let draw = mix(self.page(index).0 ^ (u64::from(self.world.slice.0) << 40));
+        let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
+        let drawn = counts.iter().position(|count| {
+            let here = left < *count;
+            left = left.wrapping_sub(*count);
+            here
+        });
+        drawn.map(|node| NodeId(node as u32))
+    }
+
+    fn page_shift(&self) -> u32 {
+        self.world.context.histogram.shift
+    }
+
+    fn exact(&self) -> bool {
+        self.world.context.profile.meta.observer != Observer::Faults
+    }
+}
+
+/// The finalizer of SplitMix64.
+fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

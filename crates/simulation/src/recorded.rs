@@ -1,0 +1,82 @@
+//! Moves that were recorded, made again.
+
+use nodewise_machine::NodeId;
+use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
+use nodewise_profile::Migration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Proposes what a table says, whatever it observes. Pages that nobody accessed are left out.
+pub(crate) struct Recorded {
+    /// Ascending by slice.
+    migrations: Vec<Migration>,
+    /// Those that have been proposed.
+    done: usize,
+    /// The slice that has just ended.
+    slice: Arc<AtomicU32>,
+}
+
+impl Recorded {
+    pub fn new(migrations: &[Migration], slice: Arc<AtomicU32>) -> Self {
+        let mut migrations = migrations.to_vec();
+        migrations.sort_by_key(|m| m.slice);
+        Self {
+            migrations,
+            done: 0,
+            slice,
+        }
+    }
+}
+
+impl MigrationPolicy for Recorded {
+    fn name(&self) -> String {
+        "replay".into()
+    }
+
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let now = self.slice.load(Ordering::Relaxed);
+        let due = self.migrations[self.done..].partition_point(|m| m.slice.0 <= now);
+        let due = &self.migrations[self.done..self.done + due];
+        self.done += due.len();
+        // The last word on a page counts, as later moves of a slice overtake earlier ones.
+        let mut last = std::collections::BTreeMap::new();
+        for migration in due {
+            let first = migration.page.align_down(observed.page_shift());
+            let end = migration.page.offset(u64::from(migration.len));
+            let from = lower_bound(observed, |index| observed.page(index) < first);
+            for index in (from..observed.len()).take_while(|i| observed.page(*i) < end) {
+                last.insert(index, migration);
+            }
+        }
+        let proposal = |(index, migration): (usize, &Migration)| {
+            let (from, to) = (observed.home(index), NodeId(u32::from(migration.to)));
+            (from != to && to.index() < observed.nodes()).then(|| Move {
+                index,
+                page: observed.page(index),
+                from,
+                to,
+                reason: Reason {
+                    to_count: migration.to_count,
+                    home_count: migration.home_count,
+                    against: migration.against,
+                    evidence: f64::INFINITY,
+                },
+            })
+        };
+        last.into_iter().filter_map(proposal).collect()
+    }
+}
+
+/// The first index for which `below` does not hold.
+fn lower_bound(observed: &dyn Observed, below: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, observed.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

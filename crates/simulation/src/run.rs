@@ -1,0 +1,397 @@
+//! A simulation under way: phases summed up, policy by policy, scenario by scenario.
+
+use crate::calibration::Calibration;
+use crate::concurrency;
+use crate::counts::Memory;
+use crate::moving::{self, Moved, Moving, Track, World};
+use crate::phase::Load;
+use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
+use crate::regions::{self, RegionSums};
+use crate::resources::Resources;
+use crate::share::{Matrix, SliceShare};
+use crate::tally::{Moves, SliceTally, slots};
+use crate::{Parameters, Range, Scenario};
+use nodewise_analysis::{Metrics, access_matrix, balance, measure};
+use nodewise_machine::NodeId;
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::ObjectId;
+use rayon::prelude::*;
+
+/// Sums over phases for one policy.
+#[derive(Clone)]
+pub(crate) struct Sums {
+    /// By scenario.
+    pub ns: Vec<f64>,
+    compute_ns: Vec<f64>,
+    /// By resource, typical.
+    pub bytes: Vec<f64>,
+    /// `[reader * nodes + memory]`.
+    lines: Vec<f64>,
+    latency: Vec<f64>,
+    regions: Vec<RegionSums>,
+    /// Where mappings may change: each slice's accesses, all of them, and those to arrays.
+    pub slices: Vec<SliceShare>,
+    all: Matrix,
+    mapped: Matrix,
+}
+
+/// A simulation under way.
+pub(crate) struct Run<'a> {
+    context: Context<'a>,
+    mappings: &'a [Mapping],
+    parameters: Parameters,
+    scenarios: Vec<Scenario>,
+    calibration: Calibration,
+    resources: Resources,
+    slot_nodes: Vec<usize>,
+    /// Mappings first, then those that move.
+    sums: Vec<Sums>,
+    /// Whether a map's rules reach each page; empty unless pages move.
+    mappable: Vec<bool>,
+    tracks: Vec<Track>,
+    memories: Vec<Memory>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(
+        context: &Context<'a>,
+        mappings: &'a [Mapping],
+        moving: Vec<Moving>,
+        parameters: &Parameters,
+    ) -> Self {
+        let calibration = Calibration::new(context.profile, context.histogram, parameters);
+        let parameters = Parameters {
+            recording_cost: calibration.recording_cost,
+            ..parameters.clone()
+        };
+        let resources = Resources::new(context.machine);
+        let scenarios = parameters.scenarios();
+        let sums = Sums::new(scenarios.len(), &resources);
+        let (memories, tracks) = moving::tracks(context, mappings, moving);
+        let policies = mappings.len() + tracks.len();
+        let arrays = |object: &ObjectId| {
+            context
+                .profile
+                .object(*object)
+                .is_some_and(|o| o.kind.is_mappable())
+        };
+        let mappable = match tracks.is_empty() {
+            true => Vec::new(),
+            false => context.histogram.objects.iter().map(arrays).collect(),
+        };
+        Self {
+            context: *context,
+            mappings,
+            parameters,
+            scenarios,
+            calibration,
+            slot_nodes: slots(context).1,
+            sums: vec![sums; policies],
+            resources,
+            mappable,
+            tracks,
+            memories,
+        }
+    }
+
+    /// Where each policy starts: mappings first, then those that move.
+    pub fn starts(&self) -> Vec<&'a Mapping> {
+        let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
+        self.mappings.iter().chain(moving).collect()
+    }
+
+    /// Whether pages move.
+    pub fn moves(&self) -> bool {
+        !self.tracks.is_empty()
+    }
+
+    /// Adds the phases of one slice; says what moves before the next one.
+    pub fn add(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
+        let Self {
+            sums,
+            slot_nodes,
+            resources,
+            scenarios,
+            calibration,
+            parameters,
+            context,
+            mappable,
+            ..
+        } = self;
+        let limit = concurrency::limit(context.profile, calibration, &scenarios[0], slice);
+        let policies = sums.len();
+        sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
+            for phase in slice.phases {
+                let team = concurrency::is_team(context.profile, phase.region);
+                let at_a_time = if team { f64::INFINITY } else { limit };
+                let load = Load::new(phase, (policy, policies), slot_nodes, resources, at_a_time);
+                for (s, scenario) in scenarios.iter().enumerate() {
+                    let fit = calibration.fit(scenario);
+                    let cost = load.solve(scenario, &fit, parameters);
+                    sums.ns[s] += cost.ns;
+                    sums.compute_ns[s] += cost.compute_ns;
+                    let region = regions::of(&mut sums.regions, phase.region);
+                    region.add_time(s, cost.ns);
+                    if s == 0 {
+                        region.add_lines(&load.lines, resources.nodes);
+                        sums.count(&load, &cost.latency_ns, fit.miss);
+                    }
+                }
+            }
+            sums.follow(slice, policy, mappable);
+        });
+        self.moved(slice)
+    }
+
+    /// What moves at the end of a slice, under each policy that moves pages.
+    fn moved(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
+        let Some(counts) = slice.counts else {
+            return Vec::new();
+        };
+        let complete: Vec<bool> = self.memories.iter_mut().map(|m| m.add(counts)).collect();
+        let mut halved = vec![false; self.memories.len()];
+        let first = self.mappings.len();
+        let Self {
+            sums,
+            tracks,
+            memories,
+            resources,
+            context,
+            parameters,
+            ..
+        } = self;
+        let world = World {
+            context,
+            resources,
+            placed: slice.placed,
+            counts,
+            slice: slice.slice,
+            seconds_per_gb: parameters.seconds_per_gb,
+        };
+        let step = |(i, (track, sums)): (usize, (&mut Track, &mut Sums))| {
+            (
+                first + i,
+                track.step(&world, first + i, &memories[track.memory], sums),
+            )
+        };
+        let moving = tracks.par_iter_mut().zip(&mut sums[first..]).enumerate();
+        let due = moving.filter(|(_, (track, _))| complete[track.memory]);
+        let moves = due.map(step).filter(|m| !m.1.is_empty()).collect();
+        for track in tracks.iter_mut().filter(|t| t.halves) {
+            // Those that share a memory take the same steps, so they agree.
+            track.halves = false;
+            halved[track.memory] = true;
+        }
+        for (memory, _) in memories.iter_mut().zip(&halved).filter(|m| *m.1) {
+            memory.halve();
+        }
+        moves
+    }
+
+    pub fn finish(self) -> Simulation {
+        let predictions = (0..self.sums.len()).map(|p| self.prediction(p)).collect();
+        Simulation {
+            machine: self.context.machine.name.clone(),
+            affinity: self.context.affinity.name.clone(),
+            threads: self.context.affinity.cpus.len(),
+            cpus: self.slot_nodes.len(),
+            predictions,
+            calibration: self.calibration,
+            parameters: self.parameters,
+        }
+    }
+
+    fn prediction(&self, policy: usize) -> Prediction {
+        let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
+        let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
+        let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
+        let placed = self.placed(policy);
+        let weighted: f64 = sums.latency.iter().sum();
+        Prediction {
+            policy: placed.policy,
+            seconds: each(&|s| sums.ns[s] * 1e-9),
+            speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
+            local_fraction: placed.local_fraction,
+            access_balance: placed.access_balance,
+            page_balance: placed.page_balance,
+            mapped: placed.mapped,
+            latency_ns: ratio(weighted, sums.lines.iter().sum()),
+            memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
+            loaded_ns: self.loaded(sums),
+            controllers: self.controllers(sums),
+            links: self.links(sums),
+            regions: regions::costs(&sums.regions, self.context.profile),
+            slices: sums.slices.clone(),
+            moved: placed.moved,
+        }
+    }
+
+    /// Where pages were: of a mapping from the histogram, of a policy that moves them as followed.
+    fn placed(&self, policy: usize) -> Where {
+        if let Some(mapping) = self.mappings.get(policy) {
+            let metrics = self.measure(mapping);
+            return Where {
+                policy: mapping.policy.clone(),
+                local_fraction: metrics.local_fraction(),
+                access_balance: metrics.access_balance(),
+                page_balance: metrics.page_balance(),
+                mapped: self.mapped(mapping),
+                moved: None,
+            };
+        }
+        let (sums, track) = (&self.sums[policy], &self.tracks[policy - self.mappings.len()]);
+        let whole = SliceShare {
+            slice: Default::default(),
+            accesses: sums.all.accesses(),
+            local: sums.all.local(),
+            migrations: 0,
+        };
+        Where {
+            policy: track.policy.clone(),
+            local_fraction: whole.local_fraction(),
+            access_balance: sums.all.access_balance(),
+            page_balance: balance(&track.pages_at),
+            mapped: Mapped {
+                accesses: sums.mapped.by_reader(),
+            },
+            moved: Some(track.moved()),
+        }
+    }
+
+    /// A gain or loss is no better known than the model: ends move away from the typical ratio by a
+    /// share of it, never past 1.
+    fn widened(&self, speedup: Range) -> Range {
+        let off = speedup.typical.powf(self.parameters.gain_error);
+        let (low, high) = (speedup.typical / off, speedup.typical * off);
+        Range::new(
+            speedup.min.min(low.min(high)),
+            speedup.typical,
+            speedup.max.max(low.max(high)),
+        )
+    }
+
+    fn measure(&self, mapping: &Mapping) -> Metrics {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = self.context;
+        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count()).program
+    }
+
+    fn mapped(&self, mapping: &Mapping) -> Mapped {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = self.context;
+        let of = |object| profile.object(object).is_some_and(|o| o.kind.is_mappable());
+        Mapped {
+            accesses: access_matrix(histogram, affinity, &mapping.nodes, machine.node_count(), of),
+        }
+    }
+
+    fn loaded(&self, sums: &Sums) -> Vec<Vec<f64>> {
+        let mean = |cell: usize| match sums.lines[cell] {
+            lines if lines > 0.0 => sums.latency[cell] / lines,
+            _ => self.resources.idle_ns[cell],
+        };
+        let nodes = self.resources.nodes;
+        (0..nodes)
+            .map(|r| (0..nodes).map(|m| mean(r * nodes + m)).collect())
+            .collect()
+    }
+
+    fn utilization(&self, sums: &Sums, resource: usize) -> f64 {
+        let possible = self.resources.capacity[resource] * sums.ns[0];
+        if possible > 0.0 {
+            sums.bytes[resource] / possible
+        } else {
+            0.0
+        }
+    }
+
+    fn controllers(&self, sums: &Sums) -> Vec<ControllerUse> {
+        let controller = |node: NodeId| ControllerUse {
+            node,
+            bytes: sums.bytes[node.index()],
+            utilization: self.utilization(sums, node.index()),
+        };
+        self.context.machine.node_ids().map(controller).collect()
+    }
+
+    fn links(&self, sums: &Sums) -> Vec<LinkUse> {
+        let links = self.context.machine.links.iter().enumerate();
+        links
+            .map(|(i, link)| {
+                let resource = self.resources.nodes + i;
+                let utilization = self.utilization(sums, resource);
+                LinkUse {
+                    from: link.from,
+                    to: link.to,
+                    bytes: sums.bytes[resource],
+                    utilization,
+                }
+            })
+            .collect()
+    }
+}
+
+/// What a prediction says about where pages were.
+struct Where {
+    policy: String,
+    local_fraction: f64,
+    access_balance: f64,
+    page_balance: f64,
+    mapped: Mapped,
+    moved: Option<Moved>,
+}
+
+impl Sums {
+    fn new(scenarios: usize, resources: &Resources) -> Self {
+        let pairs = resources.nodes * resources.nodes;
+        Self {
+            ns: vec![0.0; scenarios],
+            compute_ns: vec![0.0; scenarios],
+            bytes: vec![0.0; resources.capacity.len()],
+            lines: vec![0.0; pairs],
+            latency: vec![0.0; pairs],
+            regions: Vec::new(),
+            slices: Vec::new(),
+            all: Matrix::new(resources.nodes),
+            mapped: Matrix::new(resources.nodes),
+        }
+    }
+
+    /// Adds where a slice's accesses went, if mappings may change.
+    fn follow(&mut self, slice: &SliceTally<'_>, policy: usize, mappable: &[bool]) {
+        let Some(counts) = slice.counts else { return };
+        let mut arrays = Matrix::new(self.all.nodes());
+        let mut rest = arrays.clone();
+        for page in counts.pages() {
+            let part = if mappable[page] { &mut arrays } else { &mut rest };
+            part.add(slice.placed.home(policy, page), counts.of(page));
+        }
+        self.mapped.absorb(&arrays);
+        rest.absorb(&arrays);
+        self.all.absorb(&rest);
+        self.slices.push(SliceShare {
+            slice: slice.slice,
+            accesses: rest.accesses(),
+            local: rest.local(),
+            migrations: 0,
+        });
+    }
+
+    fn count(&mut self, load: &Load<'_>, latency_ns: &[f64], miss: f64) {
+        for (sum, bytes) in self.bytes.iter_mut().zip(&load.bytes) {
+            *sum += bytes * miss;
+        }
+        for (cell, lines) in load.lines.iter().enumerate() {
+            self.lines[cell] += lines;
+            self.latency[cell] += lines * latency_ns[cell];
+        }
+    }
+}
