@@ -4,7 +4,10 @@
 //! On x86-64 a hint fault and the first touch of a page look the same to the processor (error code P = 0);
 //! which is which depends on whether the page was there (`nodewise-observe`). Copying on write has P = 1.
 
+mod cost;
 mod read;
+
+pub use cost::minor_faults;
 
 use crate::Host;
 use crate::perf::ring::{self, Ring, each_cpu};

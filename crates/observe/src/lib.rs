@@ -18,6 +18,7 @@ mod coverage;
 mod emulator;
 mod error;
 mod events;
+pub mod faults;
 mod image;
 mod layout;
 mod objects;

@@ -1,0 +1,332 @@
+//! Who accesses which page of running programs, sampled by the kernel's hinting page faults.
+//!
+//! The kernel's balancing takes away the right to some pages from time to time, and the next access of each
+//! faults: a sample of *pages a scan*, not of accesses. Which nodes and threads use a page it tells well, how
+//! intensely it does not.
+
+mod budget;
+mod following;
+mod here;
+mod residents;
+
+pub use budget::{Budget, Costs, Rate, Spell};
+pub use here::{NotHere, check, sees_everybody};
+
+use following::Following;
+use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
+use nodewise_linux::{Host, clock};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a fault was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The kernel asked who accesses this page: a sample.
+    Hint,
+    /// The page was not there before: its first touch, or its return.
+    First,
+    /// Another's page was copied at the first write.
+    Copy,
+    /// A hint or a copy.
+    Unknown,
+}
+
+/// An access that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// When and who; where, and by which CPU.
+    pub fault: Fault,
+    /// What it was.
+    pub kind: Kind,
+}
+
+/// What has been seen so far, and what it costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Samples.
+    pub hints: u64,
+    /// First touches.
+    pub firsts: u64,
+    /// Copies on write.
+    pub copies: u64,
+    /// Hints or copies.
+    pub unknown: u64,
+    /// Records that did not fit the kernel's buffers.
+    pub lost: u64,
+    /// One fault of so many is reported now.
+    pub period: u64,
+    /// Time in which nothing was reported, to keep the budget.
+    pub closed: Duration,
+    /// The share of the programs' CPU time that observing took; 0 before there was any.
+    pub cost: f64,
+    /// What a sample costs, nanoseconds: half of it and more in the kernel, on the program's account.
+    pub sample_ns: f64,
+    /// Pages that the kernel moved by itself.
+    pub kernel_moved: u64,
+    /// Threads that could not be watched.
+    pub missed_threads: usize,
+    /// Whether reads and writes are told apart.
+    pub writes: bool,
+}
+
+/// Programs being observed.
+pub struct Watch {
+    host: Host,
+    source: Source,
+    budget: Budget,
+    following: Following,
+    figures: Figures,
+    records: Vec<Record>,
+    touches: Vec<Touch>,
+    births: Vec<(u32, u32)>,
+    ends: Vec<u32>,
+    looked: Duration,
+    /// What the kernel's scans cost when we ask for more of them: nanoseconds a hint fault.
+    asked_ns: f64,
+}
+
+impl Watch {
+    /// Running processes, and the children they start from now on. `share` of their CPU time may be spent.
+    ///
+    /// # Errors
+    /// It cannot be done here.
+    pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
+        check(host)?;
+        let mut tids = Vec::new();
+        for pid in pids {
+            let tasks = host.tasks(*pid).map_err(|_| NotHere::process(host, *pid))?;
+            tids.extend(tasks.iter().map(|t| t.tid));
+        }
+        let one_node = host
+            .names("sys/devices/system/node")
+            .is_ok_and(|n| nodes(&n) == 1);
+        if one_node && tids.len() == 1 {
+            let because = format!(
+                "process {} has one thread on one node, and the kernel samples no page that lies where its only thread runs",
+                pids[0]
+            );
+            return Err(NotHere::new(because, ""));
+        }
+        let costs = costs()?;
+        let everybody = sees_everybody(host)
+            .then(|| Source::of_everybody(1).ok())
+            .flatten();
+        let source = match everybody {
+            Some(source) => Ok(source),
+            None => Source::of_threads(&tids, 1),
+        };
+        let source = source.map_err(|e| NotHere::events(host, &e))?;
+        let mut watch = Self::new(host, source, costs, share);
+        for pid in pids {
+            watch
+                .following
+                .add_running(host, *pid)
+                .map_err(|_| NotHere::process(host, *pid))?;
+        }
+        Ok(watch)
+    }
+
+    /// What the calling thread starts from now on: call [`Watch::follow`] with it.
+    ///
+    /// # Errors
+    /// It cannot be done here.
+    pub fn of_command(host: &Host, share: f64) -> Result<Self, NotHere> {
+        check(host)?;
+        let costs = costs()?;
+        let everybody = sees_everybody(host)
+            .then(|| Source::of_everybody(1).ok())
+            .flatten();
+        let source = everybody.map_or_else(|| Source::of_children(1), Ok);
+        let source = source.map_err(|e| NotHere::events(host, &e))?;
+        Ok(Self::new(host, source, costs, share))
+    }
+
+    /// The processes of a control group (version 2), and those that come into it.
+    ///
+    /// # Errors
+    /// It cannot be done here.
+    pub fn of_group(host: &Host, folder: &Path, share: f64) -> Result<Self, NotHere> {
+        check(host)?;
+        let costs = costs()?;
+        let source = Source::of_group(folder, 1).map_err(|e| NotHere::events(host, &e))?;
+        let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        let mut watch = Self::new(host, source, costs, share);
+        for pid in text.lines().filter_map(|l| l.parse().ok()) {
+            // One that ends meanwhile is none.
+            let _ = watch.following.add_running(host, pid);
+        }
+        Ok(watch)
+    }
+
+    fn new(host: &Host, source: Source, costs: Costs, share: f64) -> Self {
+        let adapts = source.scope() != Scope::Threads;
+        let (writes, missed_threads) = (source.sees_writes(), source.missed_threads());
+        Self {
+            host: host.clone(),
+            following: Following::new(source.scope() == Scope::Group, writes, source.sees_moves()),
+            source,
+            budget: Budget::new(share, costs, adapts),
+            figures: Figures {
+                writes,
+                missed_threads,
+                period: 1,
+                ..Figures::default()
+            },
+            records: Vec::new(),
+            touches: Vec::new(),
+            births: Vec::new(),
+            ends: Vec::new(),
+            looked: clock::monotonic(),
+            asked_ns: 0.0,
+        }
+    }
+
+    /// Follows a program that was just started, and what it starts.
+    pub fn follow(&mut self, pid: u32) {
+        self.following.add_fresh(pid);
+    }
+
+    /// Says that the kernel scans as often as it does because we asked: each hint fault is on our account.
+    pub fn own_scans(&mut self, fault_ns: f64) {
+        self.asked_ns = fault_ns;
+    }
+
+    /// Waits until much has happened, at most so long; then everything since the last call, by time.
+    pub fn look(&mut self, limit: Duration) -> &[Touch] {
+        self.source.wait(limit);
+        let began = clock::own_cpu_time();
+        self.touches.clear();
+        self.births.clear();
+        self.ends.clear();
+        self.records.clear();
+        self.source.drain(&mut self.records);
+        let mut samples = 0;
+        for record in std::mem::take(&mut self.records) {
+            samples += u64::from(matches!(record, Record::Fault(_)));
+            self.take(record);
+        }
+        self.following.refresh(&self.host, &mut self.ends);
+        self.figures.kernel_moved = self.following.moved();
+        self.settle(samples, clock::own_cpu_time() - began);
+        &self.touches
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Fault(fault) => {
+                let Some(kind) = self.following.judge(&self.host, &fault) else {
+                    return; // somebody else's
+                };
+                let count = match kind {
+                    Kind::Hint => &mut self.figures.hints,
+                    Kind::First => &mut self.figures.firsts,
+                    Kind::Copy => &mut self.figures.copies,
+                    Kind::Unknown => &mut self.figures.unknown,
+                };
+                *count += 1;
+                self.touches.push(Touch { fault, kind });
+            }
+            Record::Lost(records) => self.figures.lost += records,
+            Record::Began { pid, tid, parent } => {
+                if self.following.begin(pid, parent) {
+                    self.births.push((pid, tid));
+                }
+            }
+            other => self.following.hear(&other),
+        }
+    }
+
+    fn settle(&mut self, samples: u64, own: Duration) {
+        let now = clock::monotonic();
+        let wall = now - std::mem::replace(&mut self.looked, now);
+        let running = self.budget.rate().running;
+        let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as f64;
+        let rate = self.budget.settle(&Spell {
+            program_ns: self.following.cpu_since() as f64,
+            own_ns: own.as_nanos() as f64,
+            samples,
+            asked_ns: hints * self.figures.period as f64 * self.asked_ns,
+            open: f64::from(u8::from(running)),
+        });
+        if !running {
+            self.figures.closed += wall;
+        }
+        self.source.set_running(rate.running);
+        self.source.set_period(rate.period);
+        self.figures.period = self.source.period();
+        self.figures.cost = self.budget.cost().unwrap_or(0.0);
+        self.figures.sample_ns = self.budget.sample_ns();
+    }
+
+    /// What the last look saw, by time.
+    #[must_use]
+    pub fn touches(&self) -> &[Touch] {
+        &self.touches
+    }
+
+    /// Threads of the followed processes that began before the last look: process and thread.
+    #[must_use]
+    pub fn births(&self) -> &[(u32, u32)] {
+        &self.births
+    }
+
+    /// Processes that the last look found ended.
+    #[must_use]
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// The processes that are followed and live, ascending.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.following.processes()
+    }
+
+    /// The name of a thread, as far as it was heard.
+    #[must_use]
+    pub fn name(&self, tid: u32) -> Option<&str> {
+        self.following.name(tid)
+    }
+
+    /// Pages that the kernel's balancing moved of a process, dead or alive.
+    #[must_use]
+    pub fn moved(&self, pid: u32) -> u64 {
+        self.following.moved_of(pid)
+    }
+
+    /// Figures of the whole observation.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.figures
+    }
+
+    /// Whose faults the kernel reports to us.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.source.scope()
+    }
+}
+
+/// Measured on minor faults of our own: the best of some tries, since nothing makes them faster.
+fn costs() -> Result<Costs, NotHere> {
+    const PAGES: usize = 2048;
+    let best = |tries: usize| {
+        let all = (0..tries).filter_map(|_| minor_faults(PAGES).ok());
+        all.min().map_or(0.0, |t| t.as_nanos() as f64 / PAGES as f64)
+    };
+    let bare = best(3);
+    let with = |period| {
+        // The calling thread's; dropped only after it was measured.
+        let source = Source::of_threads(&[0], period).ok();
+        source.map_or(bare, |_source| best(3))
+    };
+    Ok(Costs {
+        sample_ns: (with(1) - bare).max(50.0),
+        passed_ns: (with(1 << 20) - bare).max(1.0),
+    })
+}
+
+fn nodes(names: &[String]) -> usize {
+    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    names.iter().filter(is_node).count()
+}

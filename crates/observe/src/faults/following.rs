@@ -1,0 +1,225 @@
+//! Whom we follow: processes from their start or from when we came, what they start, until they end.
+
+use super::Kind;
+use super::residents::Residents;
+use nodewise_linux::faults::{Fault, Record};
+use nodewise_linux::pagemap::Pagemap;
+use nodewise_linux::{Host, ReadError, clock};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Names kept of threads that ended; the oldest go first.
+const MOST_NAMES: usize = 1 << 16;
+/// How often what the kernel counts by thread is read, when it does not tell of each move.
+const MOVES_READ: Duration = Duration::from_secs(1);
+
+/// All of them.
+pub struct Following {
+    processes: BTreeMap<u32, Process>,
+    /// Whoever faults is ours.
+    everybody: bool,
+    kernel_tells_copies: bool,
+    kernel_tells_moves: bool,
+    names: HashMap<u32, String>,
+    /// By process, of those that have ended too.
+    moved: HashMap<u32, u64>,
+    moves_read: Duration,
+}
+
+struct Process {
+    residents: Residents,
+    cpu_ns: u64,
+    /// Already accounted for.
+    settled_ns: u64,
+    /// By thread, what the kernel last said it moved on its behalf.
+    moved: HashMap<u32, u64>,
+}
+
+impl Process {
+    fn new(residents: Residents, cpu_ns: u64) -> Self {
+        Self {
+            residents,
+            cpu_ns,
+            settled_ns: cpu_ns,
+            moved: HashMap::new(),
+        }
+    }
+}
+
+impl Following {
+    pub fn new(everybody: bool, kernel_tells_copies: bool, kernel_tells_moves: bool) -> Self {
+        Self {
+            processes: BTreeMap::new(),
+            everybody,
+            kernel_tells_copies,
+            kernel_tells_moves,
+            names: HashMap::new(),
+            moved: HashMap::new(),
+            moves_read: clock::monotonic(),
+        }
+    }
+
+    /// A process that runs already: what it has is looked up.
+    pub fn add_running(&mut self, host: &Host, pid: u32) -> Result<(), ReadError> {
+        let areas = host.maps(pid)?;
+        let written = areas.iter().filter(|a| a.permissions.contains('w'));
+        let residents =
+            Residents::of_running(Pagemap::of(pid).ok().as_ref(), written.map(|a| (a.start, a.end)));
+        let mut process = Process::new(residents, cpu_ns(pid).unwrap_or(0));
+        for task in host.tasks(pid)? {
+            process
+                .moved
+                .insert(task.tid, moved_by(host, pid, task.tid).unwrap_or(0));
+            self.names.insert(task.tid, task.name);
+        }
+        self.processes.insert(pid, process);
+        Ok(())
+    }
+
+    /// A process that has only just begun.
+    pub fn add_fresh(&mut self, pid: u32) {
+        self.processes
+            .entry(pid)
+            .or_insert_with(|| Process::new(Residents::default(), 0));
+    }
+
+    /// A thread or a child has begun; whether it is one of ours.
+    pub fn begin(&mut self, pid: u32, parent: u32) -> bool {
+        if self.processes.contains_key(&pid) {
+            return true;
+        }
+        let tells = self.kernel_tells_copies;
+        let inherited = match self.processes.get_mut(&parent) {
+            Some(parent) => parent.residents.fork(tells),
+            None if self.everybody => Residents::default(),
+            None => return false,
+        };
+        self.processes.insert(pid, Process::new(inherited, 0));
+        true
+    }
+
+    /// What a fault was; `None` when it is nobody's of ours.
+    pub fn judge(&mut self, host: &Host, fault: &Fault) -> Option<Kind> {
+        if self.everybody
+            && !self.processes.contains_key(&fault.pid)
+            && self.add_running(host, fault.pid).is_err()
+        {
+            self.add_fresh(fault.pid); // has ended already
+        }
+        Some(self.processes.get_mut(&fault.pid)?.residents.judge(fault))
+    }
+
+    /// The rest of what the kernel tells.
+    pub fn hear(&mut self, record: &Record) {
+        match record {
+            Record::Named {
+                pid,
+                tid,
+                name,
+                executed,
+            } => {
+                let Some(process) = self.processes.get_mut(pid) else {
+                    return;
+                };
+                if *executed {
+                    process.residents = Residents::default();
+                }
+                if self.names.len() < MOST_NAMES {
+                    self.names.insert(*tid, name.clone());
+                }
+            }
+            Record::Mapped {
+                pid, address, bytes, ..
+            } => {
+                if let Some(process) = self.processes.get_mut(pid) {
+                    process.residents.map(*address, address.saturating_add(*bytes));
+                }
+            }
+            Record::Moved { pid, pages, .. } if self.processes.contains_key(pid) => {
+                *self.moved.entry(*pid).or_default() += pages;
+            }
+            Record::Ended { pid, tid } => {
+                if let Some(process) = self.processes.get_mut(pid) {
+                    process.moved.remove(tid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at each process: what it used, what is there, whether it is; appends those that are not.
+    pub fn refresh(&mut self, host: &Host, ended: &mut Vec<u32>) {
+        let now = clock::monotonic();
+        let read_moves = !self.kernel_tells_moves && now - self.moves_read >= MOVES_READ;
+        if read_moves {
+            self.moves_read = now;
+        }
+        for (&pid, process) in &mut self.processes {
+            match cpu_ns(pid) {
+                Some(used) => process.cpu_ns = used,
+                None => ended.push(pid),
+            }
+            if process.residents.is_stale()
+                && let Ok(pagemap) = Pagemap::of(pid)
+            {
+                process.residents.refresh(&pagemap);
+            }
+            if read_moves {
+                *self.moved.entry(pid).or_default() += process.newly_moved(host, pid);
+            }
+        }
+    }
+
+    /// CPU time that the processes used since the last call; those that have ended are forgotten.
+    pub fn cpu_since(&mut self) -> u64 {
+        let mut used = 0;
+        self.processes.retain(|&pid, process| {
+            used += process.cpu_ns.saturating_sub(process.settled_ns);
+            process.settled_ns = process.cpu_ns;
+            cpu_ns(pid).is_some()
+        });
+        used
+    }
+
+    pub fn processes(&self) -> Vec<u32> {
+        self.processes.keys().copied().collect()
+    }
+
+    pub fn name(&self, tid: u32) -> Option<&str> {
+        self.names.get(&tid).map(String::as_str)
+    }
+
+    pub fn moved(&self) -> u64 {
+        self.moved.values().sum()
+    }
+
+    pub fn moved_of(&self, pid: u32) -> u64 {
+        self.moved.get(&pid).copied().unwrap_or(0)
+    }
+}
+
+impl Process {
+    /// What its threads' counts rose by.
+    fn newly_moved(&mut self, host: &Host, pid: u32) -> u64 {
+        let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+        let mut risen = 0;
+        for tid in tasks.iter().filter_map(|t| t.parse().ok()) {
+            if let Some(now) = moved_by(host, pid, tid) {
+                let before = self.moved.insert(tid, now).unwrap_or(0);
+                risen += now.saturating_sub(before);
+            }
+        }
+        risen
+    }
+}
+
+fn cpu_ns(pid: u32) -> Option<u64> {
+    u64::try_from(clock::cpu_time(pid)?.as_nanos()).ok()
+}
+
+/// `numa_pages_migrated` of a thread; `None` in kernels without scheduler statistics.
+fn moved_by(host: &Host, pid: u32, tid: u32) -> Option<u64> {
+    let text = host.read(&format!("proc/{pid}/task/{tid}/sched")).ok()?;
+    let line = text.lines().find(|l| l.starts_with("numa_pages_migrated"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}

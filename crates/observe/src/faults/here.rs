@@ -1,0 +1,132 @@
+//! Whether hint faults can be observed here at all.
+
+use nodewise_linux::Host;
+use nodewise_linux::process::Capability;
+use std::fmt;
+use std::io;
+
+/// Why they cannot, and the mend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct NotHere {
+    because: String,
+    mend: String,
+}
+
+impl fmt::Display for NotHere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hint faults: not here, because {}", self.because)?;
+        if self.mend.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; mend: {}", self.mend)
+        }
+    }
+}
+
+impl NotHere {
+    pub(super) fn new(because: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            because: because.into(),
+            mend: mend.into(),
+        }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn because(&self) -> &str {
+        &self.because
+    }
+
+    /// What to do about it; empty when there is nothing.
+    #[must_use]
+    pub fn mend(&self) -> &str {
+        &self.mend
+    }
+
+    /// A process cannot be looked at.
+    pub(super) fn process(host: &Host, pid: u32) -> Self {
+        if host.has_process(pid) {
+            let because = format!("process {pid} is another user's");
+            return Self::new(
+                because,
+                "run as that user, as root, or with CAP_SYS_PTRACE and CAP_PERFMON",
+            );
+        }
+        Self::new(format!("there is no process {pid}"), "")
+    }
+
+    /// The kernel refused its events.
+    pub(super) fn events(host: &Host, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            let paranoid = host
+                .perf_event_paranoid()
+                .map_or_else(|| "unknown".to_owned(), |p| p.to_string());
+            let because = format!("perf_event_open is not permitted (perf_event_paranoid is {paranoid})");
+            return Self::new(because, "sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON");
+        }
+        if error.raw_os_error() == Some(24) {
+            return Self::new(
+                "there are too few descriptors for its threads",
+                "ulimit -n 65536, or CAP_PERFMON",
+            );
+        }
+        Self::new(format!("perf_event_open: {error}"), "")
+    }
+}
+
+/// The kernel samples accesses: nothing to see where it does not.
+///
+/// # Errors
+/// It does not, and why.
+pub fn check(host: &Host) -> Result<(), NotHere> {
+    match host.numa_balancing() {
+        None => Err(NotHere::new(
+            "this kernel has no automatic NUMA balancing",
+            "a kernel with CONFIG_NUMA_BALANCING, or record --via emulate",
+        )),
+        Some(0) => Err(NotHere::new(
+            "kernel.numa_balancing is 0",
+            "sysctl kernel.numa_balancing=1 (the kernel then also moves pages by itself)",
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Whether we may watch everybody, CPU by CPU: cheaper than thread by thread, and the rate can follow.
+#[must_use]
+pub fn sees_everybody(host: &Host) -> bool {
+    let status = host.own_status().unwrap_or_default();
+    status.has(Capability::Perfmon)
+        || status.has(Capability::SysAdmin)
+        || host.perf_event_paranoid().is_some_and(|p| p <= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_the_mend() {
+        let root = std::env::temp_dir().join(format!("nodewise-here-{}", std::process::id()));
+        let folder = root.join("proc/sys/kernel");
+        std::fs::create_dir_all(&folder).unwrap();
+        let host = Host::at(&root);
+        let said = check(&host).unwrap_err().to_string();
+        assert!(
+            said.starts_with("hint faults: not here, because this kernel has no automatic"),
+            "{said}"
+        );
+        std::fs::write(folder.join("numa_balancing"), "0\n").unwrap();
+        assert!(
+            check(&host)
+                .unwrap_err()
+                .to_string()
+                .contains("; mend: sysctl kernel.numa_balancing=1")
+        );
+        std::fs::write(folder.join("numa_balancing"), "1\n").unwrap();
+        assert_eq!(check(&host), Ok(()));
+        let none = NotHere::process(&host, 7).to_string();
+        assert_eq!(none, "hint faults: not here, because there is no process 7");
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

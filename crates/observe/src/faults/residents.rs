@@ -1,0 +1,300 @@
+//! Which pages of a process were there before a fault: what tells a hint fault from a first touch.
+
+use super::Kind;
+use nodewise_linux::faults::Fault;
+use nodewise_linux::pagemap::Pagemap;
+use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Pages looked after together: a huge page's, and an entry of the map.
+const REGION_SHIFT: u32 = 9;
+const REGION: u64 = 1 << REGION_SHIFT;
+/// Pages that are looked up when we come to a process that runs already: 64 GiB, a quarter of a second.
+const MOST_LOOKED_UP: u64 = 1 << 24;
+/// Pages of a new mapping that are looked up again: it may lie where an old one was.
+const MOST_MAPPED: u64 = 1 << 14;
+
+/// A bit a page.
+type Bits = [u64; (REGION / 64) as usize];
+
+/// The pages of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Residents {
+    regions: HashMap<u64, Bits>,
+    /// Pages that a fork left to be copied at the next write; only where the kernel does not tell copies.
+    shared: HashMap<u64, Bits>,
+    /// Mappings as far as they are known: first address to the one after the last.
+    areas: BTreeMap<u64, u64>,
+    /// Older than us, and too many to look at: there, as far as anybody knows.
+    old: Vec<(u64, u64)>,
+    /// Regions where first touches were seen since the last look, and new mappings.
+    fresh: BTreeSet<u64>,
+    mapped: Vec<(u64, u64)>,
+}
+
+impl Residents {
+    /// Those of a process that runs already, by its mappings, ascending.
+    pub fn of_running(pagemap: Option<&Pagemap>, areas: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut all = Self::default();
+        let mut looked_up = 0;
+        for (start, end) in areas {
+            all.areas.insert(start, end);
+            let (first, pages) = (page(start), page(end) - page(start));
+            looked_up += pages;
+            let regions = &mut all.regions;
+            let known = looked_up <= MOST_LOOKED_UP
+                && pagemap.is_some_and(|map| map.resident(first, pages, |p| set(regions, p)).is_ok());
+            if !known {
+                all.old.push((start, end));
+            }
+        }
+        all
+    }
+
+    /// What a fault was, and that the page is there now.
+    pub fn judge(&mut self, fault: &Fault) -> Kind {
+        let page = page(fault.address);
+        let there = get(&self.regions, page) || self.is_old(fault.address);
+        let shared = take(&mut self.shared, page);
+        if there {
+            return match fault.protected {
+                Some(true) if fault.write == Some(true) => Kind::Copy,
+                Some(true) => Kind::Unknown,
+                Some(false) => Kind::Hint,
+                None if shared => Kind::Unknown,
+                None => Kind::Hint,
+            };
+        }
+        set(&mut self.regions, page);
+        self.fresh.insert(page >> REGION_SHIFT);
+        // Protected, and yet unheard of: what made it there happened unseen.
+        if fault.protected == Some(true) {
+            Kind::Copy
+        } else {
+            Kind::First
+        }
+    }
+
+    /// Memory was mapped. The kernel tells of a new mapping and the one it joined as of one, so what lay
+    /// wholly inside stays until it was looked up.
+    pub fn map(&mut self, start: u64, end: u64) {
+        let inside: Vec<(u64, u64)> = self.overlapping(start, end).collect();
+        let joined = inside
+            .iter()
+            .any(|&(s, e)| s >= start && e <= end && (s, e) != (start, end));
+        if !joined {
+            self.forget(start, end);
+        }
+        for (s, e) in inside {
+            self.areas.remove(&s);
+            if s < start {
+                self.areas.insert(s, start);
+            }
+            if e > end {
+                self.areas.insert(end, e);
+            }
+        }
+        self.areas.insert(start, end);
+        if page(end) - page(start) <= MOST_MAPPED {
+            self.mapped.push((start, end));
+        }
+    }
+
+    /// Looks up what may have come and gone beside the faults we saw: huge pages, shorter rates, unmapped memory.
+    pub fn refresh(&mut self, pagemap: &Pagemap) {
+        for (start, end) in std::mem::take(&mut self.mapped) {
+            self.forget(start, end);
+            let regions = &mut self.regions;
+            // A process that has ended has no pages to look up.
+            let _ = pagemap.resident(page(start), page(end) - page(start), |p| set(regions, p));
+        }
+        for region in std::mem::take(&mut self.fresh) {
+            let regions = &mut self.regions;
+            let _ = pagemap.resident(region << REGION_SHIFT, REGION, |p| set(regions, p));
+        }
+    }
+
+    /// Whether there is something to look up.
+    pub fn is_stale(&self) -> bool {
+        !self.fresh.is_empty() || !self.mapped.is_empty()
+    }
+
+    /// A child's, when it is forked: all that is there is shared, and copied when one of them writes.
+    pub fn fork(&mut self, kernel_tells_copies: bool) -> Self {
+        if !kernel_tells_copies {
+            self.shared.clone_from(&self.regions);
+        }
+        self.clone()
+    }
+
+    fn is_old(&self, address: u64) -> bool {
+        self.old
+            .iter()
+            .any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    fn forget(&mut self, start: u64, end: u64) {
+        self.old.retain(|(s, e)| *e <= start || *s >= end);
+        let (first, last) = (page(start), page(end));
+        let regions = first >> REGION_SHIFT..=last >> REGION_SHIFT;
+        // A vast mapping has fewer regions that were touched than it could have.
+        let touched: Vec<u64> = if self.regions.len() < ((last - first) >> REGION_SHIFT) as usize {
+            self.regions
+                .keys()
+                .copied()
+                .filter(|r| regions.contains(r))
+                .collect()
+        } else {
+            regions.collect()
+        };
+        for region in touched {
+            let base = region << REGION_SHIFT;
+            if base >= first && base + REGION <= last {
+                self.regions.remove(&region);
+                self.shared.remove(&region);
+            } else {
+                for page in base.max(first)..(base + REGION).min(last) {
+                    take(&mut self.regions, page);
+                    take(&mut self.shared, page);
+                }
+            }
+        }
+    }
+
+    fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let from = self.areas.range(..=start).next_back().map_or(start, |(s, _)| *s);
+        let found = self.areas.range(from..end.max(from));
+        found
+            .map(|(s, e)| (*s, *e))
+            .filter(move |(s, e)| *e > start && *s < end)
+    }
+}
+
+fn page(address: u64) -> u64 {
+    address >> BASE_PAGE_SHIFT
+}
+
+fn place(page: u64) -> (usize, u64) {
+    let within = page % REGION;
+    ((within / 64) as usize, 1 << (within % 64))
+}
+
+fn set(regions: &mut HashMap<u64, Bits>, page: u64) {
+    let (word, bit) = place(page);
+    regions.entry(page >> REGION_SHIFT).or_default()[word] |= bit;
+}
+
+fn get(regions: &HashMap<u64, Bits>, page: u64) -> bool {
+    let (word, bit) = place(page);
+    regions
+        .get(&(page >> REGION_SHIFT))
+        .is_some_and(|bits| bits[word] & bit != 0)
+}
+
+/// Clears a bit; says whether it was set.
+fn take(regions: &mut HashMap<u64, Bits>, page: u64) -> bool {
+    let (word, bit) = place(page);
+    let Some(bits) = regions.get_mut(&(page >> REGION_SHIFT)) else {
+        return false;
+    };
+    let was = bits[word] & bit != 0;
+    bits[word] &= !bit;
+    was
+}
+
+const _: () = assert!(BASE_PAGE_SIZE << REGION_SHIFT == 2 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fault(page: u64, write: Option<bool>, protected: Option<bool>) -> Fault {
+        let address = page << BASE_PAGE_SHIFT | 0x123;
+        Fault {
+            time_ns: 0,
+            pid: 1,
+            tid: 1,
+            cpu: 0,
+            address,
+            write,
+            protected,
+        }
+    }
+
+    fn plain(page: u64) -> Fault {
+        fault(page, None, None)
+    }
+
+    #[test]
+    fn the_first_fault_of_a_page_is_its_first_touch_and_the_next_are_hints() {
+        let mut all = Residents::default();
+        assert_eq!(
+            [7, 7, 8, 7].map(|p| all.judge(&plain(p))),
+            [Kind::First, Kind::Hint, Kind::First, Kind::Hint]
+        );
+    }
+
+    #[test]
+    fn copies_are_told_by_the_kernel_and_after_a_fork_without_it_unknown() {
+        let mut all = Residents::default();
+        let (first, copy) = (
+            fault(7, Some(false), Some(false)),
+            fault(7, Some(true), Some(true)),
+        );
+        assert_eq!(
+            [first, copy, first].map(|f| all.judge(&f)),
+            [Kind::First, Kind::Copy, Kind::Hint]
+        );
+        let mut child = all.fork(false);
+        assert_eq!(
+            [7, 7, 9].map(|p| child.judge(&plain(p))),
+            [Kind::Unknown, Kind::Hint, Kind::First]
+        );
+        assert_eq!(all.judge(&plain(7)), Kind::Unknown, "the parent copies too");
+        let mut child = all.fork(true);
+        assert_eq!(child.judge(&copy), Kind::Copy);
+    }
+
+    #[test]
+    fn memory_mapped_anew_is_touched_anew_and_joined_memory_is_not() {
+        let mut all = Residents::default();
+        let at = |p: u64| p << BASE_PAGE_SHIFT;
+        all.map(at(10), at(20));
+        all.judge(&plain(12));
+        all.map(at(10), at(30)); // one more mapping behind it
+        assert_eq!([12, 25].map(|p| all.judge(&plain(p))), [Kind::Hint, Kind::First]);
+        all.map(at(10), at(30)); // the same place again
+        assert_eq!(all.judge(&plain(12)), Kind::First);
+        all.map(at(11), at(13)); // into its middle
+        assert_eq!([12, 25].map(|p| all.judge(&plain(p))), [Kind::First, Kind::First]);
+    }
+
+    #[test]
+    fn memory_of_a_process_that_ran_before_is_there() {
+        let own = vec![1_u8; 1 << 20];
+        let (start, pid) = (own.as_ptr() as u64, std::process::id());
+        let pagemap = Pagemap::of(pid).unwrap();
+        let areas = [(start & !0xfff, (start + (1 << 20)) & !0xfff)];
+        let mut known = Residents::of_running(Some(&pagemap), areas.into_iter());
+        assert_eq!(known.judge(&plain(page(start + 8192))), Kind::Hint);
+        let mut assumed = Residents::of_running(None, areas.into_iter());
+        assert_eq!(assumed.judge(&plain(page(start + 8192))), Kind::Hint);
+        assert_eq!(assumed.judge(&plain(1)), Kind::First);
+    }
+
+    proptest! {
+        #[test]
+        fn forgetting_is_what_a_set_of_pages_would_do(
+            touched in prop::collection::btree_set(0u64..3000, 0..80), start in 0u64..3000, len in 1u64..3000,
+        ) {
+            let mut all = Residents::default();
+            touched.iter().for_each(|p| set(&mut all.regions, *p));
+            all.forget(start << BASE_PAGE_SHIFT, (start + len) << BASE_PAGE_SHIFT);
+            for page in 0..6000 {
+                let kept = touched.contains(&page) && !(start..start + len).contains(&page);
+                prop_assert_eq!(get(&all.regions, page), kept, "{}", page);
+            }
+        }
+    }
+}
