@@ -40,6 +40,8 @@ commands! {
     Simulate = simulate,
     /// Run an unmodified program under a placement
     Run = run,
+    /// Move a running process's pages between nodes, in parallel
+    Migrate = migrate,
     /// Run a program on a virtual NUMA machine and count exactly who accesses which node
     Lab = lab,
     /// Show a machine

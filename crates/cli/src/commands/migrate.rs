@@ -1,0 +1,102 @@
+//! `nodewise migrate`: a running process's pages moved between nodes.
+
+mod findings;
+mod nodes;
+
+use crate::exit::Outcome;
+use crate::output;
+use anyhow::Context;
+use findings::Findings;
+use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_enforce::mover::{self, CHUNK, Moved, Mover, Plan};
+use nodewise_linux::Host;
+use nodewise_linux::freeze::Frozen;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The process
+    #[arg(value_name = "PID")]
+    pid: u32,
+    /// Nodes to take pages from, by the kernel's numbers: 0, 0-3, 0,2
+    #[arg(long, value_name = "LIST")]
+    from: String,
+    /// Nodes to bring them to: those of the i-th of --from to the i-th of these; a shorter list is gone
+    /// through again
+    #[arg(long, value_name = "LIST")]
+    to: String,
+    /// Stop the process meanwhile, as AsymSched does; it runs on even if nodewise is killed
+    #[arg(long)]
+    freeze: bool,
+    /// Pages of 4 KiB handed to the kernel at a time; AsymSched took 30000
+    #[arg(long, value_name = "N", default_value_t = CHUNK as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: u32,
+    /// Threads [default: four a pair of nodes, at most one a CPU of the nodes that pages go to]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    workers: Option<u32>,
+    /// Let the kernel do it in its own way, by one call of migrate_pages(2): for comparison
+    #[arg(long, conflicts_with_all = ["chunk", "workers"])]
+    stock: bool,
+    /// Say what would move, and move nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON: every figure and every chunk, stable keys
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let host = Host::default();
+    let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
+    nodes::check(&host, arguments.pid, &pairs)?;
+    let name = host.status(arguments.pid).map(|s| s.name).unwrap_or_default();
+    let frozen = freeze(arguments)?;
+    let start = Instant::now();
+    let plan = Plan::of_nodes(arguments.pid, &pairs)?;
+    let planned = start.elapsed();
+    let moved = match arguments {
+        Arguments { dry_run: true, .. } => None,
+        Arguments { stock: true, .. } => Some(mover::migrate_pages(&plan, &pairs)?),
+        _ => Some(ours(arguments, &plan)?),
+    };
+    let stopped = frozen.as_ref().is_some_and(Frozen::is_ours);
+    drop(frozen);
+    let findings = Findings {
+        name,
+        plan,
+        planned,
+        frozen: stopped.then(|| start.elapsed()),
+        chunk: (!arguments.stock).then_some(arguments.chunk),
+        moved,
+    };
+    output::print(&if arguments.json {
+        findings.json()?
+    } else {
+        findings.text()
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn freeze(arguments: &Arguments) -> anyhow::Result<Option<Frozen>> {
+    if !arguments.freeze || arguments.dry_run {
+        return Ok(None);
+    }
+    let frozen = Frozen::stop(arguments.pid);
+    let frozen = frozen.with_context(|| {
+        format!(
+            "cannot stop process {}; run as its owner or as root (CAP_KILL), or leave --freeze out",
+            arguments.pid
+        )
+    })?;
+    Ok(Some(frozen))
+}
+
+fn ours(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Moved> {
+    let mover = Mover::new(arguments.workers.unwrap_or(0) as usize).with_chunk(arguments.chunk as usize);
+    let bar = ProgressBar::new(plan.pages() << 12);
+    let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
+    let moved = mover.carry_out(plan, &|pages| bar.inc(pages << 12))?;
+    bar.finish_and_clear();
+    Ok(moved)
+}

@@ -1,0 +1,225 @@
+//! What was found and done, as text and as JSON; keys are documented in `docs/migrate.md`.
+
+use nodewise_enforce::mover::{Batch, Moved, PairMoved, Plan, Stayed};
+use nodewise_report::{bytes, seconds};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What AsymSched reckons with for its own system call (section 4.1, step 4), seconds a GB.
+const SECONDS_PER_GB: f64 = 0.3;
+const GB: f64 = (1u64 << 30) as f64;
+
+/// Everything that was found out.
+pub struct Findings {
+    pub name: String,
+    pub plan: Plan,
+    /// None: a dry run.
+    pub moved: Option<Moved>,
+    /// How long it took to find the pages.
+    pub planned: Duration,
+    /// How long the process stood still, if it was us who stopped it.
+    pub frozen: Option<Duration>,
+    /// None: the kernel's own way.
+    pub chunk: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    pid: u32,
+    name: &'a str,
+    dry_run: bool,
+    method: &'static str,
+    planned_pages: u64,
+    planned_bytes: u64,
+    estimated_seconds: f64,
+    pages: u64,
+    bytes: u64,
+    huge_pages: u64,
+    pairs: Vec<PairJson>,
+    stayed: BTreeMap<&'static str, u64>,
+    ended: bool,
+    chunk: Option<u32>,
+    workers: usize,
+    plan_seconds: f64,
+    move_seconds: f64,
+    frozen_seconds: Option<f64>,
+    batches: Vec<BatchJson>,
+}
+
+#[derive(Serialize)]
+struct PairJson {
+    from: u32,
+    to: u32,
+    planned: u64,
+    pages: u64,
+}
+
+#[derive(Serialize)]
+struct BatchJson {
+    worker: usize,
+    cpu: u32,
+    from: u32,
+    to: u32,
+    pages: u64,
+    moved: u64,
+    begin_ns: u64,
+    end_ns: u64,
+}
+
+impl Findings {
+    /// What came of it; of a dry run, nothing yet.
+    fn outcome(&self) -> Moved {
+        self.moved
+            .clone()
+            .unwrap_or_else(|| Moved::nothing_of(&self.plan))
+    }
+
+    fn estimate(&self) -> f64 {
+        (self.plan.pages() << 12) as f64 / GB * SECONDS_PER_GB
+    }
+
+    pub fn json(&self) -> anyhow::Result<String> {
+        let moved = self.outcome();
+        let document = Document {
+            pid: self.plan.pid,
+            name: &self.name,
+            dry_run: self.moved.is_none(),
+            method: if self.chunk.is_some() {
+                "move_pages"
+            } else {
+                "migrate_pages"
+            },
+            planned_pages: self.plan.pages(),
+            planned_bytes: self.plan.pages() << 12,
+            estimated_seconds: self.estimate(),
+            pages: moved.pages,
+            bytes: moved.bytes(),
+            huge_pages: moved.huge,
+            pairs: moved.pairs.iter().map(pair).collect(),
+            stayed: moved.stayed.causes().into_iter().collect(),
+            ended: moved.gone,
+            chunk: self.chunk,
+            workers: moved.workers,
+            plan_seconds: self.planned.as_secs_f64(),
+            move_seconds: moved.ns as f64 / 1e9,
+            frozen_seconds: self.frozen.map(|f| f.as_secs_f64()),
+            batches: moved.batches.iter().map(batch).collect(),
+        };
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    pub fn text(&self) -> String {
+        let moved = self.outcome();
+        let mut lines = vec![self.headline(&moved)];
+        lines.extend(moved.pairs.iter().map(|p| self.pair(p)));
+        lines.extend(stayed(&moved.stayed, self.moved.is_none()));
+        if moved.gone {
+            lines.push("the process ended meanwhile".to_owned());
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn headline(&self, moved: &Moved) -> String {
+        let who = format!("process {} ({})", self.plan.pid, self.name);
+        let planned = self.plan.pages() << 12;
+        if self.moved.is_none() {
+            return format!(
+                "{who}: {} to move, about {} at the {SECONDS_PER_GB} s/GB of AsymSched's own system call",
+                bytes(planned),
+                seconds(self.estimate())
+            );
+        }
+        let took = self.planned.as_secs_f64() + moved.ns as f64 / 1e9;
+        let rate = match moved.bytes() {
+            0 => String::new(),
+            moved => format!(", {:.2} s/GB", took * GB / moved as f64),
+        };
+        let how = match (self.chunk, moved.workers) {
+            (None, _) => "by migrate_pages".to_owned(),
+            (Some(chunk), 1) => format!("by 1 worker in chunks of {chunk} pages"),
+            (Some(chunk), workers) => format!("by {workers} workers in chunks of {chunk} pages"),
+        };
+        let frozen = self.frozen.map_or(String::new(), |f| {
+            format!(", the process stood still for {}", seconds(f.as_secs_f64()))
+        });
+        format!(
+            "{who}: {} of {} moved in {}{rate} {how}{frozen}",
+            bytes(moved.bytes()),
+            bytes(planned),
+            seconds(took)
+        )
+    }
+
+    fn pair(&self, pair: &PairMoved) -> String {
+        let pages = if self.moved.is_none() {
+            pair.planned
+        } else {
+            pair.pages
+        };
+        format!(
+            "  node {} to {}: {pages} pages, {}",
+            pair.from,
+            pair.to,
+            bytes(pages << 12)
+        )
+    }
+}
+
+/// Why pages stay, if any do.
+fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
+    let words = [
+        "shared with other processes",
+        "swapped out",
+        "in use",
+        "without room on their node",
+        "gone meanwhile",
+        "of an unmovable kind",
+    ];
+    let causes = stayed
+        .causes()
+        .into_iter()
+        .zip(words)
+        .filter(|((_, n), _)| *n > 0);
+    let causes: Vec<String> = causes.map(|((_, n), word)| format!("{n} {word}")).collect();
+    let verb = if dry_run { "will stay" } else { "stayed" };
+    (!causes.is_empty()).then(|| format!("  pages that {verb}: {}", causes.join(", ")))
+}
+
+fn pair(pair: &PairMoved) -> PairJson {
+    let PairMoved {
+        from,
+        to,
+        planned,
+        pages,
+    } = *pair;
+    PairJson {
+        from,
+        to,
+        planned,
+        pages,
+    }
+}
+
+fn batch(batch: &Batch) -> BatchJson {
+    let Batch {
+        worker,
+        cpu,
+        from,
+        to,
+        pages,
+        moved,
+        begin_ns,
+        end_ns,
+    } = *batch;
+    BatchJson {
+        worker,
+        cpu,
+        from,
+        to,
+        pages,
+        moved,
+        begin_ns,
+        end_ns,
+    }
+}

@@ -1,0 +1,115 @@
+//! From which node to which: the two lists, checked before anything is touched.
+
+use anyhow::{Context, bail};
+use nodewise_linux::Host;
+use nodewise_machine::{Machine, format_list, parse_list};
+
+/// The i-th of `from` goes to the i-th of `to`, which begins again where it is shorter. Lists count in
+/// the order they are written in; `migrate_pages(2)` knows ascending ones alone.
+pub fn pairs(from: &str, to: &str, ascending: bool) -> anyhow::Result<Vec<(u32, u32)>> {
+    let (sources, targets) = (list("--from", from)?, list("--to", to)?);
+    if let Some(twice) = sources
+        .iter()
+        .find(|n| sources.iter().filter(|m| m == n).count() > 1)
+    {
+        bail!("--from {from} names node {twice} twice; its pages can go to one node only");
+    }
+    if targets.len() > sources.len() {
+        bail!(
+            "--to {to} has more nodes than --from {from}; the i-th goes to the i-th, so name as many or fewer"
+        );
+    }
+    let sorted = |nodes: &[u32]| nodes.windows(2).all(|w| w[0] < w[1]);
+    if ascending && !(sorted(&sources) && sorted(&targets)) {
+        bail!("--stock takes ascending lists, as the kernel does; leave it out, or sort --from and --to");
+    }
+    let pairs: Vec<_> = sources.into_iter().zip(targets.into_iter().cycle()).collect();
+    if pairs.iter().all(|(from, to)| from == to) {
+        bail!("--from {from} --to {to} leaves every page where it is; name another node after --to");
+    }
+    Ok(pairs)
+}
+
+fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
+    let parts = text
+        .split(',')
+        .map(|part| parse_list(part).filter(|p| !p.is_empty()));
+    let parts: Option<Vec<Vec<u32>>> = parts.collect();
+    parts
+        .map(|p| p.concat())
+        .with_context(|| format!("{option} {text}: not a list of nodes such as 0-1,4"))
+}
+
+/// Nodes exist, the process does, and may use them.
+pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> {
+    let machine = Machine::from_sysfs(&host.sys(), "this")?;
+    let here: Vec<u32> = machine.nodes.iter().map(|n| n.os_index).collect();
+    if here.len() < 2 {
+        bail!(
+            "this machine has one node, so there is nowhere to move pages to; \
+             `nodewise lab --machine machine-a -- CMD` gives CMD one with eight"
+        );
+    }
+    let named = pairs.iter().flat_map(|(from, to)| [from, to]);
+    if let Some(missing) = named.into_iter().find(|n| !here.contains(n)) {
+        bail!(
+            "this machine has no memory on a node {missing}; its nodes are {}",
+            format_list(&here)
+        );
+    }
+    let Ok(status) = host.status(pid) else {
+        bail!("no process {pid}; `nodewise check` lists yours");
+    };
+    if status.resident == 0 {
+        bail!(
+            "process {pid} ({}) has no memory of its own: a kernel thread, or one that has ended",
+            status.name
+        );
+    }
+    let allowed = status.mems_allowed;
+    if let Some((_, to)) = pairs
+        .iter()
+        .find(|(_, to)| !allowed.is_empty() && !allowed.contains(to))
+    {
+        bail!(
+            "process {pid} may not use node {to}: its cpuset allows nodes {}",
+            format_list(&allowed)
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ith_goes_to_the_ith() {
+        assert_eq!(pairs("0-2", "4-6", false).unwrap(), [(0, 4), (1, 5), (2, 6)]);
+        assert_eq!(
+            pairs("0-3", "4,5", true).unwrap(),
+            [(0, 4), (1, 5), (2, 4), (3, 5)]
+        );
+        assert_eq!(
+            pairs("0,1", "1,0", false).unwrap(),
+            [(0, 1), (1, 0)],
+            "they change places"
+        );
+    }
+
+    #[test]
+    fn bad_lists_are_one_line_with_the_mend() {
+        for (from, to, stock, expected) in [
+            ("", "1", false, "--from : not a list of nodes such as 0-1,4"),
+            ("0", "x", false, "--to x: not a list of nodes such as 0-1,4"),
+            ("0,", "1", false, "--from 0,: not a list"),
+            ("0,0", "1", false, "--from 0,0 names node 0 twice"),
+            ("0", "1,2", false, "--to 1,2 has more nodes than --from 0"),
+            ("0", "0", false, "--from 0 --to 0 leaves every page where it is"),
+            ("1,0", "2,3", true, "--stock takes ascending lists"),
+        ] {
+            let error = format!("{:#}", pairs(from, to, stock).unwrap_err());
+            assert!(error.starts_with(expected) && !error.contains('\n'), "{error}");
+        }
+    }
+}
