@@ -13,6 +13,9 @@ pub trait Observer {
 
     /// Halves all counts.
     fn halve(&mut self);
+
+    /// A new interval begins.
+    fn begin(&mut self) {}
 }
 
 /// What moves pages: Linux, the simulator, nothing.
@@ -65,5 +68,6 @@ pub fn run_interval(
     if decision.halve {
         observer.halve();
     }
+    observer.begin();
     Interval { decision, outcome }
 }

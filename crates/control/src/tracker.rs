@@ -1,21 +1,41 @@
 //! What was sampled, in 16 bytes a page.
 
+mod entry;
+#[cfg(test)]
+mod laws;
+
+use self::entry::{Entry, Layout};
+use crate::Observer;
 use nodewise_machine::NodeId;
-use nodewise_placement::Observed;
+use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Counts by page and node: few bytes, capped, decaying.
+/// Room for so many pages is taken and given back at once.
+const ROOM: usize = 4096;
+/// Of a full tracker, the share that goes at once, so that the next pages go for nothing.
+const EVICTED: usize = 8;
+
+/// Counts by page and node: 16 bytes a page, capped, decaying.
 ///
-/// New pages are observed from the first [`Tracker::settle`] after [`Tracker::set_home`].
+/// A page is observed from the first [`Tracker::settle`] after [`Tracker::set_home`] on.
+///
+/// Counts have eight bits: when one would exceed 255, all of its page are halved, so that their ratios
+/// stay. A halving loses less than one of each node's count, however many there were. On machines with
+/// more than eight nodes a page has the counts of three, which include every node with more than a
+/// third of its accesses; each is too large by at most the smallest of the three, never too small.
+///
+/// Pages of more than 4 PiB from the start of the address space, and nodes above 254, are not tracked.
 #[derive(Clone, Debug)]
 pub struct Tracker {
-    nodes: usize,
-    page_shift: u32,
+    layout: Layout,
     cap: usize,
-    pages: BTreeMap<PageNumber, (Option<NodeId>, Vec<u64>, Option<NodeId>)>,
-    settled: Vec<PageNumber>,
+    /// `..settled` ascends and is observed, `settled..sorted` ascends, the rest is in order of arrival
+    /// and may repeat itself, but nothing that is in `..sorted`.
+    entries: Vec<Entry>,
+    settled: usize,
+    sorted: usize,
+    evicted: u64,
 }
 
 impl Tracker {
@@ -23,110 +43,279 @@ impl Tracker {
     #[must_use]
     pub fn new(nodes: usize, page_shift: u32, cap: usize) -> Self {
         Self {
-            nodes,
-            page_shift,
-            cap,
-            pages: BTreeMap::new(),
-            settled: Vec::new(),
+            layout: Layout {
+                nodes: nodes.min(usize::from(u8::MAX)),
+                shift: page_shift,
+            },
+            cap: cap.max(1),
+            entries: Vec::new(),
+            settled: 0,
+            sorted: 0,
+            evicted: 0,
         }
     }
 
-    /// Counts `weight` accesses from a node to the page that holds this base page.
+    /// Counts `weight` accesses from a node to the page that holds this base page. Where there is no
+    /// room, the coldest pages make some.
     pub fn add(&mut self, page: PageNumber, node: NodeId, weight: u32) {
-        let page = page.align_down(self.page_shift);
-        let nodes = self.nodes;
-        if self.pages.len() < self.cap || self.pages.contains_key(&page) {
-            let entry = self
-                .pages
-                .entry(page)
-                .or_insert_with(|| (None, vec![0; nodes], None));
-            entry.1[node.index()] += u64::from(weight);
-            entry.2.get_or_insert(node);
+        let Some(number) = self.layout.number(page) else {
+            return;
+        };
+        if node.index() >= self.layout.nodes {
+            return;
+        }
+        let mut found = self.find(number);
+        if found.is_none() && weight > u32::from(u8::MAX) {
+            // Too much for an entry of its own that is added to an earlier one later.
+            self.sort();
+            found = self.find(number);
+        }
+        if let Some(at) = found {
+            self.layout.touch(&mut self.entries[at], node, weight);
+            return;
+        }
+        self.make_room();
+        let mut entry = self.layout.new_entry(number);
+        self.layout.touch(&mut entry, node, weight);
+        self.entries.push(entry);
+        if self.entries.len() - self.sorted >= ROOM.max(self.sorted - self.settled) {
+            self.sort();
         }
     }
 
-    /// Says where a page is; nothing if it is not tracked.
+    /// Says where a page is; nothing if it is not tracked. After additions the first call of a batch sorts.
     pub fn set_home(&mut self, page: PageNumber, node: NodeId) {
-        if let Some(entry) = self.pages.get_mut(&page.align_down(self.page_shift)) {
-            entry.0 = Some(node);
+        let Some(number) = self.layout.number(page) else {
+            return;
+        };
+        if node.index() >= self.layout.nodes {
+            return;
         }
+        let mut found = self.find(number);
+        if found.is_none() && self.sorted < self.entries.len() {
+            self.sort();
+            found = self.find(number);
+        }
+        if let Some(at) = found {
+            self.layout.set_home(&mut self.entries[at], node);
+        }
+    }
+
+    /// The home last set, also before [`Tracker::settle`].
+    #[must_use]
+    pub fn home_of(&self, page: PageNumber) -> Option<NodeId> {
+        let at = self.find(self.layout.number(page)?)?;
+        self.layout.home(&self.entries[at])
     }
 
     /// Pages whose home nobody has said yet, ascending.
     #[must_use]
     pub fn homeless(&self) -> Vec<PageNumber> {
-        self.pages
-            .iter()
-            .filter(|p| p.1.0.is_none())
-            .map(|p| *p.0)
-            .collect()
+        let waiting = self.entries[self.settled..].iter();
+        let waiting = waiting.filter(|e| self.layout.home(e).is_none());
+        let mut pages: Vec<_> = waiting.map(|e| self.layout.page(e)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
     }
 
     /// Makes what was added visible to policies; pages without a home are dropped.
     pub fn settle(&mut self) {
-        self.pages.retain(|_, e| e.0.is_some());
-        self.settled = self.pages.keys().copied().collect();
+        self.sort();
+        let layout = self.layout;
+        self.retain(|e, settled| settled || layout.home(e).is_some());
+        merge(&mut self.entries, self.settled);
+        self.settled = self.entries.len();
     }
 
     /// Forgets the pages of a range of base pages: unmapped, or of a process that ended.
     pub fn forget(&mut self, pages: Range<PageNumber>) {
-        self.pages.retain(|p, _| !pages.contains(p));
-        self.settled = self.pages.keys().copied().collect();
+        let layout = self.layout;
+        self.retain(|e, _| !pages.contains(&layout.page(e)));
+        self.give_back();
     }
 
-    /// Halves all counts, drops pages that have none left, and begins a new interval.
+    /// Halves all counts and drops pages that have none left.
     pub fn halve(&mut self) {
-        self.pages
-            .values_mut()
-            .for_each(|e| e.1.iter_mut().for_each(|c| *c /= 2));
-        self.pages.retain(|_, e| e.1.iter().any(|c| *c > 0));
-        self.settled = self.pages.keys().copied().collect();
+        self.sort();
+        let layout = self.layout;
+        self.entries.iter_mut().for_each(|e| layout.shrink(e, 1));
+        self.retain(|e, _| layout.total(e) > 0);
+        self.give_back();
     }
 
     /// Begins a new interval: forgets who touched pages first in the last one.
     pub fn begin_interval(&mut self) {
-        self.pages.values_mut().for_each(|e| e.2 = None);
+        let layout = self.layout;
+        self.entries.iter_mut().for_each(|e| layout.begin(e));
     }
 
-    /// Pages tracked.
+    /// Pages tracked; those that came since the last [`Tracker::settle`] may count more than once.
     #[must_use]
     pub fn tracked(&self) -> usize {
-        self.pages.len()
+        self.entries.len()
+    }
+
+    /// Pages that made room for others so far.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// Bytes that tracking takes now.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.pages.len() * 16
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn find(&self, number: u64) -> Option<usize> {
+        let within = |part: &[Entry]| part.binary_search_by_key(&number, Entry::number).ok();
+        let late = || within(&self.entries[self.settled..self.sorted]).map(|i| i + self.settled);
+        within(&self.entries[..self.settled]).or_else(late)
+    }
+
+    /// Sorts what is not settled, and counts each page once.
+    fn sort(&mut self) {
+        if self.sorted == self.entries.len() {
+            return;
+        }
+        let (layout, settled) = (self.layout, self.settled);
+        self.entries[settled..].sort_by_key(Entry::number);
+        let mut last = settled;
+        for i in settled + 1..self.entries.len() {
+            let entry = self.entries[i];
+            if entry.number() == self.entries[last].number() {
+                layout.absorb(&mut self.entries[last], &entry);
+            } else {
+                last += 1;
+                self.entries[last] = entry;
+            }
+        }
+        self.entries.truncate(last + 1);
+        self.sorted = self.entries.len();
+    }
+
+    /// Keeps what `keep(entry, settled)` says, and the order.
+    fn retain(&mut self, mut keep: impl FnMut(&Entry, bool) -> bool) {
+        let (settled, sorted) = (self.settled, self.sorted);
+        let (mut at, mut gone) = (0, [0, 0]);
+        self.entries.retain(|e| {
+            let kept = keep(e, at < settled);
+            gone[0] += usize::from(!kept && at < settled);
+            gone[1] += usize::from(!kept && at < sorted);
+            at += 1;
+            kept
+        });
+        self.settled -= gone[0];
+        self.sorted -= gone[1];
+    }
+
+    fn make_room(&mut self) {
+        if self.entries.len() >= self.cap {
+            self.sort();
+        }
+        if self.entries.len() >= self.cap {
+            self.evict((self.cap / EVICTED).max(1));
+        }
+        if self.entries.len() == self.entries.capacity() {
+            self.entries
+                .reserve_exact(ROOM.min(self.cap - self.entries.len()));
+        }
+    }
+
+    /// Drops so many of the coldest pages, of equally cold ones evenly over the address space.
+    fn evict(&mut self, pages: usize) {
+        let layout = self.layout;
+        let mut by_total = vec![0usize; 8 * usize::from(u8::MAX) + 1];
+        self.entries
+            .iter()
+            .for_each(|e| by_total[layout.total(e) as usize] += 1);
+        let (mut limit, mut left) = (0, pages);
+        while by_total[limit] < left {
+            left -= by_total[limit];
+            limit += 1;
+        }
+        let (equals, mut seen) = (by_total[limit], 0);
+        self.retain(|e, _| {
+            let total = layout.total(e) as usize;
+            if total == limit {
+                seen += 1;
+                seen * left / equals == (seen - 1) * left / equals
+            } else {
+                total > limit
+            }
+        });
+        self.evicted += pages as u64;
+    }
+
+    fn give_back(&mut self) {
+        if self.entries.capacity() > self.entries.len() + 2 * ROOM {
+            self.entries.shrink_to(self.entries.len() + ROOM);
+        }
+    }
+}
+
+/// Merges the ascending runs before and after `middle`.
+fn merge(entries: &mut [Entry], middle: usize) {
+    let late = entries[middle..].to_vec();
+    let (mut early, mut late) = (middle, late.as_slice());
+    let mut to = entries.len();
+    while let Some((last, rest)) = late.split_last() {
+        to -= 1;
+        if early > 0 && entries[early - 1].number() > last.number() {
+            early -= 1;
+            entries[to] = entries[early];
+        } else {
+            entries[to] = *last;
+            late = rest;
+        }
     }
 }
 
 impl Observed for Tracker {
     fn nodes(&self) -> usize {
-        self.nodes
+        self.layout.nodes
     }
 
     fn len(&self) -> usize {
-        self.settled.len()
+        self.settled
     }
 
     fn page(&self, index: usize) -> PageNumber {
-        self.settled[index]
+        self.layout.page(&self.entries[index])
     }
 
     fn home(&self, index: usize) -> NodeId {
-        self.pages[&self.settled[index]].0.unwrap_or_default()
+        self.layout.home(&self.entries[index]).unwrap_or_default()
     }
 
     fn counts(&self, index: usize, counts: &mut [u64]) {
-        counts.copy_from_slice(&self.pages[&self.settled[index]].1);
+        self.layout.counts(&self.entries[index], counts);
     }
 
     fn first(&self, index: usize) -> Option<NodeId> {
-        self.pages[&self.settled[index]].2
+        self.layout.first(&self.entries[index])
     }
 
     fn page_shift(&self) -> u32 {
-        self.page_shift
+        self.layout.shift
+    }
+}
+
+impl Observer for Tracker {
+    fn observed(&self) -> &dyn Observed {
+        self
+    }
+
+    fn moved(&mut self, moved: &Move) {
+        self.set_home(moved.page, moved.to);
+    }
+
+    fn halve(&mut self) {
+        Self::halve(self);
+    }
+
+    fn begin(&mut self) {
+        self.begin_interval();
     }
 }

@@ -1,0 +1,195 @@
+//! One page in 16 bytes.
+
+use nodewise_machine::NodeId;
+use nodewise_profile::PageNumber;
+
+/// Bits of a page's number inside its process: 2⁴⁰ pages are 4 PiB.
+const NUMBER_BITS: u32 = 40;
+/// The node that nobody has said.
+const UNKNOWN: u8 = u8::MAX;
+/// Pairs of node and count on machines with more than eight nodes.
+const PAIRS: usize = 3;
+
+/// A page's number and home, then its counts.
+///
+/// The number, below its process's ordinal, has the upper 56 bits. Up to eight nodes, home and first
+/// toucher have four bits each (15 is unknown), and every node has a count. On larger machines the home
+/// has all eight bits; there are three pairs of node and count, and the first toucher.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    key: u64,
+    cells: [u8; 8],
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+/// How entries are laid out for a number of nodes and a page size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub nodes: usize,
+    pub shift: u32,
+}
+
+impl Layout {
+    /// Of the page that holds this base page, if it can be told from others.
+    pub fn number(self, page: PageNumber) -> Option<u64> {
+        let number = page.virtual_number() >> self.shift;
+        (number >> NUMBER_BITS == 0).then(|| u64::from(page.process()) << NUMBER_BITS | number)
+    }
+
+    pub fn page(self, entry: &Entry) -> PageNumber {
+        let (process, number) = (
+            entry.number() >> NUMBER_BITS,
+            entry.number() & ((1 << NUMBER_BITS) - 1),
+        );
+        PageNumber::of_address(process as u16, 0).offset(number << self.shift)
+    }
+
+    pub fn new_entry(self, number: u64) -> Entry {
+        let mut entry = Entry {
+            key: number << 8 | u64::from(UNKNOWN),
+            cells: [0; 8],
+        };
+        if !self.few() {
+            entry.cells[2 * PAIRS] = UNKNOWN;
+        }
+        entry
+    }
+
+    fn few(self) -> bool {
+        self.nodes <= 8
+    }
+
+    pub fn home(self, entry: &Entry) -> Option<NodeId> {
+        self.known(if self.few() { entry.low() >> 4 } else { entry.low() })
+    }
+
+    pub fn set_home(self, entry: &mut Entry, home: NodeId) {
+        let low = if self.few() {
+            (home.0 as u8) << 4 | entry.low() & 15
+        } else {
+            home.0 as u8
+        };
+        entry.set_low(low);
+    }
+
+    /// Who touched it first since [`Layout::begin`].
+    pub fn first(self, entry: &Entry) -> Option<NodeId> {
+        self.known(if self.few() {
+            entry.low() & 15
+        } else {
+            entry.cells[2 * PAIRS]
+        })
+    }
+
+    fn set_first(self, entry: &mut Entry, node: u8) {
+        if self.few() {
+            entry.set_low(entry.low() & 0xf0 | node & 15);
+        } else {
+            entry.cells[2 * PAIRS] = node;
+        }
+    }
+
+    pub fn begin(self, entry: &mut Entry) {
+        self.set_first(entry, UNKNOWN);
+    }
+
+    fn known(self, node: u8) -> Option<NodeId> {
+        (usize::from(node) < self.nodes).then(|| NodeId(u32::from(node)))
+    }
+
+    pub fn touch(self, entry: &mut Entry, node: NodeId, weight: u32) {
+        if self.first(entry).is_none() {
+            self.set_first(entry, node.0 as u8);
+        }
+        self.add(entry, node.0 as u8, weight);
+    }
+
+    /// Adds to a count; if it comes above 255, all of the page's are halved until it does not.
+    fn add(self, entry: &mut Entry, node: u8, weight: u32) {
+        let at = if self.few() {
+            usize::from(node)
+        } else {
+            pair(&mut entry.cells, node)
+        };
+        let sum = u64::from(entry.cells[at]) + u64::from(weight);
+        let halvings = (u64::BITS - sum.leading_zeros()).saturating_sub(8);
+        if halvings > 0 {
+            self.shrink(entry, halvings);
+        }
+        entry.cells[at] = (sum >> halvings) as u8;
+    }
+
+    /// What `other` counted of the same page, later.
+    pub fn absorb(self, entry: &mut Entry, other: &Entry) {
+        if let (None, Some(first)) = (self.first(entry), self.first(other)) {
+            self.set_first(entry, first.0 as u8);
+        }
+        self.each(other, |node, count| self.add(entry, node, u32::from(count)));
+    }
+
+    fn each(self, entry: &Entry, mut count: impl FnMut(u8, u8)) {
+        if self.few() {
+            (0u8..)
+                .zip(&entry.cells[..self.nodes])
+                .for_each(|(node, c)| count(node, *c));
+        } else {
+            entry.cells[..2 * PAIRS]
+                .chunks(2)
+                .for_each(|pair| count(pair[0], pair[1]));
+        }
+    }
+
+    pub fn counts(self, entry: &Entry, counts: &mut [u64]) {
+        counts.fill(0);
+        self.each(entry, |node, count| counts[usize::from(node)] += u64::from(count));
+    }
+
+    pub fn total(self, entry: &Entry) -> u32 {
+        let mut total = 0;
+        self.each(entry, |_, count| total += u32::from(count));
+        total
+    }
+
+    /// Halves all counts so many times.
+    pub fn shrink(self, entry: &mut Entry, halvings: u32) {
+        let step = if self.few() { 1 } else { 2 };
+        let counts = entry.cells[..if self.few() { 8 } else { 2 * PAIRS }].iter_mut();
+        for count in counts.skip(step - 1).step_by(step) {
+            *count = count.checked_shr(halvings).unwrap_or(0);
+        }
+    }
+}
+
+impl Entry {
+    /// What entries are ordered by.
+    pub fn number(&self) -> u64 {
+        self.key >> 8
+    }
+
+    fn low(&self) -> u8 {
+        self.key as u8
+    }
+
+    fn set_low(&mut self, low: u8) {
+        self.key = self.key >> 8 << 8 | u64::from(low);
+    }
+}
+
+/// Where the count of a node is: in its own pair, an empty one, or the one with the smallest count,
+/// which it takes over (Space-Saving; Metwally, Agrawal and El Abbadi, ICDT 2005).
+fn pair(cells: &mut [u8; 8], node: u8) -> usize {
+    let mut own = None;
+    let mut least = 0;
+    for i in 0..PAIRS {
+        if cells[2 * i] == node && cells[2 * i + 1] > 0 {
+            own = Some(i);
+        }
+        if cells[2 * i + 1] < cells[2 * least + 1] {
+            least = i;
+        }
+    }
+    let at = own.unwrap_or(least);
+    cells[2 * at] = node;
+    2 * at + 1
+}

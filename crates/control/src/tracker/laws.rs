@@ -1,0 +1,216 @@
+//! The tracker against a map that keeps everything.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Add(u64, u32, u32),
+    Home(u64, u32),
+    Settle,
+    Halve,
+    Begin,
+    Forget(u64, u64),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Page {
+    home: Option<u32>,
+    settled: bool,
+    counts: Vec<f64>,
+    first: Option<u32>,
+}
+
+/// Counts of any size, in exact fractions; told when the tracker halved a page.
+#[derive(Clone, Debug, Default)]
+struct Naive(BTreeMap<u64, Page>);
+
+impl Naive {
+    fn add(&mut self, page: u64, node: u32, weight: u32, nodes: usize) {
+        let page = self.0.entry(page).or_default();
+        page.counts.resize(nodes, 0.0);
+        page.counts[node as usize] += f64::from(weight);
+        page.first.get_or_insert(node);
+    }
+
+    /// The page is halved as often as it takes its stored counts to fit.
+    fn follow(&mut self, page: u64, stored: &[u64]) {
+        let counts = &mut self.0.get_mut(&page).unwrap().counts;
+        while counts.iter().zip(stored).any(|(c, s)| *c >= *s as f64 + 1.0) {
+            counts.iter_mut().for_each(|c| *c /= 2.0);
+        }
+    }
+
+    fn halve(&mut self) {
+        self.0
+            .values_mut()
+            .for_each(|p| p.counts.iter_mut().for_each(|c| *c /= 2.0));
+    }
+}
+
+/// What the tracker stores of a page, settled or not.
+fn stored(tracker: &Tracker, page: u64) -> Option<(Vec<u64>, Option<u32>)> {
+    let mut tracker = tracker.clone();
+    tracker.sort();
+    let at = tracker.find(page)?;
+    let mut counts = vec![0; tracker.layout.nodes];
+    tracker.layout.counts(&tracker.entries[at], &mut counts);
+    Some((counts, tracker.layout.first(&tracker.entries[at]).map(|n| n.0)))
+}
+
+fn events(nodes: u32) -> impl Strategy<Value = Vec<Event>> {
+    let weight = prop_oneof![8 => 1u32..4, 1 => 0u32..5000];
+    let event = prop_oneof![
+        30 => (0u64..40, 0..nodes, weight).prop_map(|(p, n, w)| Event::Add(p, n, w)),
+        10 => (0u64..40, 0..nodes).prop_map(|(p, n)| Event::Home(p, n)),
+        3 => Just(Event::Settle),
+        2 => Just(Event::Halve),
+        1 => Just(Event::Begin),
+        1 => (0u64..40, 0u64..9).prop_map(|(p, n)| Event::Forget(p, p + n)),
+    ];
+    proptest::collection::vec(event, 0..200)
+}
+
+fn play(tracker: &mut Tracker, naive: &mut Naive, event: &Event) {
+    let nodes = tracker.layout.nodes;
+    match *event {
+        Event::Add(page, node, weight) => {
+            tracker.add(PageNumber(page), NodeId(node), weight);
+            naive.add(page, node, weight, nodes);
+            naive.follow(page, &stored(tracker, page).unwrap().0);
+        }
+        Event::Home(page, node) => {
+            tracker.set_home(PageNumber(page), NodeId(node));
+            if let Some(page) = naive.0.get_mut(&page) {
+                page.home = Some(node);
+            }
+        }
+        Event::Settle => {
+            tracker.settle();
+            naive.0.retain(|_, p| p.home.is_some());
+            naive.0.values_mut().for_each(|p| p.settled = true);
+        }
+        Event::Halve => {
+            tracker.halve();
+            naive.halve();
+            naive.0.retain(|page, _| stored(tracker, *page).is_some());
+        }
+        Event::Begin => {
+            tracker.begin_interval();
+            naive.0.values_mut().for_each(|p| p.first = None);
+        }
+        Event::Forget(from, to) => {
+            tracker.forget(PageNumber(from)..PageNumber(to));
+            naive.0.retain(|page, _| !(from..to).contains(page));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn counts_are_those_of_a_map_but_for_less_than_one_a_node(nodes in 1u32..9, events in events(8)) {
+        let (mut tracker, mut naive) = (Tracker::new(nodes as usize, 0, 1000), Naive::default());
+        let fits = |e: &&Event| !matches!(e, Event::Add(_, n, _) | Event::Home(_, n) if *n >= nodes);
+        for event in events.iter().filter(fits) {
+            play(&mut tracker, &mut naive, event);
+            for (page, expected) in &naive.0 {
+                let (counts, first) = stored(&tracker, *page).unwrap();
+                prop_assert_eq!(first, expected.first);
+                for (stored, exact) in counts.iter().zip(&expected.counts) {
+                    let lost = exact - *stored as f64;
+                    prop_assert!((0.0..1.0).contains(&lost), "{stored} {exact} {event:?}");
+                }
+            }
+            let observed: Vec<_> = (0..tracker.len()).map(|i| (tracker.page(i).0, Some(tracker.home(i).0))).collect();
+            let settled = naive.0.iter().filter(|p| p.1.settled);
+            prop_assert_eq!(observed, settled.map(|(p, e)| (*p, e.home)).collect::<Vec<_>>());
+            for (page, expected) in &naive.0 {
+                let home = tracker.home_of(PageNumber(*page));
+                prop_assert_eq!(home.map(|n| n.0), expected.home);
+            }
+            let homeless: Vec<_> = naive.0.iter().filter(|p| p.1.home.is_none()).map(|p| PageNumber(*p.0)).collect();
+            prop_assert_eq!(tracker.homeless(), homeless);
+        }
+    }
+
+    #[test]
+    fn nothing_small_is_lost_or_made_up(adds in proptest::collection::vec((0u64..30, 0u32..100, 1u32..4), 0..300)) {
+        for nodes in [8, 100] {
+            let mut tracker = Tracker::new(nodes, 0, 1000);
+            let (mut totals, mut exact) = (BTreeMap::new(), BTreeMap::new());
+            for &(page, node, weight) in &adds {
+                let node = node % nodes as u32;
+                let total = totals.entry(page).or_insert(0);
+                if *total + weight < 256 {
+                    *total += weight;
+                    *exact.entry((page, node)).or_insert(0u64) += u64::from(weight);
+                    tracker.add(PageNumber(page), NodeId(node), weight);
+                }
+            }
+            for (page, total) in totals {
+                let counts = stored(&tracker, page).unwrap().0;
+                prop_assert_eq!(counts.iter().sum::<u64>(), u64::from(total));
+                let least = counts.iter().copied().filter(|c| *c > 0).min().unwrap_or(0);
+                for (node, count) in counts.into_iter().enumerate() {
+                    let true_count = exact.get(&(page, node as u32)).copied().unwrap_or(0);
+                    prop_assert!(count == 0 || count >= true_count);
+                    let over = if nodes > 8 { least } else { 0 };
+                    prop_assert!(count <= true_count + over);
+                    prop_assert!(3 * true_count <= u64::from(total) || count >= true_count);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_cap_holds_and_the_hot_stay(cap in 16usize..200, cold in proptest::collection::vec(100u64..5000, 0..1000)) {
+        let mut tracker = Tracker::new(4, 0, cap);
+        let hot = 0..cap as u64 / 2;
+        for page in hot.clone() {
+            tracker.add(PageNumber(page), NodeId(1), 9);
+        }
+        for page in cold {
+            tracker.add(PageNumber(page), NodeId(2), 1);
+            prop_assert!(tracker.tracked() <= cap && tracker.bytes() <= 16 * cap);
+        }
+        for page in hot {
+            prop_assert_eq!(stored(&tracker, page).map(|s| s.0), Some(vec![0, 9, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn a_page_is_read_back_as_it_was_given(process: u16, number in 0u64..(1 << 40), shift in 0u32..9, nodes in 1usize..255) {
+        let layout = Layout { nodes, shift };
+        let page = PageNumber::of_address(process, number << 12).align_down(shift);
+        let (home, first) = (NodeId(nodes as u32 - 1), NodeId(nodes as u32 / 2));
+        let mut entry = layout.new_entry(layout.number(page).unwrap());
+        prop_assert_eq!((layout.home(&entry), layout.first(&entry)), (None, None));
+        layout.touch(&mut entry, first, 7);
+        layout.set_home(&mut entry, home);
+        prop_assert_eq!((layout.page(&entry), layout.home(&entry), layout.first(&entry)), (page, Some(home), Some(first)));
+        prop_assert_eq!(layout.total(&entry), 7);
+    }
+}
+
+#[test]
+fn what_cannot_be_told_apart_is_not_tracked() {
+    let mut tracker = Tracker::new(4, 0, 10);
+    tracker.add(PageNumber(1 << 41), NodeId(0), 1);
+    tracker.add(PageNumber(1), NodeId(4), 1);
+    assert_eq!(tracker.tracked(), 0);
+    assert_eq!(tracker.home_of(PageNumber(1)), None);
+}
+
+#[test]
+fn an_idle_tracker_gives_its_memory_back() {
+    let mut tracker = Tracker::new(4, 0, 1 << 20);
+    for page in 0..200_000 {
+        tracker.add(PageNumber(page), NodeId(0), 1);
+    }
+    (0..200_000).for_each(|page| tracker.set_home(PageNumber(page), NodeId(1)));
+    tracker.settle();
+    assert!(tracker.len() == 200_000 && tracker.bytes() <= 16 * (200_000 + ROOM));
+    tracker.halve();
+    assert!(tracker.tracked() == 0 && tracker.bytes() <= 32 * ROOM);
+}
