@@ -4,7 +4,8 @@
 //! and from histogram, first touches and regions to blame and a source snippet per object.
 //!
 //! **Constraints.** Pure. A gain is claimed only where the whole predicted range lies on its side;
-//! a stock command line is preferred when it comes within [`CLOSE`] of the best placement.
+//! a stock command line is preferred when it comes within [`CLOSE`] of the best placement. Of sampled
+//! profiles nothing is claimed that needs counts: no time, no load, no snippet.
 //!
 //! **Non-goals.** Printing (see `nodewise-report`), measuring (see the `tune` command).
 
@@ -15,6 +16,7 @@ mod blame;
 mod distribution;
 mod matched;
 mod next;
+mod sampled;
 mod snippet;
 mod square;
 mod stock;
@@ -51,7 +53,10 @@ pub fn advise(
     matched: Option<&Matched>,
     asked: &Asked,
 ) -> Advice {
-    let blame = blame(context, simulation, first_touch, usage, matched);
+    let mut blame = blame(context, simulation, first_touch, usage, matched);
+    if context.profile.meta.observer.is_sampled() {
+        sampled::restate(context, &mut blame);
+    }
     Advice {
         verdict: verdict(context, simulation, &blame, matched, asked),
         blame,

@@ -78,6 +78,9 @@ pub fn verdict(
         };
         return nothing(Outcome::LeaveAlone, text);
     }
+    if context.profile.meta.observer.is_sampled() {
+        return crate::sampled::verdict(context, simulation);
+    }
     if !simulation.is_memory_bound() {
         let text = format!(
             "Leave it alone: not memory bound ({} of its time on {} is memory), placement can hardly matter.",

@@ -1,14 +1,20 @@
 //! From what the other crates found to the report.
 
 use crate::HeatMap;
-use crate::format::{plural, seconds};
+use crate::format::{percent, plural, seconds};
 use crate::model::*;
+use crate::moves;
+use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Blame, Pass, schedule};
-use nodewise_analysis::{Conflict, Measured, Metrics, Remedy, SharingClass, Timeline, measure};
+use nodewise_analysis::{
+    Conflict, Measured, Metrics, Remedy, Sampled, SharingClass, Timeline, first_touches, measure,
+    sampled_exclusivity,
+};
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Meta, Observer, Profile};
-use nodewise_simulation::{Prediction, Simulation};
+use nodewise_profile::{Meta, ObjectId, Observer, Profile};
+use nodewise_simulation::{Prediction, Range, Simulation};
+use std::collections::BTreeMap;
 
 /// Objects that get a page × thread figure.
 const FIGURES: usize = 8;
@@ -47,12 +53,16 @@ impl Report {
         } = *findings.context;
         let baseline = findings.measure(&findings.mappings[0]);
         let program = &baseline.program;
+        let seen = findings.sampled();
+        let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
+        let (migrations, moves) = moves::recorded(profile, &names.collect());
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
             verdict: verdict(&findings.advice.verdict),
             program: recorded(&profile.meta, histogram.threads),
             coverage: coverage(&profile.meta),
+            sampling: Sampling::of(&profile.meta, seen.0, findings.unknown_first_touch()),
             machine: target(machine),
             affinity: Affinity {
                 name: affinity.name.clone(),
@@ -65,15 +75,17 @@ impl Report {
                 writes: program.writes,
                 accesses: program.accesses(),
             },
-            application_exclusivity: program.application_exclusivity(),
+            application_exclusivity: exclusivity(program, &seen.0),
             sharing: sharing(program),
             policies: findings.policies(program),
-            objects: findings.objects(&baseline),
+            objects: findings.objects(&baseline, &seen.1),
             slices: slices(findings.timeline, profile),
             dynamicity: Dynamicity {
                 migrations: findings.timeline.dynamicity.total(),
                 pages_by_moves: findings.timeline.dynamicity.distribution(),
             },
+            moves,
+            migrations,
             notes: notes(findings),
         }
     }
@@ -92,17 +104,19 @@ impl Findings<'_> {
 
     fn policies(&self, baseline: &Metrics) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
+        let counted = !self.is_sampled();
+        let range = |r: Range| counted.then_some([r.min, r.max]);
         let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
             policy: mapping.policy.clone(),
-            application_exclusivity: baseline.application_exclusivity(),
+            application_exclusivity: exclusivity(baseline, &self.sampled().0),
             page_balance: predicted.page_balance,
-            access_balance: predicted.access_balance,
+            access_balance: counted.then_some(predicted.access_balance),
             local_fraction: predicted.local_fraction,
             migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,
-            seconds: predicted.seconds.typical,
-            seconds_range: [predicted.seconds.min, predicted.seconds.max],
-            speedup: predicted.speedup.typical,
-            speedup_range: [predicted.speedup.min, predicted.speedup.max],
+            seconds: counted.then_some(predicted.seconds.typical),
+            seconds_range: range(predicted.seconds),
+            speedup: counted.then_some(predicted.speedup.typical),
+            speedup_range: range(predicted.speedup),
         };
         self.mappings
             .iter()
@@ -111,7 +125,33 @@ impl Findings<'_> {
             .collect()
     }
 
-    fn objects(&self, measured: &Measured) -> Vec<Object> {
+    /// Whether counts are samples: then nothing is said that needs counts.
+    fn is_sampled(&self) -> bool {
+        self.context.profile.meta.observer.is_sampled()
+    }
+
+    /// Exclusivity of the program and its objects by samples; nothing where accesses were counted.
+    fn sampled(&self) -> (Sampled, BTreeMap<ObjectId, Sampled>) {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = *self.context;
+        if !self.is_sampled() {
+            return Default::default();
+        }
+        let minimum = profile.meta.sampling.as_ref().map_or(1, |s| s.minimum_samples);
+        sampled_exclusivity(histogram, affinity, machine.node_count(), minimum)
+    }
+
+    fn unknown_first_touch(&self) -> f64 {
+        let touches = first_touches(self.context.profile, self.context.histogram);
+        let unknown = touches.iter().filter(|t| t.is_none()).count();
+        unknown as f64 / touches.len().max(1) as f64
+    }
+
+    fn objects(&self, measured: &Measured, sampled: &BTreeMap<ObjectId, Sampled>) -> Vec<Object> {
         let pair = [&self.mappings[0], self.alternative()];
         let shown = if std::ptr::eq(pair[0], pair[1]) {
             &pair[..1]
@@ -121,16 +161,17 @@ impl Findings<'_> {
         let mut figures = FIGURES;
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
-            let mut object = self.object(blame, metrics)?;
+            let mut object = self.object(blame, metrics, sampled.get(&blame.object))?;
             // Advice on an object must not contradict the verdict.
             // How loops fit their data is the program's, whatever this size of it costs.
-            if !verdict(&self.advice.verdict).outcome.is_to_act() && !object.is_mismatched() {
+            let calm = !verdict(&self.advice.verdict).outcome.is_to_act() && !self.is_sampled();
+            if calm && !object.is_mismatched() {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
             if figures > 0
                 && metrics.pages >= LARGE_ENOUGH
-                && (figures == FIGURES || blame.cost_share >= WORTH_A_FIGURE)
+                && (figures == FIGURES || blame.cost_share >= WORTH_A_FIGURE || self.is_sampled())
             {
                 object.heat = HeatMap::new(self.context, blame.object, shown);
                 figures -= 1;
@@ -150,7 +191,8 @@ impl Findings<'_> {
         recommended.or(best.map(|b| b.0)).unwrap_or(&self.mappings[0])
     }
 
-    fn object(&self, blame: &Blame, metrics: &Metrics) -> Option<Object> {
+    fn object(&self, blame: &Blame, metrics: &Metrics, sampled: Option<&Sampled>) -> Option<Object> {
+        let counted = !self.is_sampled();
         let profile = self.context.profile;
         let object = profile.object(blame.object)?;
         Some(Object {
@@ -163,9 +205,11 @@ impl Findings<'_> {
             bytes: object.bytes,
             pages: metrics.pages,
             accesses: metrics.accesses(),
-            read_fraction: metrics.reads as f64 / metrics.accesses().max(1) as f64,
-            cost_share: blame.cost_share,
-            exclusivity: metrics.application_exclusivity(),
+            read_fraction: counted.then(|| metrics.reads as f64 / metrics.accesses().max(1) as f64),
+            cost_share: counted.then_some(blame.cost_share),
+            exclusivity: sampled
+                .map_or_else(|| metrics.application_exclusivity(), |s| exclusivity(metrics, s)),
+            sampled: sampled.map(|s| (*s).into()),
             local_fraction: metrics.local_fraction(),
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
@@ -188,6 +232,13 @@ impl Findings<'_> {
             heat: None,
         })
     }
+}
+
+/// Pages weigh alike where accesses are samples and enough of them; else by their accesses.
+fn exclusivity(metrics: &Metrics, sampled: &Sampled) -> f64 {
+    sampled
+        .exclusivity
+        .map_or_else(|| metrics.application_exclusivity(), |e| e.value)
 }
 
 fn division(blame: &Blame, pass: &Pass) -> Division {
@@ -243,10 +294,7 @@ fn recorded(meta: &Meta, threads: usize) -> Program {
         wall_seconds: meta.wall_ns as f64 * 1e-9,
         plain_wall_seconds: meta.plain_wall_ns.map(|ns| ns as f64 * 1e-9),
         observer: meta.observer.name().to_owned(),
-        exact: matches!(
-            meta.observer,
-            Observer::Instrument | Observer::Emulate | Observer::Synthetic
-        ),
+        exact: !meta.observer.is_sampled(),
         slicing: meta.slicing.clone(),
         exit_status: meta.exit_status,
         truncated: meta.truncated.clone(),
@@ -265,8 +313,8 @@ fn coverage(meta: &Meta) -> Coverage {
         share: *share,
     };
     Coverage {
-        // An emulator misses no code.
-        share: (meta.observer == Observer::Emulate)
+        // An emulator and the kernel miss no code.
+        share: matches!(meta.observer, Observer::Emulate | Observer::Faults)
             .then_some(1.0)
             .or_else(|| c.share()),
         samples: c.samples,
@@ -332,11 +380,14 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
         histogram,
     } = *findings.context;
     let (calibration, meta) = (&findings.simulation.calibration, &profile.meta);
-    let mut notes = vec![
-        two_clocks(meta, machine, histogram.threads),
-        format!("Predicted times rest on the {}.", calibration.basis.text()),
-    ];
-    if !calibration.measured_cost {
+    let mut notes = match &meta.sampling {
+        _ if !meta.observer.is_sampled() => vec![
+            two_clocks(meta, machine, histogram.threads),
+            format!("Predicted times rest on the {}.", calibration.basis.text()),
+        ],
+        sampling => samples(sampling.as_ref(), findings.unknown_first_touch()),
+    };
+    if !calibration.measured_cost && !meta.observer.is_sampled() {
         notes.push(format!(
             "The plain build was not timed: recording is taken to have slowed it by {:.1} to {:.1} times.",
             calibration.recording_cost.min, calibration.recording_cost.max
@@ -357,6 +408,38 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
     }
     if let Some(status) = meta.exit_status.filter(|s| *s != 0) {
         notes.push(format!("The program ended with status {status}."));
+    }
+    notes
+}
+
+/// What samples do not say.
+fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<String> {
+    let mut notes = vec![
+        "Accesses are samples: the first use of a page after each of the kernel's scans. A page used a thousand \
+         times as often is not seen more often, so pages weigh alike, and neither time nor load is predicted."
+            .to_owned(),
+        "Which node uses a page most, and from which nodes it is used, is what samples tell reliably.".to_owned(),
+    ];
+    if let Some(s) = sampling {
+        notes.push(format!(
+            "Pages with fewer than {} are not judged; bounds are Wilson's at 95 %, averaged over the judged pages.",
+            plural(s.minimum_samples as usize, "sample")
+        ));
+        if s.lost > 0 {
+            notes.push(format!(
+                "{} were lost before they could be read.",
+                plural(s.lost as usize, "sample")
+            ));
+        }
+        if !s.writes {
+            notes.push("Reads and writes were not told apart.".to_owned());
+        }
+    }
+    if unknown > 0.0 {
+        notes.push(format!(
+            "The first touch of {} of the pages was not seen; they are taken to live on the node that uses them most.",
+            percent(unknown)
+        ));
     }
     notes
 }

@@ -8,6 +8,7 @@ mod heat;
 mod machine;
 pub(crate) mod markup;
 mod method;
+mod moves;
 mod objects;
 mod overview;
 mod pages;
@@ -41,6 +42,7 @@ pub fn write(report: &Report) -> String {
         "objects" => objects::write(report),
         "slices" => slices::write(report),
         "pages" => pages::write(report),
+        "moves" => moves::write(report),
         "machine" => machine::write(report),
         "method" => method::write(report),
         "figures" => json_block(&heat::packed(report)),

@@ -18,6 +18,8 @@ pub mod html;
 pub mod json;
 pub mod lab;
 mod model;
+mod moves;
+mod sampling;
 pub mod text;
 mod topology_svg;
 
@@ -28,4 +30,6 @@ pub use model::{
     Affinity, Coverage, Division, Dynamicity, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
     Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy, Verdict,
 };
+pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
+pub use sampling::{Sampled, Sampling};
 pub use topology_svg::topology_svg;

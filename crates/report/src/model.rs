@@ -4,6 +4,8 @@
 //! [`Report::page_size`].
 
 use crate::HeatMap;
+use crate::moves::{Migration, Moves};
+use crate::sampling::{Sampled, Sampling};
 use serde::Serialize;
 
 /// Version of the JSON: grows when a key changes its meaning or goes away, not when one is added.
@@ -22,6 +24,8 @@ pub struct Report {
     pub program: Program,
     /// How much of it was seen.
     pub coverage: Coverage,
+    /// What the counts rest on, where they are samples.
+    pub sampling: Option<Sampling>,
     /// What it is judged for.
     pub machine: Machine,
     /// Which thread is taken to run where.
@@ -42,6 +46,10 @@ pub struct Report {
     pub slices: Vec<Slice>,
     /// How often pages would have to move to stay where they are used most (Diener II-C).
     pub dynamicity: Dynamicity,
+    /// What recorded moves amount to; `null` where nothing was moved or held back.
+    pub moves: Option<Moves>,
+    /// Recorded moves in order of time, the first 10,000.
+    pub migrations: Vec<Migration>,
     /// Limits and assumptions, a sentence each.
     pub notes: Vec<String>,
 }
@@ -100,7 +108,7 @@ pub struct Program {
     pub wall_seconds: f64,
     /// Wall time of the plain build on the recording host, when measured.
     pub plain_wall_seconds: Option<f64>,
-    /// Where the counts came from: `instrument`.
+    /// Where the counts came from: `instrument`, `emulate`, `faults`, `synthetic`.
     pub observer: String,
     /// Whether counts are exact rather than sampled.
     pub exact: bool,
@@ -245,20 +253,20 @@ pub struct Policy {
     pub application_exclusivity: f64,
     /// Diener eq. 3.
     pub page_balance: f64,
-    /// Diener eq. 5, by home node.
-    pub access_balance: f64,
+    /// Diener eq. 5, by home node; `null` where accesses are samples.
+    pub access_balance: Option<f64>,
     /// Accesses served by the accessing thread's own node.
     pub local_fraction: f64,
     /// Pages whose home differs from their first-touch node.
     pub migrations: u64,
-    /// Predicted wall time, typical.
-    pub seconds: f64,
+    /// Predicted wall time, typical; `null` where accesses are samples, and so the next three.
+    pub seconds: Option<f64>,
     /// Its smallest and largest plausible value.
-    pub seconds_range: [f64; 2],
+    pub seconds_range: Option<[f64; 2]>,
     /// Predicted time of first-touch over this one's, typical.
-    pub speedup: f64,
+    pub speedup: Option<f64>,
     /// Its smallest and largest plausible value, like compared with like.
-    pub speedup_range: [f64; 2],
+    pub speedup_range: Option<[f64; 2]>,
 }
 
 /// Who first touched an object.
@@ -334,13 +342,15 @@ pub struct Object {
     pub pages: u64,
     /// Reads and writes.
     pub accesses: u64,
-    /// Share of accesses that are reads.
-    pub read_fraction: f64,
+    /// Share of accesses that are reads; `null` where accesses are samples.
+    pub read_fraction: Option<f64>,
     /// Its part of the share of the run time that the best placement is predicted to save over
-    /// first-touch; over all objects these add up to the whole of it.
-    pub cost_share: f64,
-    /// Exclusivity over its pages, weighted by accesses.
+    /// first-touch; over all objects these add up to the whole of it. `null` where accesses are samples.
+    pub cost_share: Option<f64>,
+    /// Exclusivity over its pages, weighted by accesses; of samples, the mean over the judged pages.
     pub exclusivity: f64,
+    /// How surely that is known, where accesses are samples.
+    pub sampled: Option<Sampled>,
     /// Local fraction under first-touch.
     pub local_fraction: f64,
     /// The sharing class of most of its accesses.
@@ -418,6 +428,6 @@ impl Report {
     /// Whether the verdict recommends this policy.
     #[must_use]
     pub fn recommends(&self, policy: &Policy) -> bool {
-        self.verdict.policy == policy.policy
+        self.program.exact && self.verdict.policy == policy.policy
     }
 }

@@ -1,7 +1,11 @@
 //! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
 
+mod moves;
+
 use crate::format::plural;
-use crate::{Coverage, Object, Outcome, Policy, Report, bytes, count, percent, ratio, seconds};
+use crate::{
+    Coverage, Moves, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds,
+};
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -46,6 +50,7 @@ pub fn write(report: &Report, screen: Screen) -> String {
         out.push_str(&writer.policies(report));
         writer.objects(&mut out, report);
     }
+    writer.moves(&mut out, report);
     writer.trust(&mut out, report);
     out
 }
@@ -127,12 +132,14 @@ impl Writer {
         largest.retain(|o| o.accesses * 100 >= report.totals.accesses);
         largest.sort_by_key(|o| std::cmp::Reverse(o.accesses));
         for object in largest.into_iter().take(LARGEST) {
+            let reads = |r| format!(", {} of them reads", percent(r));
             let text = format!(
-                "{}: {}, {} of all accesses, {} of them reads; {}, {}",
+                "{}: {}, {} of all {}{}; {}, {}",
                 clean(&object.name),
                 bytes(object.pages * report.page_size),
                 share(object.accesses),
-                percent(object.read_fraction),
+                counted(report),
+                object.read_fraction.map(reads).unwrap_or_default(),
                 object.sharing,
                 object.pattern
             );
@@ -144,10 +151,16 @@ impl Writer {
     fn policies(&self, report: &Report) -> String {
         let wide = self.screen.width >= 96;
         let mut table = Builder::default();
-        let mut head = vec!["policy", "predicted time", "speed-up", "local", "access balance"];
-        if wide {
+        let mut head = vec!["policy"];
+        if report.program.exact {
+            head.extend(["predicted time", "speed-up", "local", "access balance"]);
+        } else {
+            head.push("local samples");
+        }
+        if wide || !report.program.exact {
             head.extend(["page balance", "pages moved"]);
         }
+        let figures = if report.program.exact { 2 } else { 1 };
         table.push_record(head);
         for policy in &report.policies {
             table.push_record(row(policy, report.recommends(policy), wide));
@@ -156,7 +169,7 @@ impl Writer {
             .build()
             .with(Style::blank())
             .with(Padding::new(0, 1, 0, 0))
-            .modify(Columns::new(2..), Alignment::right())
+            .modify(Columns::new(figures..), Alignment::right())
             .to_string();
         if let Some((head, rest)) = text.clone().split_once('\n') {
             text = format!("{}\n{rest}", self.dim(head.trim_end()));
@@ -170,7 +183,8 @@ impl Writer {
     }
 
     fn objects(&self, out: &mut String, report: &Report) {
-        let matters = |o: &&Object| o.cost_share >= COSTLY || o.is_mismatched();
+        let share = |o: &Object| o.accesses as f64 / report.totals.accesses.max(1) as f64;
+        let matters = |o: &&Object| o.cost_share.unwrap_or_else(|| share(o)) >= COSTLY || o.is_mismatched();
         let mut shown: Vec<&Object> = report.objects.iter().filter(matters).take(BLAMED).collect();
         if shown.is_empty() {
             shown.extend(report.objects.first());
@@ -179,7 +193,7 @@ impl Writer {
         for object in &shown {
             self.wrapped(out, "", &clean(&object.blame), str::to_owned);
             // One "leave it alone" is enough.
-            if report.verdict.outcome.is_to_act() || object.is_mismatched() {
+            if report.verdict.outcome.is_to_act() || object.is_mismatched() || object.sampled.is_some() {
                 self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
             }
             if let Some(snippet) = code.take_if(|_| object.snippet.is_some()) {
@@ -197,8 +211,19 @@ impl Writer {
         out.push('\n');
     }
 
+    fn moves(&self, out: &mut String, report: &Report) {
+        let Some(moves) = &report.moves else { return };
+        for sentence in moves::sentences(moves) {
+            self.wrapped(out, "", &sentence, str::to_owned);
+        }
+        out.push('\n');
+    }
+
     fn trust(&self, out: &mut String, report: &Report) {
-        let counted = if report.program.exact { "exact" } else { "sampled" };
+        if let Some(sampling) = &report.sampling {
+            self.wrapped(out, "", &sampled(report, sampling), |l| self.dim(l));
+            return;
+        }
         let host = match report.program.host.cpus {
             0 => String::new(),
             cpus => format!(" on {}", plural(cpus as usize, "CPU")),
@@ -213,7 +238,7 @@ impl Writer {
             )
         };
         let text = format!(
-            "{} accesses to {} pages, {counted} ({}){exclusivity}; {}. {times}",
+            "{} accesses to {} pages, exact ({}){exclusivity}; {}. {times}",
             count(report.totals.accesses),
             count(report.totals.pages),
             report.program.observer,
@@ -224,18 +249,66 @@ impl Writer {
 }
 
 fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
-    let [least, most] = policy.seconds_range.map(seconds);
-    let mut row = vec![
-        format!("{}{}", policy.policy, if recommended { " *" } else { "" }),
-        format!("{} ({least} – {most})", seconds(policy.seconds)),
-        ratio(policy.speedup),
-        percent(policy.local_fraction),
-        percent(policy.access_balance),
-    ];
-    if wide {
+    let mut row = vec![format!(
+        "{}{}",
+        policy.policy,
+        if recommended { " *" } else { "" }
+    )];
+    let time = policy.seconds.zip(policy.seconds_range);
+    if let Some((typical, range)) = time {
+        let [least, most] = range.map(seconds);
+        row.push(format!("{} ({least} – {most})", seconds(typical)));
+    }
+    row.extend(policy.speedup.map(ratio));
+    row.push(percent(policy.local_fraction));
+    row.extend(policy.access_balance.map(percent));
+    if wide || time.is_none() {
         row.extend([percent(policy.page_balance), count(policy.migrations)]);
     }
     row
+}
+
+/// What was moved while the program ran, a sentence each.
+#[must_use]
+pub(crate) fn moves(moves: &Moves) -> Vec<String> {
+    moves::sentences(moves)
+}
+
+/// What counts are called.
+fn counted(report: &Report) -> &'static str {
+    if report.program.exact {
+        "accesses"
+    } else {
+        "samples"
+    }
+}
+
+/// What samples rest on, and what they are not.
+fn sampled(report: &Report, sampling: &Sampling) -> String {
+    let seen = &sampling.exclusivity;
+    let exclusivity = match seen.range {
+        Some([low, high]) => format!(
+            "exclusivity {} ({} – {}) by the {} pages with {} or more",
+            percent(report.application_exclusivity),
+            percent(low),
+            percent(high),
+            count(seen.judged),
+            sampling.minimum_samples
+        ),
+        None => format!(
+            "no page has the {} it takes to be judged",
+            sampling.minimum_samples
+        ),
+    };
+    format!(
+        "{} samples of {} pages ({}), {exclusivity}. A page is seen once a scan, however often it is used: pages \
+         weigh alike, and no time is predicted. Sampling took {} of the program's CPU time; the run {}.",
+        count(report.totals.accesses),
+        count(report.totals.pages),
+        report.program.observer,
+        percent(sampling.cost),
+        seconds(report.program.wall_seconds)
+    )
 }
 
 /// One sentence without its full stop.

@@ -52,11 +52,20 @@ fn figures(dom: &str) -> Vec<(&str, f64, &str)> {
 
 #[test]
 fn every_figure_on_the_page_is_the_one_in_the_json() {
-    let report = sample::report();
-    let Some(dom) = rendered(&report, "figures") else {
+    for (name, report) in [
+        ("figures", sample::report()),
+        ("figures-moved", sample::balanced()),
+        ("figures-sampled", sample::sampled()),
+    ] {
+        figures_agree(name, &report);
+    }
+}
+
+fn figures_agree(name: &str, report: &Report) {
+    let Some(dom) = rendered(report, name) else {
         return;
     };
-    let json: serde_json::Value = serde_json::from_str(&json::write(&report)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json::write(report)).unwrap();
     let figures = figures(&dom);
     assert!(figures.len() > 100, "only {} figures", figures.len());
     for (pointer, value, text) in figures {
@@ -88,7 +97,19 @@ fn the_script_passes_the_content_policy_and_draws_every_object() {
 #[test]
 fn hostile_names_stay_text() {
     let evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{title}}";
-    let mut report = sample::report();
+    let mut report = sample::balanced();
+    let moves = report.moves.as_mut().unwrap();
+    moves.by[0].by = evil.into();
+    moves.held_back[0].cause = evil.into();
+    moves.objects.iter_mut().for_each(|o| o.name = evil.into());
+    for journey in &mut moves.journeys {
+        journey.object = evil.into();
+        journey.stays.iter_mut().for_each(|s| s.by = Some(evil.into()));
+    }
+    for migration in &mut report.migrations {
+        migration.by = evil.into();
+        migration.object = evil.into();
+    }
     report.program.command = vec![evil.into()];
     report.verdict.sentence = format!("`{evil}` and {evil}");
     report.machine.title = evil.into();

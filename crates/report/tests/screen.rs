@@ -102,3 +102,81 @@ fn on_one_node_the_program_is_described_and_the_way_on_named() {
     );
     assert!(!nodewise_report::html::write(&report).contains("What each policy would cost"));
 }
+
+#[test]
+fn moves_are_told_with_who_made_them_and_what_became_of_them() {
+    let report = sample::balanced();
+    let moves = report.moves.as_ref().unwrap();
+    assert_eq!(
+        (moves.ours, moves.kernel, moves.ping_pongs, moves.multiple),
+        (14 * 128, 128, 256, 0)
+    );
+    assert_eq!((moves.pages, moves.incorrect), (13 * 128, None));
+    assert_eq!(moves.pages_by_moves, [0, 12 * 128, 0, 128]);
+    let screen = Screen {
+        width: 200,
+        colour: false,
+    };
+    let text = write(&report, screen);
+    for part in [
+        "1,792 by out-w:threshold=2",
+        "128 by kernel",
+        "256 brought a page back",
+        "131 pages by its own count",
+        "budget 300",
+    ] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(!write(&sample::report(), screen).contains("Moved while it ran"));
+}
+
+#[test]
+fn samples_claim_neither_time_nor_load() {
+    let report = sample::sampled();
+    let screen = Screen {
+        width: 200,
+        colour: false,
+    };
+    let (text, page) = (write(&report, screen), nodewise_report::html::write(&report));
+    for claim in [
+        "predicted time",
+        "speed-up",
+        "access balance",
+        "of the run time",
+        "exact",
+        "memory bound",
+    ] {
+        assert!(!text.contains(claim), "{claim}: {text}");
+    }
+    for claim in [
+        "Predicted time",
+        "Speed-up",
+        "Access balance",
+        "Cost</th>",
+        "counted exactly",
+        "memory bound",
+    ] {
+        assert!(!page.contains(claim), "{claim}");
+    }
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["samples of 3.33 k pages", "no time is predicted"] {
+        assert!(words.contains(part), "no {part}: {text}");
+    }
+    assert!(
+        report
+            .policies
+            .iter()
+            .all(|p| p.seconds.is_none() && p.access_balance.is_none())
+    );
+    assert!(
+        report
+            .objects
+            .iter()
+            .all(|o| o.cost_share.is_none() && o.snippet.is_none())
+    );
+    let grid = report.objects.iter().find(|o| o.name == "grid").unwrap();
+    let seen = grid.sampled.as_ref().unwrap();
+    let [low, high] = seen.range.unwrap();
+    assert!(seen.judged > 0 && low <= grid.exclusivity && grid.exclusivity <= high);
+    assert!(!report.verdict.outcome.is_to_act());
+}

@@ -1,35 +1,65 @@
 //! How the figures were got, and how far to trust them.
 
 use super::markup::{Text, figure, prose};
-use crate::{Coverage, Report, percent};
+use crate::{Coverage, Report, Sampling, count, percent, seconds};
 use std::fmt::Write;
 
 /// Coverage, definitions, assumptions.
 pub fn write(report: &Report) -> String {
+    if let Some(sampling) = &report.sampling {
+        return samples(report, sampling);
+    }
     let mut html = format!(
         "<section aria-labelledby=\"method\"><h2 id=\"method\">How far to trust this</h2><p>{}</p>\
-         <dl class=\"sources\"><dt>Accesses</dt><dd>Loads and stores as executed, counted {} by <code>{}</code> per thread, page and slice (<code>{}</code>).</dd>\
+         <dl class=\"sources\"><dt>Accesses</dt><dd>Loads and stores as executed, counted exactly by <code>{}</code> per thread, page and slice (<code>{}</code>).</dd>\
          <dt>Shares, balances, exclusivity</dt><dd>Computed from those counts for threads placed <code>{}</code>; balance is by the node that holds the page.</dd>\
          <dt>Time</dt><dd>An estimate with a range: traffic from touched cache lines, routed over the machine’s links, calibrated by the recorded run.</dd></dl>",
         coverage(&report.coverage),
-        if report.program.exact {
-            "exactly"
-        } else {
-            "by samples"
-        },
         Text(&report.program.observer),
         Text(&report.program.slicing),
         Text(&report.affinity.name),
     );
-    if !report.notes.is_empty() {
-        html.push_str("<ul>");
-        for note in &report.notes {
-            let _ = write!(html, "<li>{}</li>", prose(note));
-        }
-        html.push_str("</ul>");
-    }
+    html.push_str(&notes(report));
     html.push_str("</section>");
     html
+}
+
+fn notes(report: &Report) -> String {
+    if report.notes.is_empty() {
+        return String::new();
+    }
+    let items: String = report
+        .notes
+        .iter()
+        .map(|n| format!("<li>{}</li>", prose(n)))
+        .collect();
+    format!("<ul>{items}</ul>")
+}
+
+/// What sampling saw, and what it took.
+fn samples(report: &Report, sampling: &Sampling) -> String {
+    let whole = |key: &str, value: u64| figure(&format!("/sampling/{key}"), value, &count(value));
+    let share = |key: &str, value: f64| figure(&format!("/sampling/{key}"), value, &percent(value));
+    format!(
+        "<section aria-labelledby=\"method\"><h2 id=\"method\">How far to trust this</h2>\
+         <p><strong>Sampled, not counted.</strong> {} of the kernel’s hinting faults, and {} lost.</p>\
+         <dl class=\"sources\"><dt>Samples</dt><dd>By <code>{}</code>, over {}: one of {} hinting faults at the end; \
+         {} first touches and {} copies on write apart.</dd>\
+         <dt>Cost</dt><dd>{} of the program’s CPU time; {} were allowed.</dd>\
+         <dt>Shares, exclusivity</dt><dd>Of samples, for threads placed <code>{}</code>; a page is judged from {} samples on.</dd></dl>{}</section>",
+        whole("samples", sampling.samples),
+        whole("lost", sampling.lost),
+        Text(&report.program.observer),
+        figure("/sampling/seconds", sampling.seconds, &seconds(sampling.seconds)),
+        sampling.period.max(1),
+        whole("first_touches", sampling.first_touches),
+        whole("copies", sampling.copies),
+        share("cost", sampling.cost),
+        share("budget", sampling.budget),
+        Text(&report.affinity.name),
+        sampling.minimum_samples,
+        notes(report)
+    )
 }
 
 fn coverage(coverage: &Coverage) -> String {

@@ -50,7 +50,7 @@ fn header(report: &Report) -> String {
     html
 }
 
-fn badge(outcome: Outcome, one_node: bool) -> (&'static str, &'static str) {
+fn badge(outcome: Outcome, one_node: bool, exact: bool) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Place => ("act", "A better placement exists"),
         Outcome::Stock => ("act", "A stock command line is enough"),
@@ -58,12 +58,17 @@ fn badge(outcome: Outcome, one_node: bool) -> (&'static str, &'static str) {
         Outcome::LeaveAlone if one_node => ("calm", "Nothing to place"),
         Outcome::LeaveAlone => ("calm", "Leave it alone"),
         Outcome::NotMemoryBound => ("calm", "Not bound by memory"),
+        Outcome::Unknown if !exact => ("unsure", "Samples say where, not how much"),
         Outcome::Unknown => ("unsure", "Too little was seen to say"),
     }
 }
 
 fn verdict(report: &Report) -> String {
-    let (class, words) = badge(report.verdict.outcome, report.has_one_node());
+    let (class, words) = badge(
+        report.verdict.outcome,
+        report.has_one_node(),
+        report.program.exact,
+    );
     let mut html = format!(
         "<section class=\"verdict {class}\" aria-labelledby=\"verdict\"><h2 id=\"verdict\">{words}</h2><p class=\"sentence\">{}</p>",
         prose(&report.verdict.sentence)
@@ -89,6 +94,42 @@ fn verdict(report: &Report) -> String {
     html
 }
 
+fn predictions(report: &Report) -> String {
+    let machine = Text(&report.machine.name);
+    format!(
+        "{}: no measure for the predictions, which are for {machine}",
+        shared_cpus(report)
+    )
+}
+
+/// What the figure means, and how surely it is known.
+fn exclusivity(report: &Report) -> String {
+    let Some(sampling) = &report.sampling else {
+        return "of accesses come from the node that uses the page most: the local share a page map can reach".into();
+    };
+    let seen = &sampling.exclusivity;
+    let Some([low, high]) = seen.range else {
+        return format!(
+            "not judged: no page has the {} samples it takes",
+            sampling.minimum_samples
+        );
+    };
+    let at = |i: usize, value: f64| {
+        figure(
+            &format!("/sampling/exclusivity/range/{i}"),
+            value,
+            &percent(value),
+        )
+    };
+    format!(
+        "{} – {} at 95 %: the mean share of a page’s samples that come from one node, by {} pages with {} or more",
+        at(0, low),
+        at(1, high),
+        figure("/sampling/exclusivity/judged", seen.judged, &count(seen.judged)),
+        sampling.minimum_samples
+    )
+}
+
 fn figures(report: &Report) -> String {
     let mut html = String::from("<dl class=\"figures\">");
     let mut card = |term: &str, value: String, meaning: &str| {
@@ -97,6 +138,7 @@ fn figures(report: &Report) -> String {
             "<div><dt>{term}</dt><dd>{value}</dd><dd class=\"meaning\">{meaning}</dd></div>"
         );
     };
+    let exact = report.program.exact;
     if let Some(baseline) = report.first_touch() {
         let at = report
             .policies
@@ -105,7 +147,11 @@ fn figures(report: &Report) -> String {
             .unwrap_or(0);
         let pointer = format!("/policies/{at}/local_fraction");
         card(
-            "Local accesses today",
+            if exact {
+                "Local accesses today"
+            } else {
+                "Local samples today"
+            },
             figure(
                 &pointer,
                 baseline.local_fraction,
@@ -114,15 +160,13 @@ fn figures(report: &Report) -> String {
             "served by the accessing thread’s own node under first-touch, the kernel’s default",
         );
         let pointer = format!("/policies/{at}/access_balance");
-        card(
-            "Access balance today",
-            figure(
-                &pointer,
-                baseline.access_balance,
-                &percent(baseline.access_balance),
-            ),
-            "100 % when all memory controllers serve equally many accesses, 0 % when one serves all",
-        );
+        if let Some(balance) = baseline.access_balance {
+            card(
+                "Access balance today",
+                figure(&pointer, balance, &percent(balance)),
+                "100 % when all memory controllers serve equally many accesses, 0 % when one serves all",
+            );
+        }
     }
     card(
         "Exclusivity",
@@ -131,7 +175,7 @@ fn figures(report: &Report) -> String {
             report.application_exclusivity,
             &percent(report.application_exclusivity),
         ),
-        "of accesses come from the node that uses the page most: the local share a page map can reach",
+        &exclusivity(report),
     );
     card(
         "Recorded",
@@ -141,18 +185,22 @@ fn figures(report: &Report) -> String {
             &seconds(report.program.wall_seconds),
         ),
         &format!(
-            "with counters{}: no measure for the predictions, which are for {}; {} accesses, counted {}",
-            shared_cpus(report),
-            Text(&report.machine.name),
+            "{}{}; {} {}",
+            if exact {
+                "with counters"
+            } else {
+                "while pages were sampled"
+            },
+            if exact { predictions(report) } else { String::new() },
             figure(
                 "/totals/accesses",
                 report.totals.accesses,
                 &count(report.totals.accesses)
             ),
-            if report.program.exact {
-                "exactly"
+            if exact {
+                "accesses, counted exactly"
             } else {
-                "by samples"
+                "samples"
             }
         ),
     );

@@ -172,9 +172,75 @@ fn locality(histogram: &Histogram, affinity: &Affinity) -> Vec<NodeId> {
 
 pub fn report() -> Report {
     let (profile, accesses) = profile();
+    of(&profile, &accesses)
+}
+
+/// The same, balanced while it ran: blocks of the grid went where they are used, one came back and
+/// went again; the kernel moved some of the table.
+#[allow(dead_code, reason = "not every test shows moves")]
+pub fn balanced() -> Report {
+    let (mut profile, accesses) = profile();
+    balance(&mut profile);
+    of(&profile, &accesses)
+}
+
+/// The same again, seen by hinting faults.
+#[allow(dead_code, reason = "not every test shows samples")]
+pub fn sampled() -> Report {
+    let (mut profile, accesses) = profile();
+    balance(&mut profile);
+    profile.meta.observer = Observer::Faults;
+    profile.meta.sampling = Some(Sampling {
+        samples: 40_000,
+        first_touches: 3328,
+        lost: 3,
+        period: 2,
+        budget: 0.02,
+        cost: 0.017,
+        sample_ns: 900.0,
+        minimum_samples: 4,
+        seconds: 1.0,
+        ..Sampling::default()
+    });
+    of(&profile, &accesses)
+}
+
+fn balance(profile: &mut Profile) {
+    let (grid, table) = (ObjectId(1), ObjectId(3));
+    let moved = |slice: u32, object: ObjectId, page: u64, (from, to)| Migration {
+        time_ns: u64::from(slice) * 100_000_000 + 50_000_000,
+        slice: SliceId(slice),
+        page: profile.objects[object.index()].first_page.offset(page),
+        len: 128,
+        object,
+        from,
+        to,
+        by: "out-w:threshold=2".into(),
+        to_count: 24.0,
+        home_count: None,
+        against: 2.5,
+    };
+    let mut moves: Vec<Migration> = (4..16)
+        .map(|b| moved(1 + b as u32 % 3, grid, b * 128, (0, b as u16 / 4)))
+        .collect();
+    moves.push(moved(5, grid, 15 * 128, (3, 0)));
+    moves.push(moved(7, grid, 15 * 128, (0, 3)));
+    moves.push(Migration {
+        by: Migration::KERNEL.into(),
+        to_count: 0.0,
+        against: 0.0,
+        ..moved(6, table, 0, (0, 2))
+    });
+    moves.sort_by_key(|m| m.time_ns);
+    profile.migrations = moves;
+    profile.meta.held_back = vec![("budget".into(), 300)];
+    profile.meta.kernel_migrations = Some(131);
+}
+
+fn of(profile: &Profile, accesses: &InMemory) -> Report {
     let machine = Machine::named("xeon-x7550").unwrap();
     let affinity = four_a_node(&machine);
-    let Ok(histogram) = Histogram::build(&accesses, THREADS as usize, 0);
+    let Ok(histogram) = Histogram::build(accesses, THREADS as usize, 0);
     let nodes = machine.node_count();
     let mapping = |policy: &str, nodes| Mapping {
         policy: policy.into(),
@@ -183,7 +249,7 @@ pub fn report() -> Report {
     let mappings = [
         mapping(
             "first-touch",
-            first_touch_nodes(&profile, &histogram, &affinity, nodes),
+            first_touch_nodes(profile, &histogram, &affinity, nodes),
         ),
         mapping(
             "interleave",
@@ -192,13 +258,13 @@ pub fn report() -> Report {
         mapping("locality", locality(&histogram, &affinity)),
     ];
     let context = Context {
-        profile: &profile,
+        profile,
         histogram: &histogram,
         affinity: &affinity,
         machine: &machine,
     };
-    let Ok(simulation) = simulate(&context, &mappings, &accesses, &Parameters::default());
-    let Ok(usage) = Usage::of(&accesses, &profile, &histogram);
+    let Ok(simulation) = simulate(&context, &mappings, accesses, &Parameters::default());
+    let Ok(usage) = Usage::of(accesses, profile, &histogram);
     let advice = advise(
         &context,
         &simulation,
@@ -208,8 +274,8 @@ pub fn report() -> Report {
         &Default::default(),
     );
     let Ok(timeline) = Timeline::of(
-        &accesses,
-        &profile,
+        accesses,
+        profile,
         &histogram,
         &affinity,
         &mappings[0].nodes,

@@ -1,0 +1,96 @@
+//! What was moved while the program ran, in a few sentences.
+
+use super::clean;
+use crate::format::grouped;
+use crate::{Moves, count};
+use nodewise_profile::Migration;
+
+/// Pairs of nodes and objects named.
+const NAMED: usize = 3;
+
+/// Who moved what where; then what did not go well; then what was held back.
+pub fn sentences(moves: &Moves) -> Vec<String> {
+    let mut all = vec![who(moves)];
+    if moves.ours + moves.kernel > 0 {
+        all.push(format!("{}; {}.", busiest(moves), objects(moves)));
+        all.push(restless(moves));
+    }
+    if let Some(counted) = moves.kernel_counted {
+        all.push(match counted {
+            0 => "The kernel's own balancing moved nothing.".to_owned(),
+            n => format!(
+                "The kernel's own balancing moved {} pages by its own count.",
+                grouped(n)
+            ),
+        });
+    }
+    if !moves.held_back.is_empty() {
+        let causes = moves.held_back.iter();
+        let causes: Vec<_> = causes
+            .map(|h| format!("{} {}", clean(&h.cause), count(h.pages)))
+            .collect();
+        all.push(format!("Held back, in pages: {}.", causes.join(", ")));
+    }
+    all
+}
+
+fn who(moves: &Moves) -> String {
+    let mut by: Vec<_> = moves.by.iter().collect();
+    by.sort_by_key(|b| (b.by == Migration::KERNEL, std::cmp::Reverse(b.pages)));
+    let by: Vec<_> = by
+        .iter()
+        .map(|b| format!("{} by {}", grouped(b.pages), clean(&b.by)))
+        .collect();
+    if by.is_empty() {
+        return "No page is recorded to have moved.".to_owned();
+    }
+    format!(
+        "Moved while it ran: {} ({} pages of 4 KiB, {} moves in all).",
+        by.join(", "),
+        grouped(moves.pages),
+        grouped(moves.ours + moves.kernel)
+    )
+}
+
+/// The pairs of nodes with most moves.
+fn busiest(moves: &Moves) -> String {
+    let mut pairs: Vec<(u64, usize, usize)> = Vec::new();
+    for (from, row) in moves.matrix.iter().enumerate() {
+        for (to, ours) in row.iter().enumerate() {
+            pairs.push((ours + moves.kernel_matrix[from][to], from, to));
+        }
+    }
+    pairs.retain(|p| p.0 > 0);
+    pairs.sort_by_key(|&(pages, from, to)| (std::cmp::Reverse(pages), from, to));
+    let shown = pairs.iter().take(NAMED);
+    let shown: Vec<_> = shown
+        .map(|(n, from, to)| format!("{from}→{to} {}", count(*n)))
+        .collect();
+    format!("Most from node to node: {}", shown.join(", "))
+}
+
+fn objects(moves: &Moves) -> String {
+    let shown = moves.objects.iter().take(NAMED);
+    let shown: Vec<_> = shown
+        .map(|o| format!("{} {}", clean(&o.name), count(o.ours + o.kernel)))
+        .collect();
+    let more = moves.objects.len() - shown.len();
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("of {}{more}", shown.join(", "))
+}
+
+fn restless(moves: &Moves) -> String {
+    let incorrect = match moves.incorrect {
+        Some(n) => format!("{} took it from the node that used it most", grouped(n)),
+        None => "whether any was wrong is not known, as no policy saw the home's own accesses".to_owned(),
+    };
+    format!(
+        "Of the moves, {} brought a page back (ping-pong), {} went on to yet another node; {incorrect}.",
+        grouped(moves.ping_pongs),
+        grouped(moves.multiple)
+    )
+}
