@@ -2,12 +2,14 @@
 
 mod fold;
 mod json;
+mod moving;
 mod table;
 
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{Selected, Selection};
-use nodewise_simulation::{Parameters, Simulation};
+use moving::Limits;
+use nodewise_simulation::{Parameters, Simulation, simulate_moving, with_latency_ratio};
 
 /// What `--machine papers` stands for.
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
@@ -21,7 +23,8 @@ const MACHINE: &str =
 pub struct Arguments {
     #[command(flatten)]
     selection: Selection,
-    /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep
+    /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
+    /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     /// Run on this many CPUs: neighbouring threads of the recording share one
@@ -30,6 +33,11 @@ pub struct Arguments {
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     plain_cpu: Option<f64>,
+    #[command(flatten)]
+    limits: Limits,
+    /// Make remote memory so many times as slow as local memory, and its bandwidth less in proportion
+    #[arg(long, value_name = "R", value_parser = positive)]
+    latency_ratio: Option<f64>,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -43,11 +51,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             machine: machine.trim().to_owned(),
             ..arguments.selection.clone()
         };
-        let mut selected = selection.open()?;
+        let mut selected = open(&selection, arguments.latency_ratio)?;
         if let Some(cpus) = arguments.threads {
             selected.affinity = fold::folded(&selected, &selection.affinity, cpus)?;
         }
-        let simulation = predict(&selected, &arguments.policy, arguments.plain_cpu)?;
+        let simulation = predict(&selected, arguments)?;
         done.push((selected.machine, selected.histogram.page_size(), simulation));
     }
     if arguments.json {
@@ -67,24 +75,38 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Simulates a list of policies; first-touch comes first, asked for or not.
-fn predict(selected: &Selected, policies: &str, plain_cpu: Option<f64>) -> anyhow::Result<Simulation> {
-    let mappings = selected.mappings(&format!("first-touch,{policies}"))?;
+/// The profile on a machine whose remote memory may be nearer or farther than it is.
+fn open(selection: &Selection, latency_ratio: Option<f64>) -> anyhow::Result<Selected> {
+    let mut selected = selection.open()?;
+    if let Some(ratio) = latency_ratio {
+        selected.machine = with_latency_ratio(&selected.machine, ratio);
+    }
+    Ok(selected)
+}
+
+/// Simulates a list of policies; what pages start from comes first, asked for or not.
+fn predict(selected: &Selected, arguments: &Arguments) -> anyhow::Result<Simulation> {
+    let Arguments { limits, .. } = arguments;
     let parameters = Parameters {
-        plain_cpu_ns: plain_cpu.map(|seconds| seconds * 1e9),
+        plain_cpu_ns: arguments.plain_cpu.map(|seconds| seconds * 1e9),
+        seconds_per_gb: limits.migration_cost,
         ..Parameters::default()
     };
-    Ok(nodewise_simulation::simulate(
+    let list = moving::split(&format!("{},{}", limits.start, arguments.policy));
+    let mappings = selected.mappings(&list.pages)?;
+    let moving = list.moving.iter().map(|p| limits.moving(p, selected, &parameters));
+    Ok(simulate_moving(
         &selected.context(),
         &mappings,
+        moving.collect::<anyhow::Result<_>>()?,
         &selected.reader,
         &parameters,
     )?)
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    let seconds: Option<f64> = text.parse().ok();
-    seconds
-        .filter(|s| s.is_finite() && *s > 0.0)
-        .ok_or_else(|| "seconds, more than 0".into())
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|n| n.is_finite() && *n > 0.0)
+        .ok_or_else(|| "a number above 0".into())
 }

@@ -9,6 +9,7 @@ pub struct OnMachine<'a> {
     machine: &'a str,
     title: &'a str,
     estimate: bool,
+    baseline: &'a str,
     affinity: &'a str,
     threads: usize,
     cpus: usize,
@@ -39,6 +40,7 @@ struct Parameters {
     headroom: f64,
     gain_error: f64,
     host_latency_ns: f64,
+    migration_seconds_per_gb: f64,
 }
 
 #[derive(Serialize)]
@@ -64,6 +66,30 @@ struct Policy<'a> {
     controllers: Vec<Controller>,
     links: Vec<Link>,
     regions: Vec<Region<'a>>,
+    migrations: u64,
+    ping_pongs: u64,
+    multiple: u64,
+    incorrect: Option<u64>,
+    migration_seconds: f64,
+    messages: u64,
+    held_back: HeldBack,
+    slices: Vec<Slice>,
+}
+
+/// Moves that a policy wanted and that were not made, by reason.
+#[derive(Serialize)]
+struct HeldBack {
+    few_samples: u64,
+    resting: u64,
+    rate: u64,
+    budget: u64,
+}
+
+#[derive(Serialize)]
+struct Slice {
+    slice: u32,
+    local_fraction: f64,
+    migrations: u64,
 }
 
 /// Over the objects that maps reach, as the lab counts.
@@ -115,6 +141,7 @@ impl<'a> OnMachine<'a> {
             machine: &machine.name,
             title: &machine.title,
             estimate: true,
+            baseline: &simulation.baseline().policy,
             affinity: &simulation.affinity,
             threads: simulation.threads,
             cpus: simulation.cpus,
@@ -135,6 +162,7 @@ impl<'a> OnMachine<'a> {
                 headroom: parameters.headroom,
                 gain_error: parameters.gain_error,
                 host_latency_ns: parameters.host_latency_ns,
+                migration_seconds_per_gb: parameters.seconds_per_gb,
             },
             sources: machine.sources.iter().map(source).collect(),
             policies: simulation.ranked().into_iter().map(policy).collect(),
@@ -171,6 +199,13 @@ fn policy(p: &Prediction) -> Policy<'_> {
         lines: r.lines,
         local_fraction: r.local_fraction,
     });
+    let slices = p.slices.iter().map(|s| Slice {
+        slice: s.slice.0,
+        local_fraction: s.local_fraction(),
+        migrations: s.migrations,
+    });
+    let moved = p.moved.clone().unwrap_or_default();
+    let ledger = &moved.ledger;
     Policy {
         policy: &p.policy,
         seconds: p.seconds.typical,
@@ -190,5 +225,19 @@ fn policy(p: &Prediction) -> Policy<'_> {
         controllers: controllers.collect(),
         links: links.collect(),
         regions: regions.collect(),
+        migrations: ledger.migrations,
+        ping_pongs: ledger.ping_pongs,
+        multiple: ledger.multiple,
+        // Nothing moved, so nothing moved wrongly; else only exact counts know.
+        incorrect: ledger.incorrect.or((ledger.migrations == 0).then_some(0)),
+        migration_seconds: moved.seconds,
+        messages: ledger.messages,
+        held_back: HeldBack {
+            few_samples: moved.held_back.few_samples,
+            resting: moved.held_back.resting,
+            rate: moved.held_back.rate,
+            budget: moved.held_back.budget,
+        },
+        slices: slices.collect(),
     }
 }

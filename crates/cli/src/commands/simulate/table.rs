@@ -12,6 +12,7 @@ pub fn write(machine: &Machine, simulation: &Simulation) -> String {
     let rows = simulation.ranked().into_iter().map(row);
     out += &align(std::iter::once(header()).chain(rows));
     out.push('\n');
+    out += &moves(simulation);
     if !simulation.is_memory_bound() {
         let share = simulation.baseline().memory_share.typical * 100.0;
         let _ = writeln!(
@@ -22,8 +23,8 @@ pub fn write(machine: &Machine, simulation: &Simulation) -> String {
     out + &notes(machine, simulation)
 }
 
-const COLUMNS: usize = 9;
-type Row = [String; COLUMNS];
+/// Cells of a line.
+type Row = Vec<String>;
 
 fn header() -> Row {
     [
@@ -38,6 +39,7 @@ fn header() -> Row {
         "busiest controller, link",
     ]
     .map(str::to_owned)
+    .into()
 }
 
 fn row(p: &Prediction) -> Row {
@@ -51,7 +53,7 @@ fn row(p: &Prediction) -> Row {
         .links
         .iter()
         .map(|l| (format!("{}→{}", l.from, l.to), l.utilization));
-    [
+    vec![
         p.policy.clone(),
         significant(p.seconds.typical),
         span(p.seconds),
@@ -62,6 +64,43 @@ fn row(p: &Prediction) -> Row {
         format!("{:.0} ns", p.latency_ns),
         format!("{}, {}", busy(controllers.collect()), busy(links.collect())),
     ]
+}
+
+/// What was moved, in the same order; nothing where no policy moves pages.
+fn moves(simulation: &Simulation) -> String {
+    let row = |p: &Prediction| {
+        let moved = p.moved.as_ref()?;
+        let (ledger, held) = (&moved.ledger, &moved.held_back);
+        let incorrect = ledger.incorrect.or((ledger.migrations == 0).then_some(0));
+        Some(vec![
+            p.policy.clone(),
+            ledger.migrations.to_string(),
+            ledger.ping_pongs.to_string(),
+            ledger.multiple.to_string(),
+            incorrect.map_or("?".into(), |n| n.to_string()),
+            significant(moved.seconds),
+            (held.few_samples + held.resting + held.rate).to_string(),
+            held.budget.to_string(),
+            String::new(),
+        ])
+    };
+    let rows: Vec<Row> = simulation.ranked().into_iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "moves pages",
+        "moves",
+        "ping-pongs",
+        "multiple",
+        "incorrect",
+        "seconds",
+        "held back",
+        "by budget",
+        "",
+    ];
+    let header = header.map(str::to_owned).into();
+    align(std::iter::once(header).chain(rows)) + "\n"
 }
 
 /// Three significant digits.
@@ -82,14 +121,15 @@ fn span(range: Range) -> String {
 fn align(rows: impl Iterator<Item = Row>) -> String {
     let rows: Vec<Row> = rows.collect();
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in &rows {
         for (c, cell) in row.iter().enumerate() {
             let w = widths[c];
             let _ = match c {
                 0 => write!(out, "{cell:<w$}"),
-                _ if c == COLUMNS - 1 => write!(out, "  {cell}"),
+                _ if c == columns - 1 => write!(out, "  {cell}"),
                 _ => write!(out, "  {cell:>w$}"),
             };
         }
