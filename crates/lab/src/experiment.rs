@@ -55,7 +55,7 @@ impl FromStr for Under {
                 .map(Self::Node)
                 .map_err(|_| LabError::usage(format!("--under {text}: not a node number"))),
             ("balance", "") => Err(LabError::usage(format!(
-                "--under {text}: needs a policy: balance:out-w; `autonuma` is the kernel's own"
+                "--under {text} needs a policy: balance:out-w; `autonuma` is the kernel's own"
             ))),
             ("balance", policy) => Ok(Self::Balance(policy.to_owned())),
             _ => Err(LabError::usage(format!(

@@ -8,6 +8,7 @@ use crate::qemu::{self, hole, sees_guest_addresses};
 use crate::{Experiment, LabError, Setup, Under, Virtual};
 use nodewise_linux::companion;
 use nodewise_linux::qemu::Qemu;
+use nodewise_placement::migration_policy;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub struct Lab {
 /// One line with the mend: what is missing here, or why the command cannot run in the guest.
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
+    check_policies(machine, experiment)?;
     let programs = programs(experiment)?;
     let qemu = qemu::find()?;
     let plugin = setup
@@ -84,6 +86,17 @@ fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabErro
         ))),
         None => Ok(()),
     }
+}
+
+/// The balancer's own check, before a boot is spent.
+fn check_policies(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
+    for under in &experiment.runs {
+        if let Under::Balance(policy) = under {
+            migration_policy(policy, &machine.machine)
+                .map_err(|e| LabError::usage(format!("--under {under}: {e}")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Old releases number a node's frames in one way only if it lies in one piece.
@@ -211,5 +224,17 @@ mod tests {
         let error = prepare(&machine(1 << 30), &experiment, &Setup::default()).unwrap_err();
         assert_eq!(error.exit_status(), 2);
         assert!(error.to_string().contains("nodes 0 to 1"), "{error}");
+    }
+
+    #[test]
+    fn an_online_policy_that_is_none_is_a_usage_error() {
+        let experiment = Experiment {
+            runs: vec!["balance:magic".parse().unwrap()],
+            ..Experiment::default()
+        };
+        let error = prepare(&machine(1 << 30), &experiment, &Setup::default()).unwrap_err();
+        assert_eq!(error.exit_status(), 2);
+        let text = error.to_string();
+        assert!(text.starts_with("--under balance:magic: ") && text.contains("dominant"), "{text}");
     }
 }

@@ -199,7 +199,9 @@ fn summary(run: &Run) -> Vec<String> {
         share(run.access_balance),
         all.map_or("–".to_owned(), count),
         share(run.elsewhere_share),
-        run.balance.as_ref().map_or("–".to_owned(), |b| count(b.pages_moved)),
+        run.balance
+            .as_ref()
+            .map_or("–".to_owned(), |b| count(b.pages_moved)),
         number(run.pages_migrated),
         number(run.hint_faults),
         run.exit_status.to_string(),
