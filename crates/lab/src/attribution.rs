@@ -218,7 +218,11 @@ mod tests {
         assert_eq!(outcome.pages, [0, 1, 0, 0]);
         assert_eq!(outcome.local_fraction(), Some(1.0));
         assert_eq!(outcome.reachable_fraction(), Some(7.0 / 12.0), "it moved in time");
-        let objects: Vec<_> = outcome.page_list.iter().map(|p| (p.page, p.object, p.home)).collect();
+        let objects: Vec<_> = outcome
+            .page_list
+            .iter()
+            .map(|p| (p.page, p.object, p.home))
+            .collect();
         assert_eq!(objects, [(0x10, Some(0), 1), (0x99, None, 0)]);
     }
 

@@ -171,7 +171,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SAID: &[u8] = b"ready 2500000000\nsegment 0 1 131071\npage 0 77\ngarbage \xff\nbegin 0\nend 0 signal 9 12345\n\
+    const SAID: &[u8] =
+        b"ready 2500000000\nsegment 0 1 131071\npage 0 77\ngarbage \xff\nbegin 0\nend 0 signal 9 12345\n\
         vmstat 0 numa_hint_faults -3\nfile 0 objects 9\n12 - 4 7\ncapture devices/system/node/online 4\n0-7\n\
         brought /tmp/a b 3\nx\ny\nfailed no more\ndone\n";
 

@@ -92,7 +92,15 @@ fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsStr
     };
     let mut all: Vec<OsString> = Vec::new();
     if let Under::Balance(policy) = under {
-        let balancer = ["/lab/nodewise", "balance", "--policy", policy, "--report", BALANCE_REPORT, "--"];
+        let balancer = [
+            "/lab/nodewise",
+            "balance",
+            "--policy",
+            policy,
+            "--report",
+            BALANCE_REPORT,
+            "--",
+        ];
         all.extend(balancer.map(Into::into));
     }
     all.extend(["/lab/nodewise", "run", "--policy", &policy].map(Into::into));

@@ -235,6 +235,9 @@ mod tests {
         let error = prepare(&machine(1 << 30), &experiment, &Setup::default()).unwrap_err();
         assert_eq!(error.exit_status(), 2);
         let text = error.to_string();
-        assert!(text.starts_with("--under balance:magic: ") && text.contains("dominant"), "{text}");
+        assert!(
+            text.starts_with("--under balance:magic: ") && text.contains("dominant"),
+            "{text}"
+        );
     }
 }

@@ -159,7 +159,11 @@ impl Story {
             Some(limit) if !self.done && self.started.elapsed() >= limit => Err(LabError::time(format!(
                 "the time limit of {} s is over{}; an emulated machine is about a hundred times slower than a real one",
                 limit.as_secs_f64(),
-                if self.first_run.is_some() { "" } else { ", before the command ran" }
+                if self.first_run.is_some() {
+                    ""
+                } else {
+                    ", before the command ran"
+                }
             ))),
             _ => Ok(()),
         }

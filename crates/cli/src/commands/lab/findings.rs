@@ -107,7 +107,9 @@ fn sum(counts: &Counts) -> u64 {
 /// None for what was never accessed.
 fn object(seen: &ObjectSeen) -> Option<Object> {
     let all = sum(&seen.accesses);
-    let local: u64 = (0..seen.accesses.len()).filter_map(|n| seen.accesses[n].get(n)).sum();
+    let local: u64 = (0..seen.accesses.len())
+        .filter_map(|n| seen.accesses[n].get(n))
+        .sum();
     let width = seen.accesses.first().map_or(0, Vec::len);
     let on = |node: usize| seen.accesses.iter().map(|row| row[node]).sum();
     (all > 0).then(|| Object {
@@ -153,7 +155,10 @@ mod tests {
         assert_eq!(run.elsewhere_share, Some(0.1));
         assert_eq!((run.hint_faults, run.pages_migrated), (Some(7), None));
         let rules = run.placement.unwrap().rules;
-        assert_eq!((rules.right, rules.wanted, rules.got), (7, vec![4, 5], vec![3, 5]));
+        assert_eq!(
+            (rules.right, rules.wanted, rules.got),
+            (7, vec![4, 5], vec![3, 5])
+        );
         assert!(placement(r#"{"achieved": null}"#).is_none());
         assert_eq!(run.objects.len(), 2);
         assert_eq!(run.objects[0].accesses, [5, 2], "the most accessed first");

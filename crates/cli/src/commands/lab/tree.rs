@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Writes files of sysfs, named by their paths below `/sys`, into `folder`: whole or not at all.
 pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyhow::Result<()> {
-    let files = files.iter().map(|(name, bytes)| (Path::new("sys").join(name), bytes.as_slice()));
+    let files = files
+        .iter()
+        .map(|(name, bytes)| (Path::new("sys").join(name), bytes.as_slice()));
     let count = write(folder, files, force.then_some("sys"))?;
     eprintln!("nodewise: wrote {}, {count} files of /sys", folder.display());
     Ok(())
@@ -17,7 +19,9 @@ pub fn brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) ->
     let named = |path: &str| {
         let of = asked.iter().find(|a| Path::new(path).starts_with(a));
         let above = of.and_then(|a| a.parent()).unwrap_or(Path::new("/"));
-        Path::new(path).strip_prefix(above).map_or_else(|_| path.into(), Path::to_owned)
+        Path::new(path)
+            .strip_prefix(above)
+            .map_or_else(|_| path.into(), Path::to_owned)
     };
     let files = files.iter().map(|(path, bytes)| (named(path), bytes.as_slice()));
     let count = write(folder, files, None)?;
@@ -91,7 +95,10 @@ mod tests {
         capture(&folder, &escaping[..1], false).unwrap();
         let read = std::fs::read_to_string(folder.join("sys/devices/system/node/online"));
         assert_eq!(read.unwrap(), "0-1\n");
-        assert!(capture(&folder, &escaping[..1], false).is_err(), "a full folder stays");
+        assert!(
+            capture(&folder, &escaping[..1], false).is_err(),
+            "a full folder stays"
+        );
         capture(&folder, &escaping[..1], true).unwrap();
 
         let files = ["/tmp/prof/meta.json", "/srv/log", "/tmp/prof/raw/1"].map(file);
