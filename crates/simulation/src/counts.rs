@@ -1,5 +1,7 @@
 //! Who accessed which page: exact counts of one slice, and what a policy remembers of earlier ones.
 
+use std::collections::BTreeMap;
+
 /// Accesses to each page from each node, in the current slice.
 #[derive(Debug)]
 pub(crate) struct Counts {
@@ -113,6 +115,53 @@ impl Memory {
     }
 }
 
+/// What a page's counts were when one policy moved it: they begin anew at its new home, whose monitor
+/// has seen nothing of what came before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Since {
+    /// One bit a page: whether `left` has it.
+    moved: Vec<u64>,
+    left: BTreeMap<u32, Box<[u64]>>,
+}
+
+impl Since {
+    pub fn new(pages: usize) -> Self {
+        Self {
+            moved: vec![0; pages.div_ceil(64)],
+            left: BTreeMap::new(),
+        }
+    }
+
+    /// Begins a page's counts anew.
+    pub fn begin(&mut self, page: u32, memory: &Memory) {
+        self.moved[page as usize / 64] |= 1 << (page % 64);
+        self.left.insert(page, memory.of(page as usize).into());
+    }
+
+    /// What is remembered of a page since it moved.
+    #[inline]
+    pub fn of(&self, page: u32, memory: &Memory, counts: &mut [u64]) {
+        counts.copy_from_slice(memory.of(page as usize));
+        if self.moved[page as usize / 64] >> (page % 64) & 1 == 1 {
+            let left = &self.left[&page];
+            counts.iter_mut().zip(left).for_each(|(c, l)| *c -= (*l).min(*c));
+        }
+    }
+
+    /// As [`Memory::halve`].
+    pub fn halve(&mut self) {
+        let moved = &mut self.moved;
+        self.left.retain(|&page, left| {
+            left.iter_mut().for_each(|l| *l /= 2);
+            let any = left.iter().any(|l| *l > 0);
+            if !any {
+                moved[page as usize / 64] &= !(1 << (page % 64));
+            }
+            any
+        });
+    }
+}
+
 /// Both lists in one; each ascends.
 fn union(a: &[u32], b: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut all = Vec::with_capacity(a.len());
@@ -162,5 +211,27 @@ mod tests {
         // Page 9's single access has faded.
         assert_eq!(memory.pages(), [3, 5]);
         assert_eq!((memory.of(3), memory.of(5)), (&[4, 2][..], &[0, 7][..]));
+    }
+
+    #[test]
+    fn a_moved_page_counts_anew() {
+        let mut memory = Memory::new(1, 200, 2);
+        let mut since = Since::new(200);
+        let seen = |since: &Since, memory: &Memory| {
+            let mut counts = [0; 2];
+            since.of(70, memory, &mut counts);
+            counts
+        };
+        memory.add(&slice(&[(70, 0, 9)]));
+        assert_eq!(seen(&since, &memory), [9, 0]);
+        since.begin(70, &memory);
+        assert_eq!(seen(&since, &memory), [0, 0]);
+        memory.add(&slice(&[(70, 1, 6)]));
+        assert_eq!(seen(&since, &memory), [0, 6]);
+        for _ in 0..4 {
+            memory.halve();
+            since.halve();
+        }
+        assert_eq!((seen(&since, &memory), since.left.len()), ([0, 0], 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Mappings that a policy changes between slices: the live loop's own controller at work on a profile.
 
 use crate::Parameters;
-use crate::counts::{Counts, Memory};
+use crate::counts::{Counts, Memory, Since};
 use crate::placed::Placed;
 use crate::recorded::Recorded;
 use crate::resources::Resources;
@@ -115,9 +115,10 @@ pub(crate) struct Track {
     /// Its memory, by index.
     pub memory: usize,
     /// Whether its memory is to be halved now.
-    pub halves: bool,
+    halves: bool,
     /// Pages on each node.
     pub pages_at: Vec<u64>,
+    since: Since,
     controller: Controller,
     clock: Option<Arc<AtomicU32>>,
     moved: Moved,
@@ -149,6 +150,7 @@ pub(crate) fn tracks(
             memory,
             halves: false,
             pages_at,
+            since: Since::new(pages),
             controller: m.controller,
             clock: m.clock,
             moved: Moved::default(),
@@ -175,8 +177,12 @@ impl Track {
             world,
             policy,
             memory,
+            since: &self.since,
         };
         let decision = self.controller.step(sums.ns[0] as u64, &view);
+        for m in &decision.moves {
+            self.since.begin(memory.pages()[m.index], memory);
+        }
         self.halves = decision.halve;
         let ns = self.pay(world, &decision.moves, decision.messages, sums);
         let outcome = Outcome {
@@ -244,6 +250,15 @@ impl Track {
         }
     }
 
+    /// Whether its memory is to be halved now; asked once.
+    pub fn halve(&mut self) -> bool {
+        let now = std::mem::take(&mut self.halves);
+        if now {
+            self.since.halve();
+        }
+        now
+    }
+
     /// What it moved, all in all.
     pub fn moved(&self) -> Moved {
         Moved {
@@ -258,6 +273,7 @@ struct View<'a> {
     world: &'a World<'a>,
     policy: usize,
     memory: &'a Memory,
+    since: &'a Since,
 }
 
 impl View<'_> {
@@ -284,7 +300,7 @@ impl Observed for View<'_> {
     }
 
     fn counts(&self, index: usize, counts: &mut [u64]) {
-        counts.copy_from_slice(self.memory.of(self.index(index)));
+        self.since.of(self.memory.pages()[index], self.memory, counts);
     }
 
     /// A slice has no order inside: any access may have been the first, drawn by the page's number.

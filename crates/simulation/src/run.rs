@@ -177,10 +177,9 @@ impl<'a> Run<'a> {
         let moving = tracks.par_iter_mut().zip(&mut sums[first..]).enumerate();
         let due = moving.filter(|(_, (track, _))| complete[track.memory]);
         let moves = due.map(step).filter(|m| !m.1.is_empty()).collect();
-        for track in tracks.iter_mut().filter(|t| t.halves) {
-            // Those that share a memory take the same steps, so they agree.
-            track.halves = false;
-            halved[track.memory] = true;
+        // Those that share a memory take the same steps, so they agree.
+        for track in tracks {
+            halved[track.memory] |= track.halve();
         }
         for (memory, _) in memories.iter_mut().zip(&halved).filter(|m| *m.1) {
             memory.halve();
