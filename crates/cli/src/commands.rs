@@ -40,6 +40,8 @@ commands! {
     Simulate = simulate,
     /// Run an unmodified program under a placement
     Run = run,
+    /// Observe running programs and move their pages to who uses them
+    Balance = balance,
     /// Move a running process's pages between nodes, in parallel
     Migrate = migrate,
     /// Run a program on a virtual NUMA machine and count exactly who accesses which node

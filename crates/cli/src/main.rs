@@ -5,6 +5,7 @@
 
 mod commands;
 mod exit;
+mod launch;
 mod output;
 mod selection;
 mod usage;

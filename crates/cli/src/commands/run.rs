@@ -4,12 +4,12 @@ mod listing;
 mod outcome;
 mod warnings;
 
-use crate::exit::{Outcome, OwnFailure};
+use crate::exit::Outcome;
+use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
 use nodewise_linux::child::{Forwarding, shell_status};
-use nodewise_linux::{companion, mark};
-use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
+use nodewise_linux::mark;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -92,13 +92,6 @@ fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// The file for the objects, empty: the processes append to it.
-fn empty(file: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::write(file, "")
-        .and_then(|()| file.canonicalize())
-        .map_err(|e| failure(125, format!("cannot write {}: {e}", file.display())))
-}
-
 fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
     let request = Request::parse(&arguments.policy)?;
     let options = Options {
@@ -157,51 +150,4 @@ fn execute(arguments: &Arguments, plan: &Plan, folder: &Path) -> anyhow::Result<
 fn achieved(plan: &Plan, folder: &Path, watch: &Watch) -> Option<Achieved> {
     let table = plan.table.as_ref()?;
     Achieved::read(folder, table, &plan.origin, plan.rules.len(), watch).ok()
-}
-
-fn preload() -> anyhow::Result<PathBuf> {
-    companion::find("libnodewise-preload.so").map_err(|e| failure(125, e.to_string()))
-}
-
-/// A folder for the table and the summaries, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(plan: &Plan) -> Result<Self, EnforceError> {
-        let path = std::env::temp_dir().join(format!("nodewise-run-{}", std::process::id()));
-        let made = std::fs::create_dir(&path).and_then(|()| match &plan.table {
-            Some(table) => std::fs::write(path.join("table"), table.to_bytes()),
-            None => Ok(()),
-        });
-        made.map_err(|e| EnforceError::usage(format!("cannot write {}: {e}; set TMPDIR", path.display())))?;
-        Ok(Self(path))
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn cannot_start(program: &OsStr, error: &std::io::Error) -> anyhow::Error {
-    let status = if error.kind() == ErrorKind::NotFound {
-        127
-    } else {
-        126
-    };
-    failure(status, format!("cannot start {}: {error}", program.display()))
-}
-
-#[allow(clippy::needless_pass_by_value)] // a mapper of errors
-fn own_failure(error: EnforceError) -> anyhow::Error {
-    failure(if error.is_not_found() { 127 } else { 125 }, error.to_string())
-}
-
-fn failure(status: u8, message: String) -> anyhow::Error {
-    OwnFailure { status, message }.into()
 }

@@ -1,0 +1,93 @@
+//! `nodewise balance`: the live loop around running programs. What it does and promises: `docs/balance.md`.
+
+mod command;
+mod journal;
+mod metrics;
+mod place;
+mod processes;
+mod report;
+mod session;
+mod settings;
+mod whom;
+
+use crate::exit::Outcome;
+use nodewise_enforce::Binding;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use whom::Whom;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The migration policy: out-u, out-w, in-w, next-touch, dominant, carrefour, …, with parameters:
+    /// out-w:threshold=3
+    #[arg(long, value_name = "P", default_value = "dominant")]
+    policy: String,
+    /// Running processes, with the children they start
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// All processes of a control group (version 2), those that come into it too
+    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
+    cgroup: Option<PathBuf>,
+    /// `off`: threads stay where they are; a number: CMD runs with so many, as `run` has it
+    #[arg(long, value_name = "off|N", default_value = "off", value_parser = settings::threads)]
+    threads: settings::Threads,
+    /// How CMD's threads are bound: compact, scatter, identity, none
+    #[arg(long, value_name = "T", default_value = "none")]
+    bind: Binding,
+    /// Decide so often
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = settings::duration)]
+    interval: Duration,
+    /// The share of run time that migrating may take
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = settings::share)]
+    budget: f64,
+    /// The share of the programs' CPU time that observing may take
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = settings::share)]
+    observe: f64,
+    /// Move no more than so many MB a second
+    #[arg(long, value_name = "MB/s")]
+    rate_limit: Option<f64>,
+    /// Samples of a page before it is judged
+    #[arg(long, value_name = "K", default_value_t = 4)]
+    samples: u32,
+    /// Decide for pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
+    #[arg(long, value_name = "SIZE", value_parser = settings::page_shift)]
+    page_size: Option<u32>,
+    /// Have the kernel sample all programs so often; as it was at the end. Needs root
+    #[arg(long, value_name = "TIME", value_parser = settings::duration)]
+    scan_period: Option<Duration>,
+    /// Decide and log, and move nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Log every migration as it is made, not only their number
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print the summary as JSON on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write the summary to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write figures to a file after each interval, for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
+    /// Write what was sampled and moved as a profile
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write the pages of CMD's large objects to a file, as `run` has it
+    #[arg(long, value_name = "FILE")]
+    objects: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// A program to start, and its arguments
+    #[arg(trailing_var_arg = true, value_name = "CMD", conflicts_with_all = ["pid", "cgroup"])]
+    command: Vec<OsString>,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    match Whom::of(arguments)? {
+        Whom::Command(words) => command::run(arguments, &words),
+        whom => session::attach(arguments, &whom),
+    }
+}

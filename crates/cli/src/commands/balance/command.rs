@@ -1,0 +1,110 @@
+//! A program that we start and stand in for, balanced from its first page on.
+
+use super::place::{Place, own};
+use super::session::Session;
+use super::settings::Threads;
+use super::whom::Whom;
+use super::Arguments;
+use crate::exit::Outcome;
+use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
+use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
+use nodewise_linux::child::{Event, Forwarding, shell_status};
+use nodewise_linux::mark;
+use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+/// The child's end is noticed between two turns.
+const BETWEEN: Duration = Duration::from_millis(1);
+/// Nothing is looked at while an emulator counts what we do.
+const NEVER: Duration = Duration::from_secs(1 << 30);
+
+pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome> {
+    super::report::check_files(arguments).map_err(|e| own(&e))?;
+    let place = Place::this(&nodewise_linux::Host::default()).map_err(|e| own(&e))?;
+    let mut plan = plan(arguments, words).map_err(own_failure)?;
+    plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
+    if place.single() {
+        eprintln!("nodewise: one memory node here: there is nothing to balance, the program runs as it is");
+        return alone(&plan, words);
+    }
+    let holder = holder(arguments, &mut plan);
+    let folder = Folder::new(&plan).map_err(own_failure)?;
+    let mut command = command(&plan, words, &folder)?;
+    if let Some(holder) = &holder {
+        holder.dress(&mut command);
+    }
+    if plan.objects.is_some() {
+        mark::before_exec(&mut command);
+    }
+    let whom = Whom::Command(words.to_vec());
+    let mut session = Session::new(arguments, &whom, place, holder).map_err(|e| own(&e))?;
+    let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
+    session.follow(child.id());
+    let status = loop {
+        match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {
+            Event::Ended(status) => break status,
+            Event::Kept(SIGUSR1) => session.pause(),
+            Event::Kept(_) => session.resume(),
+            Event::Nothing => session.turn(),
+        }
+    };
+    if plan.objects.is_some() {
+        mark::end();
+    }
+    let status = shell_status(status);
+    session.finish(arguments, Some(status)).map_err(|e| own(&e))?;
+    Ok(Outcome::Child(status))
+}
+
+/// First touch, threads bound as asked: as `run` starts it.
+fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
+    let options = Options {
+        binding: arguments.bind.clone(),
+        threads: match arguments.threads {
+            Threads::Off => None,
+            Threads::Count(count) => Some(count),
+        },
+        page_size: PageSize::Auto,
+    };
+    let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;
+    if options.binding == Binding::None {
+        plan.table = None;
+    }
+    Ok(plan)
+}
+
+/// The kernel's own balancing is kept away, if nothing is in the way of that; a dry run changes nothing.
+fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
+    if arguments.dry_run {
+        return None;
+    }
+    match Holder::new() {
+        Ok(holder) => {
+            plan.companion = true;
+            Some(holder)
+        }
+        Err(error) => {
+            eprintln!("nodewise: the kernel's own balancing is not kept away: {error}; its moves are counted apart");
+            None
+        }
+    }
+}
+
+fn command(plan: &Plan, words: &[OsString], folder: &Folder) -> anyhow::Result<Command> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    let preload = plan.preloads().then(preload).transpose()?.unwrap_or_default();
+    plan.dress(&mut command, &preload, folder.path());
+    Ok(command)
+}
+
+/// Where there is nothing to balance.
+fn alone(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
+    let folder = Folder::new(plan).map_err(own_failure)?;
+    let mut command = command(plan, words, &folder)?;
+    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
+    let status = child.wait(NEVER, |_| NEVER).map_err(|e| failure(125, e.to_string()))?;
+    Ok(Outcome::Child(shell_status(status)))
+}

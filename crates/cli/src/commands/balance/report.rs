@@ -1,0 +1,234 @@
+//! What the session came to: figures while it runs, the summary at its end.
+
+use super::Arguments;
+use super::place::Place;
+use crate::output;
+use anyhow::bail;
+use nodewise_control::{Controller, Fate, HeldBack, Interval, Ledger};
+use nodewise_enforce::Held;
+use nodewise_linux::clock;
+use nodewise_machine::format_bytes;
+use nodewise_observe::faults::{Figures, Watch};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Samples from the page's home, and all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Locality {
+    local: u64,
+    all: u64,
+}
+
+impl Locality {
+    pub fn fraction(self) -> Option<f64> {
+        (self.all > 0).then(|| self.local as f64 / self.all as f64)
+    }
+}
+
+/// Figures of a session. Pages are those that decisions are made for.
+pub struct Report {
+    pub policy: String,
+    pub page_shift: u32,
+    pub nodes: usize,
+    pub dry: bool,
+    pub budget: f64,
+    pub seconds: f64,
+    pub intervals: u64,
+    /// Moves that a dry run would have made.
+    pub would_move: u64,
+    pub ledger: Ledger,
+    pub held_back: HeldBack,
+    pub seconds_per_gb: f64,
+    /// Run time that the budget is a share of, nanoseconds.
+    pub run_ns: u64,
+    pub figures: Figures,
+    pub held: Held,
+    pub processes: usize,
+    pub paused: bool,
+    current: Locality,
+    first: Option<Locality>,
+    pub last: Option<Locality>,
+    status: Option<u8>,
+}
+
+impl Report {
+    pub fn new(arguments: &Arguments, place: &Place, policy: String, page_shift: u32) -> Self {
+        Self {
+            policy,
+            page_shift,
+            nodes: place.machine.node_count(),
+            dry: arguments.dry_run || place.pretended,
+            budget: arguments.budget,
+            seconds: 0.0,
+            intervals: 0,
+            would_move: 0,
+            ledger: Ledger::default(),
+            held_back: HeldBack::default(),
+            seconds_per_gb: 0.0,
+            run_ns: 0,
+            figures: Figures::default(),
+            held: Held::default(),
+            processes: 0,
+            paused: false,
+            current: Locality::default(),
+            first: None,
+            last: None,
+            status: None,
+        }
+    }
+
+    /// A sample, from the page's home or not.
+    pub fn sampled(&mut self, local: bool) {
+        self.current.local += u64::from(local);
+        self.current.all += 1;
+    }
+
+    /// An interval is over.
+    pub fn decided(&mut self, turn: &Interval, controller: &Controller, watch: &Watch, began: Duration) {
+        self.intervals += 1;
+        let held = turn.decision.held_back;
+        self.held_back.few_samples += held.few_samples;
+        self.held_back.resting += held.resting;
+        self.held_back.rate += held.rate;
+        self.held_back.budget += held.budget;
+        if self.dry {
+            self.would_move += turn.decision.moves.len() as u64;
+        }
+        let current = std::mem::take(&mut self.current);
+        if current.all > 0 {
+            self.first.get_or_insert(current);
+            self.last = Some(current);
+        }
+        self.update(controller, watch, began);
+    }
+
+    fn update(&mut self, controller: &Controller, watch: &Watch, began: Duration) {
+        self.seconds = clock::monotonic().saturating_sub(began).as_secs_f64();
+        self.ledger = controller.ledger().clone();
+        self.seconds_per_gb = controller.seconds_per_gb();
+        self.run_ns = controller.run_ns();
+        self.paused = controller.paused();
+        self.figures = watch.figures();
+        self.processes = watch.processes().len();
+    }
+
+    pub fn ended(&mut self, controller: &Controller, watch: &Watch, began: Duration, status: Option<u8>) {
+        self.update(controller, watch, began);
+        self.status = status;
+    }
+
+    /// Pages of 4 KiB that were moved.
+    pub fn base_pages(&self) -> u64 {
+        self.ledger.migrations << self.page_shift
+    }
+
+    /// Pages of 4 KiB that were to move and did not, by cause.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let done = [Fate::Moved, Fate::There];
+        let failed = Fate::ALL.into_iter().filter(move |f| !done.contains(f) && !self.dry);
+        failed.map(|f| (f.name(), self.ledger.fate(f) << self.page_shift))
+    }
+
+    /// Share of run time that migrating took.
+    pub fn budget_used(&self) -> f64 {
+        self.ledger.spent_ns as f64 / (self.run_ns.max(1)) as f64
+    }
+
+    pub fn json(&self) -> Value {
+        let failures: serde_json::Map<_, _> = self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
+        json!({
+            "policy": self.policy,
+            "nodes": self.nodes,
+            "page_bytes": 4096_u64 << self.page_shift,
+            "dry_run": self.dry,
+            "seconds": self.seconds,
+            "intervals": self.intervals,
+            "processes": self.processes,
+            "exit_status": self.status,
+            "pages_moved": self.base_pages(),
+            "bytes_moved": self.ledger.bytes,
+            "migrations": self.ledger.migrations,
+            "would_move": self.dry.then_some(self.would_move),
+            "ping_pongs": self.ledger.ping_pongs,
+            "multiple": self.ledger.multiple,
+            "incorrect": self.ledger.incorrect,
+            "failures": failures,
+            "kernel_pages_moved": self.figures.kernel_moved,
+            "held_pages": self.held.pages,
+            "held_strictly": self.held.strict,
+            "held_refused": self.held.refused,
+            "held_back": {
+                "few_samples": self.held_back.few_samples,
+                "resting": self.held_back.resting,
+                "rate": self.held_back.rate,
+                "budget": self.held_back.budget,
+            },
+            "local_fraction": {
+                "first": self.first.and_then(Locality::fraction),
+                "last": self.last.and_then(Locality::fraction),
+            },
+            "budget": {
+                "limit": self.budget,
+                "used": self.budget_used(),
+                "seconds": self.ledger.spent_ns as f64 / 1e9,
+                "seconds_per_gb": self.seconds_per_gb,
+            },
+            "samples": self.figures.hints + self.figures.unknown,
+            "first_touches": self.figures.firsts,
+            "lost": self.figures.lost,
+            "observing": self.figures.cost,
+        })
+    }
+
+    /// A few lines for people.
+    pub fn text(&self) -> String {
+        let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |s| format!("{:.0} %", 100.0 * s));
+        let moved = match self.dry {
+            true => format!("would have moved {} pages", self.would_move << self.page_shift),
+            false => format!("moved {} pages ({})", self.base_pages(), format_bytes(self.ledger.bytes)),
+        };
+        let mut out = format!(
+            "{} in {:.1} s under {}; ping-pongs {}, moved on {}; the kernel moved {} pages by itself\n",
+            moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple, self.figures.kernel_moved,
+        );
+        out += &format!(
+            "local as sampled: {} at first, {} at last, of {} samples; migrating took {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
+            percent(self.first.and_then(Locality::fraction)),
+            percent(self.last.and_then(Locality::fraction)),
+            self.figures.hints + self.figures.unknown,
+            100.0 * self.budget_used(),
+            100.0 * self.budget,
+            100.0 * self.figures.cost,
+        );
+        let stayed: Vec<String> = self.failures().filter(|f| f.1 > 0).map(|(n, p)| format!("{p} {n}")).collect();
+        if !stayed.is_empty() {
+            out += &format!("pages that stayed: {}\n", stayed.join(", "));
+        }
+        out
+    }
+
+    /// To whoever asked for it.
+    pub fn publish(&self, arguments: &Arguments) -> anyhow::Result<()> {
+        let document = serde_json::to_string_pretty(&self.json())? + "\n";
+        for line in self.text().lines() {
+            eprintln!("nodewise: {line}");
+        }
+        if let Some(file) = &arguments.report {
+            output::replace(file, document.as_bytes())
+                .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", file.display()))?;
+        }
+        if arguments.json {
+            output::print(&document)?;
+        }
+        Ok(())
+    }
+}
+
+/// Nothing is begun that would end in a refusal.
+pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
+    let files = [&arguments.report, &arguments.objects];
+    match files.into_iter().flatten().find(|f| f.exists()) {
+        Some(file) if !arguments.force => bail!("{} exists; --force replaces it", file.display()),
+        _ => Ok(()),
+    }
+}

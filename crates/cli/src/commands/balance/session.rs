@@ -1,0 +1,322 @@
+//! The loop: observe, decide, move, until the programs or their owner have had enough.
+
+use super::journal::Journal;
+use super::metrics;
+use super::place::{Place, nothing_to_do};
+use super::processes::Processes;
+use super::report::Report;
+use super::whom::Whom;
+use super::Arguments;
+use crate::exit::Outcome;
+use anyhow::Context;
+use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
+use nodewise_enforce::{Holder, HugePages, Linux};
+use nodewise_linux::scan::{self, Scan};
+use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
+use nodewise_linux::{Host, clock, pages};
+use nodewise_machine::NodeId;
+use nodewise_observe::faults::{Kind, Watch};
+use nodewise_placement::{Move, Observed, migration_policy};
+use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Pages followed at once, 16 bytes each.
+const MOST_PAGES: usize = 1 << 20;
+/// Between looks at the kernel's buffers: they hold a tenth of a second of the fastest sampling.
+const LOOK: Duration = Duration::from_millis(50);
+/// The first look at what is to be held; the kernel begins to sample a second after a program's start.
+const FIRST_HOLD: Duration = Duration::from_millis(100);
+/// Holding takes no more than a fiftieth of the time.
+const HOLD_SHARE: u32 = 50;
+
+/// One balancer at work.
+pub struct Session {
+    pub place: Place,
+    pub report: Report,
+    watch: Watch,
+    observation: Observation,
+    controller: Controller,
+    mover: Mover,
+    journal: Journal,
+    processes: Processes,
+    interval: Duration,
+    began: Duration,
+    decides_at: Duration,
+    holds_at: Duration,
+    hold_pause: Duration,
+    metrics: Option<std::path::PathBuf>,
+    /// Put back when the session is dropped, and when it is killed.
+    _scan: Option<scan::Held>,
+}
+
+/// What was sampled lately.
+struct Observation(Tracker);
+
+/// What carries moves out.
+enum Mover {
+    Linux(Linux),
+    Nobody(DryRun),
+}
+
+impl Session {
+    /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
+    pub fn new(arguments: &Arguments, whom: &Whom, place: Place, holder: Option<Holder>) -> anyhow::Result<Self> {
+        let host = Host::default();
+        let shift = arguments.page_size.unwrap_or_else(default_page_shift);
+        let policy = migration_policy(&arguments.policy, &place.machine)?;
+        let report = Report::new(arguments, &place, policy.name(), shift);
+        let scan = arguments.scan_period.map(|period| hold_scan(&host, period)).transpose()?;
+        let watch = whom.watch(&host, arguments.observe)?;
+        let dry = arguments.dry_run || place.pretended;
+        let mover = match dry {
+            true => Mover::Nobody(DryRun),
+            false => Mover::Linux(Linux::new(place.os_indices(), shift, holder)),
+        };
+        let began = clock::monotonic();
+        Ok(Self {
+            observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
+            controller: Controller::new(policy, limits(arguments, shift)),
+            journal: Journal::new(arguments, shift, dry),
+            interval: arguments.interval,
+            decides_at: began + arguments.interval,
+            holds_at: began + FIRST_HOLD,
+            hold_pause: FIRST_HOLD,
+            metrics: arguments.metrics.clone(),
+            processes: Processes::default(),
+            _scan: scan,
+            began,
+            place,
+            report,
+            watch,
+            mover,
+        })
+    }
+
+    /// The command has been started.
+    pub fn follow(&mut self, pid: u32) {
+        self.watch.follow(pid);
+    }
+
+    /// Processes that are balanced and live.
+    pub fn processes(&self) -> Vec<u32> {
+        self.watch.processes()
+    }
+
+    pub fn pause(&mut self) {
+        self.controller.pause();
+        eprintln!("nodewise: paused; SIGUSR2 resumes");
+    }
+
+    pub fn resume(&mut self) {
+        self.controller.resume();
+        eprintln!("nodewise: resumed");
+    }
+
+    /// Some hundredths of a second of the loop.
+    pub fn turn(&mut self) {
+        self.look();
+        let now = clock::monotonic();
+        if now >= self.holds_at {
+            self.hold(now);
+        }
+        if now >= self.decides_at {
+            self.decide();
+            // Turns that were missed are not made up for.
+            self.decides_at = (self.decides_at + self.interval).max(now);
+        }
+    }
+
+    /// Takes in what was sampled.
+    fn look(&mut self) {
+        self.watch.look(LOOK);
+        self.journal.heard(&self.watch);
+        let mut touched: BTreeMap<u16, Vec<(u64, Option<NodeId>)>> = BTreeMap::new();
+        for touch in self.watch.touches() {
+            let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
+            let node = self.place.node_of_cpu(fault.cpu).filter(|_| sampled);
+            let known = self.processes.ordinal(fault.pid);
+            if let (Some((_, true)), Mover::Linux(linux)) = (known, &mut self.mover) {
+                linux.add_process(fault.pid);
+            }
+            if let Some((process, _)) = known {
+                touched.entry(process).or_default().push((fault.address, node));
+            }
+        }
+        for (process, touches) in touched {
+            self.take_in(process, &touches);
+        }
+        for pid in self.watch.ends() {
+            if let Some(process) = self.processes.end(*pid) {
+                let pages = PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0);
+                self.observation.0.forget(pages);
+            }
+        }
+    }
+
+    /// A page that has just faulted can be asked about: where it is, and whether the kernel moved it.
+    fn take_in(&mut self, process: u16, touches: &[(u64, Option<NodeId>)]) {
+        let shift = BASE_PAGE_SHIFT + self.report.page_shift;
+        let mut homes: BTreeMap<u64, Option<NodeId>> = BTreeMap::new();
+        for (address, _) in touches {
+            homes.insert(address >> shift << shift, None);
+        }
+        let addresses: Vec<u64> = homes.keys().copied().collect();
+        let pid = self.processes.pid(process);
+        if let Some(Ok(statuses)) = pid.map(|pid| pages::query(pid, &addresses)) {
+            for (home, status) in homes.values_mut().zip(statuses) {
+                *home = status.node().and_then(|n| self.place.node(n));
+            }
+        }
+        let tracker = &mut self.observation.0;
+        for (address, node) in touches {
+            let page = PageNumber::of_address(process, address >> shift << shift);
+            let (before, now) = (home_of(tracker, page), homes[&(address >> shift << shift)]);
+            if let Some(node) = node {
+                tracker.add(page, *node, 1);
+                if let Some(home) = before.or(now) {
+                    self.report.sampled(home == *node);
+                }
+            }
+        }
+        for (address, home) in homes {
+            let page = PageNumber::of_address(process, address);
+            let Some(home) = home else { continue };
+            if let Some(before) = home_of(tracker, page).filter(|b| *b != home) {
+                self.journal.kernel_moved(page, before, home);
+            }
+            tracker.set_home(page, home);
+        }
+    }
+
+    /// Keeps the kernel's own balancing away from what has been touched meanwhile.
+    fn hold(&mut self, now: Duration) {
+        let Mover::Linux(linux) = &mut self.mover else {
+            self.holds_at = Duration::MAX;
+            return;
+        };
+        let Some(holder) = linux.holder() else {
+            self.holds_at = Duration::MAX;
+            return;
+        };
+        holder.look();
+        self.report.held = holder.held();
+        let took = clock::monotonic() - now;
+        self.hold_pause = (self.hold_pause * 2).min(self.interval).max(took * HOLD_SHARE);
+        self.holds_at = now + self.hold_pause;
+    }
+
+    fn decide(&mut self) {
+        self.observation.0.settle();
+        let began = self.began;
+        let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
+        let actuator: &mut dyn Actuator = match &mut self.mover {
+            Mover::Linux(linux) => linux,
+            Mover::Nobody(nobody) => nobody,
+        };
+        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, actuator);
+        self.observation.0.begin_interval();
+        self.note(&turn);
+    }
+
+    fn note(&mut self, turn: &Interval) {
+        let seconds = clock::monotonic().saturating_sub(self.began).as_secs_f64();
+        self.journal.decided(seconds, turn, &self.processes);
+        self.report.decided(turn, &self.controller, &self.watch, self.began);
+        if let Some(file) = &self.metrics
+            && let Err(error) = crate::output::replace(file, metrics::text(&self.report).as_bytes())
+        {
+            eprintln!("nodewise: cannot write {}: {error}; no metrics from here on", file.display());
+            self.metrics = None;
+        }
+    }
+
+    /// The last word: what was changed for the session is put back as this is dropped.
+    pub fn finish(mut self, arguments: &Arguments, status: Option<u8>) -> anyhow::Result<()> {
+        self.report.ended(&self.controller, &self.watch, self.began, status);
+        self.journal.finish(&self.report)?;
+        self.report.publish(arguments)
+    }
+}
+
+impl Observer for Observation {
+    fn observed(&self) -> &dyn Observed {
+        &self.0
+    }
+
+    fn moved(&mut self, moved: &Move) {
+        self.0.set_home(moved.page, moved.to);
+    }
+
+    fn halve(&mut self) {
+        self.0.halve();
+    }
+}
+
+/// Balances what runs already until it is gone, or we are told to stop.
+pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
+    let place = Place::this(&Host::default())?;
+    if place.single() {
+        nothing_to_do()?;
+    }
+    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])
+        .context("cannot wait for signals")?;
+    let mut session = Session::new(arguments, whom, place, None)?;
+    let lasting = matches!(whom, Whom::Group(folder) if folder.exists());
+    loop {
+        match signals.wait(Duration::ZERO).map(|s| s.number) {
+            Some(SIGUSR1) => session.pause(),
+            Some(SIGUSR2) => session.resume(),
+            Some(_) => break,
+            None => session.turn(),
+        }
+        let group_is_gone = matches!(whom, Whom::Group(folder) if !folder.exists());
+        if (session.processes().is_empty() && !lasting) || group_is_gone {
+            break;
+        }
+    }
+    session.finish(arguments, None)?;
+    Ok(Outcome::Done)
+}
+
+/// What the kernel said last, of pages that policies see.
+fn home_of(tracker: &Tracker, page: PageNumber) -> Option<NodeId> {
+    let (mut low, mut high) = (0, tracker.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if tracker.page(middle) < page {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low < tracker.len() && tracker.page(low) == page).then(|| tracker.home(low))
+}
+
+fn limits(arguments: &Arguments, shift: u32) -> Settings {
+    let page_bytes = BASE_PAGE_SIZE << shift;
+    Settings {
+        interval_ns: nanoseconds(arguments.interval),
+        budget: arguments.budget,
+        pages_per_second: arguments.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
+        minimum_samples: arguments.samples,
+        page_bytes,
+        ..Settings::default()
+    }
+}
+
+/// Huge pages are decided on whole where the kernel makes them by itself.
+fn default_page_shift() -> u32 {
+    let always = nodewise_enforce::Host::this(&[]).is_ok_and(|h| h.huge == HugePages::Always);
+    if always { 9 } else { 0 }
+}
+
+fn hold_scan(host: &Host, period: Duration) -> anyhow::Result<scan::Held> {
+    let milliseconds = u32::try_from(period.as_millis()).unwrap_or(u32::MAX);
+    scan::Held::take(host, Scan::every(milliseconds))
+        .context("--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted")
+}
+
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

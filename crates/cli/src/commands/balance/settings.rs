@@ -1,0 +1,71 @@
+//! What is written on the command line, read.
+
+use std::time::Duration;
+
+/// What is done about threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// They stay where they are.
+    Off,
+    /// The command is to have so many.
+    Count(usize),
+}
+
+pub fn threads(text: &str) -> Result<Threads, String> {
+    match (text, text.parse()) {
+        ("off", _) => Ok(Threads::Off),
+        (_, Ok(count)) if count > 0 => Ok(Threads::Count(count)),
+        _ => Err(format!("`{text}` is neither off nor a number of threads")),
+    }
+}
+
+/// `200ms`, `1s`, `1.5s`, `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let of = |(unit, seconds): &(&str, f64)| {
+        let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        Some(number * seconds)
+    };
+    let seconds = units.iter().find_map(of).filter(|s| (0.01..=3600.0).contains(s));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("`{text}` is no time from 10ms to 60m, such as 200ms or 1s"))
+}
+
+/// `5%` or `0.05`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse(),
+    };
+    let share = number.ok().filter(|s| (0.0..=1.0).contains(s));
+    share.ok_or_else(|| format!("`{text}` is no share, such as 5%"))
+}
+
+/// log2 of base pages.
+pub fn page_shift(text: &str) -> Result<u32, String> {
+    match nodewise_machine::parse_bytes(text) {
+        Some(4096) => Ok(0),
+        Some(0x20_0000) => Ok(9),
+        _ => Err(format!("`{text}` is neither 4K nor 2M")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_shares_are_read_as_people_write_them() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share("0.5"), Ok(0.5));
+        for bad in ["", "1", "s", "-1s", "1h", "NaNs", "0s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "%", "101%", "NaN", "-1%"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+}
