@@ -1,6 +1,6 @@
 //! Compute time is what remains of the recorded run once its memory time is taken away.
 
-use crate::{Parameters, Range, Scenario};
+use crate::{Parameters, Range, Scenario, Traffic};
 use nodewise_analysis::Histogram;
 use nodewise_profile::{Observer, Profile};
 
@@ -13,6 +13,8 @@ pub enum Basis {
     WallTime,
     /// No time was recorded: a nominal cost per access.
     Assumed,
+    /// Accesses are samples: how many each stands for is not known, and so no time is.
+    Samples,
 }
 
 impl Basis {
@@ -23,6 +25,7 @@ impl Basis {
             Self::CpuTime => "CPU time of the recorded threads",
             Self::WallTime => "wall time of the recorded run",
             Self::Assumed => "assumption of 0.5 ns an access, as no time was recorded",
+            Self::Samples => "samples, each as one access",
         }
     }
 }
@@ -59,6 +62,16 @@ pub(crate) struct Fit {
     pub miss: f64,
 }
 
+impl Fit {
+    /// As it holds on the machine: what is not cached reaches memory.
+    pub fn on(self, traffic: Traffic) -> Self {
+        match traffic {
+            Traffic::Lines => self,
+            Traffic::Accesses => Self { miss: 1.0, ..self },
+        }
+    }
+}
+
 impl Calibration {
     /// From the recorded times of a profile.
     #[must_use]
@@ -72,6 +85,7 @@ impl Calibration {
         let cpu: u64 = profile.threads.iter().map(|t| t.cpu_ns).sum();
         let side_by_side = meta.host_cpus.clamp(1, (histogram.threads as u32).max(1));
         let (basis, busy_ns) = match (cpu, meta.wall_ns) {
+            _ if meta.observer.is_sampled() => (Basis::Samples, 0.0),
             (0, 0) => (Basis::Assumed, 0.0),
             // An emulator's time is not the program's.
             _ if meta.observer == Observer::Emulate && meta.plain_wall_ns.is_none() => (Basis::Assumed, 0.0),

@@ -32,7 +32,7 @@ mod tally;
 
 pub use calibration::{Basis, Calibration};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
-pub use parameters::{Parameters, Range, Scenario};
+pub use parameters::{Parameters, Range, Scenario, Traffic};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 pub use regions::RegionCost;
 pub use remoteness::{latency_ratio, with_latency_ratio};
@@ -82,7 +82,7 @@ pub fn simulate_moving<S: AccessSource>(
 ) -> Result<Simulation, S::Error> {
     assert!(!mappings.is_empty(), "a simulation compares with a baseline");
     let mut run = run::Run::new(context, mappings, moving, parameters);
-    let mut tally = tally::Tally::new(context, &run.starts(), run.moves());
+    let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters.traffic);
     accesses.visit(&mut |rows| tally.add(rows, &mut |slice| run.add(slice)))?;
     tally.finish(&mut |slice| run.add(slice));
     Ok(run.finish())

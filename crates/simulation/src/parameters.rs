@@ -36,6 +36,27 @@ impl Range {
     }
 }
 
+/// What reaches memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Traffic {
+    /// The profile's `lines`, 64 bytes each, less what a shared cache catches.
+    #[default]
+    Lines,
+    /// Every access, 8 bytes each: machines that do not cache what lies on other nodes (ARS's PCs with
+    /// their memory joined by SCI), and bounds on what placement can matter.
+    Accesses,
+}
+
+impl Traffic {
+    /// Bytes that one of them moves.
+    pub(crate) fn bytes(self) -> f64 {
+        match self {
+            Self::Lines => 64.0,
+            Self::Accesses => 8.0,
+        }
+    }
+}
+
 /// The model's parameters, each varied alone while the others stay typical.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
@@ -56,6 +77,8 @@ pub struct Parameters {
     /// The share of a gain (its logarithm) that the model itself may be wrong by. Where bandwidth
     /// limits both placements, every other parameter cancels from their ratio.
     pub gain_error: f64,
+    /// What reaches memory on the machine; the recording host always cached.
+    pub traffic: Traffic,
     /// What moving a page costs beyond the copy itself (taking it out of and putting it into page
     /// tables, flushing translations), seconds for 10⁹ bytes: AsymSched's 0.3.
     pub seconds_per_gb: f64,
@@ -73,6 +96,7 @@ impl Default for Parameters {
             recording_cost: Range::new(1.0, 1.6, 3.0),
             plain_cpu_ns: None,
             gain_error: 0.1,
+            traffic: Traffic::Lines,
             seconds_per_gb: 0.3,
             host_latency_ns: 95.0,
         }

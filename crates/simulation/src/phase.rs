@@ -1,7 +1,7 @@
 //! The time of one region of one slice: a fixed point between load and latency.
 
 use crate::calibration::Fit;
-use crate::resources::{LINE_BYTES, Resources};
+use crate::resources::Resources;
 use crate::tally::{Cell, Phase};
 use crate::{Demand, Parameters, Scenario, drain_ns};
 
@@ -21,6 +21,8 @@ pub(crate) struct Load<'a> {
     drain_ns: f64,
     /// CPUs busy at a time, at most.
     concurrency: f64,
+    /// Bytes of a line, or of whatever else reaches memory.
+    line_bytes: f64,
 }
 
 /// What a phase came to.
@@ -41,6 +43,7 @@ impl<'a> Load<'a> {
         slot_nodes: &'a [usize],
         resources: &'a Resources,
         concurrency: f64,
+        line_bytes: f64,
     ) -> Self {
         let nodes = resources.nodes;
         let mut load = Self {
@@ -53,6 +56,7 @@ impl<'a> Load<'a> {
             lines: vec![0.0; nodes * nodes],
             drain_ns: 0.0,
             concurrency,
+            line_bytes,
         };
         let mut dirty = vec![0.0; nodes * nodes];
         for (slot, &reader) in slot_nodes.iter().enumerate() {
@@ -85,9 +89,9 @@ impl<'a> Load<'a> {
         let mut total = 0.0;
         let mut put = |path: &[u32], lines: f64| {
             if lines > 0.0 {
-                total += lines * LINE_BYTES;
+                total += lines * self.line_bytes;
                 path.iter()
-                    .for_each(|&r| *over.entry(r).or_insert(0.0) += lines * LINE_BYTES);
+                    .for_each(|&r| *over.entry(r).or_insert(0.0) += lines * self.line_bytes);
             }
         };
         for memory in 0..nodes {

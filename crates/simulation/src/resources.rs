@@ -2,9 +2,6 @@
 
 use nodewise_machine::{Machine, NodeId};
 
-/// Bytes per line.
-pub(crate) const LINE_BYTES: f64 = 64.0;
-
 /// Resources in one list: controllers first (by node), then links (by link), then the rest.
 pub(crate) struct Resources {
     /// Bytes a nanosecond, by resource.

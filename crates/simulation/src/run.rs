@@ -124,9 +124,10 @@ impl<'a> Run<'a> {
             for phase in slice.phases {
                 let team = concurrency::is_team(context.profile, phase.region);
                 let at_a_time = if team { f64::INFINITY } else { limit };
-                let load = Load::new(phase, (policy, policies), slot_nodes, resources, at_a_time);
+                let bytes = parameters.traffic.bytes();
+                let load = Load::new(phase, (policy, policies), slot_nodes, resources, at_a_time, bytes);
                 for (s, scenario) in scenarios.iter().enumerate() {
-                    let fit = calibration.fit(scenario);
+                    let fit = calibration.fit(scenario).on(parameters.traffic);
                     let cost = load.solve(scenario, &fit, parameters);
                     sums.ns[s] += cost.ns;
                     sums.compute_ns[s] += cost.compute_ns;

@@ -1,5 +1,6 @@
 //! The pass over the rows: traffic of each CPU to each memory node, under every mapping at once.
 
+use crate::Traffic;
 use crate::counts::Counts;
 use crate::placed::Placed;
 use nodewise_machine::NodeId;
@@ -64,6 +65,7 @@ pub(crate) struct Tally<'a> {
     accesses: Option<Counts>,
     /// Node of each slot.
     nodes: Vec<usize>,
+    traffic: Traffic,
 }
 
 /// CPU slot of each thread, and the node of each slot: threads that share a CPU share its time.
@@ -86,7 +88,7 @@ pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
 
 impl<'a> Tally<'a> {
     /// With `follow`, slices say who accessed which page.
-    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool) -> Self {
+    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool, traffic: Traffic) -> Self {
         let node_count = context.machine.node_count();
         let (slots, nodes) = slots(context);
         Self {
@@ -104,6 +106,7 @@ impl<'a> Tally<'a> {
             counts: vec![0; mappings.len() * node_count],
             accesses: follow.then(|| Counts::new(context.histogram.len(), node_count)),
             nodes,
+            traffic,
         }
     }
 
@@ -153,7 +156,11 @@ impl<'a> Tally<'a> {
         let phase = phase(&mut self.phases, row.region, self.slot_count, width);
         phase.accesses[slot as usize] += row.total();
         phase.lines += row.lines * u64::from(row.len);
-        if row.lines == 0 && self.accesses.is_none() {
+        let lines = match self.traffic {
+            Traffic::Lines => row.lines,
+            Traffic::Accesses => row.accesses_per_page(),
+        };
+        if lines == 0 && self.accesses.is_none() {
             return;
         }
         let first = row.page.align_down(self.shift);
@@ -166,11 +173,15 @@ impl<'a> Tally<'a> {
             let (node, each) = (self.nodes[slot as usize], row.accesses_per_page());
             run.parts(|pages, weight| accesses.add(pages.start, pages.end, node, each * weight));
         }
-        if row.lines > 0 {
+        if lines > 0 {
             let cells = &mut phase.cells[slot as usize * width..][..width];
             let add = Cell {
-                lines: row.lines,
-                dirty: row.lines.min(row.writes),
+                lines,
+                dirty: match self.traffic {
+                    Traffic::Lines => lines.min(row.writes),
+                    // A store goes one way.
+                    Traffic::Accesses => 0,
+                },
             };
             run.parts(|pages, weight| self.placed.add(pages, weight, add, cells, &mut self.counts));
         }

@@ -9,7 +9,7 @@ use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{Selected, Selection};
 use moving::Limits;
-use nodewise_simulation::{Parameters, Simulation, simulate_moving, with_latency_ratio};
+use nodewise_simulation::{Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 
 /// What `--machine papers` stands for.
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Make remote memory so many times as slow as local memory, and its bandwidth less in proportion
     #[arg(long, value_name = "R", value_parser = positive)]
     latency_ratio: Option<f64>,
+    /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
+    #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
+    traffic: Traffic,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -90,6 +93,7 @@ fn predict(selected: &Selected, arguments: &Arguments) -> anyhow::Result<Simulat
     let parameters = Parameters {
         plain_cpu_ns: arguments.plain_cpu.map(|seconds| seconds * 1e9),
         seconds_per_gb: limits.migration_cost,
+        traffic: arguments.traffic,
         ..Parameters::default()
     };
     let list = moving::split(&format!("{},{}", limits.start, arguments.policy));
@@ -102,6 +106,14 @@ fn predict(selected: &Selected, arguments: &Arguments) -> anyhow::Result<Simulat
         &selected.reader,
         &parameters,
     )?)
+}
+
+fn traffic(text: &str) -> Result<Traffic, String> {
+    match text {
+        "lines" => Ok(Traffic::Lines),
+        "accesses" => Ok(Traffic::Accesses),
+        _ => Err("`lines` or `accesses`".into()),
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {

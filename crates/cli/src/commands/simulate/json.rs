@@ -1,7 +1,7 @@
 //! `simulate --json`: its keys are described in `docs/model.md` and stay.
 
 use nodewise_machine::Machine;
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -9,6 +9,7 @@ pub struct OnMachine<'a> {
     machine: &'a str,
     title: &'a str,
     estimate: bool,
+    sampled: bool,
     baseline: &'a str,
     affinity: &'a str,
     threads: usize,
@@ -41,6 +42,7 @@ struct Parameters {
     gain_error: f64,
     host_latency_ns: f64,
     migration_seconds_per_gb: f64,
+    traffic: &'static str,
 }
 
 #[derive(Serialize)]
@@ -141,6 +143,7 @@ impl<'a> OnMachine<'a> {
             machine: &machine.name,
             title: &machine.title,
             estimate: true,
+            sampled: calibration.basis == Basis::Samples,
             baseline: &simulation.baseline().policy,
             affinity: &simulation.affinity,
             threads: simulation.threads,
@@ -163,6 +166,10 @@ impl<'a> OnMachine<'a> {
                 gain_error: parameters.gain_error,
                 host_latency_ns: parameters.host_latency_ns,
                 migration_seconds_per_gb: parameters.seconds_per_gb,
+                traffic: match parameters.traffic {
+                    Traffic::Lines => "lines",
+                    Traffic::Accesses => "accesses",
+                },
             },
             sources: machine.sources.iter().map(source).collect(),
             policies: simulation.ranked().into_iter().map(policy).collect(),

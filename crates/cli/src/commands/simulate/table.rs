@@ -1,7 +1,7 @@
 //! `simulate` for people: one table a machine, best first.
 
 use nodewise_machine::Machine;
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use std::fmt::Write;
 
 pub fn write(machine: &Machine, simulation: &Simulation) -> String {
@@ -150,8 +150,14 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
     };
     let p = &simulation.parameters;
     let varied = |r: Range| format!("{} ({}–{})", r.typical, r.min, r.max);
+    let samples = match c.basis {
+        Basis::Samples => {
+            "Counts are samples of pages in use, not accesses: compare local shares; no time follows from them.\n"
+        }
+        _ => "",
+    };
     let mut out = format!(
-        "Estimates. Baseline of speed-ups: {}. Balance is of accesses by home node (1 is even).\n\
+        "{samples}Estimates. Baseline of speed-ups: {}. Balance is of accesses by home node (1 is even).\n\
          Calibrated by the {}; {cost}.\n\
          Varied one at a time: misses in flight {}, share of lines that reach memory {}, queueing {} ns.\n",
         simulation.baseline().policy,
@@ -160,6 +166,9 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
         varied(p.miss),
         varied(p.queue_ns),
     );
+    if p.traffic == Traffic::Accesses {
+        out += "Every access goes to memory: nothing is cached.\n";
+    }
     let assumed: Vec<_> = machine
         .sources
         .iter()
