@@ -2,9 +2,9 @@
  * thread's keys, sums the counts over threads, and puts each key where it belongs in the other array.
  * Reading is a thread's own; writing goes to 1,024 places all over the array.
  *
- * Shared, as there: both arrays of keys, a block a thread; a table of counts for each thread and round of
- * summing, on pages of its own, which others read, with room for the largest digit SPLASH-2 allows.
- * Threads sum in rounds: each adds the table of the one 1, 2, 4, … before it.
+ * Shared, as there: both arrays of keys, a block a thread; a page of counts for each thread; and a node
+ * for each thread where sums over threads are made in rounds, each adding what the thread 1, 2, 4, …
+ * before it has: two tables with room for the largest digit that SPLASH-2 allows, and a page of padding.
  *
  * Verified: the sorted keys ascend, and are the keys there were. */
 #include "workload.h"
@@ -24,15 +24,21 @@ static const workload radix = {
 /* SPLASH-2's: keys of 19 bits, digits of 10. */
 enum { DIGIT_BITS = 10, DIGITS = 1 << DIGIT_BITS, KEYS = 1 << 19, PASSES = 2, ROOM = 4096, PAGE = 4096 };
 
-typedef int digits[ROOM]; /* DIGITS of them in use */
+typedef int digits[DIGITS];
+
+/* Of a thread: counts summed over all threads up to it, and those of the round before. */
+typedef struct {
+    int sums[2][ROOM]; /* DIGITS of them in use */
+    char padding[PAGE];
+} node;
 
 /* What all threads share. */
 typedef struct {
     long n;
     int threads;
     int *keys[2];
-    digits *counts;  /* of each thread: how often it has each digit */
-    digits *sums[2]; /* the same, summed over threads up to this one, and the round before's */
+    node *nodes;
+    digits *counts; /* of each thread: how often it has each digit */
 } table;
 
 static long cut(const table *s, long t)
@@ -58,37 +64,39 @@ static void count(const table *s, int pass)
 #pragma omp parallel for schedule(static, 1)
     for (int thread = 0; thread < s->threads; thread++) {
         int *own = s->counts[thread];
-        memset(own, 0, DIGITS * sizeof *own);
+        memset(own, 0, sizeof *s->counts);
         for (long i = cut(s, thread); i < cut(s, thread + 1); i++)
             own[digit(s->keys[pass % 2][i], pass)]++;
-        memcpy(s->sums[0][thread], own, DIGITS * sizeof *own);
+        memcpy(s->nodes[thread].sums[0], own, sizeof *s->counts);
     }
 }
 
 /* Leaves sums over all threads up to each in the table returned. */
-static const digits *sum(const table *s)
+static int sum(const table *s)
 {
     int from = 0;
     for (int distance = 1; distance < s->threads; distance *= 2, from = !from) {
 #pragma omp parallel for schedule(static, 1)
         for (int thread = 0; thread < s->threads; thread++) {
-            const int *before = thread >= distance ? s->sums[from][thread - distance] : NULL;
+            const int *before = thread >= distance ? s->nodes[thread - distance].sums[from] : NULL;
+            node *own = &s->nodes[thread];
             for (int d = 0; d < DIGITS; d++)
-                s->sums[!from][thread][d] = s->sums[from][thread][d] + (before ? before[d] : 0);
+                own->sums[!from][d] = own->sums[from][d] + (before ? before[d] : 0);
         }
     }
-    return s->sums[from];
+    return from;
 }
 
-static void permute(const table *s, int pass, const digits *sums)
+static void permute(const table *s, int pass, int summed)
 {
-    const int *from = s->keys[pass % 2], *all = sums[s->threads - 1];
+    const int *from = s->keys[pass % 2], *all = s->nodes[s->threads - 1].sums[summed];
     int *to = s->keys[(pass + 1) % 2];
 #pragma omp parallel for schedule(static, 1)
     for (int thread = 0; thread < s->threads; thread++) {
+        const int *sums = s->nodes[thread].sums[summed];
         int *next = s->counts[thread], smaller = 0;
         for (int d = 0; d < DIGITS; d++) {
-            next[d] = smaller + sums[thread][d] - next[d];
+            next[d] = smaller + sums[d] - next[d];
             smaller += all[d];
         }
         for (long i = cut(s, thread); i < cut(s, thread + 1); i++)
@@ -126,11 +134,10 @@ int main(int argc, char **argv)
 {
     options o = parse_options(&radix, argc, argv);
     table s = {.n = o.size, .threads = omp_get_max_threads()};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         s.keys[i] = pages((size_t)s.n * sizeof *s.keys[i]);
-        s.sums[i] = pages((size_t)s.threads * sizeof *s.sums[i]);
-    }
-    s.counts = pages((size_t)s.threads * sizeof *s.counts);
+    s.nodes = pages((size_t)s.threads * (sizeof *s.nodes + sizeof *s.counts));
+    s.counts = (digits *)(s.nodes + s.threads);
 
     double checksum = 0.0;
     int ok = 1;
@@ -146,8 +153,6 @@ int main(int argc, char **argv)
         checksum += sorted[s.n / 2];
     }
     int status = verdict(&radix, o.size, o.iterations, checksum, ok);
-    for (int i = 0; i < 2; i++)
-        free(s.keys[i]), free(s.sums[i]);
-    free(s.counts);
+    free(s.keys[0]), free(s.keys[1]), free(s.nodes);
     return status;
 }
