@@ -122,6 +122,8 @@ pub struct Experiment {
     pub commands: Vec<Vec<OsString>>,
     /// How threads are bound: `nodewise run --bind`.
     pub bind: String,
+    /// Further options of `nodewise balance`, for runs under [`Under::Balance`].
+    pub balancer: Vec<OsString>,
     /// `nodewise run --threads`.
     pub threads: Option<u32>,
     /// The kernel's setting.

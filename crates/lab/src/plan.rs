@@ -15,7 +15,8 @@ const WAITING: [(&str, &str); 3] = [
 /// Where the guest finds commands of scripts that are not packed.
 pub(crate) const TOOLS: &str = "/lab/bin";
 
-/// What the balancer did, JSON; `runtime/guest/command.c` sends it.
+/// What placing came to, and what the balancer did, JSON; `runtime/guest/command.c` sends them.
+const RUN_REPORT: &str = "/lab/report.json";
 const BALANCE_REPORT: &str = "/lab/balance.json";
 
 /// Where a run's map lies in the guest.
@@ -82,35 +83,35 @@ fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// `nodewise run` marks the command's beginning and end and names its objects; a balancer is around both,
-/// so that none of its own objects is among them.
+/// `nodewise run` and `nodewise balance` mark the command's beginning and end, and name its objects.
 fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsString> {
     let policy = match under {
-        Under::AutoNuma | Under::Balance(_) => Under::FirstTouch.to_string(),
+        Under::AutoNuma => Under::FirstTouch.to_string(),
         Under::Map(_) => Under::Map(map_path(number)).to_string(),
+        Under::Balance(policy) => policy.clone(),
         other => other.to_string(),
     };
-    let mut all: Vec<OsString> = Vec::new();
-    if let Under::Balance(policy) = under {
-        let balancer = [
-            "/lab/nodewise",
+    let (verb, report, bind) = match under {
+        Under::Balance(_) => (
             "balance",
-            "--policy",
-            policy,
-            "--report",
             BALANCE_REPORT,
-            "--",
-        ];
-        all.extend(balancer.map(Into::into));
-    }
-    all.extend(["/lab/nodewise", "run", "--policy", &policy].map(Into::into));
-    if !experiment.bind.is_empty() {
-        all.extend(["--bind".into(), (&experiment.bind).into()]);
+            experiment.bind.replace("map", "compact"),
+        ),
+        _ => ("run", RUN_REPORT, experiment.bind.clone()),
+    };
+    let mut all: Vec<OsString> = ["/lab/nodewise", verb, "--policy", &policy]
+        .map(Into::into)
+        .into();
+    if !bind.is_empty() {
+        all.extend(["--bind".into(), bind.into()]);
     }
     if let Some(threads) = experiment.threads {
         all.extend(["--threads".into(), threads.to_string().into()]);
     }
-    let results = ["--objects", "/lab/objects", "--report", "/lab/report.json", "--"];
+    if let Under::Balance(_) = under {
+        all.extend(experiment.balancer.iter().cloned());
+    }
+    let results = ["--objects", "/lab/objects", "--report", report, "--"];
     all.extend(results.map(Into::into));
     all.extend(experiment.command(number).iter().cloned());
     all
@@ -136,8 +137,13 @@ mod tests {
                 ("PATH".into(), "/bin".into()),
                 ("KMP_BLOCKTIME".into(), "200".into()),
             ],
-            runs: vec![Under::AutoNuma, Under::Map("my.map".into())],
-            bind: "compact".to_owned(),
+            runs: vec![
+                Under::AutoNuma,
+                Under::Map("my.map".into()),
+                Under::Balance("out-w".to_owned()),
+            ],
+            bind: "map".to_owned(),
+            balancer: vec!["--samples".into(), "2".into()],
             threads: Some(8),
             ..Experiment::default()
         };
@@ -157,11 +163,15 @@ mod tests {
             ["cwd:/srv/me", "run:0", "balancing:1", "arg:/lab/nodewise"]
         );
         let second = tokens.iter().position(|t| *t == "run:1").unwrap();
-        assert_eq!(tokens[second + 1], "balancing:0");
         assert_eq!(
-            tokens[second + 2..].join(" "),
-            "arg:/lab/nodewise arg:run arg:--policy arg:map:/lab/map-1 arg:--bind arg:compact arg:--threads arg:8 \
-             arg:--objects arg:/lab/objects arg:--report arg:/lab/report.json arg:-- arg:./sor arg:--size end:"
+            tokens[second + 1..].join(" "),
+            "balancing:0 \
+             arg:/lab/nodewise arg:run arg:--policy arg:map:/lab/map-1 arg:--bind arg:map arg:--threads arg:8 \
+             arg:--objects arg:/lab/objects arg:--report arg:/lab/report.json arg:-- arg:./sor arg:--size end: \
+             run:2 balancing:1 \
+             arg:/lab/nodewise arg:balance arg:--policy arg:out-w arg:--bind arg:compact arg:--threads arg:8 \
+             arg:--samples arg:2 arg:--objects arg:/lab/objects arg:--report arg:/lab/balance.json \
+             arg:-- arg:./sor arg:--size end:"
         );
     }
 }

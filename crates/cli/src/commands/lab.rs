@@ -26,7 +26,13 @@ pub struct Arguments {
     #[arg(long, value_name = "P")]
     under: Option<Under>,
     /// Run the command under each of these in one boot, and compare
-    #[arg(long, value_name = "P,…", value_delimiter = ',', num_args = 1, conflicts_with = "under")]
+    #[arg(
+        long,
+        value_name = "P,…",
+        value_delimiter = ',',
+        num_args = 1,
+        conflicts_with = "under"
+    )]
     compare: Vec<Under>,
     /// Many commands in one boot: a line each, a policy and then the command, separated by blanks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["under", "compare", "command"])]
@@ -44,6 +50,15 @@ pub struct Arguments {
     /// compact where there is no map; to compare under one affinity name it
     #[arg(long, value_name = "T", default_value = "map", value_parser = binding)]
     bind: String,
+    /// Further options of `nodewise balance`, separated by blanks, for runs under balance:P
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    balancer: String,
     /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the virtual CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Option<u32>,
@@ -139,9 +154,17 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
         &arguments.capture,
         &arguments.scaled,
     ];
-    files.into_iter().flatten().try_for_each(|f| free(f, arguments.force))?;
+    files
+        .into_iter()
+        .flatten()
+        .try_for_each(|f| free(f, arguments.force))?;
     arguments.into.iter().try_for_each(|f| free(f, false))?;
-    let written = [&arguments.svg, &arguments.pages, &arguments.scaled, &arguments.into];
+    let written = [
+        &arguments.svg,
+        &arguments.pages,
+        &arguments.scaled,
+        &arguments.into,
+    ];
     written.into_iter().flatten().try_for_each(|f| has_folder(f))?;
     let size = Size {
         cpus: arguments.cpus,
@@ -223,6 +246,7 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
         runs,
         commands,
         bind: arguments.bind.clone(),
+        balancer: arguments.balancer.split_whitespace().map(Into::into).collect(),
         threads: arguments.threads,
         huge_pages,
         capture: arguments.capture.is_some(),
@@ -265,7 +289,11 @@ fn free(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
 fn has_folder(file: &std::path::Path) -> anyhow::Result<()> {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            anyhow::bail!("cannot write {}: there is no folder {}", file.display(), folder.display())
+            anyhow::bail!(
+                "cannot write {}: there is no folder {}",
+                file.display(),
+                folder.display()
+            )
         }
         _ => Ok(()),
     }
@@ -279,7 +307,10 @@ fn tell(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()>
         return print(&found.json());
     }
     let Screen { width, colour } = Screen::of_stdout();
-    print(&report::text::write(found, nodewise_report::text::Screen { width, colour }))
+    print(&report::text::write(
+        found,
+        nodewise_report::text::Screen { width, colour },
+    ))
 }
 
 /// `lab` passes its command's status through, so its own failures are 125 to 127.
