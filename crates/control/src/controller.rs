@@ -3,7 +3,9 @@
 use crate::budget::{Budget, Rate};
 use crate::ledger::History;
 use crate::{Fate, Ledger, Outcome, Settings};
+use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed};
+use nodewise_profile::PageNumber;
 use std::cmp::Ordering;
 
 /// Proposals of one step that were not taken up, by the first reason that applied.
@@ -40,6 +42,16 @@ pub struct Decision {
     pub halve: bool,
 }
 
+/// A move on its way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    page: PageNumber,
+    from: NodeId,
+    to: NodeId,
+    /// Whether it is wrong, as far as exact counts say.
+    incorrect: Option<bool>,
+}
+
 /// Asks a policy once an interval and keeps it within limits.
 ///
 /// Its time is that of the caller, summed up from one call to the next: what goes backwards adds
@@ -54,8 +66,7 @@ pub struct Controller {
     last_ns: Option<u64>,
     intervals: u64,
     paused: bool,
-    /// Moves on their way, each with whether it was wrong as far as exact counts say.
-    pending: Vec<(Move, Option<bool>)>,
+    pending: Vec<Pending>,
 }
 
 impl Controller {
@@ -93,7 +104,7 @@ impl Controller {
         self.budget.reserve(pages, self.settings.page_bytes);
         let messages = self.policy.messages(observed.nodes(), moves.len());
         self.ledger.messages += messages;
-        self.pending = with_faults(&moves, observed);
+        self.pending = pending(&moves, observed);
         let half_life = u64::from(self.settings.half_life);
         Decision {
             moves,
@@ -110,12 +121,13 @@ impl Controller {
         if pending.is_empty() {
             return;
         }
-        for (i, (each, incorrect)) in pending.iter().enumerate() {
+        for (i, each) in pending.iter().enumerate() {
             let fate = outcome.fate(i);
             self.ledger.fates[fate as usize] += 1;
             if fate == Fate::Moved {
                 moved += 1;
-                self.ledger.enter(each.to, self.history.of(each.page), *incorrect);
+                self.ledger
+                    .enter(each.to, self.history.of(each.page), each.incorrect);
                 self.ledger.forgotten += self.history.note(each.page, each.from, self.intervals);
             }
         }
@@ -230,8 +242,9 @@ fn worthwhile_first(a: &Move, b: &Move) -> Ordering {
     better.then_with(surer).then(a.index.cmp(&b.index))
 }
 
-/// A move is wrong when the page's home accessed it more than any other node did.
-fn with_faults(moves: &[Move], observed: &dyn Observed) -> Vec<(Move, Option<bool>)> {
+/// What of the moves is needed until their outcome is known. One is wrong when the page's home accessed
+/// it more than any other node did.
+fn pending(moves: &[Move], observed: &dyn Observed) -> Vec<Pending> {
     let mut counts = vec![0; observed.nodes()];
     let mut wrong = |m: &Move| {
         observed.counts(m.index, &mut counts);
@@ -239,5 +252,11 @@ fn with_faults(moves: &[Move], observed: &dyn Observed) -> Vec<(Move, Option<boo
         counts.iter().all(|c| *c < home)
     };
     let exact = observed.exact();
-    moves.iter().map(|m| (*m, exact.then(|| wrong(m)))).collect()
+    let each = |m: &Move| Pending {
+        page: m.page,
+        from: m.from,
+        to: m.to,
+        incorrect: exact.then(|| wrong(m)),
+    };
+    moves.iter().map(each).collect()
 }

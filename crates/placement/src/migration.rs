@@ -17,13 +17,13 @@ mod out;
 mod parameters;
 mod view;
 
-pub use adaptive::Adaptive;
+pub use adaptive::{Adaptive, Home};
 pub use carrefour::Carrefour;
 pub use dominant::Dominant;
-pub use in_w::InW;
+pub use in_w::{InW, Relative};
 pub use judge::{Judgement, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
-pub use neighbours::{Weight, Window};
+pub use neighbours::{Sweep, Weight, Window};
 pub use next_touch::NextTouch;
 pub use out::{Compares, Out};
 pub use view::{

@@ -141,6 +141,13 @@ impl Layout {
     }
 
     pub fn counts(self, entry: &Entry, counts: &mut [u64]) {
+        if self.few() {
+            counts
+                .iter_mut()
+                .zip(entry.cells)
+                .for_each(|(to, count)| *to = u64::from(count));
+            return;
+        }
         counts.fill(0);
         self.each(entry, |node, count| counts[usize::from(node)] += u64::from(count));
     }

@@ -2,9 +2,8 @@
 
 use super::out::can_exceed;
 use super::parameters::Parameters;
-use super::view::Go;
-use super::{ByHome, HomePolicy, HomeView, Made, Out, RemoteOnly, Window};
-use nodewise_machine::{Machine, NodeId};
+use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Sweep, Window};
+use nodewise_machine::Machine;
 use nodewise_profile::PageNumber;
 
 /// "A flexible threshold […] with the ability of being automatically modified during the run" (ARS 4,
@@ -14,13 +13,12 @@ use nodewise_profile::PageNumber;
 /// In an interval in which more than a twentieth of what was sent away lately came back, the threshold
 /// rises by a quarter; in one in which nothing did, it sinks by a twentieth: slowly down, fast up, as
 /// congestion is avoided in networks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Adaptive {
     window: Window,
     start: f64,
     least: f64,
     most: f64,
-    homes: Vec<Home>,
 }
 
 const RISE: f64 = 1.25;
@@ -30,9 +28,9 @@ const TOLERATED: f64 = 0.05;
 const REMEMBERED: u64 = 16;
 
 /// What one home knows of its own past.
-#[derive(Clone, Debug)]
-struct Home {
+pub struct Home {
     threshold: f64,
+    sweep: Sweep,
     now: u64,
     /// Pages sent away with the interval of it, ascending by page.
     sent: Vec<(PageNumber, u64)>,
@@ -62,10 +60,7 @@ pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
     )?;
     let window = if alone { Window::PAGE } else { Window::of(p)? };
     let policy = Adaptive::new(window, start, least, most.max(least));
-    Ok(Box::new(ByHome {
-        name: p.name(),
-        policy,
-    }))
+    Ok(Box::new(ByHome::new(p.name(), policy)))
 }
 
 impl Adaptive {
@@ -77,18 +72,17 @@ impl Adaptive {
             start: start.clamp(least, most),
             least,
             most,
-            homes: Vec::new(),
         }
-    }
-
-    /// The threshold of a home now.
-    #[must_use]
-    pub fn threshold(&self, home: NodeId) -> f64 {
-        self.homes.get(home.index()).map_or(self.start, |h| h.threshold)
     }
 }
 
 impl Home {
+    /// Its threshold now.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
     /// Looks for what was sent away among the pages that are here; returns the share that came back.
     fn returned(&mut self, view: &HomeView<'_, RemoteOnly>) -> Option<f64> {
         let (now, all) = (self.now, self.sent.len());
@@ -99,7 +93,7 @@ impl Home {
             }
             let here = i < view.len() && view.page(i) == *page;
             // What is still here one interval later was held back, not sent.
-            let came_back = here && when + 1 < now;
+            let came_back = here && *when < now;
             back += usize::from(came_back);
             !here && when + REMEMBERED > now
         });
@@ -118,26 +112,33 @@ impl Home {
 
 impl HomePolicy for Adaptive {
     type Sight = RemoteOnly;
+    type Home = Home;
 
-    fn decide(&mut self, view: &HomeView<'_, RemoteOnly>, go: &mut Go<'_>) {
-        let fresh = Home {
+    fn home(&self, nodes: usize) -> Home {
+        Home {
             threshold: self.start,
+            sweep: Sweep::new(self.window, nodes),
             now: 0,
             sent: Vec::new(),
-        };
-        self.homes.resize(view.nodes(), fresh);
-        let home = &mut self.homes[view.home().index()];
+        }
+    }
+
+    fn begin(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>) {
+        home.sweep.restart();
+        home.sent.sort_unstable();
         if home.now > 0 {
             let returned = home.returned(view);
             home.adapt(returned, self.least, self.most);
         }
-        let mut sent = Vec::new();
-        Out::new(home.threshold, self.window).decide(view, &mut |i, to, reason| {
-            sent.push((view.page(i), home.now));
-            go(i, to, reason);
-        });
-        home.sent.append(&mut sent);
-        home.sent.sort_unstable();
         home.now += 1;
+    }
+
+    fn judge(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
+        let out = Out::new(home.threshold, self.window);
+        let judgement = out.judge(&mut home.sweep, view, i);
+        if judgement.is_some() {
+            home.sent.push((view.page(i), home.now));
+        }
+        judgement
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Observed, Reason};
 use nodewise_machine::NodeId;
+use std::cmp::Reverse;
 
 /// Whole numbers of accesses to one page, for policies that see all of them.
 pub(super) struct Counts {
@@ -45,20 +46,19 @@ impl Counts {
 
     /// The node with the most accesses, its home among equals, else the lowest-numbered.
     pub(super) fn dominant(&self) -> NodeId {
-        self.most(|_| true).unwrap_or(self.home)
+        let (mut best, mut most) = (self.home, self.local());
+        for (node, &count) in (0..).zip(&self.by_node) {
+            if count > most {
+                (best, most) = (NodeId(node), count);
+            }
+        }
+        best
     }
 
     /// The same among some nodes.
     pub(super) fn most(&self, among: impl Fn(NodeId) -> bool) -> Option<NodeId> {
-        let (mut best, mut most) = (None, 0);
-        for (node, &count) in self.by_node.iter().enumerate() {
-            let node = NodeId(node as u32);
-            let better = best.is_none() || count > most || (count == most && node == self.home);
-            if better && among(node) {
-                (best, most) = (Some(node), count);
-            }
-        }
-        best
+        let nodes = (0..self.by_node.len() as u32).map(NodeId).filter(|n| among(*n));
+        nodes.max_by_key(|n| (self.of(*n), *n == self.home, Reverse(*n)))
     }
 
     /// For going to a node that had to have more than `against`.

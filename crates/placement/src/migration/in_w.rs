@@ -1,7 +1,7 @@
 //! In-W of ARS (3.2): each node fetches what it uses itself.
 
 use super::parameters::Parameters;
-use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Reason, Window};
+use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Reason, Sweep, Window};
 use nodewise_machine::Machine;
 
 /// Fetches a remote page whose accesses from here, its neighbours' included, exceed `threshold` times
@@ -34,28 +34,35 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
     }))
 }
 
+/// What a node's accesses come to.
+#[derive(Clone, Debug)]
+pub struct Relative {
+    /// To each page, its neighbours' included.
+    counts: Vec<f64>,
+    against: f64,
+}
+
 impl AccessorPolicy for InW {
-    fn decide(&mut self, view: &AccessorView<'_>, come: &mut dyn FnMut(usize, Reason)) {
-        let mut relative = Vec::with_capacity(view.len());
-        self.window.sweep(
-            view.len(),
-            1,
-            |i| view.number(i),
-            |i, row| row[0] = view.count(i),
-            |_, sums| relative.push(sums[0]),
-        );
-        let average = relative.iter().sum::<f64>() / view.remote_pages().max(1) as f64;
-        let against = self.threshold * average;
-        for (i, &to_count) in relative.iter().enumerate().filter(|(_, r)| **r > against) {
-            come(
-                i,
-                Reason {
-                    to_count,
-                    home_count: None,
-                    against,
-                    evidence: to_count,
-                },
-            );
+    type Accessor = Relative;
+
+    fn begin(&self, view: &AccessorView<'_>) -> Relative {
+        let mut sweep = Sweep::new(self.window, 1);
+        let mut sum = |i| sweep.at(i, view.len(), |i| view.number(i), |i, row| row[0] = view.count(i))[0];
+        let counts: Vec<f64> = (0..view.len()).map(&mut sum).collect();
+        let average = counts.iter().sum::<f64>() / view.remote_pages().max(1) as f64;
+        Relative {
+            counts,
+            against: self.threshold * average,
         }
+    }
+
+    fn judge(&self, relative: &Relative, _: &AccessorView<'_>, i: usize) -> Option<Reason> {
+        let to_count = relative.counts[i];
+        (to_count > relative.against).then_some(Reason {
+            to_count,
+            home_count: None,
+            against: relative.against,
+            evidence: to_count,
+        })
     }
 }

@@ -321,12 +321,9 @@ fn a_home_asks_for_more_when_its_pages_come_back_and_for_less_when_they_do_not()
     let pages = Pages::of(&[(1, 0, [0, 9, 0, 0]), (2, 0, [0, 9, 0, 0])]);
     let away = Pages::of(&[(1, 1, [0, 9, 0, 0]), (2, 1, [0, 9, 0, 0])]);
     let threshold = |shown: &[&Pages]| {
-        let mut by_home = ByHome {
-            name: String::new(),
-            policy: adaptive(),
-        };
+        let mut by_home = ByHome::new(String::new(), adaptive());
         shown.iter().for_each(|p| drop(by_home.decide(*p)));
-        by_home.policy.threshold(NodeId(0))
+        by_home.homes()[0].threshold()
     };
     assert!(threshold(&[&pages, &away, &away]) < 2.0);
     assert!(threshold(&[&pages, &away, &pages]) > 2.0);

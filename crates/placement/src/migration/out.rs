@@ -2,9 +2,8 @@
 //! own pages, one by one or with their neighbours.
 
 use super::parameters::Parameters;
-use super::view::Go;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Sight, Window, against_local,
+    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Sight, Sweep, Window, against_local,
     against_remote,
 };
 use crate::PolicyError;
@@ -54,19 +53,19 @@ impl Compares for LocalToo {
 
 impl<S: Compares> HomePolicy for Out<S> {
     type Sight = S;
+    type Home = Sweep;
 
-    fn decide(&mut self, view: &HomeView<'_, S>, go: &mut Go<'_>) {
-        self.window.sweep(
-            view.len(),
-            view.nodes(),
-            |i| view.number(i),
-            |i, row| view.counts(i, row),
-            |i, sums| {
-                if let Some((to, reason)) = S::judge(view.home(), sums, self.threshold) {
-                    go(i, to, reason);
-                }
-            },
-        );
+    fn home(&self, nodes: usize) -> Sweep {
+        Sweep::new(self.window, nodes)
+    }
+
+    fn begin(&self, sweep: &mut Sweep, _: &HomeView<'_, S>) {
+        sweep.restart();
+    }
+
+    fn judge(&self, sweep: &mut Sweep, view: &HomeView<'_, S>, i: usize) -> Judgement {
+        let sums = sweep.at(i, view.len(), |i| view.number(i), |i, row| view.counts(i, row));
+        S::judge(view.home(), sums, self.threshold)
     }
 }
 
@@ -91,10 +90,7 @@ pub(super) fn out_w_local(p: &mut Parameters<'_>, _: &Machine) -> Made {
 }
 
 fn made<S: Compares>(p: &Parameters<'_>, threshold: f64, window: Window) -> Made {
-    Ok(Box::new(ByHome {
-        name: p.name(),
-        policy: Out::<S>::new(threshold, window),
-    }))
+    Ok(Box::new(ByHome::new(p.name(), Out::<S>::new(threshold, window))))
 }
 
 fn threshold(p: &mut Parameters<'_>) -> Result<f64, PolicyError> {

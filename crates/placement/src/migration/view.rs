@@ -2,7 +2,7 @@
 //!
 //! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
 
-use super::{MigrationPolicy, Move, Observed, Reason};
+use super::{Judgement, MigrationPolicy, Move, Observed, Reason};
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use std::marker::PhantomData;
@@ -90,9 +90,17 @@ impl<S: Sight> HomeView<'_, S> {
 pub trait HomePolicy: Send {
     /// What its monitor shows.
     type Sight: Sight;
+    /// What one home remembers, of its pages and its past; nobody else's.
+    type Home: Send;
 
-    /// Calls `go` for pages that should leave, by ascending `i`.
-    fn decide(&mut self, view: &HomeView<'_, Self::Sight>, go: &mut Go<'_>);
+    /// A home that has not decided yet.
+    fn home(&self, nodes: usize) -> Self::Home;
+
+    /// An interval is to be judged.
+    fn begin(&self, home: &mut Self::Home, view: &HomeView<'_, Self::Sight>);
+
+    /// Whether page `i` should leave; asked once for each page of the view, ascending.
+    fn judge(&self, home: &mut Self::Home, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
 }
 
 /// One node's accesses to pages that are elsewhere, ascending by page.
@@ -143,8 +151,14 @@ impl AccessorView<'_> {
 
 /// Decides for one accessing node at a time about pages that should come to it.
 pub trait AccessorPolicy: Send {
-    /// Calls `come` for pages that should come, by ascending `i`.
-    fn decide(&mut self, view: &AccessorView<'_>, come: &mut dyn FnMut(usize, Reason));
+    /// What one node makes of its accesses.
+    type Accessor;
+
+    /// An interval is to be judged.
+    fn begin(&self, view: &AccessorView<'_>) -> Self::Accessor;
+
+    /// Whether page `i` of the view should come, and why.
+    fn judge(&self, accessor: &Self::Accessor, view: &AccessorView<'_>, i: usize) -> Option<Reason>;
 }
 
 /// Decides from everything.
@@ -154,12 +168,28 @@ pub trait WholePolicy: Send {
 }
 
 /// All homes deciding, each by itself.
-#[derive(Clone, Debug)]
-pub struct ByHome<P> {
-    /// As written.
-    pub name: String,
-    /// What each home does.
-    pub policy: P,
+pub struct ByHome<P: HomePolicy> {
+    name: String,
+    policy: P,
+    homes: Vec<P::Home>,
+}
+
+impl<P: HomePolicy> ByHome<P> {
+    /// Under a name.
+    #[must_use]
+    pub fn new(name: String, policy: P) -> Self {
+        Self {
+            name,
+            policy,
+            homes: Vec::new(),
+        }
+    }
+
+    /// What each home remembers, once it has decided.
+    #[must_use]
+    pub fn homes(&self) -> &[P::Home] {
+        &self.homes
+    }
 }
 
 /// All accessing nodes deciding, each by itself, in ascending order; the first that wants a page gets
@@ -197,24 +227,41 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     }
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
-        let mut pages = vec![Vec::new(); observed.nodes()];
+        let nodes = observed.nodes();
+        while self.homes.len() < nodes {
+            self.homes.push(self.policy.home(nodes));
+        }
+        let pages = pages_by_home(observed);
+        let view = |home: usize| HomeView {
+            home: NodeId(home as u32),
+            indices: &pages[home],
+            observed,
+            sight: PhantomData,
+        };
+        let views: Vec<HomeView<'_, P::Sight>> = (0..nodes).map(view).collect();
+        for (home, view) in self.homes.iter_mut().zip(&views) {
+            self.policy.begin(home, view);
+        }
+        let (mut moves, mut next) = (Vec::new(), vec![0; nodes]);
         for index in 0..observed.len() {
-            pages[observed.home(index).index()].push(index as u32);
+            let home = observed.home(index).index();
+            let judgement = self.policy.judge(&mut self.homes[home], &views[home], next[home]);
+            next[home] += 1;
+            if let Some((to, reason)) = judgement {
+                moves.push(proposal(observed, index, to, reason));
+            }
         }
-        let mut moves = Vec::new();
-        for (home, indices) in pages.iter().enumerate() {
-            let view = HomeView {
-                home: NodeId(home as u32),
-                indices,
-                observed,
-                sight: PhantomData,
-            };
-            let mut go = |i: usize, to, why| moves.push(proposal(observed, indices[i] as usize, to, why));
-            self.policy.decide(&view, &mut go);
-        }
-        moves.sort_unstable_by_key(|m| m.index);
         moves
     }
+}
+
+/// The pages of each home, by index.
+fn pages_by_home(observed: &dyn Observed) -> Vec<Vec<u32>> {
+    let mut pages = vec![Vec::new(); observed.nodes()];
+    for index in 0..observed.len() {
+        pages[observed.home(index).index()].push(index as u32);
+    }
+    pages
 }
 
 impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
@@ -224,22 +271,26 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
         let (cells, at_home) = outgoing(observed);
-        let (mut moves, mut taken) = (Vec::new(), vec![false; observed.len()]);
-        for (node, cells) in cells.iter().enumerate() {
-            let view = AccessorView {
-                node: NodeId(node as u32),
-                cells,
-                remote_pages: observed.len() - at_home[node],
-                observed,
-            };
-            self.policy.decide(&view, &mut |i, why| {
-                let index = cells[i].0 as usize;
-                if !std::mem::replace(&mut taken[index], true) {
-                    moves.push(proposal(observed, index, view.node, why));
+        let view = |node: usize| AccessorView {
+            node: NodeId(node as u32),
+            cells: &cells[node],
+            remote_pages: observed.len() - at_home[node],
+            observed,
+        };
+        let views: Vec<AccessorView<'_>> = (0..cells.len()).map(view).collect();
+        let accessors: Vec<_> = views.iter().map(|v| self.policy.begin(v)).collect();
+        let (mut moves, mut next) = (Vec::new(), vec![0; views.len()]);
+        for index in 0..observed.len() {
+            let mut first = None;
+            for ((view, accessor), next) in views.iter().zip(&accessors).zip(&mut next) {
+                if view.cells.get(*next).is_some_and(|c| c.0 as usize == index) {
+                    let wants = |i| self.policy.judge(accessor, view, i).map(|why| (view.node, why));
+                    first = first.or_else(|| wants(*next));
+                    *next += 1;
                 }
-            });
+            }
+            moves.extend(first.map(|(to, why)| proposal(observed, index, to, why)));
         }
-        moves.sort_unstable_by_key(|m| m.index);
         moves
     }
 

@@ -1,0 +1,96 @@
+//! How long each policy takes to decide over sampled pages, and the bytes that tracking one takes:
+//! `cargo run --release -p nodewise-control --example decide [PAGES]`.
+//!
+//! Prints first the bytes a page and the nanoseconds a sample; then a line a policy: name, milliseconds
+//! and moves with nearly all pages on wrong nodes, the same once the policy has had its way for three
+//! intervals. Milliseconds are the least of seven: what the work takes when nobody else wants the CPU.
+//! Four samples a page; seven of eight pages belong to one node, in blocks, and are dealt round-robin.
+
+use nodewise_control::{Controller, Settings, Tracker};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::{MIGRATION_POLICIES, Observed, migration_policy};
+use nodewise_profile::PageNumber;
+use std::time::Instant;
+
+const BASE: u64 = 0x7f12_3456_7000 >> 12;
+const NODES: u64 = 8;
+const SAMPLES: u64 = 4;
+const REPEATS: usize = 7;
+
+/// SplitMix64's step, so that pages come in no order.
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Every page in each of `SAMPLES` scans in its own order.
+fn sampled(pages: u64) -> Tracker {
+    let mut tracker = Tracker::new(NODES as usize, 0, pages as usize);
+    let bits = pages.next_power_of_two() - 1;
+    for scan in 0..SAMPLES {
+        let order = (0..=bits).map(|i| (i.wrapping_mul(0x9e37_79b1) ^ scan) & bits);
+        for page in order.filter(|p| *p < pages) {
+            let owner = page * NODES / pages;
+            let chance = mix(page ^ scan << 48);
+            let node = if page % 8 == 0 { chance % NODES } else { owner };
+            tracker.add(PageNumber(BASE + page), NodeId(node as u32), 1);
+        }
+        for page in tracker.homeless() {
+            tracker.set_home(page, NodeId((page.0 % NODES) as u32));
+        }
+        tracker.settle();
+    }
+    tracker
+}
+
+fn main() {
+    let pages = std::env::args()
+        .nth(1)
+        .map_or(1_000_000, |a| a.parse().expect("a number of pages"));
+    let start = Instant::now();
+    let tracker = sampled(pages);
+    let sample_ns = start.elapsed().as_nanos() as f64 / (pages * SAMPLES) as f64;
+    assert_eq!(tracker.len() as u64, pages);
+    println!(
+        "tracker {:.2} {sample_ns:.0}",
+        tracker.bytes() as f64 / pages as f64
+    );
+    let machine = Machine::named("opteron-6386").expect("a shipped machine");
+    assert_eq!(machine.node_count() as u64, NODES);
+    for kind in MIGRATION_POLICIES {
+        let (mut tracker, mut line) = (tracker.clone(), kind.name.to_owned());
+        for turns in [0, 3] {
+            for _ in 0..turns {
+                for each in controller(kind.name, &machine).step(0, &tracker).moves {
+                    tracker.set_home(each.page, each.to);
+                }
+            }
+            let (ms, moves) = decided(kind.name, &machine, &tracker);
+            line += &format!(" {ms:.1} {moves}");
+        }
+        println!("{line}");
+    }
+}
+
+fn controller(policy: &str, machine: &Machine) -> Controller {
+    let policy = migration_policy(policy, machine).expect("the registry knows itself");
+    let settings = Settings {
+        budget: f64::INFINITY,
+        ..Settings::default()
+    };
+    Controller::new(policy, settings)
+}
+
+fn decided(policy: &str, machine: &Machine, tracker: &Tracker) -> (f64, usize) {
+    let once = |_| {
+        let mut controller = controller(policy, machine);
+        let start = Instant::now();
+        let moves = controller.step(0, tracker).moves.len();
+        (start.elapsed().as_secs_f64() * 1e3, moves)
+    };
+    (0..REPEATS)
+        .map(once)
+        .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        .expect("at least one")
+}
