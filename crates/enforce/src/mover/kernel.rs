@@ -35,14 +35,41 @@ impl Kernel for Linux {
     }
 
     fn room(&self, node: u32) -> Option<u64> {
-        let text = self
-            .host
-            .read(&format!("sys/devices/system/node/node{node}/meminfo"))
-            .ok()?;
-        let bytes = |name: &str| -> Option<u64> {
-            let rest = text.lines().find_map(|l| l.split_once(name))?.1;
-            Some(rest.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-        };
-        Some(bytes("MemFree:")? + bytes(" FilePages:").unwrap_or(0) - bytes(" Shmem:").unwrap_or(0))
+        let text = self.host.read("proc/zoneinfo").ok()?;
+        Some(pages_left(&text, node) << 12)
+    }
+}
+
+/// Free pages and file cache of a node's zones, less what the kernel keeps free (`/proc/zoneinfo`).
+fn pages_left(zoneinfo: &str, node: u32) -> u64 {
+    let (mut here, mut left) = (false, 0i64);
+    for line in zoneinfo.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["Node", number, ..] => here = number.trim_end_matches(',').parse() == Ok(node),
+            ["pages", "free", count] | ["nr_inactive_file" | "nr_active_file", count] if here => {
+                left += count.parse().unwrap_or(0);
+            }
+            ["high", count] if here => left -= count.parse().unwrap_or(0),
+            _ => {}
+        }
+    }
+    left.max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_has_left_is_the_sum_of_its_zones() {
+        let text = "Node 0, zone    DMA32\n  per-node stats\n      nr_inactive_file 100\n      nr_active_file 20\n  \
+            pages free     1000\n        min      11\n        high     17\n        protection: (0, 0)\n    pagesets\n    \
+            cpu: 0\n              high:  378\nNode 0, zone   Normal\n  pages free     500\n        high     3\nNode 1, \
+            zone   Normal\n  pages free     7\n        high     9\n";
+        assert_eq!(
+            (pages_left(text, 0), pages_left(text, 1), pages_left(text, 2)),
+            (1600, 0, 0)
+        );
     }
 }
