@@ -19,7 +19,9 @@ pub mod json;
 pub mod lab;
 mod model;
 mod moves;
+mod page_show;
 mod sampling;
+mod sweep_svg;
 pub mod text;
 mod topology_svg;
 
@@ -31,5 +33,7 @@ pub use model::{
     Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy, Verdict,
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
+pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
+pub use sweep_svg::{SweepPoint, sweep_svg};
 pub use topology_svg::topology_svg;

@@ -1,7 +1,7 @@
 //! `simulate --json`: its keys are described in `docs/model.md` and stay.
 
 use nodewise_machine::Machine;
-use nodewise_simulation::{Basis, Prediction, Range, Simulation};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -67,7 +67,10 @@ pub fn split(list: &str) -> Split {
     };
     for text in moving {
         let texts = match text.strip_prefix(BALANCE) {
-            Some("all") => MIGRATION_POLICIES.iter().map(|k| format!("{BALANCE}{}", k.name)).collect(),
+            Some("all") => MIGRATION_POLICIES
+                .iter()
+                .map(|k| format!("{BALANCE}{}", k.name))
+                .collect(),
             _ => vec![text.to_owned()],
         };
         for text in texts {

@@ -1,7 +1,7 @@
 //! `simulate` for people: one table a machine, best first.
 
 use nodewise_machine::Machine;
-use nodewise_simulation::{Basis, Prediction, Range, Simulation};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
 pub fn write(machine: &Machine, simulation: &Simulation) -> String {
@@ -24,7 +24,7 @@ pub fn write(machine: &Machine, simulation: &Simulation) -> String {
 }
 
 /// Cells of a line.
-type Row = Vec<String>;
+pub type Row = Vec<String>;
 
 fn header() -> Row {
     [
@@ -104,7 +104,7 @@ fn moves(simulation: &Simulation) -> String {
 }
 
 /// Three significant digits.
-fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     let digits = if value > 0.0 {
         (2 - value.log10().floor() as i32).clamp(0, 9)
     } else {
@@ -118,7 +118,7 @@ fn span(range: Range) -> String {
 }
 
 /// Columns as wide as their widest cell; the first and last to the left, the others to the right.
-fn align(rows: impl Iterator<Item = Row>) -> String {
+pub fn align(rows: impl Iterator<Item = Row>) -> String {
     let rows: Vec<Row> = rows.collect();
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
     let columns = rows.first().map_or(0, Vec::len);
