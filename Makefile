@@ -15,10 +15,13 @@ help:
 	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx, build/library/libnodewise.{a,so}'
 	@echo 'make library   libnodewise alone: needs cmake and a C compiler, nothing else'
 	@echo 'make test      everything that must hold'
+	@echo 'make nightly   the same, with what takes long: many kills, all programs, more repeats'
 	@echo 'make bench     the figures, with machine and versions'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
 	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
 	@echo 'make reproduce-mai      the same of MAI: its policies on its two machines, simulated, and in the laboratory'
+	@echo 'make reproduce-ars      the same of ARS: online page migration on a simulated 4-node cluster, Figure 2 and Table 1'
+	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
 	@echo 'make pictures  of where pages land under each policy of the library, from the laboratory'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
@@ -60,6 +63,9 @@ demo: workloads
 test: workloads
 	@tools/test
 
+nightly: workloads
+	@NODEWISE_NIGHTLY=1 tools/test
+
 bench: workloads
 	@bench/run
 
@@ -71,6 +77,12 @@ reproduce-majo: workloads
 
 reproduce-mai: workloads
 	@bench/reproduce-mai
+
+reproduce-ars: workloads
+	@bench/reproduce-ars
+
+reproduce-table5: workloads
+	@bench/reproduce-table5
 
 pictures: build
 	@bench/page-maps
@@ -91,4 +103,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library build workloads demo test bench reproduce-diener reproduce-majo reproduce-mai pictures fmt lint install install-library clean
+.PHONY: help setup library build workloads demo test nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-table5 pictures fmt lint install install-library clean
