@@ -7,6 +7,7 @@ use crate::format::{grouped, plural};
 use crate::{MovedObject, Moves, PageJourney, Report, Step, count, seconds, text};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 
 const WIDTH: f64 = 1080.0;
 /// Where lanes begin: left of it stand their names.
@@ -30,9 +31,7 @@ pub fn write(report: &Report) -> String {
     };
     let mut html =
         String::from("<section aria-labelledby=\"moved\"><h2 id=\"moved\">What was moved while it ran</h2>");
-    for sentence in text::moves(moves) {
-        let _ = write!(html, "<p>{}</p>", prose(&sentence));
-    }
+    let _ = write!(html, "<p>{}</p>", prose(&text::moves(moves).join(" ")));
     if moves.ours + moves.kernel > 0 {
         html.push_str(&sums(moves));
         html.push_str(&over_time(moves, end(report)));
@@ -371,26 +370,30 @@ fn strips(top: f64, object: &MovedObject) -> String {
             "<rect class=\"blank\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"15\"/>",
             WIDTH - LEFT - 4.0
         );
-        for (column, node) in majority(object, base, pages.div_ceil(columns.max(1)), home) {
-            let (from, to) = (
-                x(
-                    column as f64 * pages.div_ceil(columns.max(1)) as f64,
-                    pages as f64,
-                ),
-                x(
-                    (column + 1) as f64 * pages.div_ceil(columns.max(1)) as f64,
-                    pages as f64,
-                ),
-            );
+        let width = pages.div_ceil(columns.max(1));
+        for (columns, node) in stretches(majority(object, base, width, home)) {
+            let [from, to] = [columns.start, columns.end].map(|c| x((c * width) as f64, pages as f64));
             let _ = write!(
                 svg,
                 "<rect class=\"{}\" x=\"{from:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"15\"/>",
                 colour(node),
-                to - from + 0.2
+                to - from
             );
         }
     }
     svg
+}
+
+/// Neighbouring columns of one node.
+fn stretches(columns: BTreeMap<u64, u16>) -> Vec<(Range<u64>, u16)> {
+    let mut stretches: Vec<(Range<u64>, u16)> = Vec::new();
+    for (column, node) in columns {
+        match stretches.last_mut() {
+            Some((range, last)) if range.end == column && *last == node => range.end += 1,
+            _ => stretches.push((column..column + 1, node)),
+        }
+    }
+    stretches
 }
 
 /// The node of most moved pages of each column that has any.
