@@ -23,9 +23,9 @@ pub use dominant::Dominant;
 pub use in_w::{InW, Relative};
 pub use judge::{Judgement, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
-pub use neighbours::{Sweep, Weight, Window};
+pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
-pub use out::{Compares, Out};
+pub use out::{Compares, Out, OutHome};
 pub use view::{
     AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly, Sight,
     Whole, WholePolicy,
@@ -85,6 +85,18 @@ pub struct Reason {
     pub against: f64,
     /// All accesses that the policy saw when it judged this page: what it rests on.
     pub evidence: f64,
+}
+
+impl Reason {
+    /// The same in units of so many accesses.
+    fn per(self, scale: f64) -> Self {
+        Self {
+            to_count: self.to_count / scale,
+            home_count: self.home_count.map(|c| c / scale),
+            against: self.against / scale,
+            evidence: self.evidence / scale,
+        }
+    }
 }
 
 /// One proposal.

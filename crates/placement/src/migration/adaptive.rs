@@ -1,8 +1,8 @@
 //! Out-W with a threshold that each home adapts to what comes back to it.
 
-use super::out::can_exceed;
+use super::out::{OutHome, can_exceed};
 use super::parameters::Parameters;
-use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Sweep, Window};
+use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Window};
 use nodewise_machine::Machine;
 use nodewise_profile::PageNumber;
 
@@ -30,7 +30,7 @@ const REMEMBERED: u64 = 16;
 /// What one home knows of its own past.
 pub struct Home {
     threshold: f64,
-    sweep: Sweep,
+    out: OutHome,
     now: u64,
     /// Pages sent away with the interval of it, ascending by page.
     sent: Vec<(PageNumber, u64)>,
@@ -73,6 +73,10 @@ impl Adaptive {
             least,
             most,
         }
+    }
+
+    fn out(&self, threshold: f64) -> Out<RemoteOnly> {
+        Out::new(threshold, self.window)
     }
 }
 
@@ -117,14 +121,14 @@ impl HomePolicy for Adaptive {
     fn home(&self, nodes: usize) -> Home {
         Home {
             threshold: self.start,
-            sweep: Sweep::new(self.window, nodes),
+            out: self.out(self.start).home(nodes),
             now: 0,
             sent: Vec::new(),
         }
     }
 
     fn begin(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>) {
-        home.sweep.restart();
+        self.out(home.threshold).begin(&mut home.out, view);
         home.sent.sort_unstable();
         if home.now > 0 {
             let returned = home.returned(view);
@@ -134,8 +138,7 @@ impl HomePolicy for Adaptive {
     }
 
     fn judge(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
-        let out = Out::new(home.threshold, self.window);
-        let judgement = out.judge(&mut home.sweep, view, i);
+        let judgement = self.out(home.threshold).judge(&mut home.out, view, i);
         if judgement.is_some() {
             home.sent.push((view.page(i), home.now));
         }

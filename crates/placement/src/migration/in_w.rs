@@ -1,7 +1,8 @@
 //! In-W of ARS (3.2): each node fetches what it uses itself.
 
+use super::neighbours::Sweep;
 use super::parameters::Parameters;
-use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Reason, Sweep, Window};
+use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Reason, Window};
 use nodewise_machine::Machine;
 
 /// Fetches a remote page whose accesses from here, its neighbours' included, exceed `threshold` times
@@ -40,6 +41,7 @@ pub struct Relative {
     /// To each page, its neighbours' included.
     counts: Vec<f64>,
     against: f64,
+    scale: f64,
 }
 
 impl AccessorPolicy for InW {
@@ -47,22 +49,29 @@ impl AccessorPolicy for InW {
 
     fn begin(&self, view: &AccessorView<'_>) -> Relative {
         let mut sweep = Sweep::new(self.window, 1);
-        let mut sum = |i| sweep.at(i, view.len(), |i| view.number(i), |i, row| row[0] = view.count(i))[0];
+        let mut sum = |i| {
+            let mut sum = [0.0];
+            let load = |i: usize, row: &mut [u64]| row[0] = view.count(i);
+            sweep.at(i, view.len(), |i| view.number(i), load, &mut sum);
+            sum[0]
+        };
         let counts: Vec<f64> = (0..view.len()).map(&mut sum).collect();
         let average = counts.iter().sum::<f64>() / view.remote_pages().max(1) as f64;
         Relative {
             counts,
             against: self.threshold * average,
+            scale: sweep.scale(),
         }
     }
 
     fn judge(&self, relative: &Relative, _: &AccessorView<'_>, i: usize) -> Option<Reason> {
         let to_count = relative.counts[i];
-        (to_count > relative.against).then_some(Reason {
+        let reason = Reason {
             to_count,
             home_count: None,
             against: relative.against,
             evidence: to_count,
-        })
+        };
+        (to_count > relative.against).then(|| reason.per(relative.scale))
     }
 }

@@ -58,13 +58,16 @@ impl Window {
     }
 }
 
+/// Counts of eight nodes: rows are made of these, for the sake of vector instructions.
+type Lanes = [f64; 8];
+
 /// The sums of one page after another, ascending, at a cost that does not depend on the radius.
 ///
-/// Pages `tail..head` are in the window around the centre; those up to the centre are its left side.
-/// Sums of counts below 2⁵³ / radius² are exact.
+/// Pages `tail..head` are in the window around the centre. When the centre moves on by a page number,
+/// what is behind it counts one step less and what is ahead one more, so that three sums are enough.
+/// They are whole numbers, exact below 2⁵³.
 pub struct Sweep {
-    radius: u64,
-    weight: Weight,
+    window: Window,
     /// Lanes of a row.
     width: usize,
     tail: usize,
@@ -74,113 +77,110 @@ pub struct Sweep {
     numbers: Vec<u64>,
     rows: Vec<Lanes>,
     loaded: Vec<u64>,
-    left: Side,
-    right: Side,
-    sums: Vec<Lanes>,
+    sums: Vec<Sums>,
 }
 
-/// Counts of eight nodes: rows are made of these, for the sake of vector instructions.
-type Lanes = [f64; 8];
-
-/// Of one side: Σ C, and Σ (radius + 1 − d)·C.
-struct Side {
-    plain: Vec<Lanes>,
-    weighted: Vec<Lanes>,
-}
-
-impl Side {
-    fn new(width: usize) -> Self {
-        Self {
-            plain: vec![Lanes::default(); width],
-            weighted: vec![Lanes::default(); width],
-        }
-    }
-
-    /// Adds a row `sign` times (1 or −1), at a weight.
-    fn add(&mut self, row: &[Lanes], sign: f64, weight: f64) {
-        let both = self.plain.iter_mut().zip(&mut self.weighted);
-        for ((plain, weighted), row) in both.zip(row) {
-            for lane in 0..row.len() {
-                plain[lane] += sign * row[lane];
-                weighted[lane] += sign * weight * row[lane];
-            }
-        }
-    }
-
-    /// All of the side comes nearer by so many pages, or goes away.
-    fn nearer(&mut self, by: f64) {
-        for (weighted, plain) in self.weighted.iter_mut().zip(&self.plain) {
-            for lane in 0..plain.len() {
-                weighted[lane] += by * plain[lane];
-            }
-        }
-    }
+/// For eight nodes.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    /// Σ (radius + 1 − d)·C.
+    weighted: Lanes,
+    /// Σ C of the centre and what is behind it.
+    behind: Lanes,
+    /// Σ C of what is ahead.
+    ahead: Lanes,
 }
 
 impl Sweep {
     /// With rows of `width` counts.
     pub(super) fn new(window: Window, width: usize) -> Self {
         let most = (2 * window.radius as usize + 2).next_power_of_two();
-        let (nodes, width) = (width, width.div_ceil(8));
+        let lanes = width.div_ceil(8);
         Self {
-            radius: window.radius,
-            weight: window.weight,
-            width,
+            window,
+            width: lanes,
             tail: 0,
             head: 0,
             centre: 0,
             numbers: vec![0; most],
-            rows: vec![Lanes::default(); most * width],
-            loaded: vec![0; nodes],
-            left: Side::new(width),
-            right: Side::new(width),
-            sums: vec![Lanes::default(); width],
+            rows: vec![Lanes::default(); most * lanes],
+            loaded: vec![0; width],
+            sums: vec![Sums::default(); lanes],
         }
     }
 
     /// Another list of pages, or new counts.
     pub(super) fn restart(&mut self) {
         (self.tail, self.head, self.centre) = (0, 0, 0);
-        for side in [&mut self.left, &mut self.right] {
-            side.plain.fill(Lanes::default());
-            side.weighted.fill(Lanes::default());
+        self.sums.fill(Sums::default());
+    }
+
+    /// What [`Sweep::at`] has too much of: a page alone counts so many times.
+    pub(super) fn scale(&self) -> f64 {
+        match self.window.weight {
+            Weight::Linear => (self.window.radius + 1) as f64,
+            Weight::Uniform => 1.0,
         }
     }
 
-    /// Σ W·C of page `i` of so many, asked for one after the other; `number(i)` ascends with i, and
-    /// `load(i, row)` fills in the counts of page i.
+    /// Σ W·C times [`Sweep::scale`] of page `i` of so many, asked for one after the other; `number(i)`
+    /// ascends with i, and `load(i, row)` fills in the counts of page i.
     pub(super) fn at(
         &mut self,
         i: usize,
         pages: usize,
         number: impl Fn(usize) -> u64,
         mut load: impl FnMut(usize, &mut [u64]),
-    ) -> &[f64] {
-        if self.radius == 0 {
+        result: &mut [f64],
+    ) {
+        if self.window.radius == 0 {
             load(i, &mut self.loaded);
-            let sums = self.sums.as_flattened_mut();
-            sums.iter_mut()
+            result
+                .iter_mut()
                 .zip(&self.loaded)
-                .for_each(|(s, c)| *s = *c as f64);
-            return &sums[..self.loaded.len()];
+                .for_each(|(r, c)| *r = *c as f64);
+            return;
         }
-        self.centre_on(i, pages, &number, &mut load);
-        self.sums()
+        let before = self.centre;
+        if self.head == i {
+            self.centre = number(i);
+            self.leave_behind(i, before);
+            self.take(self.centre, &mut load);
+            self.step(i, self.centre - before, 0.0);
+        } else {
+            self.centre = self.numbers[self.place(i)];
+            self.leave_behind(i, before);
+            self.step(i, self.centre - before, 1.0);
+        }
+        while self.head < pages {
+            let q = number(self.head);
+            if q - self.centre > self.window.radius {
+                break;
+            }
+            self.take(q, &mut load);
+            self.come_ahead(self.head - 1, self.window.radius + 1 - (q - self.centre));
+        }
+        let sums = self.sums.iter().flat_map(|s| s.result(self.window.weight));
+        result.iter_mut().zip(sums).for_each(|(r, s)| *r = s);
     }
 
-    fn place(&self, page: usize) -> (u64, std::ops::Range<usize>) {
-        let at = page & (self.numbers.len() - 1);
-        (self.numbers[at], at * self.width..(at + 1) * self.width)
+    fn place(&self, page: usize) -> usize {
+        page & (self.numbers.len() - 1)
     }
 
-    fn weight(&self, distance: u64) -> f64 {
-        (self.radius + 1 - distance) as f64
+    fn with_row(&mut self, page: usize, each: impl Fn(&mut Sums, &Lanes)) {
+        let at = self.place(page) * self.width;
+        let rows = &self.rows[at..at + self.width];
+        self.sums
+            .iter_mut()
+            .zip(rows)
+            .for_each(|(sums, row)| each(sums, row));
     }
 
     /// Reads page `head` into its place.
     fn take(&mut self, number: u64, load: &mut impl FnMut(usize, &mut [u64])) {
         load(self.head, &mut self.loaded);
-        let at = self.head & (self.numbers.len() - 1);
+        let at = self.place(self.head);
         self.numbers[at] = number;
         let row = &mut self.rows[at * self.width..(at + 1) * self.width];
         let row = row.as_flattened_mut().iter_mut();
@@ -188,70 +188,54 @@ impl Sweep {
         self.head += 1;
     }
 
-    /// Moves on to page `i`, the one after the last centre.
-    fn centre_on(
-        &mut self,
-        i: usize,
-        pages: usize,
-        number: &impl Fn(usize) -> u64,
-        load: &mut impl FnMut(usize, &mut [u64]),
-    ) {
-        let (centre, before) = (number(i), self.centre);
-        let step = centre - before;
+    /// Lets go of pages before `i` that the new centre is too far from, while it is still at `before`.
+    fn leave_behind(&mut self, i: usize, before: u64) {
         while self.tail < i {
-            let (q, row) = self.place(self.tail);
-            if q + self.radius >= centre {
+            let q = self.numbers[self.place(self.tail)];
+            if q + self.window.radius >= self.centre {
                 break;
             }
-            let weight = self.weight(before - q);
-            self.left.add(&self.rows[row], -1.0, weight);
+            let weight = (self.window.radius + 1 - (before - q)) as f64;
+            self.with_row(self.tail, |sums, row| {
+                for (n, c) in row.iter().enumerate() {
+                    sums.weighted[n] -= weight * c;
+                    sums.behind[n] -= c;
+                }
+            });
             self.tail += 1;
         }
-        self.left.nearer(-(step as f64));
-        if self.head == i {
-            self.take(centre, load);
-        } else {
-            let (_, row) = self.place(i);
-            let weight = self.weight(step);
-            self.right.add(&self.rows[row], -1.0, weight);
-        }
-        self.right.nearer(step as f64);
-        let (_, row) = self.place(i);
-        let own = self.weight(0);
-        self.left.add(&self.rows[row], 1.0, own);
-        self.centre = centre;
-        self.look_ahead(pages, number, load);
     }
 
-    fn look_ahead(
-        &mut self,
-        pages: usize,
-        number: &impl Fn(usize) -> u64,
-        load: &mut impl FnMut(usize, &mut [u64]),
-    ) {
-        while self.head < pages {
-            let q = number(self.head);
-            if q - self.centre > self.radius {
-                break;
+    /// Moves on to page `i`, which was among those ahead (`known`: 1) or is new (0).
+    fn step(&mut self, i: usize, step: u64, known: f64) {
+        let step = step as f64;
+        let new = (1.0 - known) * (self.window.radius + 1) as f64;
+        self.with_row(i, |sums, row| {
+            for (n, c) in row.iter().enumerate() {
+                sums.weighted[n] += step * (sums.ahead[n] - sums.behind[n]) + new * c;
+                sums.ahead[n] -= known * c;
+                sums.behind[n] += c;
             }
-            self.take(q, load);
-            let (_, row) = self.place(self.head - 1);
-            let weight = self.weight(q - self.centre);
-            self.right.add(&self.rows[row], 1.0, weight);
-        }
+        });
     }
 
-    /// Σ W·C around the centre, with W = 1 for the page itself.
-    fn sums(&mut self) -> &[f64] {
-        let (left, right, scale) = match self.weight {
-            Weight::Linear => (&self.left.weighted, &self.right.weighted, self.weight(0)),
-            Weight::Uniform => (&self.left.plain, &self.right.plain, 1.0),
-        };
-        let sides = left.as_flattened().iter().zip(right.as_flattened());
-        for (sum, (l, r)) in self.sums.as_flattened_mut().iter_mut().zip(sides) {
-            *sum = (l + r) / scale;
+    fn come_ahead(&mut self, page: usize, weight: u64) {
+        let weight = weight as f64;
+        self.with_row(page, |sums, row| {
+            for (n, c) in row.iter().enumerate() {
+                sums.weighted[n] += weight * c;
+                sums.ahead[n] += c;
+            }
+        });
+    }
+}
+
+impl Sums {
+    fn result(&self, weight: Weight) -> Lanes {
+        match weight {
+            Weight::Linear => self.weighted,
+            Weight::Uniform => std::array::from_fn(|n| self.behind[n] + self.ahead[n]),
         }
-        &self.sums.as_flattened()[..self.loaded.len()]
     }
 }
 
@@ -294,8 +278,9 @@ mod tests {
                 sweep.restart();
                 for i in 0..pages.len() {
                     let load = |i: usize, row: &mut [u64]| row.copy_from_slice(&pages[i].1);
-                    let sums = sweep.at(i, pages.len(), |i| pages[i].0, load);
-                    for (column, sum) in sums.iter().enumerate() {
+                    let mut sums = [0.0; 3];
+                    sweep.at(i, pages.len(), |i| pages[i].0, load, &mut sums);
+                    for (column, sum) in sums.iter().map(|s| s / sweep.scale()).enumerate() {
                         let naive = naive(window, &pages, i, column);
                         prop_assert!((sum - naive).abs() < 1e-6, "{sum} {naive}");
                     }

@@ -1,9 +1,10 @@
 //! Out-U and Out-W of ARS (3.2), and their variants that know local accesses (4): each home judges its
 //! own pages, one by one or with their neighbours.
 
+use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Sight, Sweep, Window, against_local,
+    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Sight, Window, against_local,
     against_remote,
 };
 use crate::PolicyError;
@@ -53,20 +54,32 @@ impl Compares for LocalToo {
 
 impl<S: Compares> HomePolicy for Out<S> {
     type Sight = S;
-    type Home = Sweep;
+    type Home = OutHome;
 
-    fn home(&self, nodes: usize) -> Sweep {
-        Sweep::new(self.window, nodes)
+    fn home(&self, nodes: usize) -> OutHome {
+        OutHome {
+            sweep: Sweep::new(self.window, nodes),
+            sums: vec![0.0; nodes],
+        }
     }
 
-    fn begin(&self, sweep: &mut Sweep, _: &HomeView<'_, S>) {
-        sweep.restart();
+    fn begin(&self, home: &mut OutHome, _: &HomeView<'_, S>) {
+        home.sweep.restart();
     }
 
-    fn judge(&self, sweep: &mut Sweep, view: &HomeView<'_, S>, i: usize) -> Judgement {
-        let sums = sweep.at(i, view.len(), |i| view.number(i), |i, row| view.counts(i, row));
-        S::judge(view.home(), sums, self.threshold)
+    fn judge(&self, home: &mut OutHome, view: &HomeView<'_, S>, i: usize) -> Judgement {
+        let OutHome { sweep, sums } = home;
+        let load = |i: usize, row: &mut [u64]| view.counts(i, row);
+        sweep.at(i, view.len(), |i| view.number(i), load, sums);
+        let (to, reason) = S::judge(view.home(), sums, self.threshold)?;
+        Some((to, reason.per(sweep.scale())))
     }
+}
+
+/// Where a home is among its pages.
+pub struct OutHome {
+    sweep: Sweep,
+    sums: Vec<f64>,
 }
 
 pub(super) fn out_u(p: &mut Parameters<'_>, machine: &Machine) -> Made {
