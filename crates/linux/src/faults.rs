@@ -137,6 +137,23 @@ enum Role {
     Moves(Tracepoint),
 }
 
+/// The tracepoints we know what to do with, where tracefs can be read.
+struct Points {
+    user: Option<Tracepoint>,
+    kernel: Option<Tracepoint>,
+    moves: Option<Tracepoint>,
+}
+
+impl Points {
+    fn of(host: &Host) -> Self {
+        Self {
+            user: host.tracepoint("exceptions", "page_fault_user"),
+            kernel: host.tracepoint("exceptions", "page_fault_kernel"),
+            moves: host.tracepoint("migrate", "mm_migrate_pages"),
+        }
+    }
+}
+
 impl Source {
     /// Everybody's faults, CPU by CPU, one of `period`. Reads and writes apart where tracefs can be read.
     ///
@@ -163,7 +180,21 @@ impl Source {
     /// As the kernel answers: `PermissionDenied` with `perf_event_paranoid` above 2.
     pub fn of_children(period: u64) -> io::Result<Self> {
         let mut source = Self::new(Scope::Threads, period);
-        source.add_thread(0, true)?;
+        let points = Points::of(&Host::default());
+        source.add_thread(0, true, points.user.as_ref())?;
+        for role in [
+            points.kernel.map(Role::TracedFault),
+            points.moves.map(Role::Moves),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            if source.sees_writes() {
+                let mut attributes = inherited(source.traced(&role), true);
+                // Without them faults in system calls are missed, and moves are counted by thread.
+                let _ = source.join(&mut attributes, 0, 0, &role);
+            }
+        }
         Ok(source)
     }
 
@@ -171,12 +202,13 @@ impl Source {
     /// as they do for: see [`Source::missed_threads`].
     ///
     /// # Errors
-    /// As the kernel answers: `NotFound`-like `ESRCH` when none of them is left, `PermissionDenied`.
+    /// As the kernel answers: `ESRCH` when none of them is left, `PermissionDenied`.
     pub fn of_threads(tids: &[u32], period: u64) -> io::Result<Self> {
         let mut source = Self::new(Scope::Threads, period);
+        let points = Points::of(&Host::default());
         let mut last = io::Error::from_raw_os_error(libc::ESRCH);
         for (done, tid) in tids.iter().enumerate() {
-            match source.add_thread(*tid as i32, false) {
+            match source.add_thread(*tid as i32, false, points.user.as_ref()) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EMFILE) && done > 0 => {
                     source.missed = tids.len() - done;
@@ -213,17 +245,20 @@ impl Source {
             let event = ring::open(&mut following(own()), pid, cpu, flags)?;
             Ring::of(event, &BUFFER_PAGES)
         })?;
-        let host = Host::default();
-        let traced = ["page_fault_user", "page_fault_kernel"].map(|n| host.tracepoint("exceptions", n));
-        let [user, kernel] = traced;
-        if user.is_none_or(|p| source.trace(&Role::TracedFault(p), pid, flags).is_err()) {
-            let period = source.period;
-            let mut faults = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), period);
+        let points = Points::of(&Host::default());
+        let user = points.user.map(Role::TracedFault);
+        let traced = user.is_some_and(|role| source.trace(&role, pid, flags).is_ok());
+        if !traced {
+            let mut faults = attributes(
+                PERF_TYPE_SOFTWARE,
+                PERF_COUNT_SW_PAGE_FAULTS.into(),
+                source.period,
+            );
             source.join(&mut faults, pid, flags, &Role::Fault)?;
-        } else if let Some(point) = kernel {
+        } else if let Some(point) = points.kernel {
             source.trace(&Role::TracedFault(point), pid, flags)?;
         }
-        if let Some(point) = host.tracepoint("migrate", "mm_migrate_pages") {
+        if let Some(point) = points.moves {
             // Without it the kernel's moves are counted by thread, from time to time.
             let _ = source.trace(&Role::Moves(point), pid, flags);
         }
@@ -231,14 +266,21 @@ impl Source {
     }
 
     fn trace(&mut self, role: &Role, pid: i32, flags: libc::c_ulong) -> io::Result<()> {
+        let mut attributes = self.traced(role);
+        self.join(&mut attributes, pid, flags, role)
+    }
+
+    fn traced(&self, role: &Role) -> perf_event_attr {
         let (id, period) = match role {
+            Role::Fault => {
+                return attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), self.period);
+            }
             Role::TracedFault(point) => (point.id, self.period),
             Role::Moves(point) => (point.id, 1),
-            Role::Fault => return Ok(()),
         };
         let mut attributes = attributes(PERF_TYPE_TRACEPOINT, id, period);
         attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
-        self.join(&mut attributes, pid, flags, role)
+        attributes
     }
 
     /// Opens an event on every CPU that writes into the CPU's buffer.
@@ -270,17 +312,21 @@ impl Source {
     }
 
     /// One event a CPU does all: descriptors are few.
-    fn add_thread(&mut self, tid: i32, on_exec: bool) -> io::Result<()> {
-        let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), self.period);
-        attributes.set_inherit(1);
-        attributes.set_disabled(u64::from(on_exec));
-        attributes.set_enable_on_exec(u64::from(on_exec));
-        let mut attributes = following(attributes);
-        let events = each_cpu(|cpu| permitted(&mut attributes, tid, cpu))?;
+    fn add_thread(&mut self, tid: i32, on_exec: bool, point: Option<&Tracepoint>) -> io::Result<()> {
+        let with = |source: &Self, role: &Role| {
+            let mut attributes = following(inherited(source.traced(role), on_exec));
+            each_cpu(|cpu| permitted(&mut attributes, tid, cpu))
+        };
+        let traced = point.map(|p| Role::TracedFault(p.clone()));
+        let traced = traced.and_then(|role| Some((with(self, &role).ok()?, role)));
+        let (events, role) = match traced {
+            Some(traced) => traced,
+            None => (with(self, &Role::Fault)?, Role::Fault),
+        };
         let fresh = self.rings.is_empty();
         for (at, event) in events.into_iter().enumerate() {
             self.faults.push(event.as_raw_fd());
-            self.roles.insert(identifier(&event)?, Role::Fault);
+            self.roles.insert(identifier(&event)?, role.clone());
             if fresh {
                 self.rings.push(Ring::of(event, &BUFFER_PAGES)?);
             } else {
@@ -412,6 +458,14 @@ fn attributes(kind: u32, config: u64, period: u64) -> perf_event_attr {
     attributes
 }
 
+/// For a thread and what it starts.
+fn inherited(mut attributes: perf_event_attr, on_exec: bool) -> perf_event_attr {
+    attributes.set_inherit(1);
+    attributes.set_disabled(u64::from(on_exec));
+    attributes.set_enable_on_exec(u64::from(on_exec));
+    attributes
+}
+
 /// The same, telling of threads, names and mappings too.
 fn following(mut attributes: perf_event_attr) -> perf_event_attr {
     attributes.set_task(1);
@@ -481,7 +535,7 @@ mod tests {
         let Ok(source) = Source::of_children(1) else {
             return; // perf_event_paranoid
         };
-        assert_eq!((source.scope(), source.sees_writes()), (Scope::Threads, false));
+        assert_eq!(source.scope(), Scope::Threads);
         let (child, records) = records(source);
         assert!(faults(&records, child) > 20);
         let grandchild = records.iter().find_map(|r| match r {

@@ -11,6 +11,8 @@ pub struct Area {
     pub end: u64,
     /// Four letters: `rw-p`, with `s` where it is shared.
     pub permissions: String,
+    /// From which byte of the file on.
+    pub offset: u64,
     /// The file's path, a name in brackets, or nothing.
     pub name: String,
 }
@@ -23,11 +25,13 @@ impl Area {
         let (start, end) = addresses.split_once('-')?;
         let mut fields = rest.splitn(5, ' ');
         let permissions = fields.next()?.to_owned();
-        let name = fields.nth(3).unwrap_or("").trim().to_owned();
+        let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let name = fields.nth(2).unwrap_or("").trim().to_owned();
         let area = Self {
             start: u64::from_str_radix(start, 16).ok()?,
             end: u64::from_str_radix(end, 16).ok()?,
             permissions,
+            offset,
             name,
         };
         (area.start < area.end && area.permissions.len() == 4).then_some(area)

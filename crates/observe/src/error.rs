@@ -23,6 +23,8 @@ pub enum ErrorKind {
     NotInstrumented,
     /// There is no emulator that can do what is asked for.
     NoEmulator,
+    /// This kernel, or this user, cannot observe so.
+    NotHere,
     /// The profile or a raw file cannot be read or written.
     Io,
 }

@@ -7,10 +7,14 @@
 mod budget;
 mod following;
 mod here;
+mod mapped;
+mod recorder;
 mod residents;
+mod traced;
 
 pub use budget::{Budget, Costs, Rate, Spell};
 pub use here::{NotHere, check, sees_everybody};
+pub use recorder::{Options, Progress, Recorded, Whom, record};
 
 use following::Following;
 use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
@@ -69,6 +73,11 @@ pub struct Figures {
     pub writes: bool,
 }
 
+/// CPUs up to which threads are watched one by one, each of which takes an event a CPU when it starts.
+const MOST_CPUS: usize = 64;
+/// Events at the start up to which they are.
+const MOST_EVENTS: usize = 1024;
+
 /// Programs being observed.
 pub struct Watch {
     host: Host,
@@ -80,8 +89,10 @@ pub struct Watch {
     touches: Vec<Touch>,
     births: Vec<(u32, u32)>,
     ends: Vec<u32>,
+    executed: Vec<(u32, usize)>,
     looked: Duration,
-    /// What the kernel's scans cost when we ask for more of them: nanoseconds a hint fault.
+    /// A minor fault; and, where the kernel scans because we ask it to, a hint fault: nanoseconds.
+    fault_ns: f64,
     asked_ns: f64,
 }
 
@@ -107,11 +118,8 @@ impl Watch {
             );
             return Err(NotHere::new(because, ""));
         }
-        let costs = costs()?;
-        let everybody = sees_everybody(host)
-            .then(|| Source::of_everybody(1).ok())
-            .flatten();
-        let source = match everybody {
+        let costs = costs();
+        let source = match crowded(host, tids.len()) {
             Some(source) => Ok(source),
             None => Source::of_threads(&tids, 1),
         };
@@ -132,11 +140,8 @@ impl Watch {
     /// It cannot be done here.
     pub fn of_command(host: &Host, share: f64) -> Result<Self, NotHere> {
         check(host)?;
-        let costs = costs()?;
-        let everybody = sees_everybody(host)
-            .then(|| Source::of_everybody(1).ok())
-            .flatten();
-        let source = everybody.map_or_else(|| Source::of_children(1), Ok);
+        let costs = costs();
+        let source = crowded(host, 1).map_or_else(|| Source::of_children(1), Ok);
         let source = source.map_err(|e| NotHere::events(host, &e))?;
         Ok(Self::new(host, source, costs, share))
     }
@@ -147,7 +152,7 @@ impl Watch {
     /// It cannot be done here.
     pub fn of_group(host: &Host, folder: &Path, share: f64) -> Result<Self, NotHere> {
         check(host)?;
-        let costs = costs()?;
+        let costs = costs();
         let source = Source::of_group(folder, 1).map_err(|e| NotHere::events(host, &e))?;
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let mut watch = Self::new(host, source, costs, share);
@@ -158,7 +163,7 @@ impl Watch {
         Ok(watch)
     }
 
-    fn new(host: &Host, source: Source, costs: Costs, share: f64) -> Self {
+    fn new(host: &Host, source: Source, (costs, fault_ns): (Costs, f64), share: f64) -> Self {
         let adapts = source.scope() != Scope::Threads;
         let (writes, missed_threads) = (source.sees_writes(), source.missed_threads());
         Self {
@@ -176,7 +181,9 @@ impl Watch {
             touches: Vec::new(),
             births: Vec::new(),
             ends: Vec::new(),
+            executed: Vec::new(),
             looked: clock::monotonic(),
+            fault_ns,
             asked_ns: 0.0,
         }
     }
@@ -186,9 +193,16 @@ impl Watch {
         self.following.add_fresh(pid);
     }
 
-    /// Says that the kernel scans as often as it does because we asked: each hint fault is on our account.
-    pub fn own_scans(&mut self, fault_ns: f64) {
-        self.asked_ns = fault_ns;
+    /// Says that the kernel scans as often as it does because we asked: each hint fault is on our account,
+    /// at the cost of a minor fault.
+    pub fn own_scans(&mut self) {
+        self.asked_ns = self.fault_ns;
+    }
+
+    /// Whether the budget does not allow as many hint faults as there are, reported or not.
+    #[must_use]
+    pub fn wants_fewer_scans(&self) -> bool {
+        self.asked_ns > 0.0 && !self.budget.rate().running
     }
 
     /// Waits until much has happened, at most so long; then everything since the last call, by time.
@@ -198,6 +212,7 @@ impl Watch {
         self.touches.clear();
         self.births.clear();
         self.ends.clear();
+        self.executed.clear();
         self.records.clear();
         self.source.drain(&mut self.records);
         let mut samples = 0;
@@ -232,7 +247,15 @@ impl Watch {
                     self.births.push((pid, tid));
                 }
             }
-            other => self.following.hear(&other),
+            other => {
+                if let Record::Named {
+                    pid, executed: true, ..
+                } = other
+                {
+                    self.executed.push((pid, self.touches.len()));
+                }
+                self.following.hear(&other);
+            }
         }
     }
 
@@ -276,6 +299,12 @@ impl Watch {
         &self.ends
     }
 
+    /// Processes that run another program since: which, and before which of the touches.
+    #[must_use]
+    pub fn executed(&self) -> &[(u32, usize)] {
+        &self.executed
+    }
+
     /// The processes that are followed and live, ascending.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
@@ -307,8 +336,18 @@ impl Watch {
     }
 }
 
-/// Measured on minor faults of our own: the best of some tries, since nothing makes them faster.
-fn costs() -> Result<Costs, NotHere> {
+/// An event a thread and CPU is cheapest, as the kernel leaves out whom we do not want; where these would be
+/// too many, everybody's faults are looked through, if we may.
+fn crowded(host: &Host, threads: usize) -> Option<Source> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let many = threads * cpus > MOST_EVENTS || cpus > MOST_CPUS;
+    let everybody = || Source::of_everybody(1).ok();
+    (many && sees_everybody(host)).then(everybody).flatten()
+}
+
+/// Measured on minor faults of our own, and what these cost themselves: the best of some tries, since
+/// nothing makes them faster.
+fn costs() -> (Costs, f64) {
     const PAGES: usize = 2048;
     let best = |tries: usize| {
         let all = (0..tries).filter_map(|_| minor_faults(PAGES).ok());
@@ -320,10 +359,11 @@ fn costs() -> Result<Costs, NotHere> {
         let source = Source::of_threads(&[0], period).ok();
         source.map_or(bare, |_source| best(3))
     };
-    Ok(Costs {
+    let costs = Costs {
         sample_ns: (with(1) - bare).max(50.0),
         passed_ns: (with(1 << 20) - bare).max(1.0),
-    })
+    };
+    (costs, bare)
 }
 
 fn nodes(names: &[String]) -> usize {

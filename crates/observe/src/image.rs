@@ -125,6 +125,18 @@ impl Image {
         Ok(())
     }
 
+    /// Reads the log alone: of a program that nobody counts, what it allocates and starts.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn follow(&mut self, tables: &mut Tables) -> io::Result<()> {
+        self.read_log(tables)?;
+        for (start, end) in std::mem::take(&mut self.gone) {
+            self.claims.clear(start, end);
+        }
+        Ok(())
+    }
+
     /// Lets go of the raw files of a process that has ended and has been read.
     pub fn close(&mut self) {
         self.files.clear();
@@ -374,7 +386,19 @@ impl Image {
         &mut self.threads[index]
     }
 
-    fn name(&mut self, path: &str) -> u32 {
+    /// A loaded part of a module file, by its place in the list; parts of one module are one.
+    pub(crate) fn module(&mut self, file: usize, bias: u64, start: u64, end: u64) -> u32 {
+        let known = self.modules.iter().position(|m| m.file == file && m.bias == bias);
+        let place = known.unwrap_or(self.modules.len());
+        if known.is_none() {
+            self.modules.push(Loaded { bias, start, end, file });
+        }
+        let module = &mut self.modules[place];
+        (module.start, module.end) = (module.start.min(start), module.end.max(end));
+        place as u32
+    }
+
+    pub(crate) fn name(&mut self, path: &str) -> u32 {
         let known = self.names.iter().position(|n| n == path);
         let index = known.unwrap_or_else(|| {
             self.names.push(path.to_owned());

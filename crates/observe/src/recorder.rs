@@ -188,14 +188,14 @@ fn uncounted(raw: &Path) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn make_raw(folder: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn make_raw(folder: &Path) -> Result<PathBuf, Error> {
     let raw = folder.join("raw");
     std::fs::create_dir(&raw)
         .and_then(|()| raw.canonicalize())
         .map_err(|e| Error::raw(&raw, &e))
 }
 
-fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
+pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
     let kind = match error.kind() {
         std::io::ErrorKind::NotFound => ErrorKind::NotFound,
         _ => ErrorKind::NotExecutable,
@@ -206,6 +206,6 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
     )
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

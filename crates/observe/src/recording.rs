@@ -193,7 +193,7 @@ impl Recording {
 }
 
 /// `<pid>-<sequence>`.
-fn image_name(name: &str) -> Option<(u32, u32)> {
+pub(crate) fn image_name(name: &str) -> Option<(u32, u32)> {
     let (pid, sequence) = name.split_once('-')?;
     Some((pid.parse().ok()?, sequence.parse().ok()?))
 }

@@ -1,5 +1,6 @@
-//! `nodewise record`: a program to a profile, counting by itself or under an emulator.
+//! `nodewise record`: a program to a profile, counting by itself, under an emulator, or sampled.
 
+mod faults;
 mod summary;
 
 use crate::exit::{Outcome, OwnFailure};
@@ -33,9 +34,11 @@ pub struct Arguments {
     /// Make a profile of what an interrupted recording left in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "threads"])]
     recover: Option<PathBuf>,
+    #[command(flatten)]
+    faults: faults::Faults,
     /// The program and its arguments
     #[arg(
-        required_unless_present = "recover",
+        required_unless_present_any = ["recover", "pids"],
         trailing_var_arg = true,
         value_name = "CMD"
     )]
@@ -50,6 +53,9 @@ enum Via {
     Instrument,
     /// Any program as it is, under QEMU: exact, 10 to 50 times slower
     Emulate,
+    /// Any program as it is, running ones too, at 2 % of its time: which threads use which pages, sampled by
+    /// the kernel's page faults
+    Faults,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -62,15 +68,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.via == Via::Faults {
+        return faults::run(arguments);
+    }
+    if !arguments.faults.pids.is_empty() {
+        anyhow::bail!("--pid needs --via faults: a running program can only be sampled");
+    }
     let program = &arguments.command[0];
     let file = nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
     if arguments.via == Via::Auto {
         nodewise_observe::check_instrumented(&file)?;
     }
-    let folder = match &arguments.output {
-        Some(folder) => folder.clone(),
-        None => nodewise_store::unused(Path::new("")),
-    };
+    let folder = folder(arguments);
     let emulator = (arguments.via == Via::Emulate).then(emulator).transpose()?;
     let rest = &arguments.command[1..];
     let mut command = match &emulator {
@@ -95,6 +104,11 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let recorded = recorded?;
     summary::recorded(&folder, &recorded, emulator.as_ref());
     Ok(Outcome::Child(recorded.status))
+}
+
+fn folder(arguments: &Arguments) -> PathBuf {
+    let unused = || nodewise_store::unused(Path::new(""));
+    arguments.output.clone().unwrap_or_else(unused)
 }
 
 /// QEMU with our plugin; `NODEWISE_QEMU_USER` names another than the one on the path.
@@ -136,13 +150,10 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     Meta {
         observer: match arguments.via {
             Via::Emulate => Observer::Emulate,
+            Via::Faults => Observer::Faults,
             Via::Auto | Via::Instrument => Observer::Instrument,
         },
-        command: arguments
-            .command
-            .iter()
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect(),
+        command: command(arguments, &host),
         started_at: SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_secs()),
@@ -153,6 +164,15 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Meta::default()
     }
+}
+
+/// As given; of a running process as it was once given.
+fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
+    let Some(pid) = arguments.faults.pids.first() else {
+        return arguments.command.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    };
+    let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
+    text.split_terminator('\0').map(str::to_owned).collect()
 }
 
 fn cpus() -> usize {

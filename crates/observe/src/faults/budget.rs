@@ -35,8 +35,9 @@ pub struct Rate {
 
 /// Keeps the cost at a share of the program's CPU time.
 ///
-/// The account may hold what [`SAVED_NS`] of CPU time fill, because hint faults come in bursts, and fall as
-/// far behind before nothing is reported for a while. The period is what makes the last second's faults fit.
+/// The account may hold what [`SAVED_NS`] of CPU time fill, and begins so: programs touch much at their start,
+/// and hint faults come in bursts. It may fall as far behind before nothing is reported for a while. The period
+/// is what makes faults fit as they come in: a little more while there are savings, less while there are debts.
 #[derive(Clone, Debug)]
 pub struct Budget {
     share: f64,
@@ -52,7 +53,7 @@ pub struct Budget {
 }
 
 /// CPU time whose share may be saved up, and owed.
-const SAVED_NS: f64 = 1e9;
+const SAVED_NS: f64 = 2e9;
 /// Weight of a spell whose CPU time is this.
 const MEMORY_NS: f64 = 5e8;
 /// Periods are primes, so that they fall into step with nothing.
@@ -68,7 +69,7 @@ impl Budget {
             share,
             costs,
             adapts,
-            balance_ns: share * SAVED_NS / 2.0,
+            balance_ns: share * SAVED_NS,
             rate: Rate {
                 period: 1,
                 running: true,
@@ -93,7 +94,7 @@ impl Budget {
         self.learn(spell, faults);
         self.rate.running = match self.rate.running {
             true => self.balance_ns > -most,
-            false => self.balance_ns > 0.0,
+            false => self.balance_ns > -most / 2.0,
         };
         if self.adapts {
             self.rate.period = self.fitting();
@@ -112,12 +113,13 @@ impl Budget {
         }
     }
 
-    /// The shortest period whose cost fits what comes in; more when the account is fuller than half, less when
-    /// it is not: between two periods that do not fit exactly it goes to and fro.
+    /// The shortest period whose cost fits what comes in. Between two periods that do not fit exactly it goes
+    /// to and fro.
     fn fitting(&self) -> u64 {
         let sample = self.costs.sample_ns + self.handling_ns;
         let cost = |period: u64| self.density * (sample / period as f64 + self.costs.passed_ns);
-        let share = 2.0 * self.balance_ns / SAVED_NS;
+        let savings = self.balance_ns / (self.share * SAVED_NS);
+        let share = self.share * (1.0 + savings).clamp(0.5, 2.0);
         let fits = |period: &u64| cost(*period) <= share;
         PERIODS
             .into_iter()

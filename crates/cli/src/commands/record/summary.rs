@@ -57,6 +57,66 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
     where_and_next(folder);
 }
 
+/// After sampling.
+pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, minimum: u32) {
+    let (profile, figures) = (&recorded.profile, &recorded.figures);
+    eprintln!(
+        "nodewise: {} of pages by {}, {} first touches and {} copies apart, in {}{}",
+        count(figures.hints as usize, "sample"),
+        count(profile.threads.len(), "thread"),
+        short(figures.firsts as f64),
+        short(figures.copies as f64),
+        count(profile.slices.len(), "slice"),
+        match recorded.processes {
+            0 | 1 => String::new(),
+            several => format!(", {several} processes"),
+        },
+    );
+    eprintln!(
+        "nodewise: samples say who uses a page, not how often; a page is judged from {} on; {}",
+        count(minimum as usize, "sample"),
+        match figures.writes {
+            true => "reads and writes are told apart",
+            false => "reads and writes are not told apart (root, with tracefs mounted, would)",
+        }
+    );
+    eprintln!(
+        "nodewise: it took {:.1} % of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
+        figures.cost * 100.0,
+        figures.sample_ns / 1e3,
+        figures.period,
+        short(figures.lost as f64),
+    );
+    if figures.kernel_moved > 0 {
+        eprintln!(
+            "nodewise: meanwhile the kernel moved {} by itself",
+            count(figures.kernel_moved as usize, "page")
+        );
+    }
+    if figures.missed_threads > 0 {
+        eprintln!(
+            "nodewise: {} not watched, for want of descriptors; ulimit -n 65536",
+            count(figures.missed_threads, "thread")
+        );
+    }
+    if figures.hints == 0 {
+        eprintln!("nodewise: {}", no_samples(profile));
+    }
+    where_and_next(folder);
+}
+
+/// The kernel scans a program for the first time after a second, and where it has nothing to decide not at all.
+fn no_samples(profile: &Profile) -> &'static str {
+    match (profile.meta.host_nodes, profile.threads.len()) {
+        (1, 0 | 1) => {
+            "no samples: the program has one thread on one node, and the kernel samples no page that lies where its only thread runs"
+        }
+        _ => {
+            "no samples: the kernel looks at a program first after about a second; run longer, or see --scan"
+        }
+    }
+}
+
 /// After a recovery.
 pub fn recovered(folder: &Path, profile: &Profile) {
     eprintln!(

@@ -1,0 +1,94 @@
+//! `nodewise record --via faults`: samples of a program that is started, or of others that run.
+
+use super::{Arguments, cpus, folder, meta, set_openmp, summary};
+use crate::exit::Outcome;
+use indicatif::ProgressBar;
+use nodewise_linux::companion;
+use nodewise_observe::Slicing;
+use nodewise_observe::faults::{Options, Progress, Whom, record};
+use std::process::Command;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct Faults {
+    /// With `--via faults`: watch this running process and what it starts; repeatable
+    #[arg(long = "pid", value_name = "N", conflicts_with_all = ["command", "recover", "threads"])]
+    pub pids: Vec<u32>,
+    /// With `--pid`: stop after this time: 10, 10s, 5m [default: when it ends, or at Ctrl-C]
+    #[arg(long, value_name = "TIME", requires = "pids", value_parser = super::super::tune::duration)]
+    duration: Option<Duration>,
+    /// With `--via faults`: the share of the program's CPU time that observing may take
+    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = percent)]
+    budget: f64,
+    /// With `--via faults`: samples below which a page is not judged
+    #[arg(long, value_name = "K", default_value_t = 4)]
+    minimum_samples: u32,
+    /// With `--via faults`: have the kernel sample every process so often, milliseconds, while recording (root)
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=60_000))]
+    scan: Option<u32>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .trim()
+        .parse()
+        .map_err(|_| format!("`{text}` is no percentage"))?;
+    match number > 0.0 && number <= 100.0 {
+        true => Ok(number / 100.0),
+        false => Err("a budget is above 0 and at most 100 percent".to_owned()),
+    }
+}
+
+/// Runs or attends, and says what came of it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let Slicing::Time(slice) = arguments.slice else {
+        anyhow::bail!("--via faults sees neither accesses nor regions: --slice needs a time, such as 1s");
+    };
+    let folder = folder(arguments);
+    let faults = &arguments.faults;
+    let options = Options {
+        whom: whom(arguments)?,
+        folder: &folder,
+        force: arguments.force,
+        slice,
+        meta: meta(arguments, cpus()),
+        budget: faults.budget,
+        minimum_samples: faults.minimum_samples,
+        scan: faults.scan,
+    };
+    let bar = super::progress_bar();
+    let recorded = record(options, |p| show(&bar, &p));
+    bar.finish_and_clear();
+    let recorded = recorded?;
+    summary::sampled(&folder, &recorded, faults.minimum_samples);
+    Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
+}
+
+fn whom(arguments: &Arguments) -> anyhow::Result<Whom> {
+    let faults = &arguments.faults;
+    let Some((program, rest)) = arguments.command.split_first() else {
+        return Ok(Whom::Processes {
+            pids: faults.pids.clone(),
+            duration: faults.duration,
+        });
+    };
+    nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
+    let mut command = Command::new(program);
+    command.args(rest);
+    set_openmp(&mut command, arguments.threads, cpus());
+    let preload = companion::find("libnodewise-rt.so").ok();
+    Ok(Whom::Command {
+        command: Box::new(command),
+        preload,
+    })
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    bar.set_message(format!(
+        "{} samples, {} slices",
+        summary::short(progress.samples as f64),
+        progress.slices
+    ));
+    bar.tick();
+}

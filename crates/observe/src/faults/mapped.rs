@@ -1,0 +1,60 @@
+//! What lies where in a process that tells us nothing: its mappings, and the variables of its files.
+
+use crate::claims::What;
+use crate::image::Image;
+use crate::tables::Tables;
+use nodewise_linux::maps::Area;
+use nodewise_profile::SiteId;
+use std::path::Path;
+
+/// Claims every mapping for what it is. What is claimed and was accessed stays.
+pub fn claim(image: &mut Image, tables: &mut Tables, areas: &[Area]) {
+    let mut before: Option<(u64, What)> = None;
+    for (number, area) in areas.iter().enumerate() {
+        let what = match &*area.name {
+            "[heap]" => {
+                image.brk = area.start;
+                What::Arena
+            }
+            "[stack]" => What::Stack { ordinal: 0 },
+            // The zeroed variables of a module lie behind the others, and have no name.
+            "" => match before {
+                Some((end, segment @ What::Segment { .. })) if end == area.start => segment,
+                _ => anonymous(area, number),
+            },
+            name if name.starts_with('[') => anonymous(area, number),
+            path => file(image, tables, area, path),
+        };
+        image.claims.insert(area.start, area.end, what);
+        before = Some((area.end, what));
+    }
+}
+
+fn anonymous(area: &Area, number: usize) -> What {
+    What::Allocation {
+        site: SiteId(0),
+        ordinal: 0,
+        sequence: number as u32,
+        bytes: area.end - area.start,
+        mapped: true,
+    }
+}
+
+fn file(image: &mut Image, tables: &mut Tables, area: &Area, path: &str) -> What {
+    let file = tables.library.file(path);
+    let own = match tables.library.module(file) {
+        Some(module) if Path::new(path).is_file() => module.address_of_file_offset(area.offset),
+        _ => None,
+    };
+    let Some(own) = own else {
+        return What::File {
+            name: image.name(path),
+        };
+    };
+    let module = image.module(file, area.start.wrapping_sub(own), area.start, area.end);
+    if area.permissions.contains('w') {
+        What::Segment { module }
+    } else {
+        What::Image { module }
+    }
+}

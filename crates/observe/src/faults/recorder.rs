@@ -1,0 +1,287 @@
+//! The recorder of samples: watches a program it starts, or others that run, and cuts slices.
+
+use super::traced::Traced;
+use super::{Figures, NotHere, Watch};
+use crate::control::Control;
+use crate::error::{Error, ErrorKind};
+use crate::recorder::{cannot_start, make_raw, nanoseconds};
+use crate::slicing::Slicing;
+use nodewise_linux::Host;
+use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::clock;
+use nodewise_linux::scan::{Held, Scan};
+use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use nodewise_profile::{Meta, Profile, Sampling};
+use nodewise_store::Writer;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+/// How often the recorder looks up, when buffers do not fill earlier.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Whom to watch.
+pub enum Whom {
+    /// A program to be started; `preload` logs what it allocates, where it can be loaded.
+    Command {
+        /// With arguments and environment.
+        command: Box<Command>,
+        /// Our library.
+        preload: Option<PathBuf>,
+    },
+    /// Processes that run, until they end, a signal comes, or the time is over.
+    Processes {
+        /// Which.
+        pids: Vec<u32>,
+        /// How long at most.
+        duration: Option<Duration>,
+    },
+}
+
+/// What to record and where to.
+pub struct Options<'a> {
+    /// Whom to watch.
+    pub whom: Whom,
+    /// Where the profile goes; made here.
+    pub folder: &'a Path,
+    /// Replace a profile that is there.
+    pub force: bool,
+    /// A slice's length.
+    pub slice: Duration,
+    /// What is known beforehand: command, host, version.
+    pub meta: Meta,
+    /// The share of the program's CPU time that may be spent.
+    pub budget: f64,
+    /// Samples below which a page is not judged.
+    pub minimum_samples: u32,
+    /// Have the kernel scan so often, milliseconds, meanwhile; of all processes.
+    pub scan: Option<u32>,
+}
+
+/// What a recording is like so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Samples, up to the last look.
+    pub samples: u64,
+    /// Slices cut.
+    pub slices: usize,
+}
+
+/// How a recording ended.
+pub struct Recorded {
+    /// The profile without its accesses.
+    pub profile: Profile,
+    /// Exit status of a program that was started, as a shell gives it.
+    pub status: Option<u8>,
+    /// What was seen, and its cost.
+    pub figures: Figures,
+    /// Processes with samples.
+    pub processes: usize,
+}
+
+/// Watches whom it is told to, and writes a profile. `look` is called now and then.
+///
+/// # Errors
+/// It cannot be done here, the program cannot be started, or the profile not be written.
+pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result<Recorded, Error> {
+    let host = Host::default();
+    let Options {
+        whom,
+        folder,
+        force,
+        slice,
+        meta,
+        budget,
+        minimum_samples,
+        scan,
+    } = options;
+    let mut watch = match &whom {
+        Whom::Command { .. } => Watch::of_command(&host, budget)?,
+        Whom::Processes { pids, .. } => Watch::of_pids(&host, pids, budget)?,
+    };
+    let held = scan.map(|ms| hold(&host, ms)).transpose()?;
+    if held.is_some() {
+        watch.own_scans();
+    }
+    let writer = Writer::create(folder, &meta, force)?;
+    let mut session = Session {
+        held,
+        watch,
+        traced: Traced::new(&host, writer),
+        raw: None,
+        slice,
+        scan: scan.unwrap_or_default(),
+        began: clock::monotonic(),
+        look,
+    };
+    session.traced.profile_mut().meta = meta;
+    let status = match whom {
+        Whom::Command { command, preload } => Some(session.run(*command, preload.as_deref(), folder)?),
+        Whom::Processes { duration, .. } => {
+            session.attend(duration)?;
+            None
+        }
+    };
+    session.finish(status, budget, minimum_samples)
+}
+
+struct Session<L> {
+    /// Put back when all is over.
+    held: Option<Held>,
+    watch: Watch,
+    traced: Traced,
+    /// To be removed once all is read.
+    raw: Option<PathBuf>,
+    slice: Duration,
+    scan: u32,
+    began: Duration,
+    look: L,
+}
+
+impl<L: FnMut(Progress) + Send> Session<L> {
+    /// From a program's start to its end.
+    fn run(&mut self, mut command: Command, preload: Option<&Path>, folder: &Path) -> Result<u8, Error> {
+        let raw = make_raw(folder)?;
+        let control = Control::create(&raw, Slicing::Time(self.slice)).map_err(|e| Error::raw(&raw, &e))?;
+        if let Some(library) = preload {
+            command.env("NODEWISE_RAW", &raw);
+            command.env("LD_PRELOAD", preloaded(library));
+        }
+        self.traced.log_below(&raw);
+        let child = Forwarding::start(&mut command).map_err(|e| {
+            let _ = std::fs::remove_dir_all(folder); // ours, and empty
+            cannot_start(&command, &e)
+        })?;
+        self.watch.follow(child.id());
+        self.began = clock::monotonic();
+        let stop = AtomicBool::new(false);
+        let (status, result) = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| self.until(|_| stop.load(Acquire)));
+            let status = child.wait(LOOK, |_| LOOK);
+            stop.store(true, Release);
+            (status, watcher.join().expect("the watcher does not panic"))
+        });
+        control.close();
+        result?;
+        self.raw = Some(raw);
+        Ok(shell_status(status.map_err(|e| Error::raw(folder, &e))?))
+    }
+
+    /// As long as there is somebody to watch, nobody interrupts, and the time is not over.
+    fn attend(&mut self, duration: Option<Duration>) -> Result<(), Error> {
+        let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP])
+            .map_err(|e| Error::new(ErrorKind::Io, e.to_string()))?;
+        let began = self.began;
+        self.until(|watch| {
+            let over = duration.is_some_and(|d| clock::monotonic() - began >= d);
+            over || watch.processes().is_empty() || signals.wait(Duration::ZERO).is_some()
+        })
+    }
+
+    fn until(&mut self, mut over: impl FnMut(&Watch) -> bool) -> Result<(), Error> {
+        let mut due = self.slice;
+        loop {
+            let last = over(&self.watch);
+            self.watch.look(if last {
+                Duration::ZERO
+            } else {
+                LOOK.min(self.slice)
+            });
+            self.traced.take(&self.watch);
+            self.adapt_scans();
+            let elapsed = clock::monotonic() - self.began;
+            if elapsed >= due || last {
+                self.traced.look_at_threads();
+                self.traced.cut(nanoseconds(elapsed))?;
+                // A slow machine gets longer slices rather than a queue of them.
+                due = due.max(elapsed.saturating_sub(self.slice)) + self.slice;
+            }
+            (self.look)(Progress {
+                elapsed,
+                samples: self.traced.samples(),
+                slices: self.traced.slices(),
+            });
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hint faults cost the program time whether or not they are reported: where we asked for them, fewer
+    /// are asked for when the budget is overdrawn.
+    fn adapt_scans(&mut self) {
+        let Some(held) = &self.held else {
+            return;
+        };
+        let slower = self.watch.wants_fewer_scans();
+        if slower && self.scan < 60_000 {
+            self.scan = (self.scan * 2).min(60_000);
+            // What cannot be written now could be at the start: the budget's other means remain.
+            let _ = held.set(Scan::every(self.scan));
+        }
+    }
+
+    fn finish(mut self, status: Option<u8>, budget: f64, minimum_samples: u32) -> Result<Recorded, Error> {
+        let wall = clock::monotonic() - self.began;
+        let figures = self.watch.figures();
+        let meta = &mut self.traced.profile_mut().meta;
+        meta.wall_ns = nanoseconds(wall);
+        meta.exit_status = status.map(i32::from);
+        meta.kernel_migrations = Some(figures.kernel_moved);
+        meta.sampling = Some(Sampling {
+            samples: figures.hints,
+            first_touches: figures.firsts,
+            copies: figures.copies,
+            lost: figures.lost,
+            period: u32::try_from(figures.period).unwrap_or(u32::MAX),
+            budget,
+            cost: figures.cost,
+            sample_ns: figures.sample_ns,
+            minimum_samples,
+            writes: figures.writes,
+            seconds: wall.as_secs_f64(),
+        });
+        let processes = self.traced.processes();
+        let profile = self.traced.finish()?;
+        if let Some(raw) = &self.raw {
+            // The profile is whole: what is left of the logs is only litter.
+            let _ = std::fs::remove_dir_all(raw);
+        }
+        Ok(Recorded {
+            profile,
+            status,
+            figures,
+            processes,
+        })
+    }
+}
+
+fn hold(host: &Host, ms: u32) -> Result<Held, Error> {
+    Held::take(host, Scan::every(ms)).map_err(|e| {
+        NotHere::new(
+            format!("how often the kernel scans cannot be set ({e})"),
+            "without --scan; or as root, with debugfs mounted on /sys/kernel/debug",
+        )
+        .into()
+    })
+}
+
+/// Ours before what is there already.
+fn preloaded(library: &Path) -> std::ffi::OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+impl From<NotHere> for Error {
+    fn from(not_here: NotHere) -> Self {
+        Self::new(ErrorKind::NotHere, not_here.to_string())
+    }
+}

@@ -1,0 +1,339 @@
+//! Samples of processes become the rows and tables of a profile.
+
+use super::{Kind, Touch, Watch, mapped};
+use crate::error::Error;
+use crate::image::Image;
+use crate::tables::Tables;
+use crate::{objects, rows};
+use nodewise_linux::{Host, clock};
+use nodewise_profile::{
+    Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, PageNumber, Profile, Slice, SliceId, ThreadId,
+};
+use nodewise_store::Writer;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Page numbers hold 16 bits of a process's ordinal.
+const MOST_PROCESSES: usize = 1 << 16;
+/// First touches kept of a process without samples.
+const MOST_WAITING: usize = 1 << 20;
+/// How often the mappings of a process are read anew, because a sample fell where nothing was known.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A profile under construction from samples.
+pub struct Traced {
+    host: Host,
+    raw: Option<PathBuf>,
+    writer: Writer,
+    tables: Tables,
+    processes: BTreeMap<u32, Process>,
+    /// First touches of processes without samples, of which there may never be any.
+    waiting: HashMap<u32, Vec<Touch>>,
+    ordinals: usize,
+    touched: HashSet<PageNumber>,
+    counts: HashMap<(PageNumber, ThreadId), Counts>,
+    accesses: u64,
+    last_end: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    object: ObjectId,
+    reads: u64,
+    writes: u64,
+}
+
+/// A process with samples.
+struct Process {
+    image: Image,
+    /// Its folder below `raw`: another one means that it runs another program now.
+    folder: Option<PathBuf>,
+    threads: HashMap<u32, ThreadId>,
+    mapped: Option<Duration>,
+}
+
+impl Traced {
+    /// What goes to `writer`.
+    pub fn new(host: &Host, writer: Writer) -> Self {
+        Self {
+            host: host.clone(),
+            raw: None,
+            writer,
+            tables: Tables::default(),
+            processes: BTreeMap::new(),
+            waiting: HashMap::new(),
+            ordinals: 0,
+            touched: HashSet::new(),
+            counts: HashMap::new(),
+            accesses: 0,
+            last_end: 0,
+        }
+    }
+
+    /// Programs that load our library log what they allocate below this folder.
+    pub fn log_below(&mut self, raw: &Path) {
+        self.raw = Some(raw.to_owned());
+    }
+
+    /// Takes what the last look saw.
+    pub fn take(&mut self, watch: &Watch) {
+        self.find_folders();
+        let mut executed = watch.executed().iter().peekable();
+        for (number, touch) in watch.touches().iter().enumerate() {
+            while let Some((pid, _)) = executed.next_if(|(_, at)| *at <= number) {
+                self.execute(*pid);
+            }
+            self.touch(touch, watch);
+        }
+        executed.for_each(|(pid, _)| self.execute(*pid));
+        for pid in watch.ends() {
+            self.waiting.remove(pid);
+            if let Some(process) = self.processes.get_mut(pid) {
+                process.image.close();
+            }
+        }
+    }
+
+    /// Another program, at other addresses. One that logs is known by its folder.
+    fn execute(&mut self, pid: u32) {
+        self.waiting.remove(&pid);
+        if self.processes.get(&pid).is_some_and(|p| p.folder.is_none()) {
+            self.processes.remove(&pid);
+        }
+    }
+
+    fn touch(&mut self, touch: &Touch, watch: &Watch) {
+        let pid = touch.fault.pid;
+        match touch.kind {
+            Kind::First if !self.processes.contains_key(&pid) => {
+                let waiting = self.waiting.entry(pid).or_default();
+                if waiting.len() < MOST_WAITING {
+                    waiting.push(*touch);
+                }
+            }
+            Kind::Hint if !self.processes.contains_key(&pid) && self.ordinals >= MOST_PROCESSES => {}
+            Kind::Hint | Kind::First => {
+                if !self.processes.contains_key(&pid) {
+                    self.begin(pid, None);
+                }
+                for earlier in self.waiting.remove(&pid).unwrap_or_default() {
+                    self.count(&earlier, watch);
+                }
+                self.count(touch, watch);
+            }
+            Kind::Copy | Kind::Unknown => {}
+        }
+    }
+
+    fn count(&mut self, touch: &Touch, watch: &Watch) {
+        let fault = &touch.fault;
+        let address = fault.address & !(BASE_PAGE_SIZE - 1);
+        let Some(process) = self.processes.get_mut(&fault.pid) else {
+            return;
+        };
+        let ordinal = process.image.ordinal.unwrap_or(0);
+        let page = PageNumber::of_address(ordinal, address);
+        let thread = process.thread(&mut self.tables, fault.tid, watch.name(fault.tid));
+        let object = process.object(&self.host, &mut self.tables, address);
+        if touch.kind == Kind::First {
+            self.first_touch(page, object, thread);
+            return;
+        }
+        let counts = self.counts.entry((page, thread)).or_default();
+        counts.object = object;
+        *(if fault.write == Some(true) {
+            &mut counts.writes
+        } else {
+            &mut counts.reads
+        }) += 1;
+        self.accesses += 1;
+    }
+
+    fn first_touch(&mut self, page: PageNumber, object: ObjectId, thread: ThreadId) {
+        if !self.touched.insert(page) {
+            return; // memory given back and used again
+        }
+        let slice = SliceId::from_index(self.tables.profile.slices.len());
+        self.tables.profile.first_touches.push(FirstTouch {
+            page,
+            len: 1,
+            object,
+            thread,
+            slice,
+            ..FirstTouch::default()
+        });
+    }
+
+    fn begin(&mut self, pid: u32, folder: Option<PathBuf>) {
+        let mut image = Image::new(folder.clone().unwrap_or_default(), pid);
+        image.ordinal = Some(self.ordinals as u16);
+        self.ordinals += 1;
+        let threads = HashMap::new();
+        self.processes.insert(
+            pid,
+            Process {
+                image,
+                folder,
+                threads,
+                mapped: None,
+            },
+        );
+    }
+
+    /// Programs that log what they allocate have a folder each; the newest is the one that runs.
+    fn find_folders(&mut self) {
+        let Some(raw) = &self.raw else {
+            return;
+        };
+        let entries = std::fs::read_dir(raw).into_iter().flatten().flatten();
+        let mut newest: BTreeMap<u32, (u32, PathBuf)> = BTreeMap::new();
+        for entry in entries {
+            let name = entry.file_name();
+            let Some((pid, sequence)) = crate::recording::image_name(&name.to_string_lossy()) else {
+                continue;
+            };
+            let known = newest.entry(pid).or_insert_with(|| (sequence, entry.path()));
+            if sequence > known.0 {
+                *known = (sequence, entry.path());
+            }
+        }
+        for (pid, (_, folder)) in newest {
+            let known = self
+                .processes
+                .get(&pid)
+                .is_some_and(|p| p.folder.as_ref() == Some(&folder));
+            if !known && self.ordinals < MOST_PROCESSES {
+                self.begin(pid, Some(folder));
+            }
+        }
+        for process in self
+            .processes
+            .values_mut()
+            .filter(|p| p.folder.is_some() && !p.image.closed())
+        {
+            // A log that cannot be read tells nothing more; samples go on.
+            let _ = process.image.follow(&mut self.tables);
+        }
+    }
+
+    /// Ends a slice at `now`, nanoseconds since the beginning.
+    ///
+    /// # Errors
+    /// The profile cannot be written.
+    pub fn cut(&mut self, now: u64) -> Result<(), Error> {
+        let mut by_thread: BTreeMap<ThreadId, Vec<Access>> = BTreeMap::new();
+        for ((page, thread), counts) in self.counts.drain() {
+            by_thread.entry(thread).or_default().push(Access {
+                object: counts.object,
+                thread,
+                page,
+                len: 1,
+                reads: counts.reads,
+                writes: counts.writes,
+                lines: counts.reads + counts.writes,
+                ..Access::default()
+            });
+        }
+        let mut all = Vec::new();
+        by_thread
+            .into_values()
+            .for_each(|fresh| rows::compress(fresh, &mut all));
+        rows::sort(&mut all);
+        let ended = Slice {
+            start_ns: self.last_end,
+            end_ns: now.max(self.last_end),
+        };
+        self.writer.slice(ended, &all)?;
+        self.last_end = ended.end_ns;
+        self.tables.profile.slices.push(ended);
+        Ok(())
+    }
+
+    /// CPU time of the threads that live.
+    pub fn look_at_threads(&mut self) {
+        for (pid, process) in &self.processes {
+            for task in self.host.tasks(*pid).unwrap_or_default() {
+                if let Some(thread) = process.threads.get(&task.tid) {
+                    self.tables.profile.threads[thread.index()].cpu_ns = task.cpu_ns;
+                }
+            }
+        }
+    }
+
+    /// Samples so far.
+    pub fn samples(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Slices so far.
+    pub fn slices(&self) -> usize {
+        self.tables.profile.slices.len()
+    }
+
+    /// Processes with samples.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// The manifest to be written.
+    pub fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.tables.profile
+    }
+
+    /// Completes the tables, writes them and returns them.
+    ///
+    /// # Errors
+    /// The profile cannot be written.
+    pub fn finish(mut self) -> Result<Profile, Error> {
+        self.find_folders();
+        let touches = std::mem::take(&mut self.tables.profile.first_touches);
+        self.tables.first_touches(touches);
+        let extents = objects::extents(&self.tables.profile.first_touches);
+        for process in self.processes.values() {
+            objects::finish(&process.image, &mut self.tables, &extents);
+        }
+        self.tables.finish();
+        self.writer.finish(&self.tables.profile)?;
+        Ok(self.tables.profile)
+    }
+}
+
+impl Process {
+    /// The profile's number of a thread: by its place in the log, or given here.
+    fn thread(&mut self, tables: &mut Tables, tid: u32, name: Option<&str>) -> ThreadId {
+        if let Some(known) = self.threads.get(&tid) {
+            return *known;
+        }
+        let logged = self.image.threads.iter().position(|t| t.tid == tid);
+        let id = match logged {
+            Some(place) => self.image.thread(tables, place as u32),
+            None => {
+                let function = name.unwrap_or_default().to_owned();
+                tables.thread(
+                    self.image.ordinal.unwrap_or(0),
+                    Frame {
+                        function,
+                        ..Frame::default()
+                    },
+                )
+            }
+        };
+        tables.profile.threads[id.index()].tid = tid;
+        self.threads.insert(tid, id);
+        id
+    }
+
+    fn object(&mut self, host: &Host, tables: &mut Tables, address: u64) -> ObjectId {
+        let unknown = |image: &mut Image| image.claims.owner(address).is_none();
+        if self.folder.is_none() && unknown(&mut self.image) {
+            let now = clock::monotonic();
+            if self.mapped.is_none_or(|at| now - at >= LOOK_AGAIN) {
+                self.mapped = Some(now);
+                let areas = host.maps(self.image.pid).unwrap_or_default();
+                mapped::claim(&mut self.image, tables, &areas);
+            }
+        }
+        objects::owner(&mut self.image, tables, address)
+    }
+}
