@@ -1,4 +1,4 @@
-"""Bars for the reproduction pages: an SVG and a PNG each, the same bytes for the same numbers."""
+"""Bars and curves for the reproduction pages: an SVG and a PNG each, the same bytes for the same numbers."""
 
 import statistics
 
@@ -7,7 +7,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f"]
+COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f", "#444444"]
 plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "nodewise"})
 
 
@@ -23,6 +23,10 @@ def finish(figure, axes, file, labels, columns):
     """What all bars have: names below, a legend above."""
     axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
     axes.margins(x=0.01)
+    save(figure, file, columns)
+
+
+def save(figure, file, columns):
     figure.legend(loc="outside upper center", ncols=columns, frameon=False)
     figure.savefig(file, metadata={"Date": None})
     figure.savefig(file.with_suffix(".png"), dpi=110)
@@ -60,3 +64,18 @@ def stacked(file, labels, series, ylabel):
         bottom = [b + v for b, v in zip(bottom, values)]
     axes.set_ylabel(ylabel)
     finish(figure, axes, file, labels, len(series))
+
+
+def curves(file, at, series, xlabel, ylabel):
+    """A line a series; points at `at`, or evenly from 0 to 1."""
+    figure, axes = chart()
+    for i, (name, values) in enumerate(series.items()):
+        where = at or [k / max(1, len(values) - 1) for k in range(len(values))]
+        axes.plot(where, values, label=name, color=COLOURS[i % len(COLOURS)], marker="o" if at else None, markersize=3,
+                  linewidth=1.2)
+    if at:
+        axes.set_xticks(at)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.set_ylim(bottom=0)
+    save(figure, file, len(series))

@@ -1,0 +1,41 @@
+"""The programs of ARS's section 4 in its sizes, and what its Table 1 has of them."""
+
+import csv
+import pathlib
+from dataclasses import dataclass
+
+COUNTS = ["migrations", "ping_pongs", "multiple", "incorrect"]
+# As the paper writes them, as `nodewise` does.
+ALGORITHMS = {"Out-U-local": "out-u-local", "Out-W-local": "out-w-local", "Out-U": "out-u", "Out-W": "out-w", "In-W": "in-w"}
+# Not in the paper: what else there is.
+OTHERS = ["next-touch", "dominant", "carrefour", "mixed", "adaptive"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One of ours, under the name the paper gives its counterpart."""
+
+    file: str
+    arguments: tuple  # of the paper's size
+    says: str  # the size, in words
+    computes: tuple  # functions whose parallel loops are the computation: the rest initialises and verifies
+
+
+PROGRAMS = {
+    "FFT": Program("fft", ("--size", 16384, "--iterations", 1), "2¹⁴ points, forth and back",
+                   ("transpose", "transform_rows", "copy")),
+    "LU": Program("dense_lu", ("--size", 128), "128 × 128", ("factorise",)),
+    "RADIX": Program("radix", ("--init", "master", "--size", 262144, "--iterations", 1), "262,144 keys",
+                     ("count", "sum", "permute")),
+    "WATER": Program("water", ("--size", 343, "--iterations", 3), "343 molecules, 3 steps",
+                     ("predict", "forces_between", "correct")),
+    "SOR": Program("sor", ("--size", 200, "--iterations", 40), "200 × 200, 40 iterations", ("relax",)),
+}
+
+
+def table1():
+    """The paper's Table 1: counts by program and algorithm."""
+    with open(pathlib.Path(__file__).parent / "table1.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {(r["app"], r["algorithm"]): [int(r[key]) for key in ("migrations", "ping_pong", "multiple", "incorrect")]
+            for r in rows}

@@ -1,0 +1,88 @@
+"""Records, simulates, checks, draws: see bench/reproduce-ars."""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+import page
+import recordings
+from choices import CHOSEN, KNOBS, options, policy_text
+from findings import findings
+from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS
+from recordings import FOLDER, START
+from slices import size
+
+RATIOS = [10, 20, 30, 50, 100]
+MIDDLE = 30
+STATIC = [START, "locality"]
+KEPT = ["seconds", "local_fraction", "migration_seconds", *COUNTS]
+
+
+def say(text):
+    print(f"reproduce-ars: {text}", file=sys.stderr, flush=True)
+
+
+def predictions(program, ratio, policies, choice=CHOSEN):
+    """By plain name of policy: the figures that are kept, and local shares slice by slice."""
+    folder = recordings.profile(program, choice.accesses)
+    written = {p: policy_text(p, choice) for p in policies}
+    found = recordings.simulate(folder, [*STATIC, *written.values()], ratio, options(folder, choice))
+    return {p: found[text] for p, text in {**{s: s for s in STATIC}, **written}.items()}
+
+
+def kept(found):
+    return {policy: {key: p[key] for key in KEPT} for policy, p in found.items()}
+
+
+def study(program, ratios):
+    folder = recordings.profile(program, CHOSEN.accesses)
+    by_ratio = {r: predictions(program, r, [*ALGORITHMS.values(), *OTHERS]) for r in ratios}
+    pages, accesses, slices = size(folder)
+    local = {p: [100 * s["local_fraction"] for s in found["slices"]] for p, found in by_ratio[MIDDLE].items()}
+    return {"pages": pages, "accesses": accesses, "slices": slices,
+            "minimum_samples": options(folder, CHOSEN)["minimum-samples"], "local": local,
+            "ratios": {str(r): kept(found) for r, found in by_ratio.items()}}
+
+
+def sensitivity(program, choice):
+    found = predictions(program, MIDDLE, ALGORITHMS.values(), choice)
+    start = found[START]["seconds"]
+    return {p: {"speedup": start / found[p]["seconds"], **{c: found[p][c] for c in COUNTS}} for p in ALGORITHMS.values()}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/reproduce-ars")
+    parser.add_argument("--quick", action="store_true", help="three latency ratios, and none of the paper's open choices varied")
+    parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
+    asked = parser.parse_args()
+    ratios = [RATIOS[0], MIDDLE, RATIOS[-1]] if asked.quick else RATIOS
+    if not asked.reuse:
+        shutil.rmtree(FOLDER / "profiles", ignore_errors=True)
+    start = time.monotonic()
+    for program in PROGRAMS:
+        recordings.record(program, asked.reuse)
+    say(f"recorded in {time.monotonic() - start:.0f} s")
+    data = {"quick": asked.quick, "ratios": ratios, "middle": MIDDLE, "chosen": asdict(CHOSEN), "sensitivity": {}}
+    with ThreadPoolExecutor(2) as pool:
+        data["programs"] = dict(zip(PROGRAMS, pool.map(lambda p: study(p, ratios), PROGRAMS)))
+        say(f"simulated, {time.monotonic() - start:.0f} s")
+        for knob, choices in ({} if asked.quick else KNOBS).items():
+            data["sensitivity"][knob] = {
+                value: dict(zip(PROGRAMS, pool.map(lambda p, c=choice: sensitivity(p, c), PROGRAMS)))
+                for value, choice in choices.items()}
+            say(f"{knob}, {time.monotonic() - start:.0f} s")
+    found = findings(data)
+    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1) + "\n")
+    page.draw(data)
+    (FOLDER / "index.html").write_text(page.write(data, found))
+    for f in found:
+        f.print()
+    say(f"wrote {FOLDER / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A recording's computation on shared data, cut into slices of so many accesses: a profile like any other.
+
+The paper's histograms are of shared data, and SPLASH-2 says to measure from after initialisation. A recording
+has everything, in slices so short that threads on one CPU take turns from one to the next; joined, they are
+slices in which four CPUs run side by side, whatever the host."""
+
+import functools
+import json
+import shutil
+import zlib
+
+import duckdb
+
+# Shared memory of SPLASH-2's programs is allocated: objects of their own here. The rest is the threading
+# runtime's, the C library's and stacks.
+SHARED = ("heap",)
+
+COMPUTATION = """
+CREATE TABLE fine AS
+SELECT a.slice, a.region, a.object, unnest(range(a.page::BIGINT, (a.page + a.len)::BIGINT)) AS page, a.thread, a.reads, a.writes, a.lines
+FROM '{folder}/accesses-*.parquet' a
+JOIN '{folder}/objects.parquet' o USING (object) JOIN '{folder}/regions.parquet' r USING (region)
+WHERE o.kind IN {shared} AND r.function IN {computes};
+CREATE TABLE whole AS
+SELECT slice AS fine_slice, (sum(made) OVER (ORDER BY slice) - made) // {accesses} AS cut
+FROM (SELECT slice, sum(reads + writes) AS made FROM fine GROUP BY slice);
+CREATE TABLE numbered AS SELECT fine_slice, (dense_rank() OVER (ORDER BY cut) - 1)::UINTEGER AS slice FROM whole;
+"""
+ACCESSES = """
+SELECT n.slice, region, object, page::UBIGINT AS page, 1::UINTEGER AS len, thread, sum(reads)::UBIGINT AS reads,
+       sum(writes)::UBIGINT AS writes, sum(lines)::UBIGINT AS lines
+FROM fine f JOIN numbered n ON f.slice = n.fine_slice GROUP BY ALL ORDER BY n.slice, page, thread, region
+"""
+SLICES = """
+SELECT n.slice, min(start_ns) AS start_ns, max(end_ns) AS end_ns
+FROM numbered n JOIN '{folder}/slices.parquet' s ON s.slice = n.fine_slice GROUP BY n.slice ORDER BY n.slice
+"""
+# What was touched before the computation comes first, in the order of addresses.
+FIRST_TOUCHES = """
+SELECT page, len, object, thread, site, coalesce(n.slice, 0)::UINTEGER AS slice, region
+FROM '{folder}/first_touch.parquet' t LEFT JOIN numbered n ON t.slice = n.fine_slice ORDER BY page
+"""
+
+
+def cut(recording, folder, computes, accesses):
+    """Writes the profile to `folder`; returns its number of slices."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    manifest = json.loads((recording / "manifest.json").read_text())
+    del manifest["crc32"]
+    manifest["slicing"] = f"accesses:{accesses}"
+    for entry in manifest["tables"].values():
+        shutil.copy(recording / entry["file"], folder)
+    names = {"folder": recording, "shared": f"({', '.join(map(repr, SHARED))})",
+             "computes": f"({', '.join(map(repr, computes))})", "accesses": accesses}
+    with duckdb.connect() as database:
+        database.execute(COMPUTATION.format(**names))
+        entry = {**write(database, ACCESSES.format(**names), folder / "accesses-0000.parquet"), "first_slice": 0}
+        manifest["accesses"] = [entry]
+        for table, query in (("slices", SLICES), ("first_touch", FIRST_TOUCHES)):
+            manifest["tables"][table] = write(database, query.format(**names), folder / f"{table}.parquet")
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    return manifest["tables"]["slices"]["rows"]
+
+
+def write(database, query, file):
+    """A query's rows as a file of the profile, and what the manifest says of it."""
+    database.execute(f"CREATE OR REPLACE TABLE written AS {query}")
+    for (column,) in database.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'written'").fetchall():
+        database.execute(f"ALTER TABLE written ALTER COLUMN {column} SET NOT NULL")  # as the format has them
+    database.execute(f"COPY written TO '{file}' (FORMAT parquet, COMPRESSION lz4_raw)")
+    ((rows,),) = database.execute("SELECT count(*) FROM written").fetchall()
+    data = file.read_bytes()
+    return {"file": file.name, "rows": rows, "bytes": len(data), "crc32": zlib.crc32(data)}
+
+
+@functools.cache
+def size(folder):
+    """Pages, accesses to them, and slices."""
+    query = (f"SELECT count(DISTINCT page), sum(reads + writes)::BIGINT, count(DISTINCT slice) "
+             f"FROM '{folder}/accesses-0000.parquet'")
+    with duckdb.connect() as database:
+        (row,) = database.execute(query).fetchall()
+    return row
