@@ -45,7 +45,7 @@ const WIDTH: f64 = 660.0;
 const HEIGHT: f64 = 384.0;
 /// Of the curve of local accesses below.
 const CURVE: f64 = 64.0;
-const ROWS: usize = 192;
+const ROWS: usize = 256;
 const COLUMNS: usize = 220;
 const OBJECTS: usize = 10;
 

@@ -30,7 +30,7 @@ const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-seri
 @media(prefers-color-scheme:dark){text{fill:#e7ebf0}.small,.tiny{fill:#9aa5b2}.ground{fill:#0e1217}.card{fill:#161b22;stroke:#2a323c}\
 .axis,.one{stroke:#56616e}.gain{stroke:#5fb0f2}.dot{fill:#5fb0f2}.chosen{stroke:#e7ebf0}}";
 
-const PANEL: (f64, f64) = (296.0, 236.0);
+const PANEL: (f64, f64) = (296.0, 222.0);
 const GAP: f64 = 16.0;
 const MARGIN: f64 = 24.0;
 const TOP: f64 = 96.0;
@@ -109,7 +109,8 @@ fn draw(points: &[SweepPoint], scale: &Scale) -> String {
     let mut svg = format!(
         "<rect class=\"card\" width=\"{}\" height=\"{}\" rx=\"8\"/><text class=\"name\" x=\"14\" y=\"22\">{}</text>\
          <path class=\"one\" d=\"M{left} {one:.1}H{right}\"/><path class=\"axis\" d=\"M{left} {floor}H{right}\"/>\
-         <text class=\"tiny end\" x=\"{x}\" y=\"{:.1}\">{:.2}</text><text class=\"tiny end\" x=\"{x}\" y=\"{:.1}\">{:.2}</text>",
+         <text class=\"tiny end\" x=\"{x}\" y=\"{:.1}\">{:.2}</text><text class=\"tiny end\" x=\"{x}\" y=\"{:.1}\">{:.2}</text>\
+         <text class=\"tiny end\" x=\"{x}\" y=\"{:.1}\">{}</text>",
         PANEL.0,
         PANEL.1,
         Text(&points[0].parameter),
@@ -117,6 +118,8 @@ fn draw(points: &[SweepPoint], scale: &Scale) -> String {
         scale.high,
         scale.y(scale.low) + 4.0,
         scale.low,
+        floor - BARS + 8.0,
+        count(scale.moves),
         one = scale.y(1.0),
         x = left - 6.0,
     );
