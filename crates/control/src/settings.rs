@@ -11,7 +11,8 @@ pub struct Settings {
     pub seconds_per_gb: f64,
     /// Pages a second at most.
     pub pages_per_second: Option<f64>,
-    /// A page is judged from so many accesses or samples on: k.
+    /// A page is judged from so many accesses or samples on: k. Two, as AutoNUMA does: they decide only if
+    /// they agree.
     pub minimum_samples: u32,
     /// Intervals after which all counts are halved; 0 never.
     pub half_life: u32,
@@ -30,7 +31,7 @@ impl Default for Settings {
             budget: 0.05,
             seconds_per_gb: 0.3,
             pages_per_second: None,
-            minimum_samples: 4,
+            minimum_samples: 2,
             half_life: 4,
             rest: 4,
             page_bytes: 4096,

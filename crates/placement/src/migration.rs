@@ -170,7 +170,7 @@ registry! {
         => carrefour::make;
     "mixed" "0.9:hysteresis=0.05:shared=interleave" "exclusive pages to their node, shared ones interleaved (Diener)"
         => mixed::make;
-    "adaptive" "out-w:threshold=2:least=1.25:window=8:weight=linear" "out-w or out-u with a threshold that follows what comes back"
+    "adaptive" "out-w:threshold=2:least=1.5:window=8:weight=linear" "out-w or out-u with a threshold that follows what comes back"
         => adaptive::make;
 }
 

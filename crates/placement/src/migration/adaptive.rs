@@ -36,8 +36,8 @@ pub struct Home {
     sent: Vec<(PageNumber, u64)>,
 }
 
-/// `adaptive:out-u` judges pages alone. It starts at ARS's 2 and stays between `least` (1.25: pages
-/// that two of three remote nodes use alike stay) and just below what can still be exceeded.
+/// `adaptive:out-u` judges pages alone. It starts at ARS's 2 and stays between `least` (1.5: pages that
+/// two of three remote nodes use alike stay) and just below what can still be exceeded.
 pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
     let alone = match p.bare() {
         None | Some("out-w") => false,
@@ -46,9 +46,9 @@ pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
     };
     let least = p.take(
         "least",
-        1.25,
+        1.5,
         |t: &f64| *t > 0.0 && t.is_finite(),
-        "a positive number, such as 1.25",
+        "a positive number, such as 1.5",
     )?;
     can_exceed(p, machine, least)?;
     let most = 0.95 * machine.node_count().saturating_sub(1) as f64;
