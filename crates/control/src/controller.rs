@@ -209,7 +209,7 @@ impl Controller {
         }
         let rests = self.history.of(each.page).is_some_and(|past| {
             let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
-            self.intervals - past.at <= rest
+            past.age(self.intervals) <= rest
         });
         held_back.resting += u64::from(rests);
         !rests

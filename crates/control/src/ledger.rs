@@ -44,9 +44,9 @@ impl Ledger {
     /// Enters a move, the page's moves before it and the node that the last of them left.
     pub(crate) fn enter(&mut self, to: NodeId, before: Option<&Past>, incorrect: Option<bool>) {
         self.migrations += 1;
-        let times = before.map_or(0, |p| p.moves) as usize;
+        let times = before.map_or(0, |p| usize::from(p.moves));
         match before {
-            Some(past) if past.left == to => self.ping_pongs += 1,
+            Some(past) if past.left() == to => self.ping_pongs += 1,
             Some(_) => self.multiple += 1,
             None => {}
         }
@@ -63,15 +63,25 @@ impl Ledger {
     }
 }
 
-/// The moves of a page so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The moves of a page so far, in eight bytes.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
-    /// How many.
-    pub moves: u32,
+    /// How many, 65,535 at most.
+    pub moves: u16,
+    left: u16,
+    at: u32,
+}
+
+impl Past {
     /// Where the last one came from.
-    pub left: NodeId,
-    /// In which interval it was.
-    pub at: u64,
+    pub fn left(&self) -> NodeId {
+        NodeId(u32::from(self.left))
+    }
+
+    /// Intervals since then.
+    pub fn age(&self, interval: u64) -> u64 {
+        u64::from((interval as u32).wrapping_sub(self.at))
+    }
 }
 
 /// The past of the pages that moved last, at most so many.
@@ -79,7 +89,7 @@ pub(crate) struct Past {
 pub(crate) struct History {
     pages: HashMap<PageNumber, Past>,
     /// In the order of moves; an entry whose interval is not its page's is of an earlier move.
-    order: VecDeque<(u64, PageNumber)>,
+    order: VecDeque<(u32, PageNumber)>,
     most: usize,
 }
 
@@ -97,8 +107,9 @@ impl History {
     }
 
     /// Notes a move; returns how many pages were forgotten for it.
-    pub fn note(&mut self, page: PageNumber, left: NodeId, at: u64) -> u64 {
-        let moves = self.of(page).map_or(0, |p| p.moves) + 1;
+    pub fn note(&mut self, page: PageNumber, left: NodeId, interval: u64) -> u64 {
+        let moves = self.of(page).map_or(0, |p| p.moves).saturating_add(1);
+        let (left, at) = (left.0 as u16, interval as u32);
         self.pages.insert(page, Past { moves, left, at });
         self.order.push_back((at, page));
         let mut forgotten = 0;
