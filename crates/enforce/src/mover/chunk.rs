@@ -46,7 +46,7 @@ pub fn carry_out(kernel: &dyn Kernel, chunk: &Chunk, to: u32) -> Outcome {
             refused: Vec::new(),
         };
         if shift == BASE {
-            work.small_or_huge(addresses);
+            work.small_or_huge(&addresses);
         } else {
             let moved = work.settle(addresses).len() as u64;
             work.outcome.huge += moved;
@@ -68,9 +68,9 @@ struct Work<'a> {
 impl Work<'_> {
     /// Nobody tells which pages are huge, but the kernel takes a huge page along with its first: what
     /// has not come along is small.
-    fn small_or_huge(&mut self, addresses: Vec<u64>) {
+    fn small_or_huge(&mut self, addresses: &[u64]) {
         let (mut heads, mut rest) = (Vec::new(), Vec::new());
-        let mut left = addresses.as_slice();
+        let mut left = addresses;
         while let Some((first, _)) = left.split_first() {
             let count = if is_block(left) { HUGE_PAGES } else { 1 };
             if count == 1 { &mut rest } else { &mut heads }.push(*first);
@@ -142,7 +142,7 @@ impl Work<'_> {
                         self.outcome.stayed.unmovable += self.weigh(1);
                     }
                     (PageStatus::Unsaid, _) if error == Some(CallError::NoRoom) => {
-                        self.refused.push(*address)
+                        self.refused.push(*address);
                     }
                     (PageStatus::Unsaid, _) if said.is_some_and(|s| at > s) => untried.push(*address),
                     _ => failed.push(*address),
