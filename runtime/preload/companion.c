@@ -27,7 +27,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MODE_DEFAULT = 0, MODE_BIND = 2, MODE_PREFERRED_MANY = 5, FLAG_NUMA_BALANCING = 1 << 13 };
+enum { MODE_DEFAULT = 0, MODE_BIND = 2, MODE_LOCAL = 4, MODE_PREFERRED_MANY = 5, FLAG_NUMA_BALANCING = 1 << 13 };
 enum { FLAG_MOVE = 2, FLAG_ADDRESS = 2 };
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -274,15 +274,25 @@ static void in_child(void) {
     errno = before;
 }
 
-void nw_companion_start(void) {
+/* First touch said aloud: the kernel's own balancing leaves alone what has a policy, so it moves nothing
+ * before the first hold, and samples nothing. Threads and children to come inherit it. */
+void nw_companion_prepare(void) {
     const char *name = getenv("NODEWISE_BALANCE");
+    int mode;
     if (!name || !*name || strlen(name) >= sizeof state.name - 1)
+        return;
+    strcpy(state.name, name);
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) == 0 && mode == MODE_DEFAULT)
+        syscall(SYS_set_mempolicy, MODE_LOCAL, NULL, 0ul);
+}
+
+void nw_companion_start(void) {
+    if (!*state.name)
         return;
     *(void **)&state.create = dlsym(RTLD_NEXT, "pthread_create");
     state.spans = nw_own_memory(SPANS * sizeof(span));
     if (!state.create || !state.spans || pthread_key_create(&main_thread, main_thread_leaves) != 0)
         return;
-    strcpy(state.name, name);
     pthread_atfork(NULL, NULL, in_child);
     start_thread();
 }

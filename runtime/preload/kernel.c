@@ -189,17 +189,18 @@ int nw_kernel_bind(uint32_t ordinal, uint32_t cpu) {
 }
 
 static int home; /* the policy is ours */
+static int before_home;
 
 void nw_kernel_home(uint32_t cpu, uint32_t node) {
     unsigned long bits[CPUS / 64];
-    int mode;
     nw_kernel_trace("home %u %u\n", cpu, node);
     if (trace >= 0)
         return;
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof bits, bits);
     if (bytes > 0 && run_on(cpu) == 0)
         syscall(SYS_sched_setaffinity, 0, bytes, bits);
-    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) != 0 || mode != MODE_DEFAULT)
+    if (syscall(SYS_get_mempolicy, &before_home, NULL, 0ul, NULL, 0ul) != 0 ||
+        (before_home != MODE_DEFAULT && before_home != MODE_LOCAL))
         return;
     mask set = mask_of(&node, 1);
     home = syscall(SYS_set_mempolicy, MODE_PREFERRED, set.words, MASK_BITS) == 0;
@@ -207,7 +208,7 @@ void nw_kernel_home(uint32_t cpu, uint32_t node) {
 
 void nw_kernel_home_ends(void) {
     if (home)
-        syscall(SYS_set_mempolicy, MODE_DEFAULT, NULL, 0ul);
+        syscall(SYS_set_mempolicy, before_home, NULL, 0ul);
     home = 0;
 }
 

@@ -140,6 +140,7 @@ static void place_rest(void) {
 __attribute__((constructor)) static void begin(void) {
     static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = separate};
     int before = errno;
+    nw_companion_prepare();
     nw_placement = table_for_me();
     if (nw_seen_start() && !nw_placement)
         nw_placement = &nothing;

@@ -98,6 +98,7 @@ uint32_t nw_thread_ordinal(void);
 void nw_threads_start(void);
 
 /* companion.c: a thread that holds pages for a balancer, if $NODEWISE_BALANCE names one. */
+void nw_companion_prepare(void); /* before any policy of ours */
 void nw_companion_start(void);
 
 #pragma GCC visibility pop
