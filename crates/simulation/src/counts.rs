@@ -1,7 +1,5 @@
 //! Who accessed which page: exact counts of one slice, and what a policy remembers of earlier ones.
 
-use std::collections::BTreeMap;
-
 /// Accesses to each page from each node, in the current slice.
 #[derive(Debug)]
 pub(crate) struct Counts {
@@ -10,6 +8,7 @@ pub(crate) struct Counts {
     counts: Vec<u64>,
     /// One bit a page.
     touched: Vec<u64>,
+    pages: Vec<u32>,
 }
 
 impl Counts {
@@ -18,6 +17,7 @@ impl Counts {
             nodes,
             counts: vec![0; pages * nodes],
             touched: vec![0; pages.div_ceil(64)],
+            pages: Vec::new(),
         }
     }
 
@@ -29,15 +29,21 @@ impl Counts {
         }
     }
 
-    /// The pages of the slice, ascending.
+    /// Lists the pages, once all of a slice is there.
+    pub fn settle(&mut self) {
+        self.pages.clear();
+        for (i, &word) in self.touched.iter().enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                self.pages.push((i * 64) as u32 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// The pages of the slice, ascending, as of the last [`Counts::settle`].
     pub fn pages(&self) -> impl Iterator<Item = usize> + '_ {
-        let bits = |word: u64| std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)));
-        let words = self.touched.iter().enumerate();
-        words.flat_map(move |(i, &word)| {
-            bits(word)
-                .take_while(|w| *w != 0)
-                .map(move |w| i * 64 + w.trailing_zeros() as usize)
-        })
+        self.pages.iter().map(|p| *p as usize)
     }
 
     /// Accesses to a page by node.
@@ -48,13 +54,9 @@ impl Counts {
 
     /// Begins a slice.
     pub fn clear(&mut self) {
-        for word in 0..self.touched.len() {
-            let mut bits = std::mem::take(&mut self.touched[word]);
-            while bits != 0 {
-                let page = word * 64 + bits.trailing_zeros() as usize;
-                self.counts[page * self.nodes..][..self.nodes].fill(0);
-                bits &= bits - 1;
-            }
+        for page in self.pages.drain(..) {
+            self.counts[page as usize * self.nodes..][..self.nodes].fill(0);
+            self.touched[page as usize / 64] = 0;
         }
     }
 }
@@ -119,46 +121,46 @@ impl Memory {
 /// has seen nothing of what came before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
-    /// One bit a page: whether `left` has it.
-    moved: Vec<u64>,
-    left: BTreeMap<u32, Box<[u64]>>,
+    /// One more than the place of each page's counts in `left`, 0 if it has none; empty before the first move.
+    slots: Vec<u32>,
+    /// `[slot][node]`.
+    left: Vec<u64>,
 }
 
 impl Since {
-    pub fn new(pages: usize) -> Self {
-        Self {
-            moved: vec![0; pages.div_ceil(64)],
-            left: BTreeMap::new(),
-        }
-    }
-
     /// Begins a page's counts anew.
     pub fn begin(&mut self, page: u32, memory: &Memory) {
-        self.moved[page as usize / 64] |= 1 << (page % 64);
-        self.left.insert(page, memory.of(page as usize).into());
+        if self.slots.is_empty() {
+            self.slots.resize(memory.counts.len() / memory.nodes, 0);
+        }
+        let (slot, counts) = (&mut self.slots[page as usize], memory.of(page as usize));
+        if *slot == 0 {
+            self.left.extend_from_slice(counts);
+            *slot = (self.left.len() / memory.nodes) as u32;
+        } else {
+            let at = (*slot as usize - 1) * memory.nodes;
+            self.left[at..at + memory.nodes].copy_from_slice(counts);
+        }
     }
 
     /// What is remembered of a page since it moved.
     #[inline]
     pub fn of(&self, page: u32, memory: &Memory, counts: &mut [u64]) {
-        counts.copy_from_slice(memory.of(page as usize));
-        if self.moved[page as usize / 64] >> (page % 64) & 1 == 1 {
-            let left = &self.left[&page];
-            counts.iter_mut().zip(left).for_each(|(c, l)| *c -= (*l).min(*c));
+        let all = memory.of(page as usize);
+        match self.slots.get(page as usize) {
+            None | Some(0) => counts.iter_mut().zip(all).for_each(|(c, a)| *c = *a),
+            Some(slot) => {
+                let left = &self.left[(*slot as usize - 1) * memory.nodes..][..memory.nodes];
+                for ((count, all), left) in counts.iter_mut().zip(all).zip(left) {
+                    *count = all - left.min(all);
+                }
+            }
         }
     }
 
     /// As [`Memory::halve`].
     pub fn halve(&mut self) {
-        let moved = &mut self.moved;
-        self.left.retain(|&page, left| {
-            left.iter_mut().for_each(|l| *l /= 2);
-            let any = left.iter().any(|l| *l > 0);
-            if !any {
-                moved[page as usize / 64] &= !(1 << (page % 64));
-            }
-            any
-        });
+        self.left.iter_mut().for_each(|l| *l /= 2);
     }
 }
 
@@ -187,6 +189,7 @@ mod tests {
         for &(page, node, accesses) in cells {
             counts.add(page, page + 1, node, accesses);
         }
+        counts.settle();
         counts
     }
 
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn a_moved_page_counts_anew() {
         let mut memory = Memory::new(1, 200, 2);
-        let mut since = Since::new(200);
+        let mut since = Since::default();
         let seen = |since: &Since, memory: &Memory| {
             let mut counts = [0; 2];
             since.of(70, memory, &mut counts);
@@ -232,6 +235,6 @@ mod tests {
             memory.halve();
             since.halve();
         }
-        assert_eq!((seen(&since, &memory), since.left.len()), ([0, 0], 0));
+        assert_eq!(seen(&since, &memory), [0, 0]);
     }
 }

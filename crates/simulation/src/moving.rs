@@ -150,7 +150,7 @@ pub(crate) fn tracks(
             memory,
             halves: false,
             pages_at,
-            since: Since::new(pages),
+            since: Since::default(),
             controller: m.controller,
             clock: m.clock,
             moved: Moved::default(),

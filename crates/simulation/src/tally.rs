@@ -123,6 +123,7 @@ impl<'a> Tally<'a> {
 
     /// Ends the current slice.
     pub fn finish(&mut self, emit: &mut Emit<'_>) {
+        self.accesses.iter_mut().for_each(Counts::settle);
         let phases: Vec<Phase> = self.phases.iter_mut().filter_map(Option::take).collect();
         if let Some(slice) = self.slice.filter(|_| !phases.is_empty()) {
             let moves = emit(&SliceTally {
