@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "MB/s")]
     rate_limit: Option<f64>,
     /// Samples of a page before it is judged
-    #[arg(long, value_name = "K", default_value_t = 4)]
+    #[arg(long, value_name = "K", default_value_t = 2)]
     samples: u32,
     /// Decide for pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
     #[arg(long, value_name = "SIZE", value_parser = settings::page_shift)]

@@ -27,8 +27,10 @@ const MOST_PAGES: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(50);
 /// The first look at what is to be held; the kernel begins to sample a second after a program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
-/// Holding takes no more than a fiftieth of the time.
+/// Holding takes no more than a fiftieth of the time, and a quarter while the program takes new memory,
+/// which is not observed before it is held.
 const HOLD_SHARE: u32 = 50;
+const HOLD_SHARE_GROWING: u32 = 4;
 
 /// One balancer at work.
 pub struct Session {
@@ -45,6 +47,8 @@ pub struct Session {
     decides_at: Duration,
     holds_at: Duration,
     hold_pause: Duration,
+    /// When the last look at what is to be held ended, and what it took.
+    held: (Duration, Duration),
     metrics: Option<std::path::PathBuf>,
     /// Put back when the session is dropped, and when it is killed.
     _scan: Option<scan::Held>,
@@ -82,6 +86,7 @@ impl Session {
             decides_at: began + arguments.interval,
             holds_at: began + FIRST_HOLD,
             hold_pause: FIRST_HOLD,
+            held: (began, Duration::ZERO),
             metrics: arguments.metrics.clone(),
             processes: Processes::default(),
             _scan: scan,
@@ -133,6 +138,10 @@ impl Session {
         self.journal.heard(&self.watch);
         let mut touched: BTreeMap<u16, Vec<(u64, Option<NodeId>)>> = BTreeMap::new();
         for touch in self.watch.touches() {
+            if touch.kind == Kind::First && self.holds_at != Duration::MAX {
+                let (at, took) = self.held;
+                self.holds_at = self.holds_at.min(at + FIRST_HOLD.max(took * HOLD_SHARE_GROWING));
+            }
             let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
             let node = self.place.node_of_cpu(fault.cpu).filter(|_| sampled);
             let known = self.processes.ordinal(fault.pid);
@@ -202,6 +211,7 @@ impl Session {
         holder.look();
         self.report.held = holder.held();
         let took = clock::monotonic() - now;
+        self.held = (now + took, took);
         self.hold_pause = (self.hold_pause * 2).min(self.interval).max(took * HOLD_SHARE);
         self.holds_at = now + self.hold_pause;
     }
