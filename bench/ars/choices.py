@@ -10,7 +10,7 @@ class Choice:
     """One setting of everything that the paper does not give."""
 
     accesses: int = 20_000  # to shared data, between decisions
-    half_life: int = 1  # intervals after which what was counted counts half
+    half_life: int = 8  # intervals after which what was counted counts half
     threshold: float = 2.0  # times the average: the paper's
     least: float = 2.0  # a page is judged from so many times the average of all pages' accesses on: the paper's constant
     window: int = 8  # pages to each side whose accesses count too: Out-W, In-W
@@ -20,9 +20,9 @@ class Choice:
 CHOSEN = Choice()
 KNOBS = {
     "slice": {n: replace(CHOSEN, accesses=n) for n in (5_000, 10_000, 20_000, 40_000, 80_000)},
-    "half-life": {h: replace(CHOSEN, half_life=h) for h in (1, 2, 4, 8, 0)},
+    "half-life": {h: replace(CHOSEN, half_life=h) for h in (1, 2, 4, 8, 16)},
     "threshold": {t: replace(CHOSEN, threshold=t) for t in (1.5, 2.0, 2.5)},
-    "least accesses": {k: replace(CHOSEN, least=k) for k in (0.0, 0.5, 1.0, 2.0, 4.0)},
+    "least accesses": {k: replace(CHOSEN, least=k) for k in (0.0, 0.5, 1.0, 2.0, 3.0)},
     "window": {w: replace(CHOSEN, window=w) for w in (1, 4, 8, 16, 32)},
     "weight": {w: replace(CHOSEN, weight=w) for w in ("linear", "uniform")},
 }

@@ -14,7 +14,7 @@ from choices import CHOSEN, KNOBS, options, policy_text
 from findings import findings
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS
 from recordings import FOLDER, START
-from slices import size
+from slices import best_shares, size
 
 RATIOS = [10, 20, 30, 50, 100]
 MIDDLE = 30
@@ -38,13 +38,13 @@ def kept(found):
     return {policy: {key: p[key] for key in KEPT} for policy, p in found.items()}
 
 
-def study(program, ratios):
-    folder = recordings.profile(program, CHOSEN.accesses)
-    by_ratio = {r: predictions(program, r, [*ALGORITHMS.values(), *OTHERS]) for r in ratios}
+def study(program, ratios, choice=CHOSEN):
+    folder = recordings.profile(program, choice.accesses)
+    by_ratio = {r: predictions(program, r, [*ALGORITHMS.values(), *OTHERS], choice) for r in ratios}
     pages, accesses, slices = size(folder)
     local = {p: [100 * s["local_fraction"] for s in found["slices"]] for p, found in by_ratio[MIDDLE].items()}
-    return {"pages": pages, "accesses": accesses, "slices": slices,
-            "minimum_samples": options(folder, CHOSEN)["minimum-samples"], "local": local,
+    return {"pages": pages, "accesses": accesses, "slices": slices, "best": best_shares(folder),
+            "minimum_samples": options(folder, choice)["minimum-samples"], "local": local,
             "ratios": {str(r): kept(found) for r, found in by_ratio.items()}}
 
 
@@ -72,9 +72,14 @@ def main():
         say(f"simulated, {time.monotonic() - start:.0f} s")
         for knob, choices in ({} if asked.quick else KNOBS).items():
             data["sensitivity"][knob] = {
-                value: dict(zip(PROGRAMS, pool.map(lambda p, c=choice: sensitivity(p, c), PROGRAMS)))
+                str(value): dict(zip(PROGRAMS, pool.map(lambda p, c=choice: sensitivity(p, c), PROGRAMS)))
                 for value, choice in choices.items()}
             say(f"{knob}, {time.monotonic() - start:.0f} s")
+        data["memory"] = {}
+        for half_life, choice in ({} if asked.quick else KNOBS["half-life"]).items():
+            studied = dict(zip(PROGRAMS, pool.map(lambda p, c=choice: study(p, ratios, c), PROGRAMS)))
+            data["memory"][str(half_life)] = {f.claim: f.holds for f in findings({**data, "programs": studied})}
+        say(f"findings by half-life, {time.monotonic() - start:.0f} s")
     found = findings(data)
     (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1) + "\n")
     page.draw(data)

@@ -82,3 +82,17 @@ def size(folder):
     with duckdb.connect() as database:
         (row,) = database.execute(query).fetchall()
     return row
+
+
+@functools.cache
+def best_shares(folder):
+    """The largest local share, of a page that stays where it is best over the run, and of one that could be where it
+    is best in each slice: what moving could win at most. A thread is a node's."""
+    query = f"""
+WITH used AS (SELECT slice, page, thread, sum(reads + writes) AS n FROM '{folder}/accesses-0000.parquet' GROUP BY ALL),
+whole AS (SELECT page, thread, sum(n) AS n FROM used GROUP BY ALL)
+SELECT (SELECT sum(n) FROM (SELECT max(n) AS n FROM whole GROUP BY page)) / sum(n),
+       (SELECT sum(n) FROM (SELECT max(n) AS n FROM used GROUP BY slice, page)) / sum(n) FROM whole"""
+    with duckdb.connect() as database:
+        (row,) = database.execute(query).fetchall()
+    return [float(share) for share in row]
