@@ -22,7 +22,7 @@ help:
 	@echo 'make reproduce-mai      the same of MAI: its policies on its two machines, simulated, and in the laboratory'
 	@echo 'make reproduce-ars      the same of ARS: online page migration on a simulated 4-node cluster, Figure 2 and Table 1'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
-	@echo 'make pictures  of where pages land under each policy of the library, from the laboratory'
+	@echo 'make pictures  of where pages land under each policy of the library, and go under each online policy'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
@@ -84,8 +84,9 @@ reproduce-ars: workloads
 reproduce-table5: workloads
 	@bench/reproduce-table5
 
-pictures: build
+pictures: workloads
 	@bench/page-maps
+	@bench/online-pictures
 
 fmt: setup
 	@cargo fmt

@@ -11,7 +11,7 @@ use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
 /// Points of local fraction that are worth a word.
-const NOTICEABLE: f64 = 0.1;
+const NOTICEABLE: f64 = 0.05;
 /// Objects used locally this much are where they belong.
 const LOCAL: f64 = 0.8;
 /// Pages have owners when no less than this share of their samples is surely from one node.

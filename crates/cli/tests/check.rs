@@ -132,6 +132,8 @@ fn memory_on_one_node_of_threads_on_four_is_a_quarter_placed() {
         "{text}"
     );
     assert!(text.contains("7f2a10000000"), "names the range");
+    let next = "next: nodewise balance --dry-run --pid 4242";
+    assert!(text.contains(next), "names what to do: {text}");
 
     let json = host.json(&["--pid", "4242"]);
     let process = &json["processes"][0];
@@ -153,6 +155,7 @@ fn memory_spread_as_the_threads_are_can_all_be_local() {
     host.process(4242, "solve", 1000, ALL_CPUS, &spread("interleave:0-3"));
     let output = host.check(&["--pid", "4242"]);
     assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("next:"));
     let process = &host.json(&["--pid", "4242"])["processes"][0];
     close(&process["score"], 1.0);
     close(&process["expected_locality"], 0.25);

@@ -146,9 +146,58 @@ fn solve() -> Vec<Access> {
 
 /// Writes it into a fresh folder of the test's own.
 pub fn profile(name: &str) -> PathBuf {
+    write(name, tables(), 1)
+}
+
+/// Pages of `grid` that policies moved, and of `rhs` that the kernel moved there and back.
+#[allow(dead_code, reason = "not every test moves pages")]
+pub const MOVED: (u64, u64) = ((PAGES - PAGES / 4) as u64, 16);
+
+/// The same as a live session saw it, by samples: behind the first sweep the blocks of `grid` went to the
+/// nodes of their threads, dealt over four; the kernel took eight pages of `rhs` away and, a sweep
+/// later, back.
+#[allow(dead_code, reason = "not every test moves pages")]
+pub fn balanced(name: &str) -> PathBuf {
+    let mut tables = tables();
+    let block = PAGES / THREADS;
+    let moved = |slice: u32, object, page, len, (from, to)| Migration {
+        time_ns: u64::from(slice) * 100_000_000 + 99_000_000,
+        slice: SliceId(slice),
+        page: PageNumber(page),
+        len,
+        object: ObjectId(object),
+        from,
+        to,
+        by: Migration::KERNEL.into(),
+        ..Migration::default()
+    };
+    let by_us = |t: u32| Migration {
+        by: "out-w-local:threshold=2".into(),
+        to_count: 12.0,
+        home_count: Some(1.0),
+        against: 2.0,
+        ..moved(1, 1, 4096 + u64::from(t * block), block, (0, t as u16 % 4))
+    };
+    tables.migrations = (0..THREADS).filter(|t| t % 4 != 0).map(by_us).collect();
+    tables.migrations.push(moved(1, 2, 8192, 8, (0, 1)));
+    tables.migrations.push(moved(2, 2, 8192, 8, (1, 0)));
+    tables.meta.observer = Observer::Faults;
+    tables.meta.held_back = vec![("budget".into(), 7)];
+    tables.meta.kernel_migrations = Some(MOVED.1);
+    tables.meta.sampling = Some(Sampling {
+        samples: 5000,
+        period: 1,
+        minimum_samples: 2,
+        seconds: 0.3,
+        ..Sampling::default()
+    });
+    write(name, tables, 3)
+}
+
+/// Slices: all is touched by the master, then so many sweeps.
+fn write(name: &str, mut tables: Profile, sweeps: u64) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
-    let mut tables = tables();
     let mut writer = Writer::create(&folder, &tables.meta, false).unwrap();
     let slice = |n: u64| Slice {
         start_ns: n * 100_000_000,
@@ -166,8 +215,10 @@ pub fn profile(name: &str) -> PathBuf {
         ..first
     });
     writer.slice(slice(0), &touches).unwrap();
-    writer.slice(slice(1), &solve()).unwrap();
-    tables.slices = vec![slice(0), slice(1)];
+    for sweep in 1..=sweeps {
+        writer.slice(slice(sweep), &solve()).unwrap();
+    }
+    tables.slices = (0..=sweeps).map(slice).collect();
     writer.finish(&tables).unwrap();
     folder
 }

@@ -27,6 +27,13 @@ pub fn one(findings: &Findings, screen: Screen) -> String {
         out.push_str("\n  what fills the overfull nodes\n");
         process.ranges.iter().for_each(|r| out.push_str(&range(r)));
     }
+    if process.score < findings.threshold {
+        let _ = writeln!(
+            out,
+            "\n  next: nodewise balance --dry-run --pid {}  (which pages it would move where, and why)",
+            process.pid
+        );
+    }
     out.push('\n');
     out.push_str(&screen.wrap("  how: ", how(process, findings).split(' ')));
     out

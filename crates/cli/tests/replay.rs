@@ -1,0 +1,114 @@
+//! A recorded session from end to end: what was moved is reported, and moved again by the simulator.
+
+mod synthetic;
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use synthetic::MOVED;
+
+/// Eight threads are dealt over its four nodes.
+const MACHINE: [&str; 4] = ["--machine", "xeon-x7550", "--affinity", "scatter"];
+
+fn nodewise(command: &str, profile: &Path, arguments: &[&str]) -> Output {
+    let mut nodewise = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+    let output = nodewise
+        .arg(command)
+        .arg(profile)
+        .args(MACHINE)
+        .args(arguments)
+        .output();
+    output.unwrap()
+}
+
+fn json(command: &str, profile: &Path, arguments: &[&str]) -> Value {
+    let output = nodewise(command, profile, &[arguments, &["--json"]].concat());
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn policy<'a>(simulated: &'a Value, name: &str) -> &'a Value {
+    let all = simulated["policies"].as_array().unwrap();
+    all.iter().find(|p| p["policy"] == name).unwrap()
+}
+
+#[test]
+fn a_session_is_replayed_move_by_move_from_where_its_pages_were() {
+    let profile = synthetic::balanced("replay-session");
+    let simulated = json("simulate", &profile, &["--policy", "replay,locality"]);
+    let [replay, first_touch, locality] =
+        ["replay", "first-touch", "locality"].map(|name| policy(&simulated, name));
+    assert_eq!(replay["migrations"], MOVED.0 + MOVED.1);
+    assert_eq!(replay["ping_pongs"], MOVED.1 / 2);
+    assert_eq!(replay["multiple"], 0);
+    let local = |p: &Value| p["local_fraction"].as_f64().unwrap();
+    assert!(local(replay) > local(first_touch) + 0.05, "{replay}");
+    // Before the moves, all is where the master touched it; behind them, `grid` is where it is used.
+    let local = |p: &Value, slice: usize| p["slices"][slice]["local_fraction"].as_f64().unwrap();
+    assert!((local(replay, 1) - local(first_touch, 1)).abs() < 1e-9);
+    assert!(
+        (local(replay, 3) - local(locality, 3)).abs() < 1e-3 && local(replay, 3) > local(replay, 1) + 0.05
+    );
+    let slices = replay["slices"].as_array().unwrap();
+    let moved: Vec<&Value> = slices.iter().map(|s| &s["migrations"]).collect();
+    assert_eq!(moved, [0, MOVED.0 + MOVED.1 / 2, MOVED.1 / 2, 0]);
+}
+
+#[test]
+fn the_report_counts_what_the_replay_moves() {
+    let profile = synthetic::balanced("replay-report");
+    let report = json("report", &profile, &[]);
+    let moves = &report["moves"];
+    assert_eq!(
+        (&moves["ours"], &moves["kernel"]),
+        (&MOVED.0.into(), &MOVED.1.into())
+    );
+    assert_eq!(moves["kernel_counted"], MOVED.1);
+    assert_eq!(
+        (&moves["ping_pongs"], &moves["incorrect"]),
+        (&(MOVED.1 / 2).into(), &0.into())
+    );
+    assert_eq!(moves["objects"][0]["name"], "grid");
+    assert_eq!(moves["held_back"][0]["cause"], "budget");
+    let rows = report["migrations"].as_array().unwrap();
+    let pages: u64 = rows.iter().map(|m| m["pages"].as_u64().unwrap()).sum();
+    assert_eq!(pages, MOVED.0 + MOVED.1);
+    let text = String::from_utf8(nodewise("report", &profile, &[]).stdout).unwrap();
+    assert!(
+        text.contains("by out-w-local:threshold=2") && text.contains("16 by kernel"),
+        "{text}"
+    );
+}
+
+#[test]
+fn samples_are_never_said_to_be_times() {
+    let profile = synthetic::balanced("replay-sampled");
+    let report = json("report", &profile, &["--policy", "all"]);
+    assert_eq!(report["program"]["exact"], false);
+    for policy in report["policies"].as_array().unwrap() {
+        assert!(
+            policy["seconds"].is_null() && policy["speedup"].is_null(),
+            "{policy}"
+        );
+    }
+    let simulated = nodewise("simulate", &profile, &["--policy", "locality"]);
+    let text = String::from_utf8(simulated.stdout).unwrap();
+    assert!(text.contains("samples"), "{text}");
+}
+
+#[test]
+fn where_nothing_was_moved_there_is_nothing_to_replay() {
+    let profile = synthetic::profile("replay-nothing");
+    let output = nodewise("simulate", &profile, &["--policy", "replay"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("nothing to replay") && message.lines().count() == 1,
+        "{message}"
+    );
+    assert!(json("report", &profile, &[])["moves"].is_null());
+}
