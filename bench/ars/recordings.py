@@ -16,6 +16,8 @@ THREADS = 4
 MACHINE = "sci-cluster-4"
 # "Allocates shared data cyclically over all nodes", the paper's round-robin: by page number, whoever is first.
 START = "interleave"
+# Recordings of each program.
+TAKES = range(3)
 # Accesses after which the next thread has its turn, while recording.
 TURN = 500
 
@@ -28,10 +30,10 @@ def run(command, **environment):
     return done.stdout
 
 
-def record(program, reuse=False):
+def record(program, take, reuse=False):
     """Every access of the program, emulated. Its threads share one CPU: whoever ends a slice sleeps until it is
-    taken, and the next goes on."""
-    row, folder = PROGRAMS[program], FOLDER / "recordings" / program
+    taken, and the next goes on. Who is next is the kernel's choice, so that no two takes are quite the same."""
+    row, folder = PROGRAMS[program], FOLDER / "recordings" / f"{program}-{take}"
     if reuse and (folder / "manifest.json").exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -41,11 +43,11 @@ def record(program, reuse=False):
     return folder
 
 
-def profile(program, accesses):
+def profile(program, accesses, take=0):
     """The program's computation in slices of so many accesses."""
-    folder = FOLDER / "profiles" / f"{program}-{accesses}"
+    folder = FOLDER / "profiles" / f"{program}-{take}-{accesses}"
     if not (folder / "manifest.json").exists():
-        cut(FOLDER / "recordings" / program, folder, PROGRAMS[program].computes, accesses)
+        cut(FOLDER / "recordings" / f"{program}-{take}", folder, PROGRAMS[program].computes, accesses)
     return folder
 
 

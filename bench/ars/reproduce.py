@@ -7,45 +7,52 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from statistics import fmean, median_low
 
 import page
 import recordings
 from choices import CHOSEN, KNOBS, options, policy_text
 from findings import findings
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS
-from recordings import FOLDER, START
+from recordings import FOLDER, START, TAKES
 from slices import best_shares, size
 
 RATIOS = [10, 20, 30, 50, 100]
 MIDDLE = 30
 STATIC = [START, "locality"]
-KEPT = ["seconds", "local_fraction", "migration_seconds", *COUNTS]
+MEANS = ["seconds", "local_fraction", "migration_seconds"]
 
 
 def say(text):
     print(f"reproduce-ars: {text}", file=sys.stderr, flush=True)
 
 
-def predictions(program, ratio, policies, choice=CHOSEN):
-    """By plain name of policy: the figures that are kept, and local shares slice by slice."""
-    folder = recordings.profile(program, choice.accesses)
+def predictions(program, ratio, policies, choice=CHOSEN, take=0):
+    """By plain name of policy."""
+    folder = recordings.profile(program, choice.accesses, take)
     written = {p: policy_text(p, choice) for p in policies}
     found = recordings.simulate(folder, [*STATIC, *written.values()], ratio, options(folder, choice))
     return {p: found[text] for p, text in {**{s: s for s in STATIC}, **written}.items()}
 
 
-def kept(found):
-    return {policy: {key: p[key] for key in KEPT} for policy, p in found.items()}
+def together(takes):
+    """Of several takes: mean times and shares, median counts."""
+    def of(policy):
+        each = [found[policy] for found in takes]
+        return {**{key: fmean(p[key] for p in each) for key in MEANS},
+                **{key: median_low(p[key] for p in each) for key in COUNTS}}
+    return {policy: of(policy) for policy in takes[0]}
 
 
 def study(program, ratios, choice=CHOSEN):
     folder = recordings.profile(program, choice.accesses)
-    by_ratio = {r: predictions(program, r, [*ALGORITHMS.values(), *OTHERS], choice) for r in ratios}
+    policies = [*ALGORITHMS.values(), *OTHERS]
+    by_ratio = {r: [predictions(program, r, policies, choice, take) for take in TAKES] for r in ratios}
     pages, accesses, slices = size(folder)
-    local = {p: [100 * s["local_fraction"] for s in found["slices"]] for p, found in by_ratio[MIDDLE].items()}
+    local = {p: [100 * s["local_fraction"] for s in found["slices"]] for p, found in by_ratio[MIDDLE][0].items()}
     return {"pages": pages, "accesses": accesses, "slices": slices, "best": best_shares(folder),
             "minimum_samples": options(folder, choice)["minimum-samples"], "local": local,
-            "ratios": {str(r): kept(found) for r, found in by_ratio.items()}}
+            "ratios": {str(r): together(takes) for r, takes in by_ratio.items()}}
 
 
 def sensitivity(program, choice):
@@ -64,7 +71,8 @@ def main():
         shutil.rmtree(FOLDER / "profiles", ignore_errors=True)
     start = time.monotonic()
     for program in PROGRAMS:
-        recordings.record(program, asked.reuse)
+        for take in TAKES:
+            recordings.record(program, take, asked.reuse)
     say(f"recorded in {time.monotonic() - start:.0f} s")
     data = {"quick": asked.quick, "ratios": ratios, "middle": MIDDLE, "chosen": asdict(CHOSEN), "sensitivity": {}}
     with ThreadPoolExecutor(2) as pool:
