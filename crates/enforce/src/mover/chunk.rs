@@ -157,7 +157,8 @@ impl Work<'_> {
 
     /// Where pages are of which the kernel said nothing final.
     fn look_again(&self, addresses: &[u64], statuses: &[PageStatus]) -> Vec<PageStatus> {
-        let open = |s: &PageStatus| matches!(s, PageStatus::Unsaid | PageStatus::Busy | PageStatus::Fault);
+        use PageStatus::{Absent, Busy, Fault, Unsaid};
+        let open = |s: &PageStatus| matches!(s, Unsaid | Busy | Fault | Absent);
         let asked: Vec<usize> = (0..statuses.len()).filter(|i| open(&statuses[*i])).collect();
         let mut now = statuses.to_vec();
         let questions: Vec<u64> = asked.iter().map(|i| addresses[*i]).collect();

@@ -1,6 +1,8 @@
 //! What the mover asks of the kernel, so that laws about it can be held against a model.
 
+use super::plan::BASE;
 use nodewise_linux::Host;
+use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 
 pub trait Kernel: Sync {
@@ -16,18 +18,43 @@ pub trait Kernel: Sync {
 pub struct Linux {
     pid: u32,
     host: Host,
+    map: Option<Pagemap>,
 }
 
 impl Linux {
     pub fn of(pid: u32) -> Self {
-        let host = Host::default();
-        Self { pid, host }
+        Self {
+            pid,
+            host: Host::default(),
+            map: Pagemap::of(pid).ok(),
+        }
+    }
+
+    /// Whether a page is there, whatever `move_pages` says of it.
+    fn has(&self, address: u64) -> bool {
+        let mut present = false;
+        let look = |map: &Pagemap| map.each(address >> BASE, 1, |_, entry| present = entry.present());
+        self.map.as_ref().map(look);
+        present
     }
 }
 
 impl Kernel for Linux {
     fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> {
-        pages::query(self.pid, addresses)
+        let mut statuses = pages::query(self.pid, addresses)?;
+        let hidden = |i: &usize| statuses[*i] == PageStatus::Absent && self.has(addresses[*i]);
+        let hidden: Vec<usize> = (0..statuses.len()).filter(hidden).collect();
+        if !hidden.is_empty() {
+            // The kernel's balancing has protected them to see who comes.
+            let asked: Vec<u64> = hidden.iter().map(|i| addresses[*i]).collect();
+            pages::let_go(self.pid, &asked);
+            let again = pages::query(self.pid, &asked)?;
+            hidden
+                .into_iter()
+                .zip(again)
+                .for_each(|(i, status)| statuses[i] = status);
+        }
+        Ok(statuses)
     }
 
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
@@ -36,7 +63,7 @@ impl Kernel for Linux {
 
     fn room(&self, node: u32) -> Option<u64> {
         let text = self.host.read("proc/zoneinfo").ok()?;
-        Some(pages_left(&text, node) << 12)
+        Some(pages_left(&text, node) << BASE)
     }
 }
 

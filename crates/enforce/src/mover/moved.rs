@@ -132,6 +132,7 @@ impl Moved {
             stayed: Stayed {
                 shared: plan.shared,
                 swapped: plan.swapped,
+                busy: plan.busy,
                 ..Stayed::default()
             },
             ..Self::default()

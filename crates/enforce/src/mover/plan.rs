@@ -1,11 +1,12 @@
 //! What is to move: the pages of a process by the pair of nodes that they go between.
 
+use super::kernel::{Kernel, Linux};
 use super::refusal;
 use crate::EnforceError;
 use nodewise_linux::maps::Area;
 use nodewise_linux::numa_maps::Range;
 use nodewise_linux::pagemap::Pagemap;
-use nodewise_linux::pages::{self, CallError};
+use nodewise_linux::pages::{CallError, PageStatus};
 use nodewise_linux::{Host, ReadError};
 use std::collections::{BTreeMap, HashMap};
 
@@ -97,6 +98,9 @@ pub struct Plan {
     pub shared: u64,
     /// Pages of the ranges looked at that are swapped out.
     pub swapped: u64,
+    /// Pages that are there, but of which the kernel does not say where: on the move, or protected by its
+    /// balancing in a process that we may not read.
+    pub busy: u64,
 }
 
 impl Plan {
@@ -146,7 +150,7 @@ impl Plan {
         pages.dedup_by_key(|p| p.0);
         for part in pages.chunks(ASKED) {
             let addresses: Vec<u64> = part.iter().map(|p| p.0).collect();
-            let statuses = match pages::query(pid, &addresses) {
+            let statuses = match planner.kernel.query(&addresses) {
                 Err(CallError::Gone) => break,
                 answer => answer.map_err(|e| refusal::explain(pid, e))?,
             };
@@ -163,10 +167,10 @@ impl Plan {
 /// The node of each target's first page now.
 pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
     let addresses: Vec<u64> = targets.iter().map(|t| t.address).collect();
-    let parts = addresses.chunks(ASKED);
+    let (kernel, parts) = (Linux::of(pid), addresses.chunks(ASKED));
     parts
-        .flat_map(|part| match pages::query(pid, part) {
-            Ok(statuses) => statuses.into_iter().map(pages::PageStatus::node).collect(),
+        .flat_map(|part| match kernel.query(part) {
+            Ok(statuses) => statuses.into_iter().map(PageStatus::node).collect(),
             Err(_) => vec![None; part.len()],
         })
         .collect()
@@ -182,6 +186,7 @@ fn unreadable(pid: u32, error: &ReadError) -> EnforceError {
 
 /// A plan being made.
 struct Planner {
+    kernel: Linux,
     to: BTreeMap<u32, u32>,
     pairs: BTreeMap<(u32, u32), Pair>,
     plan: Plan,
@@ -190,6 +195,7 @@ struct Planner {
 impl Planner {
     fn new(pid: u32, to: &[(u32, u32)]) -> Self {
         Self {
+            kernel: Linux::of(pid),
             to: to.iter().copied().filter(|(from, to)| from != to).collect(),
             pairs: BTreeMap::new(),
             plan: Plan {
@@ -243,8 +249,11 @@ impl Planner {
 
     fn locate(&mut self, pages: &[(u64, bool)], shift: u32) -> Result<(), CallError> {
         let addresses: Vec<u64> = pages.iter().map(|p| p.0).collect();
-        let statuses = pages::query(self.plan.pid, &addresses)?;
+        let statuses = self.kernel.query(&addresses)?;
         for ((address, exclusive), status) in pages.iter().zip(statuses) {
+            if status == PageStatus::Absent {
+                self.plan.busy += 1 << (shift - BASE);
+            }
             let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {
                 continue;
             };
