@@ -95,7 +95,8 @@ def write(data, found):
              "<p>Figure 2 and Table 1 of Tao, Schulz, Karl: “Improving Data Locality Using Dynamic Page Migration Based on "
              "Memory Access Histograms” (ICCS 2002), with our programs in the paper's sizes: every access recorded in an "
              f"emulator with 4 threads, then <strong>simulated</strong> on <code>{MACHINE}</code>, pages dealt round-robin at "
-             "the start. Times are predictions of the model (<code>docs/model.md</code>), counts are exact; of three recordings each, means and medians. The paper does not "
+             "the start. Times are predictions of the model (<code>docs/model.md</code>), counts are exact; of three "
+             "recordings each, means and medians. The paper does not "
              f"give the ratio of remote to local latency: it is swept over {', '.join(map(str, ratios))}; where one is shown it is "
              f"{middle}. <code>docs/reproduce-ars.md</code> says what else it leaves open and how it was chosen.</p>",
              tabled("programs", ["program", "size", "shared pages", "accesses to them", "slices", "threshold",
