@@ -172,3 +172,162 @@ fn what_is_unknown_is_refused_in_one_line() {
         );
     }
 }
+
+/// Round-robin at the start, nothing that holds a policy back.
+const FREE: [&str; 8] = [
+    "--machine",
+    "xeon-x7550",
+    "--start",
+    "round-robin",
+    "--budget",
+    "none",
+    "--rest",
+    "0",
+];
+
+fn policy<'a>(on: &'a Value, name: &str) -> &'a Value {
+    let all = on["policies"].as_array().unwrap();
+    all.iter().find(|p| p["policy"] == name).unwrap()
+}
+
+#[test]
+fn online_policies_stand_beside_the_others_and_start_where_they_are_told() {
+    let profile = synthetic::profile("simulate-moving");
+    let found = json(
+        &profile,
+        &[
+            &FREE[..],
+            &["--policy", "locality,balance:dominant,balance:out-u"],
+        ]
+        .concat(),
+    );
+    assert_eq!(found["baseline"], "round-robin");
+    assert_eq!(policy(&found, "round-robin")["speedup"], 1.0);
+    let moving = policy(&found, "balance:dominant");
+    assert!(moving["migrations"].as_u64().unwrap() > 0);
+    assert_eq!(moving["incorrect"], 0);
+    assert!(moving["migration_seconds"].as_f64().unwrap() > 0.0);
+    for p in found["policies"].as_array().unwrap() {
+        let moves = |s: &Value| s["migrations"].as_u64().unwrap();
+        let slices = p["slices"].as_array().unwrap();
+        assert_eq!(slices.iter().map(moves).sum::<u64>(), moves(p));
+        assert_eq!(slices.len(), moving["slices"].as_array().unwrap().len());
+    }
+    let text = simulate(&profile, &[&FREE[..], &["--policy", "balance:dominant"]].concat());
+    assert!(String::from_utf8(text.stdout).unwrap().contains("ping-pongs"));
+}
+
+#[test]
+fn without_a_budget_nothing_moves_and_nothing_changes() {
+    let profile = synthetic::profile("simulate-budget");
+    let found = json(
+        &profile,
+        &[
+            "--machine",
+            "xeon-x7550",
+            "--policy",
+            "balance:dominant",
+            "--budget",
+            "0",
+        ],
+    );
+    let (still, moving) = (policy(&found, "first-touch"), policy(&found, "balance:dominant"));
+    assert_eq!(
+        (still["seconds"].clone(), 0.into()),
+        (moving["seconds"].clone(), moving["migrations"].clone())
+    );
+    assert!(moving["held_back"]["budget"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn farther_memory_costs_remote_accesses_alone() {
+    let profile = synthetic::profile("simulate-ratio");
+    let seconds = |ratio: &str, name: &str| {
+        let found = json(
+            &profile,
+            &[
+                "--machine",
+                "sci-cluster-4",
+                "--policy",
+                "node:0",
+                "--latency-ratio",
+                ratio,
+            ],
+        );
+        policy(&found, name)["seconds"].as_f64().unwrap()
+    };
+    assert!(seconds("100", "node:0") > seconds("10", "node:0"));
+}
+
+#[test]
+fn a_sweep_has_each_parameter_s_chosen_value_once_and_a_picture() {
+    let profile = synthetic::profile("simulate-sweep");
+    let file = profile.join("sweep.svg");
+    let svg = [
+        "--sweep",
+        "balance:out-w:threshold=1.7",
+        "--svg",
+        file.to_str().unwrap(),
+    ];
+    let found = json(&profile, &[&FREE[..], &svg].concat());
+    let points = found["points"].as_array().unwrap();
+    for parameter in ["threshold", "window", "weight", "half-life", "interval", "rest"] {
+        let chosen = points
+            .iter()
+            .filter(|p| p["parameter"] == parameter && p["chosen"] == true);
+        assert_eq!(chosen.count(), 1, "{parameter}");
+    }
+    let threshold = points
+        .iter()
+        .find(|p| p["parameter"] == "threshold" && p["chosen"] == true);
+    assert_eq!(threshold.unwrap()["value"], "1.7");
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
+    let again = simulate(&profile, &[&FREE[..], &svg].concat());
+    assert_eq!(again.status.code(), Some(2), "nothing is overwritten unasked");
+}
+
+#[test]
+fn what_cannot_be_drawn_or_replayed_is_refused_in_one_line() {
+    let profile = synthetic::profile("simulate-undrawn");
+    let file = profile.join("pages.svg");
+    let file = file.to_str().unwrap();
+    for (arguments, said) in [
+        (
+            &["--machine", "machine-a", "--policy", "replay"][..],
+            "nothing to replay",
+        ),
+        (
+            &["--machine", "machine-a", "--policy", "balance:out-v"],
+            "unknown online policy",
+        ),
+        (
+            &[
+                "--machine",
+                "machine-a",
+                "--policy",
+                "balance:out-u,balance:out-w",
+                "--svg",
+                file,
+            ],
+            "one policy",
+        ),
+        (
+            &["--machine", "machine-a", "--policy", "locality", "--svg", file],
+            "one policy",
+        ),
+        (
+            &["--machine", "machine-a,sci-cluster-4", "--sweep", "out-u"],
+            "one machine",
+        ),
+    ] {
+        let output = simulate(&profile, arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), errors.lines().count()),
+            (Some(2), 1),
+            "{errors}"
+        );
+        assert!(errors.contains(said), "{errors}");
+    }
+    assert!(!Path::new(file).exists());
+}

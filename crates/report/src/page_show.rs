@@ -316,3 +316,61 @@ fn curve(svg: &mut String, show: &PageShow<'_>) {
         y = bottom + 18.0,
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{Object, ObjectKind, PageNumber, SliceId};
+
+    #[test]
+    fn a_moved_page_changes_its_colour_where_it_moves() {
+        let objects = vec![Object {
+            kind: ObjectKind::Heap,
+            name: "<grid>".into(),
+            ..Object::default()
+        }];
+        let profile = Profile {
+            objects,
+            ..Profile::default()
+        };
+        let histogram = Histogram {
+            pages: [7, 8].map(PageNumber).to_vec(),
+            objects: vec![ObjectId(0); 2],
+            offsets: vec![0; 3],
+            ..Histogram::default()
+        };
+        let slice = |s| SliceShare {
+            slice: SliceId(s),
+            accesses: 4,
+            local: 2,
+            migrations: 0,
+        };
+        let moved = Migration {
+            slice: SliceId(1),
+            page: PageNumber(8),
+            len: 1,
+            to: 1,
+            ..Migration::default()
+        };
+        let show = PageShow {
+            policy: "balance:out-u",
+            summary: "a & b",
+            profile: &profile,
+            histogram: &histogram,
+            start: &[NodeId(0), NodeId(0)],
+            nodes: 2,
+            slices: &[0, 1, 2].map(slice),
+            migrations: std::slice::from_ref(&moved),
+        };
+        let rows = Rows::of(&show);
+        let grid = Grid::of(&show, &rows);
+        assert_eq!(grid.homes, [[0, 0], [0, 0], [0, 1]]);
+        assert_eq!(grid.moves, [[0, 0], [0, 1], [0, 0]]);
+        let svg = page_show(&show);
+        assert!(
+            svg.contains("&lt;grid&gt;")
+                && svg.contains("a &amp; b")
+                && svg.contains("<title>node 1</title>")
+        );
+    }
+}

@@ -165,7 +165,7 @@ mod tests {
             policy: String::new(),
             nodes: (0..1000).map(|i| NodeId(node(i))).collect(),
         };
-        let moved = |i: u32| i % 7 == 0 || i > 990;
+        let moved = |i: u32| i.is_multiple_of(7) || i > 990;
         let target = |i: u32| if moved(i) { (i + 1) % 3 } else { i % 3 };
         let mut placed = Placed::new(&[&map(&|i| i / 400), &map(&|i| i % 3)], 1000, 3);
         let moves: Vec<_> = (0..1000)
