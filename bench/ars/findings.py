@@ -24,7 +24,7 @@ def findings(data):
     checks += [weighted_equals(data, p) for p in ("FFT", "RADIX", "SOR")]
     checks += [incoming_wins(data, p) for p in PROGRAMS]
     checks += [local_hardly_matters(data), *(static_wins(data, p) for p in PROGRAMS)]
-    return checks + [scarce(data, "incorrect", "6 kinds of 25 have 1 to 3"), scarce(data, "ping_pongs", "one, in WATER"),
+    return checks + [scarce(data, "incorrect", "7 kinds of 25 have 1 to 3"), scarce(data, "ping_pongs", "one, in WATER"),
                      water_moves_again(data)]
 
 
