@@ -15,10 +15,12 @@ mod traced;
 pub use budget::{Budget, Costs, Rate, Spell};
 pub use here::{NotHere, check, sees_everybody};
 pub use recorder::{Options, Progress, Recorded, Whom, record};
+pub use traced::Traced;
 
 use following::Following;
 use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
 use nodewise_linux::{Host, clock};
+use nodewise_profile::Sampling;
 use std::path::Path;
 use std::time::Duration;
 
@@ -78,6 +80,26 @@ const MOST_CPUS: usize = 64;
 /// Events at the start up to which they are.
 const MOST_EVENTS: usize = 1024;
 
+impl Figures {
+    /// What a profile's manifest says of them.
+    #[must_use]
+    pub fn sampling(&self, budget: f64, minimum_samples: u32, wall: Duration) -> Sampling {
+        Sampling {
+            samples: self.hints,
+            first_touches: self.firsts,
+            copies: self.copies,
+            lost: self.lost,
+            period: u32::try_from(self.period).unwrap_or(u32::MAX),
+            budget,
+            cost: self.cost,
+            sample_ns: self.sample_ns,
+            minimum_samples,
+            writes: self.writes,
+            seconds: wall.as_secs_f64(),
+        }
+    }
+}
+
 /// Programs being observed.
 pub struct Watch {
     host: Host,
@@ -94,6 +116,8 @@ pub struct Watch {
     /// A minor fault; and, where the kernel scans because we ask it to, a hint fault: nanoseconds.
     fault_ns: f64,
     asked_ns: f64,
+    /// Our own time since the last look, beside it.
+    charged: Duration,
 }
 
 impl Watch {
@@ -185,6 +209,7 @@ impl Watch {
             looked: clock::monotonic(),
             fault_ns,
             asked_ns: 0.0,
+            charged: Duration::ZERO,
         }
     }
 
@@ -197,6 +222,11 @@ impl Watch {
     /// at the cost of a minor fault.
     pub fn own_scans(&mut self) {
         self.asked_ns = self.fault_ns;
+    }
+
+    /// Charges the budget with what the caller does about the touches.
+    pub fn charge(&mut self, own: Duration) {
+        self.charged += own;
     }
 
     /// Whether the budget does not allow as many hint faults as there are, reported or not.
@@ -266,7 +296,7 @@ impl Watch {
         let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as f64;
         let rate = self.budget.settle(&Spell {
             program_ns: self.following.cpu_since() as f64,
-            own_ns: own.as_nanos() as f64,
+            own_ns: (own + std::mem::take(&mut self.charged)).as_nanos() as f64,
             samples,
             asked_ns: hints * self.figures.period as f64 * self.asked_ns,
             open: f64::from(u8::from(running)),

@@ -5,6 +5,7 @@ mod journal;
 mod metrics;
 mod place;
 mod processes;
+mod recording;
 mod report;
 mod session;
 mod settings;

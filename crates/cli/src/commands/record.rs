@@ -145,8 +145,6 @@ fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
 
 fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     let host = nodewise_linux::Host::default();
-    let nodes = host.names("sys/devices/system/node").unwrap_or_default();
-    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
     Meta {
         observer: match arguments.via {
             Via::Emulate => Observer::Emulate,
@@ -154,23 +152,41 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
             Via::Auto | Via::Instrument => Observer::Instrument,
         },
         command: command(arguments, &host),
+        slicing: arguments.slice.to_string(),
+        host_cpus: cpus as u32,
+        ..meta_of_host(&host)
+    }
+}
+
+/// When and where.
+pub(super) fn meta_of_host(host: &nodewise_linux::Host) -> Meta {
+    let nodes = host.names("sys/devices/system/node").unwrap_or_default();
+    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    Meta {
         started_at: SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_secs()),
-        slicing: arguments.slice.to_string(),
-        host_cpus: cpus as u32,
+        host_cpus: cpus() as u32,
         host_nodes: nodes.iter().filter(is_node).count().max(1) as u32,
-        host_model: model(&host),
+        host_model: model(host),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Meta::default()
     }
 }
 
-/// As given; of a running process as it was once given.
+/// As given; of running processes as the first was once given.
 fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
-    let Some(pid) = arguments.faults.pids.first() else {
-        return arguments.command.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-    };
+    match arguments.faults.pids.first() {
+        Some(pid) => command_of(host, *pid),
+        None => arguments
+            .command
+            .iter()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect(),
+    }
+}
+
+pub(super) fn command_of(host: &nodewise_linux::Host, pid: u32) -> Vec<String> {
     let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     text.split_terminator('\0').map(str::to_owned).collect()
 }

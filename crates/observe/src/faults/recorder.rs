@@ -11,7 +11,7 @@ use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use nodewise_profile::{Meta, Profile, Sampling};
+use nodewise_profile::{Meta, Profile};
 use nodewise_store::Writer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -191,7 +191,9 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             } else {
                 LOOK.min(self.slice)
             });
+            let began = clock::own_cpu_time();
             self.traced.take(&self.watch);
+            self.watch.charge(clock::own_cpu_time() - began);
             self.adapt_scans();
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
@@ -232,19 +234,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         meta.wall_ns = nanoseconds(wall);
         meta.exit_status = status.map(i32::from);
         meta.kernel_migrations = Some(figures.kernel_moved);
-        meta.sampling = Some(Sampling {
-            samples: figures.hints,
-            first_touches: figures.firsts,
-            copies: figures.copies,
-            lost: figures.lost,
-            period: u32::try_from(figures.period).unwrap_or(u32::MAX),
-            budget,
-            cost: figures.cost,
-            sample_ns: figures.sample_ns,
-            minimum_samples,
-            writes: figures.writes,
-            seconds: wall.as_secs_f64(),
-        });
+        meta.sampling = Some(figures.sampling(budget, minimum_samples, wall));
         let processes = self.traced.processes();
         let profile = self.traced.finish()?;
         if let Some(raw) = &self.raw {

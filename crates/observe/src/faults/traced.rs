@@ -55,6 +55,7 @@ struct Process {
 
 impl Traced {
     /// What goes to `writer`.
+    #[must_use]
     pub fn new(host: &Host, writer: Writer) -> Self {
         Self {
             host: host.clone(),
@@ -262,21 +263,31 @@ impl Traced {
     }
 
     /// Samples so far.
+    #[must_use]
     pub fn samples(&self) -> u64 {
         self.accesses
     }
 
     /// Slices so far.
+    #[must_use]
     pub fn slices(&self) -> usize {
         self.tables.profile.slices.len()
     }
 
     /// Processes with samples.
+    #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// The manifest to be written.
+    /// The profile's number of the page at an address of a process with samples, and whose it is.
+    pub fn locate(&mut self, pid: u32, address: u64) -> Option<(PageNumber, ObjectId)> {
+        let process = self.processes.get_mut(&pid)?;
+        let page = PageNumber::of_address(process.image.ordinal.unwrap_or(0), address);
+        Some((page, process.object(&self.host, &mut self.tables, address)))
+    }
+
+    /// The manifest and the tables that are to be written, all but the accesses.
     pub fn profile_mut(&mut self) -> &mut Profile {
         &mut self.tables.profile
     }

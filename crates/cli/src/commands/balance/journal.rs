@@ -2,14 +2,16 @@
 
 use super::Arguments;
 use super::processes::Processes;
+use super::recording::{MovedPages, Recording};
 use super::report::Report;
+use super::whom::Whom;
 use nodewise_control::{Fate, Interval};
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
-use nodewise_machine::{NodeId, format_bytes};
+use nodewise_machine::format_bytes;
 use nodewise_observe::faults::Watch;
-use nodewise_placement::Move;
-use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
+use nodewise_placement::{Move, Reason};
+use nodewise_profile::{BASE_PAGE_SHIFT, Migration, PageNumber};
 use std::collections::HashMap;
 
 /// The record of a session.
@@ -19,6 +21,7 @@ pub struct Journal {
     verbose: bool,
     /// Decisions are the news, not what became of them.
     dry: bool,
+    recording: Option<Recording>,
 }
 
 /// Neighbours with one fate.
@@ -29,38 +32,72 @@ struct Run<'a> {
 }
 
 impl Journal {
-    pub fn new(arguments: &Arguments, page_shift: u32, dry: bool) -> Self {
-        Self {
+    pub fn new(arguments: &Arguments, whom: &Whom, page_shift: u32, dry: bool) -> anyhow::Result<Self> {
+        let folder = arguments.output.as_deref();
+        let recording = folder.map(|f| Recording::new(arguments, whom, f, page_shift));
+        Ok(Self {
             page_shift,
             verbose: arguments.verbose,
             dry,
+            recording: recording.transpose()?,
+        })
+    }
+
+    /// What the last look saw.
+    pub fn heard(&mut self, watch: &Watch) {
+        if let Some(recording) = &mut self.recording {
+            recording.heard(watch);
         }
     }
 
-    pub fn heard(&mut self, _watch: &Watch) {}
-
     /// The kernel moved a page by itself.
-    pub fn kernel_moved(&mut self, _page: PageNumber, _from: NodeId, _to: NodeId) {}
+    pub fn kernel_moved(&mut self, now_ns: u64, moved: &MovedPages) {
+        if let Some(recording) = &mut self.recording {
+            recording.moved(now_ns, Migration::KERNEL, &Reason::default(), moved);
+        }
+    }
+
+    /// An interval ends.
+    pub fn cut(&mut self, now_ns: u64) {
+        if let Some(recording) = &mut self.recording
+            && let Err(error) = recording.cut(now_ns)
+        {
+            eprintln!("nodewise: {error}; nothing is recorded from here on");
+            self.recording = None;
+        }
+    }
 
     /// What an interval decided and did.
-    pub fn decided(&mut self, seconds: f64, turn: &Interval, processes: &Processes) {
+    pub fn decided(&mut self, now_ns: u64, policy: &str, turn: &Interval, processes: &Processes) {
         let told = |i: &usize| self.dry || turn.outcome.fate(*i) == Fate::Moved;
         let moves = &turn.decision.moves;
         let told: Vec<&Move> = (0..moves.len()).filter(told).map(|i| &moves[i]).collect();
         if told.is_empty() {
             return;
         }
-        let verb = if self.dry { "would move" } else { "moved" };
         let runs = runs(&told, self.page_shift);
+        self.tell(now_ns as f64 / 1e9, told.len() as u64, &runs, processes);
+        if let Some(recording) = self.recording.as_mut().filter(|_| !self.dry) {
+            for run in &runs {
+                let Some(pid) = processes.pid(run.first.page.process()) else {
+                    continue;
+                };
+                recording.moved(now_ns, policy, &run.first.reason, &run.moved(pid));
+            }
+        }
+    }
+
+    fn tell(&self, seconds: f64, pages: u64, runs: &[Run<'_>], processes: &Processes) {
+        let verb = if self.dry { "would move" } else { "moved" };
         if !self.verbose {
-            let (pages, bytes) = (told.len(), format_bytes(self.bytes(told.len() as u64)));
+            let bytes = format_bytes(self.bytes(pages));
             eprintln!("nodewise: {seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs", runs.len());
             return;
         }
         let mut names = Names::default();
         for run in runs {
             let name = names.of(processes, run.first.page);
-            eprintln!("nodewise: {}", self.line(seconds, verb, &run, &name));
+            eprintln!("nodewise: {}", self.line(seconds, verb, run, &name));
         }
     }
 
@@ -83,19 +120,32 @@ impl Journal {
         )
     }
 
-    pub fn finish(self, _report: &Report) -> anyhow::Result<()> {
-        Ok(())
+    pub fn finish(self, now_ns: u64, report: &Report) -> anyhow::Result<()> {
+        self.recording.map_or(Ok(()), |r| r.finish(now_ns, report))
     }
 }
 
-/// Consecutive pages between the same nodes; moves ascend by page. The first one's reason stands for all.
+impl Run<'_> {
+    fn moved(&self, pid: u32) -> MovedPages {
+        MovedPages {
+            pid,
+            page: self.first.page,
+            count: self.pages,
+            from: self.first.from,
+            to: self.first.to,
+        }
+    }
+}
+
+/// Consecutive pages between the same nodes for the same reason; moves ascend by page.
 fn runs<'a>(moves: &[&'a Move], page_shift: u32) -> Vec<Run<'a>> {
     let mut runs: Vec<Run<'a>> = Vec::new();
     for each in moves {
         match runs.last_mut() {
             Some(run)
                 if run.first.page.offset(run.pages << page_shift) == each.page
-                    && (run.first.from, run.first.to) == (each.from, each.to) =>
+                    && (run.first.from, run.first.to) == (each.from, each.to)
+                    && run.first.reason == each.reason =>
             {
                 run.pages += 1;
             }
@@ -135,7 +185,7 @@ fn name(area: &Area) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_placement::Reason;
+    use nodewise_machine::NodeId;
 
     #[test]
     fn neighbours_between_the_same_nodes_share_a_line() {

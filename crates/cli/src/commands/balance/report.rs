@@ -48,7 +48,7 @@ pub struct Report {
     current: Locality,
     first: Option<Locality>,
     pub last: Option<Locality>,
-    status: Option<u8>,
+    pub status: Option<u8>,
 }
 
 impl Report {

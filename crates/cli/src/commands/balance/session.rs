@@ -4,6 +4,7 @@ use super::journal::Journal;
 use super::metrics;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
+use super::recording::MovedPages;
 use super::report::Report;
 use super::whom::Whom;
 use super::Arguments;
@@ -27,6 +28,9 @@ const MOST_PAGES: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(50);
 /// The first look at what is to be held; the kernel begins to sample a second after a program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
+/// Counts are halved so often. A page is sampled once a pass of the kernel's, which comes every second at
+/// first and every minute at last: counts must outlive a few of them.
+const HALF_LIFE: Duration = Duration::from_secs(30);
 /// Holding takes no more than a fiftieth of the time, and a quarter while the program takes new memory,
 /// which is not observed before it is held.
 const HOLD_SHARE: u32 = 50;
@@ -81,7 +85,7 @@ impl Session {
         Ok(Self {
             observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
             controller: Controller::new(policy, limits(arguments, shift)),
-            journal: Journal::new(arguments, shift, dry),
+            journal: Journal::new(arguments, whom, shift, dry)?,
             interval: arguments.interval,
             decides_at: began + arguments.interval,
             holds_at: began + FIRST_HOLD,
@@ -165,14 +169,16 @@ impl Session {
 
     /// A page that has just faulted can be asked about: where it is, and whether the kernel moved it.
     fn take_in(&mut self, process: u16, touches: &[(u64, Option<NodeId>)]) {
-        let shift = BASE_PAGE_SHIFT + self.report.page_shift;
+        let (shift, now_ns) = (BASE_PAGE_SHIFT + self.report.page_shift, self.now_ns());
+        let Some(pid) = self.processes.pid(process) else {
+            return;
+        };
         let mut homes: BTreeMap<u64, Option<NodeId>> = BTreeMap::new();
         for (address, _) in touches {
             homes.insert(address >> shift << shift, None);
         }
         let addresses: Vec<u64> = homes.keys().copied().collect();
-        let pid = self.processes.pid(process);
-        if let Some(Ok(statuses)) = pid.map(|pid| pages::query(pid, &addresses)) {
+        if let Ok(statuses) = pages::query(pid, &addresses) {
             for (home, status) in homes.values_mut().zip(statuses) {
                 *home = status.node().and_then(|n| self.place.node(n));
             }
@@ -180,7 +186,7 @@ impl Session {
         let tracker = &mut self.observation.0;
         for (address, node) in touches {
             let page = PageNumber::of_address(process, address >> shift << shift);
-            let (before, now) = (home_of(tracker, page), homes[&(address >> shift << shift)]);
+            let (before, now) = (tracker.home_of(page), homes[&(address >> shift << shift)]);
             if let Some(node) = node {
                 tracker.add(page, *node, 1);
                 if let Some(home) = before.or(now) {
@@ -191,8 +197,9 @@ impl Session {
         for (address, home) in homes {
             let page = PageNumber::of_address(process, address);
             let Some(home) = home else { continue };
-            if let Some(before) = home_of(tracker, page).filter(|b| *b != home) {
-                self.journal.kernel_moved(page, before, home);
+            if let Some(before) = tracker.home_of(page).filter(|b| *b != home) {
+                let moved = MovedPages { pid, page, count: 1, from: before, to: home };
+                self.journal.kernel_moved(now_ns, &moved);
             }
             tracker.set_home(page, home);
         }
@@ -216,7 +223,12 @@ impl Session {
         self.holds_at = now + self.hold_pause;
     }
 
+    fn now_ns(&self) -> u64 {
+        nanoseconds(clock::monotonic().saturating_sub(self.began))
+    }
+
     fn decide(&mut self) {
+        self.journal.cut(self.now_ns());
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
@@ -230,8 +242,8 @@ impl Session {
     }
 
     fn note(&mut self, turn: &Interval) {
-        let seconds = clock::monotonic().saturating_sub(self.began).as_secs_f64();
-        self.journal.decided(seconds, turn, &self.processes);
+        let policy = self.controller.policy();
+        self.journal.decided(self.now_ns(), &policy, turn, &self.processes);
         self.report.decided(turn, &self.controller, &self.watch, self.began);
         if let Some(file) = &self.metrics
             && let Err(error) = crate::output::replace(file, metrics::text(&self.report).as_bytes())
@@ -244,7 +256,8 @@ impl Session {
     /// The last word: what was changed for the session is put back as this is dropped.
     pub fn finish(mut self, arguments: &Arguments, status: Option<u8>) -> anyhow::Result<()> {
         self.report.ended(&self.controller, &self.watch, self.began, status);
-        self.journal.finish(&self.report)?;
+        let now = self.now_ns();
+        self.journal.finish(now, &self.report)?;
         self.report.publish(arguments)
     }
 }
@@ -289,20 +302,6 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What the kernel said last, of pages that policies see.
-fn home_of(tracker: &Tracker, page: PageNumber) -> Option<NodeId> {
-    let (mut low, mut high) = (0, tracker.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if tracker.page(middle) < page {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    (low < tracker.len() && tracker.page(low) == page).then(|| tracker.home(low))
-}
-
 fn limits(arguments: &Arguments, shift: u32) -> Settings {
     let page_bytes = BASE_PAGE_SIZE << shift;
     Settings {
@@ -310,6 +309,7 @@ fn limits(arguments: &Arguments, shift: u32) -> Settings {
         budget: arguments.budget,
         pages_per_second: arguments.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
         minimum_samples: arguments.samples,
+        half_life: (HALF_LIFE.as_secs_f64() / arguments.interval.as_secs_f64()).ceil() as u32,
         page_bytes,
         ..Settings::default()
     }
