@@ -1,0 +1,113 @@
+//! The session as a profile: what was sampled, slice by slice, and every page that moved.
+
+use super::Arguments;
+use super::report::Report;
+use super::whom::Whom;
+use crate::commands::record::{command_of, meta_of_host};
+use nodewise_linux::Host;
+use nodewise_machine::NodeId;
+use nodewise_observe::faults::{Traced, Watch};
+use nodewise_placement::Reason;
+use nodewise_profile::{BASE_PAGE_SHIFT, Meta, Migration, Observer, PageNumber, SliceId};
+use nodewise_store::Writer;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A profile under construction.
+pub struct Recording {
+    traced: Traced,
+    folder: PathBuf,
+    pages: u32,
+    samples: u32,
+    share: f64,
+}
+
+/// Pages that moved, in decisions' pages.
+#[derive(Clone, Copy, Debug)]
+pub struct MovedPages {
+    pub pid: u32,
+    pub page: PageNumber,
+    pub count: u64,
+    pub from: NodeId,
+    pub to: NodeId,
+}
+
+impl Recording {
+    pub fn new(arguments: &Arguments, whom: &Whom, folder: &Path, page_shift: u32) -> anyhow::Result<Self> {
+        let host = Host::default();
+        let command = match whom {
+            Whom::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            Whom::Processes(pids) => command_of(&host, pids[0]),
+            Whom::Group(group) => vec![group.display().to_string()],
+        };
+        let meta = Meta {
+            observer: Observer::Faults,
+            command,
+            slicing: format!("{}ms", arguments.interval.as_millis()),
+            ..meta_of_host(&host)
+        };
+        let mut traced = Traced::new(&host, Writer::create(folder, &meta, arguments.force)?);
+        traced.profile_mut().meta = meta;
+        Ok(Self {
+            traced,
+            folder: folder.to_owned(),
+            pages: 1 << page_shift,
+            samples: arguments.samples,
+            share: arguments.observe,
+        })
+    }
+
+    pub fn heard(&mut self, watch: &Watch) {
+        self.traced.take(watch);
+    }
+
+    /// An interval is over; what moves now belongs to the next.
+    pub fn cut(&mut self, now_ns: u64) -> anyhow::Result<()> {
+        self.traced.look_at_threads();
+        Ok(self.traced.cut(now_ns)?)
+    }
+
+    /// Neighbours that moved, by a policy or the kernel.
+    pub fn moved(&mut self, now_ns: u64, by: &str, reason: &Reason, moved: &MovedPages) {
+        let address = moved.page.virtual_number() << BASE_PAGE_SHIFT;
+        let Some((page, object)) = self.traced.locate(moved.pid, address) else {
+            return; // of a process without samples: the kernel's moves may be
+        };
+        let slice = SliceId::from_index(self.traced.slices());
+        let len = moved.count.saturating_mul(u64::from(self.pages));
+        self.traced.profile_mut().migrations.push(Migration {
+            time_ns: now_ns,
+            slice,
+            page,
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            object,
+            from: moved.from.0 as u16,
+            to: moved.to.0 as u16,
+            by: by.to_owned(),
+            to_count: reason.to_count,
+            home_count: reason.home_count,
+            against: reason.against,
+        });
+    }
+
+    pub fn finish(mut self, now_ns: u64, report: &Report) -> anyhow::Result<()> {
+        self.cut(now_ns)?;
+        let held_back = &report.held_back;
+        let meta = &mut self.traced.profile_mut().meta;
+        meta.wall_ns = now_ns;
+        meta.exit_status = report.status.map(i32::from);
+        meta.kernel_migrations = Some(report.figures.kernel_moved);
+        meta.sampling = Some(report.figures.sampling(self.share, self.samples, Duration::from_nanos(now_ns)));
+        meta.held_back = [
+            ("few samples", held_back.few_samples),
+            ("resting", held_back.resting),
+            ("rate", held_back.rate),
+            ("budget", held_back.budget),
+        ]
+        .map(|(cause, pages)| (cause.to_owned(), pages))
+        .into();
+        self.traced.finish()?;
+        eprintln!("nodewise: wrote {}", self.folder.display());
+        Ok(())
+    }
+}
