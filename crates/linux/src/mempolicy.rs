@@ -99,6 +99,20 @@ impl Policy {
     }
 }
 
+/// Has the kernel's own balancing leave the calling thread's memory alone, and that of threads it starts:
+/// first touch, said aloud. A policy it has already does the same and stays.
+pub fn decline_balancing() {
+    const LOCAL: libc::c_int = 4;
+    let mut mode: libc::c_int = 0;
+    let no_nodes = std::ptr::null_mut::<u64>();
+    // SAFETY: the kernel writes one int to `mode`, and no nodes where it is given none.
+    let asked = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, no_nodes, 0, 0, 0) };
+    if asked == 0 && mode == 0 {
+        // SAFETY: no pointer is passed but null, with 0 bits.
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, LOCAL, no_nodes, 0) };
+    }
+}
+
 /// The nodes this process may have memory on.
 ///
 /// # Errors
