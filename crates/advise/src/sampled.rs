@@ -8,7 +8,9 @@ use crate::verdict::percent;
 use crate::{Blame, Outcome, Verdict, shell_line};
 use nodewise_analysis::{Pattern, Sampled, sampled_exclusivity};
 use nodewise_placement::Context;
+use nodewise_profile::ObjectId;
 use nodewise_simulation::{Prediction, Range, Simulation};
+use std::collections::BTreeMap;
 
 /// Points of local fraction that are worth a word.
 const NOTICEABLE: f64 = 0.05;
@@ -20,11 +22,19 @@ const OWNED: f64 = 0.6;
 /// Compares local fractions only.
 pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict {
     let today = simulation.baseline();
+    let (seen, _) = exclusivity(context);
+    let too_few = (seen.judged * 2 < seen.pages).then(|| {
+        format!(
+            "Too few samples to say: {} of {} sampled pages were seen often enough to be judged; watch for longer.",
+            seen.judged, seen.pages
+        )
+    });
     let chance = |p: &&Prediction| !p.policy.starts_with("random");
     let others = simulation.predictions[1..].iter().filter(chance);
     let best = others.max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
-    let better = best.filter(|b| b.local_fraction >= today.local_fraction + NOTICEABLE);
+    let better = best.filter(|b| too_few.is_none() && b.local_fraction >= today.local_fraction + NOTICEABLE);
     let (outcome, sentence) = match better {
+        _ if too_few.is_some() => (Outcome::Unknown, too_few.unwrap_or_default()),
         Some(best) => (
             Outcome::Unknown,
             format!(
@@ -65,16 +75,16 @@ fn watch(context: &Context<'_>) -> String {
     shell_line(&words)
 }
 
+fn exclusivity(context: &Context<'_>) -> (Sampled, BTreeMap<ObjectId, Sampled>) {
+    let sampling = context.profile.meta.sampling.as_ref();
+    let minimum = sampling.map_or(1, |s| s.minimum_samples);
+    let nodes = context.machine.node_count();
+    sampled_exclusivity(context.histogram, context.affinity, nodes, minimum)
+}
+
 /// Takes back what accesses would have to be counted for, and orders by remote samples.
 pub(crate) fn restate(context: &Context<'_>, blame: &mut [Blame]) {
-    let minimum = context
-        .profile
-        .meta
-        .sampling
-        .as_ref()
-        .map_or(1, |s| s.minimum_samples);
-    let nodes = context.machine.node_count();
-    let (_, sampled) = sampled_exclusivity(context.histogram, context.affinity, nodes, minimum);
+    let (_, sampled) = exclusivity(context);
     let mut samples = vec![0; context.profile.objects.len()];
     for page in context.histogram.iter() {
         if let Some(sum) = samples.get_mut(page.object.index()) {

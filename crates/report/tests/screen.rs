@@ -180,3 +180,21 @@ fn samples_claim_neither_time_nor_load() {
     assert!(seen.judged > 0 && low <= grid.exclusivity && grid.exclusivity <= high);
     assert!(!report.verdict.outcome.is_to_act());
 }
+
+#[test]
+fn too_few_samples_are_no_ground_for_a_verdict() {
+    let report = sample::sampled_at_least(u32::MAX);
+    assert!(
+        report.verdict.sentence.starts_with("Too few samples"),
+        "{}",
+        report.verdict.sentence
+    );
+    assert_eq!(report.verdict.next, None);
+    assert!(
+        report
+            .objects
+            .iter()
+            .all(|o| o.sampled.as_ref().unwrap().range.is_none())
+    );
+    assert!(nodewise_report::html::write(&report).contains("not judged"));
+}

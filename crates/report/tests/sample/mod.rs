@@ -187,6 +187,12 @@ pub fn balanced() -> Report {
 /// The same again, seen by hinting faults.
 #[allow(dead_code, reason = "not every test shows samples")]
 pub fn sampled() -> Report {
+    sampled_at_least(4)
+}
+
+/// Where a page is judged from so many samples on.
+#[allow(dead_code, reason = "not every test shows samples")]
+pub fn sampled_at_least(minimum_samples: u32) -> Report {
     let (mut profile, accesses) = profile();
     balance(&mut profile);
     profile.meta.observer = Observer::Faults;
@@ -198,7 +204,7 @@ pub fn sampled() -> Report {
         budget: 0.02,
         cost: 0.017,
         sample_ns: 900.0,
-        minimum_samples: 4,
+        minimum_samples,
         seconds: 1.0,
         ..Sampling::default()
     });
