@@ -24,6 +24,18 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// The node that a scan finds a page used by.
+fn user(page: u64, scan: u64, pages: u64) -> NodeId {
+    let owner = page * NODES / pages;
+    let chance = mix(page ^ scan << 48);
+    let node = if page.is_multiple_of(8) {
+        chance % NODES
+    } else {
+        owner
+    };
+    NodeId(node as u32)
+}
+
 /// Every page in each of `SAMPLES` scans in its own order.
 fn sampled(pages: u64) -> Tracker {
     let mut tracker = Tracker::new(NODES as usize, 0, pages as usize);
@@ -31,10 +43,7 @@ fn sampled(pages: u64) -> Tracker {
     for scan in 0..SAMPLES {
         let order = (0..=bits).map(|i| (i.wrapping_mul(0x9e37_79b1) ^ scan) & bits);
         for page in order.filter(|p| *p < pages) {
-            let owner = page * NODES / pages;
-            let chance = mix(page ^ scan << 48);
-            let node = if page % 8 == 0 { chance % NODES } else { owner };
-            tracker.add(PageNumber(BASE + page), NodeId(node as u32), 1);
+            tracker.add(PageNumber(BASE + page), user(page, scan, pages), 1);
         }
         for page in tracker.homeless() {
             tracker.set_home(page, NodeId((page.0 % NODES) as u32));
@@ -64,6 +73,9 @@ fn main() {
             for _ in 0..turns {
                 for each in controller(kind.name, &machine).step(0, &tracker).moves {
                     tracker.set_home(each.page, each.to);
+                    // What is moved is sampled anew.
+                    let samples = (0..SAMPLES).map(|scan| user(each.page.0 - BASE, scan, pages));
+                    samples.for_each(|node| tracker.add(each.page, node, 1));
                 }
             }
             let (ms, moves) = decided(kind.name, &machine, &tracker);

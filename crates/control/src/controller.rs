@@ -161,6 +161,12 @@ impl Controller {
         self.budget.seconds_per_gb()
     }
 
+    /// What moving so many pages at once is taken to cost by what was measured so far, nanoseconds.
+    #[must_use]
+    pub fn predicted_ns(&self, pages: u64) -> f64 {
+        self.budget.predicted_ns(pages * self.settings.page_bytes)
+    }
+
     /// Run time that counts for the budget, nanoseconds.
     #[must_use]
     pub fn run_ns(&self) -> u64 {

@@ -8,7 +8,7 @@ pub trait Observer {
     /// What was seen so far, older counts discounted.
     fn observed(&self) -> &dyn Observed;
 
-    /// A page is somewhere else now.
+    /// A page is somewhere else now; its counts begin anew, as its new home has seen none of them.
     fn moved(&mut self, moved: &Move);
 
     /// Halves all counts.

@@ -190,18 +190,18 @@ proptest! {
     #[test]
     fn what_was_spent_and_is_predicted_never_exceeds_the_budget(
         rounds in proptest::collection::vec((proposals(), 0u64..2 * SECOND, 0u64..500_000), 1..30),
-        budget in 0.0..0.2f64, cost in 0.0..1e5f64,
+        budget in 0.0..0.2f64, cost in 0.0..1e5f64, fixed in prop_oneof![Just(0.0), 0.0..0.2f64],
     ) {
-        let settings = Settings { budget, seconds_per_gb: cost, ..unlimited() };
+        let settings = Settings { budget, seconds_per_gb: cost, seconds_per_batch: fixed, ..unlimited() };
         let (mut controller, script) = controller(settings);
         let (mut world, mut now) = (World::new(), 0);
         for (wanted, passes, took_ns) in rounds {
             now += passes;
             say(&script, &wanted);
             let decision = controller.step(now, &world);
-            let pages = decision.moves.len() as f64;
-            let predicted = pages * controller.seconds_per_gb() * 4096.0;
-            if pages > 0.0 {
+            let pages = decision.moves.len() as u64;
+            let predicted = controller.predicted_ns(pages);
+            if pages > 0 {
                 let spent = controller.ledger().spent_ns as f64;
                 prop_assert!(spent + predicted <= budget * controller.run_ns() as f64 + 1.0);
             }
@@ -268,6 +268,7 @@ fn a_page_rests_twice_as_long_after_each_move() {
 fn the_cost_of_a_gigabyte_is_what_it_took() {
     let (mut controller, script) = controller(Settings {
         page_bytes: 1 << 20,
+        seconds_per_batch: 0.0,
         ..unlimited()
     });
     let mut world = World::new();
@@ -289,6 +290,74 @@ fn the_cost_of_a_gigabyte_is_what_it_took() {
     }
     let found = controller.seconds_per_gb();
     assert!((1.5..=2.0).contains(&found), "{found}");
+}
+
+/// A turn in which moving takes `fixed_ns` and `page_ns` a page.
+fn priced(controller: &mut Controller, now: u64, world: &mut World, fixed_ns: u64, page_ns: u64) -> usize {
+    let decision = controller.step(now, world);
+    let took_ns = fixed_ns + page_ns * decision.moves.len() as u64;
+    controller.done(
+        now,
+        &Outcome {
+            took_ns,
+            ..moved(&decision.moves)
+        },
+    );
+    decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
+    decision.moves.len()
+}
+
+/// A world of so many pages, all to go to one node.
+fn all(pages: u64, to: u32) -> (World, Vec<(u64, u32, f64)>) {
+    let counts = vec![[9, 5, 5, 5]; pages as usize];
+    let world = World {
+        homes: vec![0; pages as usize],
+        counts,
+        exact: true,
+    };
+    (world, (0..pages).map(|p| (p, to, 9.0)).collect())
+}
+
+#[test]
+fn what_a_batch_of_two_pages_took_is_not_the_price_of_a_page() {
+    const FIXED: u64 = 280_000_000;
+    let (mut controller, script) = controller(Settings {
+        budget: 0.05,
+        ..unlimited()
+    });
+    let (mut world, wanted) = all(502, 1);
+    controller.step(0, &world);
+    say(&script, &wanted[..2]);
+    assert_eq!(priced(&mut controller, SECOND, &mut world, FIXED, 0), 2);
+    let (two, many) = (controller.predicted_ns(2), controller.predicted_ns(500));
+    assert!(many < 1.1 * two && two < 1.1 * FIXED as f64, "{two} {many}");
+    // They go all together as soon as what was spent leaves room for another such batch.
+    say(&script, &wanted[2..]);
+    let turns: Vec<usize> = (2..13)
+        .map(|s| priced(&mut controller, s * SECOND, &mut world, FIXED, 0))
+        .collect();
+    assert_eq!(
+        turns.iter().filter(|moved| **moved > 0).collect::<Vec<_>>(),
+        [&500]
+    );
+}
+
+#[test]
+fn both_prices_are_found_from_batches_of_many_sizes() {
+    const FIXED: u64 = 5_000_000;
+    const PAGE: u64 = 20_000;
+    let (mut controller, script) = controller(unlimited());
+    let (mut world, _) = all(20_000, 1);
+    for turn in 0..200u64 {
+        let pages = [3, 20_000, 40, 7, 3000][turn as usize % 5];
+        let to = 1 + turn as u32 % 3;
+        say(&script, &(0..pages).map(|p| (p, to, 9.0)).collect::<Vec<_>>());
+        priced(&mut controller, turn * SECOND, &mut world, FIXED, PAGE);
+    }
+    for pages in [1, 1000, 20_000] {
+        let ratio = controller.predicted_ns(pages) / (FIXED + PAGE * pages) as f64;
+        assert!((0.8..1.25).contains(&ratio), "{pages} pages: {ratio}");
+    }
 }
 
 #[test]

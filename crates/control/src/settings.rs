@@ -9,12 +9,20 @@ pub struct Settings {
     pub budget: f64,
     /// What moving a GB (10⁹ bytes) is taken to cost until it is measured: 0.3 s, AsymSched 4.2.
     pub seconds_per_gb: f64,
+    /// What a batch of moves costs besides, however few they are: 1 ms until it is measured, for a
+    /// system call that waits for every CPU; 0 where batches cost nothing, and it stays so.
+    pub seconds_per_batch: f64,
     /// Pages a second at most.
     pub pages_per_second: Option<f64>,
     /// A page is judged from so many accesses or samples on: k. Two, as AutoNUMA does: they decide only if
     /// they agree.
     pub minimum_samples: u32,
     /// Intervals after which all counts are halved; 0 never.
+    ///
+    /// Four suit exact counts, which come in every interval. Hint faults do not: the kernel takes a
+    /// sample of a page from once a second to once a minute, and a count of one that is halved before
+    /// the second comes is gone. Halve those by samples (after so many a page on average) and give 0
+    /// here, or take 30 s at least.
     pub half_life: u32,
     /// Intervals that a page which has moved stays, at least; twice as many after each further move.
     pub rest: u32,
@@ -30,6 +38,7 @@ impl Default for Settings {
             interval_ns: 1_000_000_000,
             budget: 0.05,
             seconds_per_gb: 0.3,
+            seconds_per_batch: 0.001,
             pages_per_second: None,
             minimum_samples: 2,
             half_life: 4,

@@ -83,7 +83,8 @@ impl Tracker {
         }
     }
 
-    /// Says where a page is; nothing if it is not tracked. After additions the first call of a batch sorts.
+    /// Says where a page is; nothing if it is not tracked. If it was elsewhere its counts begin anew.
+    /// After additions the first call of a batch sorts.
     pub fn set_home(&mut self, page: PageNumber, node: NodeId) {
         let Some(number) = self.layout.number(page) else {
             return;

@@ -64,7 +64,12 @@ impl Layout {
         self.known(if self.few() { entry.low() >> 4 } else { entry.low() })
     }
 
+    /// The page is on `home`. If it was elsewhere its counts begin anew: the new home has seen none of
+    /// them, and to it the old home's accesses would look like a remote node's that wants the page back.
     pub fn set_home(self, entry: &mut Entry, home: NodeId) {
+        if self.home(entry).is_some_and(|before| before != home) {
+            self.shrink(entry, u8::BITS);
+        }
         let low = if self.few() {
             (home.0 as u8) << 4 | entry.low() & 15
         } else {

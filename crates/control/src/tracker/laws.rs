@@ -83,7 +83,10 @@ fn play(tracker: &mut Tracker, naive: &mut Naive, event: &Event) {
         Event::Home(page, node) => {
             tracker.set_home(PageNumber(page), NodeId(node));
             if let Some(page) = naive.0.get_mut(&page) {
-                page.home = Some(node);
+                let before = page.home.replace(node);
+                if before.is_some_and(|b| b != node) {
+                    page.counts.fill(0.0);
+                }
             }
         }
         Event::Settle => {
@@ -190,6 +193,31 @@ proptest! {
         layout.set_home(&mut entry, home);
         prop_assert_eq!((layout.page(&entry), layout.home(&entry), layout.first(&entry)), (page, Some(home), Some(first)));
         prop_assert_eq!(layout.total(&entry), 7);
+    }
+}
+
+#[test]
+fn a_page_that_moves_counts_anew() {
+    for nodes in [4, 100] {
+        let mut tracker = Tracker::new(nodes, 0, 10);
+        tracker.add(PageNumber(7), NodeId(0), 9);
+        tracker.set_home(PageNumber(7), NodeId(0));
+        tracker.settle();
+        let (page, from, to) = (PageNumber(7), NodeId(0), NodeId(2));
+        let seen = |tracker: &Tracker| stored(tracker, 7).unwrap().0[..3].to_vec();
+        tracker.set_home(page, from);
+        assert_eq!(seen(&tracker), [9, 0, 0]);
+        let reason = nodewise_placement::Reason::default();
+        tracker.moved(&Move {
+            index: 0,
+            page,
+            from,
+            to,
+            reason,
+        });
+        assert_eq!((seen(&tracker), tracker.home_of(page)), (vec![0, 0, 0], Some(to)));
+        tracker.add(page, NodeId(1), 3);
+        assert_eq!(seen(&tracker), [0, 3, 0]);
     }
 }
 

@@ -105,6 +105,7 @@ impl Limits {
         Settings {
             budget: self.budget,
             seconds_per_gb: migration_seconds_per_gb(&selected.machine, parameters),
+            seconds_per_batch: 0.0,
             minimum_samples: self.minimum_samples,
             half_life: self.half_life,
             rest: self.rest,
