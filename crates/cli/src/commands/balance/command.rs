@@ -10,6 +10,7 @@ use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
 use nodewise_linux::child::{Event, Forwarding, shell_status};
 use nodewise_linux::mark;
+use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
 use std::ffi::OsString;
 use std::process::Command;
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome>
     let mut session = Session::new(arguments, &whom, place, holder).map_err(|e| own(&e))?;
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
     session.follow(child.id());
+    decline_balancing();
     let status = loop {
         match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {
             Event::Ended(status) => break status,

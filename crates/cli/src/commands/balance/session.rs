@@ -12,6 +12,7 @@ use crate::exit::Outcome;
 use anyhow::Context;
 use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
 use nodewise_enforce::{Holder, HugePages, Linux};
+use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
 use nodewise_linux::{Host, clock, pages};
@@ -28,9 +29,9 @@ const MOST_PAGES: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(50);
 /// The first look at what is to be held; the kernel begins to sample a second after a program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
-/// Counts are halved so often. A page is sampled once a pass of the kernel's, which comes every second at
-/// first and every minute at last: counts must outlive a few of them.
-const HALF_LIFE: Duration = Duration::from_secs(30);
+/// Counts are halved after so many samples a page on average, however long they take: a page is sampled
+/// once a pass of the kernel's, which comes every second at first and every minute at last.
+const HALF_LIFE: u64 = 4;
 /// Holding takes no more than a fiftieth of the time, and a quarter while the program takes new memory,
 /// which is not observed before it is held.
 const HOLD_SHARE: u32 = 50;
@@ -53,6 +54,8 @@ pub struct Session {
     hold_pause: Duration,
     /// When the last look at what is to be held ended, and what it took.
     held: (Duration, Duration),
+    /// Samples since counts were halved.
+    fresh: u64,
     metrics: Option<std::path::PathBuf>,
     /// Put back when the session is dropped, and when it is killed.
     _scan: Option<scan::Held>,
@@ -64,7 +67,23 @@ struct Observation(Tracker);
 /// What carries moves out.
 enum Mover {
     Linux(Linux),
-    Nobody(DryRun),
+    Nobody(DryRun, Option<Holder>),
+}
+
+impl Mover {
+    fn actuator(&mut self) -> &mut dyn Actuator {
+        match self {
+            Self::Linux(linux) => linux,
+            Self::Nobody(nobody, _) => nobody,
+        }
+    }
+
+    fn holder(&mut self) -> Option<&mut Holder> {
+        match self {
+            Self::Linux(linux) => linux.holder(),
+            Self::Nobody(_, holder) => holder.as_mut(),
+        }
+    }
 }
 
 impl Session {
@@ -78,7 +97,7 @@ impl Session {
         let watch = whom.watch(&host, arguments.observe)?;
         let dry = arguments.dry_run || place.pretended;
         let mover = match dry {
-            true => Mover::Nobody(DryRun),
+            true => Mover::Nobody(DryRun, holder),
             false => Mover::Linux(Linux::new(place.os_indices(), shift, holder)),
         };
         let began = clock::monotonic();
@@ -91,6 +110,7 @@ impl Session {
             holds_at: began + FIRST_HOLD,
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
+            fresh: 0,
             metrics: arguments.metrics.clone(),
             processes: Processes::default(),
             _scan: scan,
@@ -189,6 +209,7 @@ impl Session {
             let (before, now) = (tracker.home_of(page), homes[&(address >> shift << shift)]);
             if let Some(node) = node {
                 tracker.add(page, *node, 1);
+                self.fresh += 1;
                 if let Some(home) = before.or(now) {
                     self.report.sampled(home == *node);
                 }
@@ -207,11 +228,7 @@ impl Session {
 
     /// Keeps the kernel's own balancing away from what has been touched meanwhile.
     fn hold(&mut self, now: Duration) {
-        let Mover::Linux(linux) = &mut self.mover else {
-            self.holds_at = Duration::MAX;
-            return;
-        };
-        let Some(holder) = linux.holder() else {
+        let Some(holder) = self.mover.holder() else {
             self.holds_at = Duration::MAX;
             return;
         };
@@ -232,11 +249,11 @@ impl Session {
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
-        let actuator: &mut dyn Actuator = match &mut self.mover {
-            Mover::Linux(linux) => linux,
-            Mover::Nobody(nobody) => nobody,
-        };
-        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, actuator);
+        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, self.mover.actuator());
+        if self.fresh > HALF_LIFE * self.observation.0.len() as u64 {
+            self.observation.halve();
+            self.fresh = 0;
+        }
         self.observation.0.begin_interval();
         self.note(&turn);
     }
@@ -285,6 +302,7 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])
         .context("cannot wait for signals")?;
     let mut session = Session::new(arguments, whom, place, None)?;
+    decline_balancing();
     let lasting = matches!(whom, Whom::Group(folder) if folder.exists());
     loop {
         match signals.wait(Duration::ZERO).map(|s| s.number) {
@@ -309,7 +327,7 @@ fn limits(arguments: &Arguments, shift: u32) -> Settings {
         budget: arguments.budget,
         pages_per_second: arguments.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
         minimum_samples: arguments.samples,
-        half_life: (HALF_LIFE.as_secs_f64() / arguments.interval.as_secs_f64()).ceil() as u32,
+        half_life: 0,
         page_bytes,
         ..Settings::default()
     }
