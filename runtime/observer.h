@@ -35,6 +35,7 @@ long nw_call(long number, long a, long b, long c, long d, long e, long f);
 /* Anonymous zero pages, or null. */
 void *nw_map_private(size_t bytes);
 void nw_unmap(void *address, size_t bytes);
+void nw_touched_prepare(void); /* before the first count */
 
 /* Address space with a file behind its beginning. */
 typedef struct nw_area {

@@ -84,6 +84,19 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
+/* By the first thread that counts: programs that are only followed keep their address space, which the
+ * kernel's balancing walks through. */
+void nw_touched_prepare(void)
+{
+    if (nw_emulated() || __atomic_load_n(&nw_touched, __ATOMIC_ACQUIRE) != NULL)
+        return;
+    uint64_t *fresh = nw_map_private(NW_TOUCHED_BYTES), *none = NULL;
+    if (fresh == NULL)
+        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
+    else if (!__atomic_compare_exchange_n(&nw_touched, &none, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        nw_unmap(fresh, NW_TOUCHED_BYTES);
+}
+
 static bool start(const char *folder)
 {
     if (folder == NULL || folder[0] != '/' || strlen(folder) >= sizeof raw)
@@ -92,10 +105,6 @@ static bool start(const char *folder)
     nw_control_page = map_control();
     if (nw_control_page == NULL || !nw_control_page->recorder_alive || !make_folder())
         return false;
-    if (!nw_emulated())
-        nw_touched = nw_map_private(NW_TOUCHED_BYTES);
-    if (nw_touched == NULL && !nw_emulated())
-        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
     log_process();
     return true;
 }

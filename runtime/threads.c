@@ -173,6 +173,8 @@ nw_thread *nw_thread_attach(void)
 {
     if (nw_self != NULL)
         return nw_self;
+    if (nw_recording())
+        nw_touched_prepare();
     nw_observer *observer = nw_here();
     if (observer == NULL || !nw_thread_open(observer)) {
         nw_switch_off("out of address space");

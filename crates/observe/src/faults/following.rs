@@ -31,6 +31,7 @@ struct Process {
     cpu_ns: u64,
     /// Already accounted for.
     settled_ns: u64,
+    ended: bool,
     /// By thread, what the kernel last said it moved on its behalf.
     moved: HashMap<u32, u64>,
 }
@@ -41,6 +42,7 @@ impl Process {
             residents,
             cpu_ns,
             settled_ns: cpu_ns,
+            ended: false,
             moved: HashMap::new(),
         }
     }
@@ -156,8 +158,11 @@ impl Following {
         }
         for (&pid, process) in &mut self.processes {
             match cpu_ns(pid) {
-                Some(used) => process.cpu_ns = used,
-                None => ended.push(pid),
+                Some(used) if used > process.cpu_ns || lives(host, pid) => process.cpu_ns = used,
+                _ => {
+                    process.ended = true;
+                    ended.push(pid);
+                }
             }
             if process.residents.is_stale()
                 && let Ok(pagemap) = Pagemap::of(pid)
@@ -173,10 +178,10 @@ impl Following {
     /// CPU time that the processes used since the last call; those that have ended are forgotten.
     pub fn cpu_since(&mut self) -> u64 {
         let mut used = 0;
-        self.processes.retain(|&pid, process| {
+        self.processes.retain(|_, process| {
             used += process.cpu_ns.saturating_sub(process.settled_ns);
             process.settled_ns = process.cpu_ns;
-            cpu_ns(pid).is_some()
+            !process.ended
         });
         used
     }
@@ -215,6 +220,20 @@ impl Process {
 
 fn cpu_ns(pid: u32) -> Option<u64> {
     u64::try_from(clock::cpu_time(pid)?.as_nanos()).ok()
+}
+
+/// Whether it has a thread that is more than a status nobody has asked for.
+fn lives(host: &Host, pid: u32) -> bool {
+    let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+    tasks.iter().any(|tid| {
+        let stat = host
+            .read(&format!("proc/{pid}/task/{tid}/stat"))
+            .unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.as_bytes().first().copied());
+        state.is_some_and(|s| !matches!(s, Some(b'Z' | b'X') | None))
+    })
 }
 
 /// `numa_pages_migrated` of a thread; `None` in kernels without scheduler statistics.

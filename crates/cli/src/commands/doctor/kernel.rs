@@ -169,18 +169,32 @@ fn page_moves(host: &Host) -> Finding {
     }
 }
 
+/// Hint faults of running programs.
 fn faults(host: &Host) -> Finding {
-    let ready = host.numa_balancing().is_some() && probe::software_events().is_ok();
-    let kernel = if ready {
-        "the kernel could"
+    let finding = |state, because: String| Finding::new("observers", "faults", state, because);
+    if let Err(not_here) = nodewise_observe::faults::check(host) {
+        return finding(State::Limited, not_here.because().to_owned()).mend(not_here.mend());
+    }
+    if let Err(error) = probe::software_events() {
+        return finding(State::Missing, refused("perf_event_open", &error))
+            .mend("sysctl kernel.perf_event_paranoid=2");
+    }
+    let whose = if nodewise_observe::faults::sees_everybody(host) {
+        "any process"
     } else {
-        "and this kernel could not"
+        "your own processes"
     };
-    Finding::new(
-        "observers",
-        "faults",
-        State::Later,
-        format!("hint faults of running processes: not in this version; {kernel}"),
+    let apart = match host.tracepoint("exceptions", "page_fault_user") {
+        Some(_) => "reads and writes apart",
+        None => "reads and writes not apart (mount -t tracefs tracefs /sys/kernel/tracing, as root)",
+    };
+    let scans = match host.scan() {
+        Ok(_) => "",
+        Err(_) => "; --scan cannot be set (debugfs)",
+    };
+    finding(
+        State::Works,
+        format!("accesses of {whose}, sampled by the kernel's balancing; {apart}{scans}"),
     )
 }
 

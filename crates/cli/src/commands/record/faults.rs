@@ -21,7 +21,7 @@ pub struct Faults {
     #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = percent)]
     budget: f64,
     /// With `--via faults`: samples below which a page is not judged
-    #[arg(long, value_name = "K", default_value_t = 4)]
+    #[arg(long, value_name = "K", default_value_t = 2)]
     minimum_samples: u32,
     /// With `--via faults`: have the kernel sample every process so often, milliseconds, while recording (root)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=60_000))]
