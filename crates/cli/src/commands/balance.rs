@@ -31,10 +31,10 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// `off`: threads stay where they are; a number: CMD runs with so many, as `run` has it
-    #[arg(long, value_name = "off|N", default_value = "off", value_parser = settings::threads)]
+    #[arg(long, value_name = "off|N", default_value = "off", requires = "command", value_parser = settings::threads)]
     threads: settings::Threads,
     /// How CMD's threads are bound: compact, scatter, identity, none
-    #[arg(long, value_name = "T", default_value = "none")]
+    #[arg(long, value_name = "T", default_value = "none", requires = "command")]
     bind: Binding,
     /// Decide so often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = settings::duration)]
@@ -76,7 +76,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Write the pages of CMD's large objects to a file, as `run` has it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "command")]
     objects: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]

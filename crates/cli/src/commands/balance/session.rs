@@ -5,7 +5,7 @@ use super::metrics;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
-use super::report::Report;
+use super::report::{Report, check_files};
 use super::whom::Whom;
 use super::Arguments;
 use crate::exit::Outcome;
@@ -295,6 +295,7 @@ impl Observer for Observation {
 
 /// Balances what runs already until it is gone, or we are told to stop.
 pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
+    check_files(arguments)?;
     let place = Place::this(&Host::default())?;
     if place.single() {
         nothing_to_do()?;
