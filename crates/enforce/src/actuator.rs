@@ -177,7 +177,10 @@ mod tests {
             ..Stayed::default()
         };
         let fates = fates(&[true, false, false, true, false], &stayed, 0);
-        assert_eq!(fates, [Fate::Moved, Fate::Full, Fate::Busy, Fate::Moved, Fate::Left]);
+        assert_eq!(
+            fates,
+            [Fate::Moved, Fate::Full, Fate::Busy, Fate::Moved, Fate::Left]
+        );
     }
 
     #[test]

@@ -216,7 +216,12 @@ mod tests {
         let answers = companions.ask(std::process::id(), &requests);
         assert_eq!(answers, [Answer::Done, Answer::Strictly, Answer::Refused(12)]);
         let (bytes, _other) = thread.join().unwrap();
-        assert_eq!(bytes[..24], [16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(
+            bytes[..24],
+            [
+                16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0
+            ]
+        );
     }
 
     #[test]
@@ -224,7 +229,10 @@ mod tests {
         let mut companions = Companions::listen().unwrap();
         let mut other = connected(&mut companions);
         let pid = std::process::id();
-        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Silence]);
+        assert_eq!(
+            companions.ask(pid, &[(0..1, Request::Hold(0))]),
+            [Answer::Silence]
+        );
         other.write_all(&(-5i32).to_le_bytes()).unwrap();
         let thread = std::thread::spawn(move || {
             other.read_exact(&mut [0; 48]).unwrap();
@@ -234,6 +242,9 @@ mod tests {
         assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Done]);
         drop(thread.join().unwrap());
         assert!(companions.meet().is_empty());
-        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Silence]);
+        assert_eq!(
+            companions.ask(pid, &[(0..1, Request::Hold(0))]),
+            [Answer::Silence]
+        );
     }
 }

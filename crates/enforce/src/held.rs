@@ -152,10 +152,8 @@ fn free_runs(host: &Host, pid: u32) -> Option<Vec<Run>> {
 fn whole(area: &Area, range: &numa_maps::Range) -> Option<Run> {
     let (node, bytes) = range.bytes().next()?;
     let all = range.pages.len() == 1 && bytes == area.end - area.start;
-    all.then(|| Run {
-        pages: area.start / BASE..area.end / BASE,
-        node,
-    })
+    let pages = area.start / BASE..area.end / BASE;
+    all.then_some(Run { pages, node })
 }
 
 /// The runs of an area; how many pages were asked about.
@@ -209,6 +207,9 @@ mod tests {
         let page = untouched.as_ptr() as u64 / BASE + 4096;
         let runs = free_runs(&Host::default(), std::process::id()).unwrap();
         assert!(!runs.iter().any(|r| r.pages.contains(&page)));
-        assert!(runs.windows(2).all(|w| w[0].pages.clone().count() >= w[1].pages.clone().count()));
+        assert!(
+            runs.windows(2)
+                .all(|w| w[0].pages.clone().count() >= w[1].pages.clone().count())
+        );
     }
 }

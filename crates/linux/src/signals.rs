@@ -56,7 +56,8 @@ impl Signals {
         // SAFETY: an all-zero siginfo is a valid place for the answer.
         let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: all three pointers are valid for the call.
-        let number = unsafe { libc::sigtimedwait(&raw const self.watched, &raw mut information, &raw const limit) };
+        let number =
+            unsafe { libc::sigtimedwait(&raw const self.watched, &raw mut information, &raw const limit) };
         (number > 0).then_some(Signal {
             number,
             by_kernel: information.si_code == libc::SI_KERNEL || number == SIGCHLD,

@@ -208,6 +208,7 @@ mod tests {
             start: 0x1000,
             end: 0x3000,
             permissions: "rw-p".into(),
+            offset: 0,
             name: name.into(),
         };
         assert_eq!(super::name(&area("[heap]")), "heap");
