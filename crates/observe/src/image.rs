@@ -391,7 +391,12 @@ impl Image {
         let known = self.modules.iter().position(|m| m.file == file && m.bias == bias);
         let place = known.unwrap_or(self.modules.len());
         if known.is_none() {
-            self.modules.push(Loaded { bias, start, end, file });
+            self.modules.push(Loaded {
+                bias,
+                start,
+                end,
+                file,
+            });
         }
         let module = &mut self.modules[place];
         (module.start, module.end) = (module.start.min(start), module.end.max(end));
