@@ -53,7 +53,7 @@ pub struct Budget {
 }
 
 /// CPU time whose share may be saved up, and owed.
-const SAVED_NS: f64 = 2e9;
+const SAVED_NS: f64 = 1e9;
 /// Weight of a spell whose CPU time is this.
 const MEMORY_NS: f64 = 5e8;
 /// Periods are primes, so that they fall into step with nothing.
