@@ -1,9 +1,10 @@
 //! How long each policy takes to decide over sampled pages, and the bytes that tracking one takes:
-//! `cargo run --release -p nodewise-control --example decide [PAGES]`.
+//! `cargo run --release -p nodewise-control --example decide [PAGES [POLICY…]]`.
 //!
 //! Prints first the bytes a page and the nanoseconds a sample; then a line a policy: name, milliseconds
 //! and moves with nearly all pages on wrong nodes, the same once the policy has had its way for three
-//! intervals. Milliseconds of CPU, the least of seven: what it takes when nobody else wants the machine.
+//! intervals. Milliseconds from question to answer and of CPU, the least of seven each: what it takes when
+//! nobody else wants the machine.
 //! Four samples a page; seven of eight pages belong to one node, in blocks, and are dealt round-robin.
 
 use nodewise_control::{Controller, Settings, Tracker};
@@ -67,7 +68,12 @@ fn main() {
     );
     let machine = Machine::named("opteron-6386").expect("a shipped machine");
     assert_eq!(machine.node_count() as u64, NODES);
-    for kind in MIGRATION_POLICIES {
+    let wanted: Vec<String> = std::env::args().skip(2).collect();
+    let all = wanted.is_empty();
+    for kind in MIGRATION_POLICIES
+        .iter()
+        .filter(|k| all || wanted.iter().any(|w| w == k.name))
+    {
         let (mut tracker, mut line) = (tracker.clone(), kind.name.to_owned());
         for turns in [0, 3] {
             for _ in 0..turns {
@@ -78,8 +84,8 @@ fn main() {
                     samples.for_each(|node| tracker.add(each.page, node, 1));
                 }
             }
-            let (ms, moves) = decided(kind.name, &machine, &tracker);
-            line += &format!(" {ms:.1} {moves}");
+            let (ms, cpu_ms, moves) = decided(kind.name, &machine, &tracker);
+            line += &format!(" {ms:.1} {cpu_ms:.1} {moves}");
         }
         println!("{line}");
     }
@@ -94,25 +100,30 @@ fn controller(policy: &str, machine: &Machine) -> Controller {
     Controller::new(policy, settings)
 }
 
-fn decided(policy: &str, machine: &Machine, tracker: &Tracker) -> (f64, usize) {
+/// Milliseconds until the answer, of CPU on all threads, and moves.
+fn decided(policy: &str, machine: &Machine, tracker: &Tracker) -> (f64, f64, usize) {
     let once = |_| {
         let mut controller = controller(policy, machine);
-        let start = cpu_ms();
+        let (start, used) = (Instant::now(), cpu_ms());
         let decision = controller.step(0, tracker);
-        (cpu_ms() - start, decision.moves.len())
+        (
+            start.elapsed().as_secs_f64() * 1e3,
+            cpu_ms() - used,
+            decision.moves.len(),
+        )
     };
     (0..REPEATS)
         .map(once)
-        .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        .reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), b.2))
         .expect("at least one")
 }
 
-/// What this thread has used, by the scheduler's books.
+/// What all threads have used, by the scheduler's books.
 fn cpu_ms() -> f64 {
-    let books = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel");
-    let nanoseconds = books
-        .split_whitespace()
-        .next()
-        .and_then(|n| n.parse::<f64>().ok());
-    nanoseconds.expect("nanoseconds on a CPU") / 1e6
+    let threads = std::fs::read_dir("/proc/self/task").expect("a Linux kernel");
+    let used = |thread: std::fs::DirEntry| {
+        let books = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        books.split(' ').next()?.parse::<f64>().ok()
+    };
+    threads.flatten().filter_map(used).sum::<f64>() / 1e6
 }

@@ -25,10 +25,10 @@ pub use judge::{Judgement, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
-pub use out::{Compares, Out, OutHome};
+pub use out::{Compares, Out, Walk};
 pub use view::{
-    AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly, Sight,
-    Whole, WholePolicy,
+    AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly,
+    Residents, Sight, Whole, WholePolicy,
 };
 
 use self::parameters::Parameters;
@@ -37,7 +37,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::PageNumber;
 
 /// Where pages are and which node used them in a window of time. Pages ascend.
-pub trait Observed {
+pub trait Observed: Sync {
     /// Nodes of the machine.
     fn nodes(&self) -> usize;
 

@@ -1,8 +1,8 @@
 //! Out-W with a threshold that each home adapts to what comes back to it.
 
-use super::out::{OutHome, can_exceed};
+use super::out::{Walk, can_exceed};
 use super::parameters::Parameters;
-use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Window};
+use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Residents, Window};
 use nodewise_machine::Machine;
 use nodewise_profile::PageNumber;
 
@@ -30,7 +30,6 @@ const REMEMBERED: u64 = 16;
 /// What one home knows of its own past.
 pub struct Home {
     threshold: f64,
-    out: OutHome,
     now: u64,
     /// Pages sent away with the interval of it, ascending by page.
     sent: Vec<(PageNumber, u64)>,
@@ -74,10 +73,6 @@ impl Adaptive {
             most,
         }
     }
-
-    fn out(&self, threshold: f64) -> Out<RemoteOnly> {
-        Out::new(threshold, self.window)
-    }
 }
 
 impl Home {
@@ -88,17 +83,13 @@ impl Home {
     }
 
     /// Looks for what was sent away among the pages that are here; returns the share that came back.
-    fn returned(&mut self, view: &HomeView<'_, RemoteOnly>) -> Option<f64> {
+    fn returned(&mut self, residents: &mut Residents<'_>) -> Option<f64> {
         let (now, all) = (self.now, self.sent.len());
-        let (mut i, mut back) = (0, 0);
+        let mut back = 0;
         self.sent.retain(|(page, when)| {
-            while i < view.len() && view.page(i) < *page {
-                i += 1;
-            }
-            let here = i < view.len() && view.page(i) == *page;
+            let here = residents.have(*page);
             // What is still here one interval later was held back, not sent.
-            let came_back = here && *when < now;
-            back += usize::from(came_back);
+            back += usize::from(here && *when < now);
             !here && when + REMEMBERED > now
         });
         (all > 0).then(|| back as f64 / all as f64)
@@ -117,31 +108,39 @@ impl Home {
 impl HomePolicy for Adaptive {
     type Sight = RemoteOnly;
     type Home = Home;
+    type Walk = (Out<RemoteOnly>, Walk);
 
-    fn home(&self, nodes: usize) -> Home {
+    fn home(&self) -> Home {
         Home {
             threshold: self.start,
-            out: self.out(self.start).home(nodes),
             now: 0,
             sent: Vec::new(),
         }
     }
 
-    fn begin(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>) {
-        self.out(home.threshold).begin(&mut home.out, view);
+    fn reach(&self) -> usize {
+        self.window.radius as usize
+    }
+
+    fn begin(&self, home: &mut Home, residents: &mut Residents<'_>) {
         home.sent.sort_unstable();
         if home.now > 0 {
-            let returned = home.returned(view);
+            let returned = home.returned(residents);
             home.adapt(returned, self.least, self.most);
         }
         home.now += 1;
     }
 
-    fn judge(&self, home: &mut Home, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
-        let judgement = self.out(home.threshold).judge(&mut home.out, view, i);
-        if judgement.is_some() {
-            home.sent.push((view.page(i), home.now));
-        }
-        judgement
+    fn walk(&self, home: &Home, nodes: usize) -> Self::Walk {
+        let out = Out::new(home.threshold, self.window);
+        (out, out.walk(&(), nodes))
+    }
+
+    fn judge(&self, (out, walk): &mut Self::Walk, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
+        out.judge(walk, view, i)
+    }
+
+    fn sends(&self, home: &mut Home, page: PageNumber) {
+        home.sent.push((page, home.now));
     }
 }

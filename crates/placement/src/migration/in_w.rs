@@ -48,7 +48,7 @@ impl AccessorPolicy for InW {
     type Accessor = Relative;
 
     fn begin(&self, view: &AccessorView<'_>) -> Relative {
-        let mut sweep = Sweep::new(self.window, 1);
+        let mut sweep = Sweep::<1>::new(self.window, 1);
         let mut sum = |i| {
             let mut sum = [0.0];
             let load = |i: usize, row: &mut [u64]| row[0] = view.count(i);

@@ -172,6 +172,22 @@ proptest! {
     }
 
     #[test]
+    fn pages_judged_in_stretches_are_judged_as_all_at_once(pages in any_pages(), stretch in 1usize..20, radius in 0u64..40) {
+        let window = Window { radius, weight: Weight::Linear };
+        let (mut whole, mut parts) = (
+            ByHome::new(String::new(), Adaptive::new(window, 2.0, 1.25, 2.85)),
+            ByHome::new(String::new(), Adaptive::new(window, 2.0, 1.25, 2.85)),
+        );
+        parts.stretch = stretch;
+        let mut pages = pages;
+        for _ in 0..3 {
+            let moves = whole.decide(&pages);
+            prop_assert_eq!(&moves, &parts.decide(&pages));
+            pages.apply(&moves);
+        }
+    }
+
+    #[test]
     fn the_literal_threshold_can_never_hold_and_the_one_we_read_can(counts in proptest::collection::vec(0u64..1_000_000, 3)) {
         let (max, sum) = (*counts.iter().max().unwrap(), counts.iter().sum::<u64>());
         // max − average > 2 × average, in thirds.

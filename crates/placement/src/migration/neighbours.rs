@@ -58,61 +58,61 @@ impl Window {
     }
 }
 
-/// Counts of eight nodes: rows are made of these, for the sake of vector instructions.
-type Lanes = [f64; 8];
-
 /// The sums of one page after another, ascending, at a cost that does not depend on the radius.
 ///
 /// Pages `tail..head` are in the window around the centre. When the centre moves on by a page number,
 /// what is behind it counts one step less and what is ahead one more, so that three sums are enough.
-/// They are whole numbers, exact below 2⁵³.
-pub struct Sweep {
+/// They are whole numbers, and exact below 2⁶⁴. Rows are of `LANES` nodes and as many rows more as it
+/// takes, for the sake of vector instructions.
+pub struct Sweep<const LANES: usize> {
     window: Window,
-    /// Lanes of a row.
+    /// Rows of a page.
     width: usize,
     tail: usize,
     head: usize,
+    /// Number of page `head`, once it has been asked for.
+    next: Option<u64>,
     centre: u64,
     /// Numbers and rows of `tail..head`, page i at i modulo their number, a power of two.
     numbers: Vec<u64>,
-    rows: Vec<Lanes>,
+    rows: Vec<[u64; LANES]>,
     loaded: Vec<u64>,
-    sums: Vec<Sums>,
+    sums: Vec<Sums<LANES>>,
 }
 
-/// For eight nodes.
-#[derive(Clone, Copy, Default)]
-struct Sums {
+#[derive(Clone, Copy)]
+struct Sums<const LANES: usize> {
     /// Σ (radius + 1 − d)·C.
-    weighted: Lanes,
+    weighted: [u64; LANES],
     /// Σ C of the centre and what is behind it.
-    behind: Lanes,
+    behind: [u64; LANES],
     /// Σ C of what is ahead.
-    ahead: Lanes,
+    ahead: [u64; LANES],
 }
 
-impl Sweep {
+impl<const LANES: usize> Sweep<LANES> {
     /// With rows of `width` counts.
     pub(super) fn new(window: Window, width: usize) -> Self {
         let most = (2 * window.radius as usize + 2).next_power_of_two();
-        let lanes = width.div_ceil(8);
+        let lanes = width.div_ceil(LANES);
+        let none = [0; LANES];
+        let nothing = Sums {
+            weighted: none,
+            behind: none,
+            ahead: none,
+        };
         Self {
             window,
             width: lanes,
             tail: 0,
             head: 0,
+            next: None,
             centre: 0,
             numbers: vec![0; most],
-            rows: vec![Lanes::default(); most * lanes],
+            rows: vec![none; most * lanes],
             loaded: vec![0; width],
-            sums: vec![Sums::default(); lanes],
+            sums: vec![nothing; lanes],
         }
-    }
-
-    /// Another list of pages, or new counts.
-    pub(super) fn restart(&mut self) {
-        (self.tail, self.head, self.centre) = (0, 0, 0);
-        self.sums.fill(Sums::default());
     }
 
     /// What [`Sweep::at`] has too much of: a page alone counts so many times.
@@ -123,8 +123,8 @@ impl Sweep {
         }
     }
 
-    /// Σ W·C times [`Sweep::scale`] of page `i` of so many, asked for one after the other; `number(i)`
-    /// ascends with i, and `load(i, row)` fills in the counts of page i.
+    /// Σ W·C times [`Sweep::scale`] of page `i` of so many, asked for one after the other from the first
+    /// on; `number(i)` ascends with i, and `load(i, row)` fills in the counts of page i.
     pub(super) fn at(
         &mut self,
         i: usize,
@@ -135,40 +135,37 @@ impl Sweep {
     ) {
         if self.window.radius == 0 {
             load(i, &mut self.loaded);
-            result
-                .iter_mut()
-                .zip(&self.loaded)
-                .for_each(|(r, c)| *r = *c as f64);
+            fill(result, &self.loaded);
             return;
         }
         let before = self.centre;
-        if self.head == i {
-            self.centre = number(i);
-            self.leave_behind(i, before);
-            self.take(self.centre, &mut load);
-            self.step(i, self.centre - before, 0.0);
-        } else {
-            self.centre = self.numbers[self.place(i)];
-            self.leave_behind(i, before);
-            self.step(i, self.centre - before, 1.0);
+        let known = self.head > i;
+        if !known {
+            let number = self.next.unwrap_or_else(|| number(i));
+            self.take(number, &mut load);
         }
+        self.centre = self.numbers[self.place(i)];
+        self.leave_behind(i, before);
+        self.step(i, self.centre - before, known);
         while self.head < pages {
-            let q = number(self.head);
+            let q = *self.next.get_or_insert_with(|| number(self.head));
             if q - self.centre > self.window.radius {
                 break;
             }
             self.take(q, &mut load);
             self.come_ahead(self.head - 1, self.window.radius + 1 - (q - self.centre));
         }
-        let sums = self.sums.iter().flat_map(|s| s.result(self.window.weight));
-        result.iter_mut().zip(sums).for_each(|(r, s)| *r = s);
+        for (sums, result) in self.sums.iter().zip(result.chunks_mut(LANES)) {
+            fill(result, &sums.result(self.window.weight));
+        }
     }
 
     fn place(&self, page: usize) -> usize {
         page & (self.numbers.len() - 1)
     }
 
-    fn with_row(&mut self, page: usize, each: impl Fn(&mut Sums, &Lanes)) {
+    #[inline]
+    fn with_row(&mut self, page: usize, each: impl Fn(&mut Sums<LANES>, &[u64; LANES])) {
         let at = self.place(page) * self.width;
         let rows = &self.rows[at..at + self.width];
         self.sums
@@ -179,13 +176,12 @@ impl Sweep {
 
     /// Reads page `head` into its place.
     fn take(&mut self, number: u64, load: &mut impl FnMut(usize, &mut [u64])) {
-        load(self.head, &mut self.loaded);
         let at = self.place(self.head);
         self.numbers[at] = number;
         let row = &mut self.rows[at * self.width..(at + 1) * self.width];
-        let row = row.as_flattened_mut().iter_mut();
-        row.zip(&self.loaded).for_each(|(r, c)| *r = *c as f64);
+        load(self.head, &mut row.as_flattened_mut()[..self.loaded.len()]);
         self.head += 1;
+        self.next = None;
     }
 
     /// Lets go of pages before `i` that the new centre is too far from, while it is still at `before`.
@@ -195,46 +191,52 @@ impl Sweep {
             if q + self.window.radius >= self.centre {
                 break;
             }
-            let weight = (self.window.radius + 1 - (before - q)) as f64;
+            let weight = self.window.radius + 1 - (before - q);
             self.with_row(self.tail, |sums, row| {
                 for (n, c) in row.iter().enumerate() {
-                    sums.weighted[n] -= weight * c;
-                    sums.behind[n] -= c;
+                    sums.weighted[n] = sums.weighted[n].wrapping_sub(weight.wrapping_mul(*c));
+                    sums.behind[n] = sums.behind[n].wrapping_sub(*c);
                 }
             });
             self.tail += 1;
         }
     }
 
-    /// Moves on to page `i`, which was among those ahead (`known`: 1) or is new (0).
-    fn step(&mut self, i: usize, step: u64, known: f64) {
-        let step = step as f64;
-        let new = (1.0 - known) * (self.window.radius + 1) as f64;
+    /// Moves on to page `i`, which was among those ahead if it is known already.
+    fn step(&mut self, i: usize, step: u64, known: bool) {
+        let (radius, known) = (self.window.radius + 1, u64::from(known));
+        let new = (1 - known) * radius;
         self.with_row(i, |sums, row| {
             for (n, c) in row.iter().enumerate() {
-                sums.weighted[n] += step * (sums.ahead[n] - sums.behind[n]) + new * c;
-                sums.ahead[n] -= known * c;
-                sums.behind[n] += c;
+                let nearer = sums.ahead[n].wrapping_sub(sums.behind[n]);
+                let grown = step.wrapping_mul(nearer).wrapping_add(new.wrapping_mul(*c));
+                sums.weighted[n] = sums.weighted[n].wrapping_add(grown);
+                sums.ahead[n] = sums.ahead[n].wrapping_sub(known.wrapping_mul(*c));
+                sums.behind[n] = sums.behind[n].wrapping_add(*c);
             }
         });
     }
 
     fn come_ahead(&mut self, page: usize, weight: u64) {
-        let weight = weight as f64;
         self.with_row(page, |sums, row| {
             for (n, c) in row.iter().enumerate() {
-                sums.weighted[n] += weight * c;
-                sums.ahead[n] += c;
+                sums.weighted[n] = sums.weighted[n].wrapping_add(weight.wrapping_mul(*c));
+                sums.ahead[n] = sums.ahead[n].wrapping_add(*c);
             }
         });
     }
 }
 
-impl Sums {
-    fn result(&self, weight: Weight) -> Lanes {
+fn fill(result: &mut [f64], counts: &[u64]) {
+    let each = result.iter_mut().zip(counts);
+    each.for_each(|(r, c)| *r = *c as f64);
+}
+
+impl<const LANES: usize> Sums<LANES> {
+    fn result(&self, weight: Weight) -> [u64; LANES] {
         match weight {
             Weight::Linear => self.weighted,
-            Weight::Uniform => std::array::from_fn(|n| self.behind[n] + self.ahead[n]),
+            Weight::Uniform => std::array::from_fn(|n| self.behind[n].wrapping_add(self.ahead[n])),
         }
     }
 }
@@ -273,17 +275,14 @@ mod tests {
         fn the_sweep_is_the_sum_over_all_pages_near_by(pages in pages(), radius in 0u64..12, linear: bool) {
             let weight = if linear { Weight::Linear } else { Weight::Uniform };
             let window = Window { radius, weight };
-            let mut sweep = Sweep::new(window, 3);
-            for _ in 0..2 {
-                sweep.restart();
-                for i in 0..pages.len() {
-                    let load = |i: usize, row: &mut [u64]| row.copy_from_slice(&pages[i].1);
-                    let mut sums = [0.0; 3];
-                    sweep.at(i, pages.len(), |i| pages[i].0, load, &mut sums);
-                    for (column, sum) in sums.iter().map(|s| s / sweep.scale()).enumerate() {
-                        let naive = naive(window, &pages, i, column);
-                        prop_assert!((sum - naive).abs() < 1e-6, "{sum} {naive}");
-                    }
+            let mut sweep = Sweep::<2>::new(window, 3);
+            for i in 0..pages.len() {
+                let load = |i: usize, row: &mut [u64]| row.copy_from_slice(&pages[i].1);
+                let mut sums = [0.0; 3];
+                sweep.at(i, pages.len(), |i| pages[i].0, load, &mut sums);
+                for (column, sum) in sums.iter().map(|s| s / sweep.scale()).enumerate() {
+                    let naive = naive(window, &pages, i, column);
+                    prop_assert!((sum - naive).abs() < 1e-6, "{sum} {naive}");
                 }
             }
         }

@@ -54,21 +54,24 @@ impl Compares for LocalToo {
 
 impl<S: Compares> HomePolicy for Out<S> {
     type Sight = S;
-    type Home = OutHome;
+    type Home = ();
+    type Walk = Walk;
 
-    fn home(&self, nodes: usize) -> OutHome {
-        OutHome {
+    fn home(&self) {}
+
+    fn reach(&self) -> usize {
+        self.window.radius as usize
+    }
+
+    fn walk(&self, (): &(), nodes: usize) -> Walk {
+        Walk {
             sweep: Sweep::new(self.window, nodes),
             sums: vec![0.0; nodes],
         }
     }
 
-    fn begin(&self, home: &mut OutHome, _: &HomeView<'_, S>) {
-        home.sweep.restart();
-    }
-
-    fn judge(&self, home: &mut OutHome, view: &HomeView<'_, S>, i: usize) -> Judgement {
-        let OutHome { sweep, sums } = home;
+    fn judge(&self, walk: &mut Walk, view: &HomeView<'_, S>, i: usize) -> Judgement {
+        let Walk { sweep, sums } = walk;
         let load = |i: usize, row: &mut [u64]| view.counts(i, row);
         sweep.at(i, view.len(), |i| view.number(i), load, sums);
         let (to, reason) = S::judge(view.home(), sums, self.threshold)?;
@@ -77,8 +80,8 @@ impl<S: Compares> HomePolicy for Out<S> {
 }
 
 /// Where a home is among its pages.
-pub struct OutHome {
-    sweep: Sweep,
+pub struct Walk {
+    sweep: Sweep<8>,
     sums: Vec<f64>,
 }
 

@@ -5,13 +5,15 @@
 use super::{Judgement, MigrationPolicy, Move, Observed, Reason};
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
+use rayon::prelude::*;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Tells that page `i` of a view should go to a node.
 pub type Go<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
 
 /// How much a home's monitor shows of each page.
-pub trait Sight: Send + 'static {
+pub trait Sight: Send + Sync + 'static {
     /// Whether the home's own accesses are among it.
     const LOCAL: bool;
 }
@@ -32,11 +34,12 @@ impl Sight for LocalToo {
     const LOCAL: bool = true;
 }
 
-/// One home node's pages, ascending.
+/// Pages of one home node, ascending: a stretch of them, with all that a judgement reaches to.
 pub struct HomeView<'a, S> {
     home: NodeId,
     indices: &'a [u32],
     observed: &'a dyn Observed,
+    shift: u32,
     sight: PhantomData<S>,
 }
 
@@ -45,12 +48,6 @@ impl<S: Sight> HomeView<'_, S> {
     #[must_use]
     pub fn home(&self) -> NodeId {
         self.home
-    }
-
-    /// Nodes of the machine.
-    #[must_use]
-    pub fn nodes(&self) -> usize {
-        self.observed.nodes()
     }
 
     /// Its pages.
@@ -65,16 +62,10 @@ impl<S: Sight> HomeView<'_, S> {
         self.indices.is_empty()
     }
 
-    /// Page `i` of this view.
-    #[must_use]
-    pub fn page(&self, i: usize) -> PageNumber {
-        self.observed.page(self.indices[i] as usize)
-    }
-
-    /// Its number in units of the decision's page size: neighbours differ by one.
+    /// Number of page `i` of this view, in units of the decision's page size: neighbours differ by one.
     #[must_use]
     pub fn number(&self, i: usize) -> u64 {
-        self.page(i).0 >> self.observed.page_shift()
+        self.observed.page(self.indices[i] as usize).0 >> self.shift
     }
 
     /// Accesses to page `i` by node; the home's own read 0 unless this sight has them.
@@ -86,21 +77,63 @@ impl<S: Sight> HomeView<'_, S> {
     }
 }
 
+/// Which pages are on one home node, for a home that looks for some of them in ascending order.
+pub struct Residents<'a> {
+    home: NodeId,
+    observed: &'a dyn Observed,
+    /// Pages before this index are before the one asked for last.
+    at: usize,
+}
+
+impl Residents<'_> {
+    /// Whether a page is here; none that was asked for before is behind it.
+    pub fn have(&mut self, page: PageNumber) -> bool {
+        let (observed, len) = (self.observed, self.observed.len());
+        let mut step = 1;
+        while self.at + step < len && observed.page(self.at + step) < page {
+            self.at += step;
+            step *= 2;
+        }
+        let (mut low, mut high) = (self.at, (self.at + step).min(len));
+        while low < high {
+            let middle = low.midpoint(high);
+            if observed.page(middle) < page {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.at = low;
+        low < len && observed.page(low) == page && observed.home(low) == self.home
+    }
+}
+
 /// Decides for one home node at a time about pages that should leave it.
-pub trait HomePolicy: Send {
+pub trait HomePolicy: Send + Sync {
     /// What its monitor shows.
     type Sight: Sight;
-    /// What one home remembers, of its pages and its past; nobody else's.
-    type Home: Send;
+    /// What one home remembers from interval to interval; nobody else's.
+    type Home: Send + Sync;
+    /// What a home keeps while it goes through a stretch of its pages.
+    type Walk;
 
     /// A home that has not decided yet.
-    fn home(&self, nodes: usize) -> Self::Home;
+    fn home(&self) -> Self::Home;
+
+    /// Pages to each side that a judgement looks at besides the page itself.
+    fn reach(&self) -> usize;
 
     /// An interval is to be judged.
-    fn begin(&self, home: &mut Self::Home, view: &HomeView<'_, Self::Sight>);
+    fn begin(&self, _home: &mut Self::Home, _residents: &mut Residents<'_>) {}
+
+    /// Before the first page of a stretch, on a machine with so many nodes.
+    fn walk(&self, home: &Self::Home, nodes: usize) -> Self::Walk;
 
     /// Whether page `i` should leave; asked once for each page of the view, ascending.
-    fn judge(&self, home: &mut Self::Home, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
+    fn judge(&self, walk: &mut Self::Walk, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
+
+    /// A page is proposed to leave this home; they come in ascending order.
+    fn sends(&self, _home: &mut Self::Home, _page: PageNumber) {}
 }
 
 /// One node's accesses to pages that are elsewhere, ascending by page.
@@ -150,9 +183,9 @@ impl AccessorView<'_> {
 }
 
 /// Decides for one accessing node at a time about pages that should come to it.
-pub trait AccessorPolicy: Send {
+pub trait AccessorPolicy: Send + Sync {
     /// What one node makes of its accesses.
-    type Accessor;
+    type Accessor: Send + Sync;
 
     /// An interval is to be judged.
     fn begin(&self, view: &AccessorView<'_>) -> Self::Accessor;
@@ -172,6 +205,8 @@ pub struct ByHome<P: HomePolicy> {
     name: String,
     policy: P,
     homes: Vec<P::Home>,
+    /// Pages that are judged together.
+    pub(super) stretch: usize,
 }
 
 impl<P: HomePolicy> ByHome<P> {
@@ -182,6 +217,7 @@ impl<P: HomePolicy> ByHome<P> {
             name,
             policy,
             homes: Vec::new(),
+            stretch: STRETCH,
         }
     }
 
@@ -221,6 +257,9 @@ fn proposal(observed: &dyn Observed, index: usize, to: NodeId, reason: Reason) -
     }
 }
 
+/// Pages that are judged together; fewer are not worth a second CPU.
+const STRETCH: usize = 1 << 14;
+
 impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     fn name(&self) -> String {
         self.name.clone()
@@ -228,26 +267,44 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
         let nodes = observed.nodes();
-        while self.homes.len() < nodes {
-            self.homes.push(self.policy.home(nodes));
+        self.homes.resize_with(nodes, || self.policy.home());
+        for (home, node) in self.homes.iter_mut().zip((0..).map(NodeId)) {
+            let mut residents = Residents {
+                home: node,
+                observed,
+                at: 0,
+            };
+            self.policy.begin(home, &mut residents);
         }
-        let pages = pages_by_home(observed);
+        let moves = by_stretches(observed.len(), self.stretch, |pages| self.judged(observed, pages));
+        for each in &moves {
+            self.policy.sends(&mut self.homes[each.from.index()], each.page);
+        }
+        moves
+    }
+}
+
+impl<P: HomePolicy> ByHome<P> {
+    /// What homes say of these pages, each from its own among them and those within reach.
+    fn judged(&self, observed: &dyn Observed, pages: Range<usize>) -> Vec<Move> {
+        let reach = self.policy.reach();
+        let around = pages.start.saturating_sub(reach)..(pages.end + reach).min(observed.len());
+        let by_home = pages_by_home(observed, around.clone());
         let view = |home: usize| HomeView {
             home: NodeId(home as u32),
-            indices: &pages[home],
+            indices: &by_home[home],
             observed,
+            shift: observed.page_shift(),
             sight: PhantomData,
         };
-        let views: Vec<HomeView<'_, P::Sight>> = (0..nodes).map(view).collect();
-        for (home, view) in self.homes.iter_mut().zip(&views) {
-            self.policy.begin(home, view);
-        }
-        let (mut moves, mut next) = (Vec::new(), vec![0; nodes]);
-        for index in 0..observed.len() {
-            let home = observed.home(index).index();
-            let judgement = self.policy.judge(&mut self.homes[home], &views[home], next[home]);
-            next[home] += 1;
-            if let Some((to, reason)) = judgement {
+        let walk = |home| (view(home), self.policy.walk(&self.homes[home], by_home.len()), 0);
+        let mut walks: Vec<_> = (0..by_home.len()).map(walk).collect();
+        let mut moves = Vec::new();
+        for index in around.start..pages.end {
+            let (view, walk, next) = &mut walks[observed.home(index).index()];
+            let judgement = self.policy.judge(walk, view, *next);
+            *next += 1;
+            if let Some((to, reason)) = judgement.filter(|_| index >= pages.start) {
                 moves.push(proposal(observed, index, to, reason));
             }
         }
@@ -255,10 +312,22 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     }
 }
 
-/// The pages of each home, by index.
-fn pages_by_home(observed: &dyn Observed) -> Vec<Vec<u32>> {
+/// `each` of consecutive stretches of so many pages, side by side where there are several.
+fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>) -> Vec<Move> + Sync) -> Vec<Move> {
+    let stretch = |i: usize| each(i * size..((i + 1) * size).min(pages));
+    let mut stretches: Vec<Vec<Move>> = match pages.div_ceil(size) {
+        1 => return stretch(0),
+        stretches => (0..stretches).into_par_iter().map(stretch).collect(),
+    };
+    let mut moves = Vec::with_capacity(stretches.iter().map(Vec::len).sum());
+    stretches.iter_mut().for_each(|s| moves.append(s));
+    moves
+}
+
+/// The pages of each home among these, by index.
+fn pages_by_home(observed: &dyn Observed, among: Range<usize>) -> Vec<Vec<u32>> {
     let mut pages = vec![Vec::new(); observed.nodes()];
-    for index in 0..observed.len() {
+    for index in among {
         pages[observed.home(index).index()].push(index as u32);
     }
     pages
@@ -278,7 +347,7 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
             observed,
         };
         let views: Vec<AccessorView<'_>> = (0..cells.len()).map(view).collect();
-        let accessors: Vec<_> = views.iter().map(|v| self.policy.begin(v)).collect();
+        let accessors: Vec<_> = views.par_iter().map(|v| self.policy.begin(v)).collect();
         let (mut moves, mut next) = (Vec::new(), vec![0; views.len()]);
         for index in 0..observed.len() {
             let mut first = None;
