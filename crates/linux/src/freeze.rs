@@ -3,21 +3,31 @@
 use crate::Host;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Threads in the kernel's own waits stop when they leave them; that is not waited for longer.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Without a sign of life for so long we are stopped ourselves, and the process runs on.
+const SILENCE: Duration = Duration::from_secs(10);
+const HEARTBEAT: Duration = Duration::from_secs(2);
+const ALIVE: u8 = b'+';
+const DONE: u8 = b'.';
 
 /// A stopped process (`SIGSTOP`, all its threads). It runs on when this is dropped. A small process of
-/// its own session holds a pipe from us: should we be killed, it reads the end and sends `SIGCONT`.
+/// its own session holds a pipe from us: should we be killed, or be silent for ten seconds, it sends
+/// `SIGCONT`.
 #[derive(Debug)]
 pub struct Frozen(Option<Watched>);
 
 #[derive(Debug)]
 struct Watched {
     process: OwnedFd,
-    pipe: OwnedFd,
+    pipe: Arc<OwnedFd>,
     watcher: libc::pid_t,
+    /// Stops with us, whoever stops us.
+    heart: Option<JoinHandle<()>>,
 }
 
 impl Frozen {
@@ -32,10 +42,13 @@ impl Frozen {
         let process = open(pid)?;
         let (reading, pipe) = pipe()?;
         let watcher = watch(&reading, &pipe, &process)?;
+        let pipe = Arc::new(pipe);
+        let heart = Some(beat(Arc::downgrade(&pipe)));
         let frozen = Self(Some(Watched {
             process,
             pipe,
             watcher,
+            heart,
         }));
         frozen.signal(libc::SIGSTOP)?;
         wait_until_stopped(pid);
@@ -59,14 +72,35 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         // An error means that the process has ended.
         let _ = self.signal(libc::SIGCONT);
-        if let Some(watched) = &self.0 {
-            // SAFETY: one byte of a static; then our own child's id, whose status is not wanted.
-            unsafe {
-                libc::write(watched.pipe.as_raw_fd(), b".".as_ptr().cast(), 1);
-                libc::waitpid(watched.watcher, std::ptr::null_mut(), 0);
+        if let Some(watched) = self.0.take() {
+            tell(&watched.pipe, DONE);
+            // SAFETY: our own child's id, whose status is not wanted.
+            unsafe { libc::waitpid(watched.watcher, std::ptr::null_mut(), 0) };
+            drop(watched.pipe);
+            if let Some(heart) = watched.heart {
+                heart.thread().unpark();
+                let _ = heart.join();
             }
         }
     }
+}
+
+/// Signs of life until the pipe is dropped.
+fn beat(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        while let Some(pipe) = pipe.upgrade() {
+            tell(&pipe, ALIVE);
+            drop(pipe);
+            std::thread::park_timeout(HEARTBEAT);
+        }
+    })
+}
+
+/// A watcher that has gone, or has enough to read, needs no more bytes.
+fn tell(pipe: &OwnedFd, byte: u8) {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: one byte of our own.
+    unsafe { libc::send(pipe.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
 }
 
 fn open(pid: u32) -> io::Result<OwnedFd> {
@@ -88,18 +122,19 @@ fn send(process: RawFd, signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Reading end, writing end; closed on exec.
+/// The watcher's end and ours; closed on exec.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: just opened, and nobody else has them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Starts the watcher: takes no signal, keeps two descriptors, waits for a byte or the end.
+/// Starts the watcher: takes no signal, keeps two descriptors, waits for the last byte, the end or silence.
 fn watch(reading: &OwnedFd, pipe: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
     let (reading, pipe, process) = (reading.as_raw_fd(), pipe.as_raw_fd(), process.as_raw_fd());
     // SAFETY: the child makes system calls only and never returns.
@@ -116,14 +151,13 @@ fn watch(reading: &OwnedFd, pipe: &OwnedFd, process: &OwnedFd) -> io::Result<lib
             for descriptor in (0..1024).filter(|d| ![reading, process].contains(d)) {
                 libc::close(descriptor);
             }
-            let mut byte = 0u8;
-            let read = loop {
-                let read = libc::read(reading, (&raw mut byte).cast(), 1);
-                if read >= 0 || *libc::__errno_location() != libc::EINTR {
-                    break read;
+            let last = loop {
+                match heard(reading) {
+                    Some(ALIVE) => {}
+                    last => break last,
                 }
             };
-            if read != 1 {
+            if last != Some(DONE) {
                 let nothing = std::ptr::null::<libc::siginfo_t>();
                 libc::syscall(libc::SYS_pidfd_send_signal, process, libc::SIGCONT, nothing, 0);
             }
@@ -131,6 +165,22 @@ fn watch(reading: &OwnedFd, pipe: &OwnedFd, process: &OwnedFd) -> io::Result<lib
         },
         child => Ok(child),
     }
+}
+
+/// The next byte, if one comes before the end and before it was silent for too long.
+fn heard(from: RawFd) -> Option<u8> {
+    let mut readable = libc::pollfd {
+        fd: from,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut byte = 0;
+    // SAFETY: one descriptor; one byte of our own. All signals are blocked, so nothing interrupts.
+    let read = unsafe {
+        libc::poll(&raw mut readable, 1, SILENCE.as_millis() as libc::c_int) == 1
+            && libc::read(from, (&raw mut byte).cast(), 1) == 1
+    };
+    read.then_some(byte)
 }
 
 fn wait_until_stopped(pid: u32) {
@@ -224,6 +274,30 @@ mod tests {
             libc::waitpid(freezer, std::ptr::null_mut(), 0);
         }
         assert!(sleeper.comes_to(false), "never ran on");
+    }
+
+    #[test]
+    fn a_stopped_freezer_does_not_stop_its_process_for_long() {
+        let sleeper = Sleeper::start();
+        let target = sleeper.0.id();
+        // SAFETY: as above; stopped before it ends.
+        let freezer = unsafe { libc::fork() };
+        if freezer == 0 {
+            let frozen = Frozen::stop(target);
+            std::thread::sleep(Duration::from_secs(60));
+            drop(frozen);
+            std::process::exit(0);
+        }
+        assert!(sleeper.comes_to(true), "never stopped");
+        // SAFETY: our own child's id.
+        unsafe { libc::kill(freezer, libc::SIGSTOP) };
+        let thawed = (0..3).any(|_| sleeper.comes_to(false));
+        // SAFETY: our own child's id.
+        unsafe {
+            libc::kill(freezer, libc::SIGKILL);
+            libc::waitpid(freezer, std::ptr::null_mut(), 0);
+        }
+        assert!(thawed, "never ran on");
     }
 
     #[test]
