@@ -21,11 +21,11 @@ pub use adaptive::{Adaptive, Home};
 pub use carrefour::Carrefour;
 pub use dominant::Dominant;
 pub use in_w::{InW, Relative};
-pub use judge::{Judgement, against_local, against_remote};
+pub use judge::{Judgement, against_all, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
-pub use out::{Compares, Out, Walk};
+pub use out::{Against, Compares, Out, Walk};
 pub use view::{
     AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly,
     Residents, Sight, Whole, WholePolicy,
@@ -153,9 +153,9 @@ macro_rules! registry {
 }
 
 registry! {
-    "out-u" "threshold=2" "each home sends a page to the remote node that stands out among the remote ones (ARS)"
+    "out-u" "threshold=2:against=page" "each home sends a page to the remote node that stands out among the remote ones (ARS)"
         => out::out_u;
-    "out-w" "threshold=2:window=8:weight=linear" "out-u by a page and its neighbours on the same home (ARS)"
+    "out-w" "threshold=2:window=8:weight=linear:against=page" "out-u by a page and its neighbours on the same home (ARS)"
         => out::out_w;
     "out-u-local" "threshold=2" "each home sends a page to a node that uses it more than the home does (ARS)"
         => out::out_u_local;

@@ -133,7 +133,7 @@ impl HomePolicy for Adaptive {
 
     fn walk(&self, home: &Home, nodes: usize) -> Self::Walk {
         let out = Out::new(home.threshold, self.window);
-        (out, out.walk(&(), nodes))
+        (out, out.walk(&None, nodes))
     }
 
     fn judge(&self, (out, walk): &mut Self::Walk, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {

@@ -42,6 +42,27 @@ pub fn against_remote(home: NodeId, counts: &[f64], threshold: f64) -> Judgement
     node_with(counts, to_count, home).map(|to| (to, reason))
 }
 
+/// To the remote node with the most accesses, if they exceed the average of the remote nodes' by more
+/// than `constant`, which is the same for all pages of a home.
+///
+/// The other reading of ARS 3.2 and 4: "the difference between the biggest remote accesses and the
+/// average exceeds a threshold", a "constant threshold of two times of the average references performed
+/// to a page", where the latter average is over pages. A page that one remote node uses now and then does
+/// not go, however little the others use it.
+#[must_use]
+pub fn against_all(home: NodeId, counts: &[f64], constant: f64) -> Judgement {
+    let (evidence, to_count) = sum_and_most(counts);
+    let against = evidence / (counts.len() - 1) as f64 + constant;
+    let reason = Reason {
+        to_count,
+        home_count: None,
+        against,
+        evidence,
+    };
+    let to = (to_count > against).then(|| node_with(counts, to_count, home));
+    to.flatten().map(|to| (to, reason))
+}
+
 /// To the remote node with the most accesses, if they exceed `threshold` times the home's (ARS 4: "the
 /// greatest access number will not be compared with the average accesses […] but with the local
 /// references").

@@ -109,6 +109,8 @@ fn names() -> impl Iterator<Item = &'static str> {
         "mixed:0.5:shared=balance",
         "mixed:shared=stay",
         "adaptive:out-u",
+        "out-u:against=all",
+        "out-w:threshold=1:window=3:against=all",
         "carrefour:local=1:imbalance=0",
     ])
 }
@@ -137,7 +139,7 @@ proptest! {
         for page in &mut changed.0 {
             page.counts[page.home as usize] = local;
         }
-        for name in ["out-u", "out-w", "adaptive"] {
+        for name in ["out-u", "out-w", "adaptive", "out-u:against=all", "out-w:against=all"] {
             prop_assert_eq!(policy(name).decide(&pages), policy(name).decide(&changed));
         }
     }
@@ -148,7 +150,7 @@ proptest! {
         for page in changed.0.iter_mut().filter(|p| p.home != mine.0) {
             page.counts.iter_mut().for_each(|c| *c = (*c + 1) * factor);
         }
-        for name in ["out-u", "out-w", "out-u-local", "out-w-local", "adaptive"] {
+        for name in ["out-u", "out-w", "out-u-local", "out-w-local", "adaptive", "out-w:against=all"] {
             let leaving = |pages: &Pages| {
                 let all = policy(name).decide(pages);
                 all.into_iter().filter(|m| m.from == mine).collect::<Vec<_>>()
@@ -263,6 +265,22 @@ fn a_home_that_cannot_see_itself_sends_a_page_of_two_nodes_back_and_forth() {
 }
 
 #[test]
+fn against_all_pages_a_page_of_few_accesses_stays_and_does_not_bounce() {
+    let border = (1, 0, [100, 3, 0, 0]);
+    let mut pages = Pages::of(&[
+        border,
+        (2, 0, [0, 90, 0, 0]),
+        (3, 0, [0, 0, 0, 0]),
+        (4, 0, [0, 0, 0, 0]),
+    ]);
+    assert_eq!(moves("out-u", &pages), [(1, 1), (2, 1)]);
+    assert_eq!(moves("out-u:against=all", &pages), [(2, 1)]);
+    pages.0[1].home = 1;
+    pages.0[0].counts = vec![100, 3, 3, 3];
+    assert_eq!(moves("out-u:against=all", &pages), []);
+}
+
+#[test]
 fn neighbours_on_the_same_home_decide_for_a_page_that_hardly_anybody_has_used() {
     let pages = Pages::of(&[(4, 0, [0, 9, 0, 0]), (8, 0, [0, 1, 1, 0]), (12, 0, [0, 9, 0, 0])]);
     assert_eq!(moves("out-u", &pages), [(4, 1), (12, 1)]);
@@ -371,7 +389,7 @@ fn what_cannot_be_is_said_in_a_line() {
     );
     assert_eq!(
         error("out-w:windov=3", 4),
-        "out-w:windov=3: unknown parameter; write out-w:threshold=2:window=8:weight=linear"
+        "out-w:windov=3: unknown parameter; write out-w:threshold=2:window=8:weight=linear:against=page"
     );
     assert_eq!(
         error("next-touch:1", 4),
@@ -384,6 +402,7 @@ fn what_cannot_be_is_said_in_a_line() {
     );
     for (text, nodes) in [
         ("out-w", 2),
+        ("out-u:against=all", 2),
         ("adaptive", 2),
         ("mixed:1.5", 4),
         ("adaptive:in-w", 4),

@@ -4,12 +4,13 @@
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Sight, Window, against_local,
-    against_remote,
+    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Residents, Sight, Window,
+    against_all, against_local, against_remote,
 };
 use crate::PolicyError;
 use nodewise_machine::{Machine, NodeId};
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 /// Both algorithms: Out-U is Out-W with a window of the page alone.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +20,40 @@ pub struct Out<S> {
     pub threshold: f64,
     /// Which pages a page is judged with.
     pub window: Window,
+    /// Whose average it is, where the home's own accesses are not seen.
+    pub against: Against,
     sight: PhantomData<S>,
 }
 
+/// Whose average the threshold is times of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The page's own, over remote nodes: [`against_remote`].
+    Page,
+    /// That of all pages of the home, over remote nodes too, so that it is a constant: [`against_all`].
+    All,
+}
+
+impl FromStr for Against {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "page" => Ok(Self::Page),
+            "all" => Ok(Self::All),
+            _ => Err(()),
+        }
+    }
+}
+
 impl<S> Out<S> {
-    /// With a threshold and a window.
+    /// With a threshold over a page's own average, and a window.
     #[must_use]
     pub fn new(threshold: f64, window: Window) -> Self {
         Self {
             threshold,
             window,
+            against: Against::Page,
             sight: PhantomData,
         }
     }
@@ -54,27 +79,45 @@ impl Compares for LocalToo {
 
 impl<S: Compares> HomePolicy for Out<S> {
     type Sight = S;
-    type Home = ();
+    /// A constant that a page's average must be exceeded by, if there is one.
+    type Home = Option<f64>;
     type Walk = Walk;
 
-    fn home(&self) {}
+    fn home(&self) -> Option<f64> {
+        None
+    }
+
+    fn begin(&self, home: &mut Option<f64>, residents: &mut Residents<'_>) {
+        if self.against == Against::All {
+            *home = Some(self.threshold * residents.remote_average());
+        }
+    }
 
     fn reach(&self) -> usize {
         self.window.radius as usize
     }
 
-    fn walk(&self, (): &(), nodes: usize) -> Walk {
+    fn walk(&self, home: &Option<f64>, nodes: usize) -> Walk {
+        let sweep = Sweep::new(self.window, nodes);
         Walk {
-            sweep: Sweep::new(self.window, nodes),
+            constant: home.map(|c| c * sweep.scale()),
+            sweep,
             sums: vec![0.0; nodes],
         }
     }
 
     fn judge(&self, walk: &mut Walk, view: &HomeView<'_, S>, i: usize) -> Judgement {
-        let Walk { sweep, sums } = walk;
+        let Walk {
+            sweep,
+            sums,
+            constant,
+        } = walk;
         let load = |i: usize, row: &mut [u64]| view.counts(i, row);
         sweep.at(i, view.len(), |i| view.number(i), load, sums);
-        let (to, reason) = S::judge(view.home(), sums, self.threshold)?;
+        let (to, reason) = match constant {
+            Some(constant) => against_all(view.home(), sums, *constant)?,
+            None => S::judge(view.home(), sums, self.threshold)?,
+        };
         Some((to, reason.per(sweep.scale())))
     }
 }
@@ -82,31 +125,48 @@ impl<S: Compares> HomePolicy for Out<S> {
 /// Where a home is among its pages.
 pub struct Walk {
     sweep: Sweep<8>,
+    constant: Option<f64>,
     sums: Vec<f64>,
 }
 
 pub(super) fn out_u(p: &mut Parameters<'_>, machine: &Machine) -> Made {
-    let threshold = reachable(p, machine)?;
-    made::<RemoteOnly>(p, threshold, Window::PAGE)
+    remote(p, machine, |_| Ok(Window::PAGE))
 }
 
 pub(super) fn out_w(p: &mut Parameters<'_>, machine: &Machine) -> Made {
-    let (threshold, window) = (reachable(p, machine)?, Window::of(p)?);
-    made::<RemoteOnly>(p, threshold, window)
+    remote(p, machine, Window::of)
+}
+
+/// A home that sees remote accesses only.
+fn remote<'a>(
+    p: &mut Parameters<'a>,
+    machine: &Machine,
+    window: impl Fn(&mut Parameters<'a>) -> Result<Window, PolicyError>,
+) -> Made {
+    let against = p.take("against", Against::Page, |_| true, "`page` or `all`")?;
+    let threshold = match against {
+        Against::Page => reachable(p, machine)?,
+        Against::All => {
+            // One remote node is its own average.
+            can_exceed(p, machine, 1.0)?;
+            threshold(p)?
+        }
+    };
+    let out = Out {
+        against,
+        ..Out::<RemoteOnly>::new(threshold, window(p)?)
+    };
+    Ok(Box::new(ByHome::new(p.name(), out)))
 }
 
 pub(super) fn out_u_local(p: &mut Parameters<'_>, _: &Machine) -> Made {
-    let threshold = threshold(p)?;
-    made::<LocalToo>(p, threshold, Window::PAGE)
+    let out = Out::<LocalToo>::new(threshold(p)?, Window::PAGE);
+    Ok(Box::new(ByHome::new(p.name(), out)))
 }
 
 pub(super) fn out_w_local(p: &mut Parameters<'_>, _: &Machine) -> Made {
-    let (threshold, window) = (threshold(p)?, Window::of(p)?);
-    made::<LocalToo>(p, threshold, window)
-}
-
-fn made<S: Compares>(p: &Parameters<'_>, threshold: f64, window: Window) -> Made {
-    Ok(Box::new(ByHome::new(p.name(), Out::<S>::new(threshold, window))))
+    let out = Out::<LocalToo>::new(threshold(p)?, Window::of(p)?);
+    Ok(Box::new(ByHome::new(p.name(), out)))
 }
 
 fn threshold(p: &mut Parameters<'_>) -> Result<f64, PolicyError> {

@@ -86,6 +86,22 @@ pub struct Residents<'a> {
 }
 
 impl Residents<'_> {
+    /// What a remote node accesses a page of this home on average: over all of its pages and over all
+    /// other nodes.
+    #[must_use]
+    pub fn remote_average(&self) -> f64 {
+        let mut counts = vec![0; self.observed.nodes()];
+        let (mut pages, mut sum) = (0u64, 0);
+        for index in (0..self.observed.len()).filter(|i| self.observed.home(*i) == self.home) {
+            self.observed.counts(index, &mut counts);
+            counts[self.home.index()] = 0;
+            pages += 1;
+            sum += counts.iter().sum::<u64>();
+        }
+        let remote = counts.len().saturating_sub(1) as u64;
+        sum as f64 / (pages * remote).max(1) as f64
+    }
+
     /// Whether a page is here; none that was asked for before is behind it.
     pub fn have(&mut self, page: PageNumber) -> bool {
         let (observed, len) = (self.observed, self.observed.len());
