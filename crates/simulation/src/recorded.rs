@@ -6,7 +6,8 @@ use nodewise_profile::Migration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Proposes what a table says, whatever it observes. Pages that nobody accessed are left out.
+/// Proposes what a table says, whatever it observes: a move after the slice whose number it has. Pages that
+/// nobody accessed are left out.
 pub(crate) struct Recorded {
     /// Ascending by slice.
     migrations: Vec<Migration>,
@@ -79,4 +80,60 @@ fn lower_bound(observed: &dyn Observed, below: impl Fn(usize) -> bool) -> usize 
         }
     }
     low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{PageNumber, SliceId};
+
+    /// Two pages, both on node 0.
+    struct Pages;
+
+    impl Observed for Pages {
+        fn nodes(&self) -> usize {
+            2
+        }
+
+        fn len(&self) -> usize {
+            2
+        }
+
+        fn page(&self, index: usize) -> PageNumber {
+            PageNumber(index as u64)
+        }
+
+        fn home(&self, _: usize) -> NodeId {
+            NodeId(0)
+        }
+
+        fn counts(&self, _: usize, counts: &mut [u64]) {
+            counts.fill(0);
+        }
+
+        fn first(&self, _: usize) -> Option<NodeId> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_move_is_made_after_the_slice_it_carries() {
+        let each = |page: u64, slice: u32| Migration {
+            page: PageNumber(page),
+            len: 1,
+            slice: SliceId(slice),
+            to: 1,
+            by: "dominant".into(),
+            ..Migration::default()
+        };
+        let clock = Arc::new(AtomicU32::new(0));
+        let mut recorded = Recorded::new(&[each(0, 1), each(1, 3)], Arc::clone(&clock));
+        let after = |slice: u32| {
+            clock.store(slice, Ordering::Relaxed);
+            let moves = recorded.decide(&Pages);
+            moves.iter().map(|m| m.page.0).collect::<Vec<_>>()
+        };
+        let schedule: Vec<_> = (0..5).map(after).collect();
+        assert_eq!(schedule, [vec![], vec![0], vec![], vec![1], vec![]]);
+    }
 }

@@ -61,7 +61,7 @@ impl Recording {
         self.traced.take(watch);
     }
 
-    /// An interval is over; what moves now belongs to the next.
+    /// An interval is over; what a policy moves now was decided on it.
     pub fn cut(&mut self, now_ns: u64) -> anyhow::Result<()> {
         self.traced.look_at_threads();
         Ok(self.traced.cut(now_ns)?)
@@ -73,7 +73,7 @@ impl Recording {
         let Some((page, object)) = self.traced.locate(moved.pid, address) else {
             return; // of a process without samples: the kernel's moves may be
         };
-        let slice = SliceId::from_index(self.traced.slices());
+        let slice = slice_of(by, self.traced.slices());
         let len = moved.count.saturating_mul(u64::from(self.pages));
         self.traced.profile_mut().migrations.push(Migration {
             time_ns: now_ns,
@@ -97,7 +97,11 @@ impl Recording {
         meta.wall_ns = now_ns;
         meta.exit_status = report.status.map(i32::from);
         meta.kernel_migrations = Some(report.figures.kernel_moved);
-        meta.sampling = Some(report.figures.sampling(self.share, self.samples, Duration::from_nanos(now_ns)));
+        meta.sampling = Some(
+            report
+                .figures
+                .sampling(self.share, self.samples, Duration::from_nanos(now_ns)),
+        );
         meta.held_back = [
             ("few samples", held_back.few_samples),
             ("resting", held_back.resting),
@@ -109,5 +113,26 @@ impl Recording {
         self.traced.finish()?;
         eprintln!("nodewise: wrote {}", self.folder.display());
         Ok(())
+    }
+}
+
+/// The slice of a move when so many have been cut. A policy's belongs to the one that it has just judged, as
+/// the simulator has it: it takes effect with the next. The kernel's happens in the one under way.
+fn slice_of(by: &str, cut: usize) -> SliceId {
+    match by {
+        Migration::KERNEL => SliceId::from_index(cut),
+        _ => SliceId::from_index(cut.saturating_sub(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policys_move_carries_the_slice_it_was_decided_on() {
+        assert_eq!(slice_of("dominant", 1), SliceId(0));
+        assert_eq!(slice_of("dominant", 7), SliceId(6));
+        assert_eq!(slice_of(Migration::KERNEL, 7), SliceId(7));
     }
 }
