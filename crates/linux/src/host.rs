@@ -52,6 +52,12 @@ impl Host {
         self.root.join("sys")
     }
 
+    /// Where what holds until the next start is noted.
+    #[must_use]
+    pub fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
     /// The root of procfs.
     #[must_use]
     pub fn proc(&self) -> PathBuf {

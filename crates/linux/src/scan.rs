@@ -1,10 +1,14 @@
 //! How often the kernel's balancing samples accesses: `sched/numa_balancing` in debugfs, for all processes.
 
 use crate::{Host, ReadError};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// Milliseconds between scans of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,14 @@ impl Scan {
             delay_ms: ms,
             least_ms: ms,
             most_ms: ms.saturating_mul(4),
+        }
+    }
+
+    fn of([delay_ms, least_ms, most_ms]: [u32; 3]) -> Self {
+        Self {
+            delay_ms,
+            least_ms,
+            most_ms,
         }
     }
 
@@ -65,10 +77,13 @@ impl Host {
     }
 }
 
-/// The kernel's setting in our hands. It is put back when this is dropped, and when this process ends in
-/// any other way: a process of its own waits for that.
+/// The kernel's setting in our hands, and nobody else's of this program. It is put back when this is dropped,
+/// and when this process ends in any other way: a process of its own waits for that. Should that one be killed
+/// too, whoever takes the setting next finds in a note what it was. What somebody else has set meanwhile stays.
 pub struct Held {
     folder: PathBuf,
+    /// Locked by us and the keeper.
+    note: File,
     /// Closed when we end, however we do.
     alive: libc::c_int,
     keeper: libc::pid_t,
@@ -78,11 +93,23 @@ impl Held {
     /// Takes the setting, and sets it.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// It cannot be read or written, or another of our processes has it: `WouldBlock`.
     pub fn take(host: &Host, scan: Scan) -> io::Result<Self> {
-        let before = host.scan().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
-        let folder = host.sys().join("kernel/debug/sched/numa_balancing");
-        let held = Self::keep(before.writes(&folder), folder)?;
+        let now = host.scan().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
+        let file = lock(&host.run())?;
+        let left = Note::read(&file).filter(|left| left.explains(now.values()));
+        let before = left.map_or(now.values(), |left| left.before);
+        let note = Note {
+            before,
+            earlier: now.values(),
+            latest: now.values(),
+        };
+        note.write(&file)?;
+        let held = Self::keep(
+            host.sys().join("kernel/debug/sched/numa_balancing"),
+            file,
+            Scan::of(before),
+        )?;
         held.set(scan)?;
         Ok(held)
     }
@@ -92,15 +119,26 @@ impl Held {
     /// # Errors
     /// It cannot be written.
     pub fn set(&self, scan: Scan) -> io::Result<()> {
+        if let Some(Note { before, latest, .. }) = Note::read(&self.note) {
+            let note = Note {
+                before,
+                earlier: latest,
+                latest: scan.values(),
+            };
+            note.write(&self.note)?;
+        }
         scan.writes(&self.folder)
             .into_iter()
             .try_for_each(|(file, value)| std::fs::write(file, value))
     }
 
-    fn keep(restore: Vec<(PathBuf, String)>, folder: PathBuf) -> io::Result<Self> {
-        let named =
-            |(file, value): (PathBuf, String)| Some((CString::new(file.as_os_str().as_bytes()).ok()?, value));
-        let restore: Vec<(CString, String)> = restore.into_iter().filter_map(named).collect();
+    fn keep(folder: PathBuf, note: File, before: Scan) -> io::Result<Self> {
+        let named = |file: PathBuf| CString::new(file.as_os_str().as_bytes()).map_err(io::Error::other);
+        let files = FILES.map(|name| named(folder.join(name)));
+        let writes = before.writes(&folder).into_iter();
+        let writes: io::Result<Vec<_>> = writes.map(|(file, value)| Ok((named(file)?, value))).collect();
+        let ([delay, least, most], writes) = (files, writes?);
+        let files = [delay?, least?, most?];
         let mut ends = [0; 2];
         // SAFETY: two descriptors are written to where `ends` is.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -109,12 +147,13 @@ impl Held {
         // SAFETY: the child makes system calls alone and never returns; what it reads was made before.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => wait_and_restore(ends[0], &restore),
+            0 => wait_and_restore(ends[0], &note, &files, &writes),
             keeper => {
                 // SAFETY: the child's end, which is of no use here.
                 unsafe { libc::close(ends[0]) };
                 Ok(Self {
                     folder,
+                    note,
                     alive: ends[1],
                     keeper,
                 })
@@ -133,27 +172,113 @@ impl Drop for Held {
     }
 }
 
-/// In the child: nothing but the pipe is kept, no signal ends it, and its parent's end is the end of the
-/// pipe.
-fn wait_and_restore(pipe: libc::c_int, restore: &[(CString, String)]) -> ! {
+/// What is known of the setting while it is ours: a delay, a least and a most each, milliseconds.
+#[derive(Clone, Copy)]
+struct Note {
+    before: [u32; 3],
+    /// Before the latest, whose writing may have been cut short.
+    earlier: [u32; 3],
+    latest: [u32; 3],
+}
+
+const NOTE_BYTES: usize = 36;
+
+impl Note {
+    /// `None` where nothing is held. Makes no more than a system call.
+    fn read(file: &File) -> Option<Self> {
+        let mut bytes = [0; NOTE_BYTES];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let mut values = [[0; 3]; 3];
+        for (value, bytes) in values.iter_mut().flatten().zip(bytes.chunks_exact(4)) {
+            *value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        let [before, earlier, latest] = values;
+        Some(Self {
+            before,
+            earlier,
+            latest,
+        })
+    }
+
+    fn write(&self, file: &File) -> io::Result<()> {
+        let values = [self.before, self.earlier, self.latest].concat();
+        let bytes: Vec<u8> = values.into_iter().flat_map(u32::to_ne_bytes).collect();
+        file.write_all_at(&bytes, 0)
+    }
+
+    /// Whether these values are our own work, be it half done: the least is 1 in between.
+    fn explains(&self, values: [u32; 3]) -> bool {
+        (0..3).all(|i| {
+            values[i] == self.latest[i] || values[i] == self.earlier[i] || (i == 1 && values[i] == 1)
+        })
+    }
+}
+
+/// The note, locked until the last of its owners has ended.
+fn lock(folder: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(folder)?;
+    let path = folder.join("nodewise-scan");
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path);
+    let file = file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+    // SAFETY: our own descriptor.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(file);
+    }
+    let taken = "another nodewise has the kernel's scan setting until it ends";
+    Err(io::Error::new(io::ErrorKind::WouldBlock, taken))
+}
+
+/// In the child: nothing but the pipe and the note is kept, no signal ends it, and its parent's end is the
+/// end of the pipe.
+fn wait_and_restore(pipe: libc::c_int, note: &File, files: &[CString; 3], writes: &[(CString, String)]) -> ! {
     // SAFETY: system calls on our own memory and descriptors, after fork; a failure of any leaves
-    // nothing better to do than to go on.
+    // nothing better to do than to go on. The note's descriptor is 1 from here on, and never closed.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
         libc::setsid();
         libc::dup2(pipe, 0);
-        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        libc::dup2(note.as_raw_fd(), 1);
+        libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0);
         let mut byte = 0_u8;
         while libc::read(0, (&raw mut byte).cast(), 1) == -1 && *libc::__errno_location() == libc::EINTR {}
-        for (file, value) in restore {
-            let descriptor = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_TRUNC);
-            libc::write(descriptor, value.as_ptr().cast(), value.len());
-            libc::close(descriptor);
+        let note = ManuallyDrop::new(File::from_raw_fd(1));
+        let now = [&files[0], &files[1], &files[2]].map(|file| number(file));
+        if Note::read(&note).is_some_and(|note| note.explains(now)) {
+            for (file, value) in writes {
+                let descriptor = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_TRUNC);
+                libc::write(descriptor, value.as_ptr().cast(), value.len());
+                libc::close(descriptor);
+            }
         }
+        libc::ftruncate(1, 0);
         libc::_exit(0)
     }
+}
+
+/// A file's number, by system calls alone; 0 if there is none.
+fn number(file: &CStr) -> u32 {
+    let mut digits = [0_u8; 16];
+    // SAFETY: a name that ends in a zero, and room for as much as is asked for.
+    let length = unsafe {
+        let descriptor = libc::open(file.as_ptr(), libc::O_RDONLY);
+        let length = libc::read(descriptor, digits.as_mut_ptr().cast(), digits.len());
+        libc::close(descriptor);
+        length
+    };
+    let digits = &digits[..usize::try_from(length).unwrap_or(0)];
+    let digits = digits.iter().take_while(|d| d.is_ascii_digit());
+    digits.fold(0, |n: u32, d| {
+        n.wrapping_mul(10).wrapping_add(u32::from(d - b'0'))
+    })
 }
 
 #[cfg(test)]
@@ -188,5 +313,43 @@ mod tests {
         assert_eq!(host.scan().unwrap(), BEFORE);
         std::fs::remove_dir_all(root).unwrap();
         assert!(Held::take(&host, BEFORE).is_err());
+    }
+
+    #[test]
+    fn one_at_a_time_has_it() {
+        let (root, host) = host("twice");
+        let first = Held::take(&host, Scan::every(100)).unwrap();
+        let second = Held::take(&host, Scan::every(50));
+        assert!(matches!(second, Err(e) if e.kind() == io::ErrorKind::WouldBlock));
+        drop(first);
+        assert_eq!(host.scan().unwrap(), BEFORE);
+        drop(Held::take(&host, Scan::every(50)).unwrap());
+        assert_eq!(host.scan().unwrap(), BEFORE);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_else_set_meanwhile_stays() {
+        let (root, host) = host("else");
+        let held = Held::take(&host, Scan::every(100)).unwrap();
+        let folder = host.sys().join("kernel/debug/sched/numa_balancing");
+        std::fs::write(folder.join(FILES[2]), "777\n").unwrap();
+        drop(held);
+        assert_eq!(host.scan().unwrap().most_ms, 777);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_was_is_put_back_by_the_next_if_the_keeper_is_killed() {
+        let (root, host) = host("killed");
+        let held = Held::take(&host, Scan::every(100)).unwrap();
+        held.set(Scan::every(200)).unwrap();
+        // SAFETY: a signal to our own child.
+        unsafe { libc::kill(held.keeper, libc::SIGKILL) };
+        drop(held);
+        assert_eq!(host.scan().unwrap(), Scan::every(200));
+        drop(Held::take(&host, Scan::every(50)).unwrap());
+        assert_eq!(host.scan().unwrap(), BEFORE);
+        std::fs::remove_dir_all(root).unwrap();
     }
 }
