@@ -84,8 +84,9 @@ pub fn check(host: &Host) -> Result<(), NotHere> {
             "this kernel has no automatic NUMA balancing",
             "a kernel with CONFIG_NUMA_BALANCING, or record --via emulate",
         )),
-        Some(0) => Err(NotHere::new(
-            "kernel.numa_balancing is 0",
+        // Its other bit is memory tiering, which samples nothing of one node's for another.
+        Some(mode) if mode & 1 == 0 => Err(NotHere::new(
+            format!("kernel.numa_balancing is {mode}"),
             "sysctl kernel.numa_balancing=1 (the kernel then also moves pages by itself)",
         )),
         Some(_) => Ok(()),
@@ -116,15 +117,20 @@ mod tests {
             said.starts_with("hint faults: not here, because this kernel has no automatic"),
             "{said}"
         );
-        std::fs::write(folder.join("numa_balancing"), "0\n").unwrap();
-        assert!(
+        let with = |mode: &str| {
+            std::fs::write(folder.join("numa_balancing"), mode).unwrap();
             check(&host)
-                .unwrap_err()
-                .to_string()
-                .contains("; mend: sysctl kernel.numa_balancing=1")
-        );
-        std::fs::write(folder.join("numa_balancing"), "1\n").unwrap();
-        assert_eq!(check(&host), Ok(()));
+        };
+        for off in ["0", "2"] {
+            let said = with(off).unwrap_err().to_string();
+            assert!(
+                said.contains(&format!("numa_balancing is {off}; mend: sysctl")),
+                "{said}"
+            );
+        }
+        for on in ["1", "3"] {
+            assert_eq!(with(on), Ok(()));
+        }
         let none = NotHere::process(&host, 7).to_string();
         assert_eq!(none, "hint faults: not here, because there is no process 7");
         std::fs::remove_dir_all(root).unwrap();
