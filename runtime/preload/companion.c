@@ -7,18 +7,21 @@
  * has room, and never outlives the balancer.
  *
  * The thread blocks all signals, has descriptors of its own that the program neither sees nor closes,
- * and ends with the socket. */
+ * and ends with the socket. It is glibc's, not a bare clone: so a program that changes its user changes
+ * this thread's too. */
 #define _GNU_SOURCE
 #include "companion.h"
+#include "holding.h"
 #include "preload.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -27,163 +30,28 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MODE_DEFAULT = 0, MODE_BIND = 2, MODE_LOCAL = 4, MODE_PREFERRED_MANY = 5, FLAG_NUMA_BALANCING = 1 << 13 };
-enum { FLAG_MOVE = 2, FLAG_ADDRESS = 2 };
+enum { MODE_DEFAULT = 0, MODE_LOCAL = 4 };
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
 #define CLOSE_RANGE_UNSHARE_FILES 2u
 
-#define NODES 1024u
-#define MASK_BITS (NODES + 1ul) /* the kernel reads one bit less than it is told */
-#define STACK (64u << 10)
-#define SPANS 8192u     /* held ranges that do not touch each other */
-#define SETTLED_MS 50   /* younger processes have not executed what they will become */
-#define WATCH_MS 500    /* between looks at the room of nodes with strict policies */
-#define ROOM_SHARE 32u  /* a node is short when less than this part of it is free */
-
-typedef struct span {
-    uint64_t page, end;
-} span;
+#define STACK (64u << 10) /* beside what the program's thread-local variables take of it */
+#define BATCH 64u
+#define SETTLED_MS 50 /* younger processes have not executed what they will become */
+#define WATCH_MS 200  /* between looks at the room of nodes with strict policies */
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* One process has one companion; a forked child inherits the policies, and so the list. Should it be
- * forked in the middle of a change, it lifts a range too many or too few. */
 static struct {
     create_function *create; /* not by our own pthread_create: this is none of the program's threads */
-    char name[108]; /* of the socket, without the leading zero */
-    span *spans;    /* held; ascending, disjoint */
-    uint32_t count;
-    uint32_t strict[NODES / 32]; /* nodes with strict policies */
-    int no_preference;           /* the kernel has only the strict kind */
+    char name[108];          /* of the socket, without the leading zero */
+    int said_local;          /* first touch is a policy of ours */
+    int wanted;              /* a forked child may not have been able to start one yet */
 } state;
 static pthread_t thread;
 static pthread_key_t main_thread;
-
-static int set_policy(const span *range, int mode, uint32_t node, unsigned flags) {
-    unsigned long mask[NODES / 64] = {0};
-    void *address = (void *)(uintptr_t)(range->page << nw_page_shift);
-    uint64_t bytes = (range->end - range->page) << nw_page_shift;
-    if (mode == MODE_DEFAULT)
-        return syscall(SYS_mbind, address, bytes, mode, NULL, 0ul, 0u) ? -errno : 0;
-    mask[node / 64] = 1ul << (node % 64);
-    return syscall(SYS_mbind, address, bytes, mode, mask, MASK_BITS, flags) ? -errno : 0;
-}
-
-/* Whether somebody else has given the range a policy. */
-static int foreign_policy(const span *range) {
-    int mode = MODE_DEFAULT;
-    void *address = (void *)(uintptr_t)(range->page << nw_page_shift);
-    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, address, FLAG_ADDRESS) != 0)
-        return -errno;
-    int ours = mode == (MODE_BIND | FLAG_NUMA_BALANCING) || mode == (MODE_PREFERRED_MANY | FLAG_NUMA_BALANCING);
-    return mode == MODE_DEFAULT || ours ? 0 : -EBUSY;
-}
-
-static uint32_t first_ending_after(uint64_t page) {
-    uint32_t low = 0, high = state.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (state.spans[middle].end < page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Adds a range to the list. */
-static int note(span range) {
-    uint32_t from = first_ending_after(range.page), to = from;
-    for (; to < state.count && state.spans[to].page <= range.end; to++) {
-        range.page = state.spans[to].page < range.page ? state.spans[to].page : range.page;
-        range.end = state.spans[to].end > range.end ? state.spans[to].end : range.end;
-    }
-    if (to == from && state.count == SPANS)
-        return -ENOSPC;
-    memmove(&state.spans[from + 1], &state.spans[to], (state.count - to) * sizeof(span));
-    state.spans[from] = range;
-    state.count = state.count - (to - from) + 1;
-    return 0;
-}
-
-/* A number of the node's memory information, in KiB; 0 if there is none. */
-static uint64_t kilobytes(const char *text, const char *key) {
-    const char *found = strstr(text, key);
-    return found ? strtoull(found + strlen(key), NULL, 10) : 0;
-}
-
-static int is_short(uint32_t node) {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        return 1;
-    text[length] = 0;
-    return kilobytes(text, "MemFree:") < kilobytes(text, "MemTotal:") / ROOM_SHARE;
-}
-
-static int hold(const span *range, uint32_t node, unsigned flags) {
-    int status = node < NODES ? foreign_policy(range) : -EINVAL;
-    if (status == 0)
-        status = note(*range);
-    if (status != 0)
-        return status;
-    if (!state.no_preference) {
-        status = set_policy(range, MODE_PREFERRED_MANY | FLAG_NUMA_BALANCING, node, flags);
-        if (status != -EINVAL)
-            return status;
-        state.no_preference = 1;
-    }
-    if (is_short(node))
-        return -ENOMEM;
-    state.strict[node / 32] |= 1u << (node % 32);
-    status = set_policy(range, MODE_BIND | FLAG_NUMA_BALANCING, node, flags);
-    return status ? status : 1;
-}
-
-/* The kernel allows the default policy across holes. */
-static void lift_all(void *unused) {
-    (void)unused;
-    for (uint32_t i = 0; i < state.count; i++)
-        set_policy(&state.spans[i], MODE_DEFAULT, 0, 0);
-    state.count = 0;
-    memset(state.strict, 0, sizeof state.strict);
-}
-
-static int any_strict(void) {
-    uint32_t any = 0;
-    for (uint32_t i = 0; i < NODES / 32; i++)
-        any |= state.strict[i];
-    return any != 0;
-}
-
-/* Whoever is stopped cannot lift in time: so this is no request of the balancer's. */
-static void watch_room(void) {
-    for (uint32_t node = 0; node < NODES; node++)
-        if (state.strict[node / 32] >> (node % 32) & 1 && is_short(node)) {
-            lift_all(NULL);
-            return;
-        }
-}
-
-static int32_t answer(const nw_request *request) {
-    span range = {request->page, request->page + request->pages};
-    if (range.end <= range.page)
-        return -EINVAL;
-    switch (request->kind) {
-    case NW_HOLD:
-        return hold(&range, request->node, 0);
-    case NW_BRING:
-        return hold(&range, request->node, FLAG_MOVE);
-    default:
-        return -ENOSYS;
-    }
-}
+static _Atomic int over; /* the balancer has ended */
 
 /* Whether the other side is our user's, or the administrator's. */
 static int trusted(int channel) {
@@ -204,37 +72,79 @@ static int connect_channel(void) {
     return -1;
 }
 
+/* Capabilities are each thread's own: what the main thread has given up, this one gives up. Not before:
+ * glibc aborts a program whose threads do not all get the user it changes to. */
+static void follow_capabilities(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = getpid()};
+    struct __user_cap_data_struct theirs[2], own[2];
+    if (syscall(SYS_capget, &header, theirs) != 0)
+        return;
+    header.pid = 0;
+    if (syscall(SYS_capget, &header, own) != 0)
+        return;
+    unsigned more = 0;
+    for (int i = 0; i < 2; i++) {
+        more |= (own[i].permitted & ~theirs[i].permitted) | (own[i].effective & ~theirs[i].effective);
+        own[i].permitted &= theirs[i].permitted;
+        own[i].effective &= own[i].permitted & theirs[i].effective;
+        own[i].inheritable &= theirs[i].inheritable;
+    }
+    if (more)
+        syscall(SYS_capset, &header, own);
+}
+
+/* Whether it may go on: a program that has forbidden itself such calls is left alone. */
+static int answer(int channel, const nw_request *requests, uint32_t count) {
+    int32_t statuses[BATCH];
+    follow_capabilities();
+    nw_hold(requests, statuses, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (statuses[i] == -EPERM)
+            return 0;
+    return send(channel, statuses, count * sizeof *statuses, MSG_NOSIGNAL) >= 0;
+}
+
 /* Until the socket ends. A request may come in pieces. */
 static void serve(int channel) {
-    nw_request requests[64];
+    nw_request requests[BATCH];
     size_t have = 0;
     for (;;) {
         struct pollfd wait = {.fd = channel, .events = POLLIN};
-        if (poll(&wait, 1, any_strict() ? WATCH_MS : -1) == 0) {
-            watch_room();
+        int ready = poll(&wait, 1, nw_holds_strictly() ? WATCH_MS : -1);
+        nw_hold_while_room();
+        if (ready == 0)
             continue;
-        }
         ssize_t more = read(channel, (char *)requests + have, sizeof requests - have);
         if (more < 0 && errno == EINTR)
             continue;
         if (more <= 0)
             return;
         have += (size_t)more;
-        int32_t statuses[64];
         size_t whole = have / sizeof *requests;
-        for (size_t i = 0; i < whole; i++)
-            statuses[i] = answer(&requests[i]);
+        if (whole && !answer(channel, requests, (uint32_t)whole))
+            return;
         have -= whole * sizeof *requests;
         memmove(requests, &requests[whole], have);
-        if (whole && send(channel, statuses, whole * sizeof *statuses, MSG_NOSIGNAL) < 0)
-            return;
     }
+}
+
+/* Only a thread itself can take back that it said first touch aloud: see nw_companion_passes. */
+static void take_back(void) {
+    int mode = MODE_DEFAULT;
+    if (state.said_local && syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) == 0 && mode == MODE_LOCAL)
+        syscall(SYS_set_mempolicy, MODE_DEFAULT, NULL, 0ul);
+}
+
+static void ends(void *unused) {
+    (void)unused;
+    nw_lift_all();
+    atomic_store(&over, 1);
 }
 
 static void *companion(void *unused) {
     (void)unused;
     prctl(PR_SET_NAME, "nodewise");
-    pthread_cleanup_push(lift_all, NULL);
+    pthread_cleanup_push(ends, NULL);
     poll(NULL, 0, SETTLED_MS);
     /* A table of descriptors of our own, empty: whatever the program closes is not ours, and what it
      * waits to see closed is not kept open by us. */
@@ -247,18 +157,29 @@ static void *companion(void *unused) {
     return NULL;
 }
 
-static void start_thread(void) {
+/* glibc takes a thread's thread-local variables out of its stack; it exports how much they are for those
+ * who choose small stacks. */
+static void set_stack(pthread_attr_t *attributes) {
+    size_t (*least)(const pthread_attr_t *);
+    *(void **)&least = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+    if (least)
+        pthread_attr_setstacksize(attributes, (least(attributes) + STACK + nw_page_bytes - 1) & -nw_page_bytes);
+}
+
+static int start_thread(void) {
     pthread_attr_t attributes;
     sigset_t all, before;
     if (pthread_attr_init(&attributes) != 0)
-        return;
-    pthread_attr_setstacksize(&attributes, STACK);
+        return 0;
+    set_stack(&attributes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (state.create(&thread, &attributes, companion, NULL) == 0)
+    int started = state.create(&thread, &attributes, companion, NULL) == 0;
+    if (started)
         pthread_setspecific(main_thread, &state);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    return started;
 }
 
 /* A process whose main thread leaves by pthread_exit lives as long as its other threads do, and the
@@ -268,10 +189,50 @@ static void main_thread_leaves(void *unused) {
     pthread_cancel(thread);
 }
 
+/* Where memory allocation comes from libc, directly or by our own wrappers. */
+static int libc_allocates(void) {
+    Dl_info libc, first, next, own;
+    void *outer = dlsym(RTLD_DEFAULT, "calloc"), *inner = dlsym(RTLD_NEXT, "calloc");
+    return outer && inner && dladdr(dlsym(RTLD_NEXT, "fork"), &libc) && dladdr(outer, &first) &&
+           dladdr(inner, &next) && dladdr((void *)nw_companion_start, &own) && next.dli_fbase == libc.dli_fbase &&
+           (first.dli_fbase == libc.dli_fbase || first.dli_fbase == own.dli_fbase);
+}
+
+static int allocates_safely;
+
+/* The child inherits the policies, and needs somebody to lift them. Starting a thread allocates, and
+ * allocators other than libc's may still be locked here: then it is the child's own first thread that
+ * brings the companion, and nothing is held meanwhile. */
 static void in_child(void) {
     int before = errno;
-    start_thread();
+    if (atomic_load(&over)) {
+        nw_lift_all(); /* forked while the parent's companion was lifting */
+        take_back();
+    } else if (!allocates_safely || !start_thread()) {
+        nw_lift_all();
+        take_back();
+        state.wanted = 1;
+    }
     errno = before;
+}
+
+void nw_companion_passes(int may_allocate) {
+    static _Thread_local int taken_back NW_INITIAL_EXEC;
+    int before = errno;
+    if (may_allocate && state.wanted) {
+        state.wanted = 0;
+        start_thread();
+    }
+    if (atomic_load_explicit(&over, memory_order_relaxed) && !taken_back) {
+        taken_back = 1;
+        take_back();
+    }
+    errno = before;
+}
+
+uint32_t nw_companion_lift(const void *at, size_t bytes) {
+    uint64_t first = (uint64_t)(uintptr_t)at >> nw_page_shift;
+    return *state.name ? nw_lift((nw_pages){first, first + (bytes + nw_page_bytes - 1) / nw_page_bytes}) : 0;
 }
 
 /* First touch said aloud: the kernel's own balancing leaves alone what has a policy, so it moves nothing
@@ -282,17 +243,18 @@ void nw_companion_prepare(void) {
     if (!name || !*name || strlen(name) >= sizeof state.name - 1)
         return;
     strcpy(state.name, name);
-    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) == 0 && mode == MODE_DEFAULT)
-        syscall(SYS_set_mempolicy, MODE_LOCAL, NULL, 0ul);
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) == 0 && (mode == MODE_DEFAULT || mode == MODE_LOCAL))
+        state.said_local = mode == MODE_LOCAL || syscall(SYS_set_mempolicy, MODE_LOCAL, NULL, 0ul) == 0;
 }
 
 void nw_companion_start(void) {
     if (!*state.name)
         return;
     *(void **)&state.create = dlsym(RTLD_NEXT, "pthread_create");
-    state.spans = nw_own_memory(SPANS * sizeof(span));
-    if (!state.create || !state.spans || pthread_key_create(&main_thread, main_thread_leaves) != 0)
+    if (!state.create || pthread_key_create(&main_thread, main_thread_leaves) != 0)
         return;
+    allocates_safely = libc_allocates();
     pthread_atfork(NULL, NULL, in_child);
-    start_thread();
+    if (!start_thread())
+        take_back();
 }

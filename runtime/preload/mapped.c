@@ -6,6 +6,7 @@
 #include "../backtrace.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ static void mapped(void *memory, size_t bytes, uintptr_t caller) {
 }
 
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
+    nw_companion_passes(0);
     void *memory = map(at, bytes, protection, flags, file, offset);
     if (memory != MAP_FAILED && is_object(bytes, flags) && !noting) {
         noting = 1;
@@ -73,7 +75,22 @@ EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file,
     return map_and_note(at, bytes, protection, flags, file, offset, CALLER);
 }
 
+/* The kernel resizes one mapping, and a part that is held is one of its own. Lifted, they are one again. */
+EXPORT void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
+    enum { LIFTS = 16 }; /* the companion may hold it again meanwhile */
+    va_list rest;
+    va_start(rest, flags);
+    void *to = flags & ~MREMAP_MAYMOVE ? va_arg(rest, void *) : NULL;
+    va_end(rest);
+    for (int lifts = 0;; lifts++) {
+        void *memory = (void *)syscall(SYS_mremap, at, bytes, wanted, flags, to);
+        if (memory != MAP_FAILED || errno != EFAULT || lifts == LIFTS || !nw_companion_lift(at, bytes))
+            return memory;
+    }
+}
+
 EXPORT int munmap(void *at, size_t bytes) {
+    nw_companion_passes(0);
     if (nw_placing() && bytes >= NW_LARGE) {
         int before = errno;
         nw_objects_remove(at);

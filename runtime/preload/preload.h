@@ -100,6 +100,10 @@ void nw_threads_start(void);
 /* companion.c: a thread that holds pages for a balancer, if $NODEWISE_BALANCE names one. */
 void nw_companion_prepare(void); /* before any policy of ours */
 void nw_companion_start(void);
+/* A thread of the program's passes by: what only it can do, it does. */
+void nw_companion_passes(int may_allocate);
+/* Lifts what is held in a range, for a call that wants it to be one mapping; of how many it was lifted. */
+uint32_t nw_companion_lift(const void *at, size_t bytes);
 
 #pragma GCC visibility pop
 #endif

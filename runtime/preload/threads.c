@@ -82,6 +82,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
     }
     if (!create)
         return EAGAIN;
+    nw_companion_passes(1);
     start *begin = nw_placement ? malloc(sizeof *begin) : NULL;
     if (!begin)
         return create(thread, attributes, routine, argument);
