@@ -1,7 +1,7 @@
 //! The threads beside a program's that set memory policies for us: the mirror of
 //! `runtime/preload/companion.h`.
 
-use nodewise_linux::{memfd, peer};
+use nodewise_linux::{Host, memfd, peer};
 use std::io::{self, ErrorKind, Read, Write};
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -15,6 +15,8 @@ pub(crate) const VARIABLE: &str = "NODEWISE_BALANCE";
 const BATCH: usize = 64;
 /// A companion that has not answered by then belongs to a stopped program, and is asked again later.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Parents of parents that are looked at.
+const GENERATIONS: u32 = 64;
 /// Names that are tried.
 const NAMES: u32 = 64;
 
@@ -91,7 +93,7 @@ impl Companions {
     pub fn meet(&mut self) -> Vec<u32> {
         self.connected.retain_mut(Companion::is_there);
         while let Ok((channel, _)) = self.listener.accept() {
-            let pid = peer::of(&channel).map_or(0, |p| p.pid);
+            let pid = peer::of(&channel).ok().filter(is_ours).map_or(0, |p| p.pid);
             if pid != 0 && channel.set_nonblocking(true).is_ok() {
                 self.connected.retain(|c| c.pid != pid);
                 let owed = 0;
@@ -108,6 +110,27 @@ impl Companions {
         answers.resize(requests.len(), Answer::Silence);
         answers
     }
+}
+
+/// Whether it is one of our own processes: our user's, or, should it have changed its user, one that we
+/// started. Anybody can connect to an abstract name.
+fn is_ours(peer: &peer::Peer) -> bool {
+    let Ok(us) = peer::own() else {
+        return false;
+    };
+    peer.uid == us.uid || descends(&Host::default(), peer.pid, us.pid)
+}
+
+/// Whether a process was started by another, or by one that was.
+fn descends(host: &Host, mut pid: u32, from: u32) -> bool {
+    for _ in 0..GENERATIONS {
+        match host.status(pid) {
+            Ok(status) if status.parent == from => return true,
+            Ok(status) if status.parent > 1 => pid = status.parent,
+            _ => return false,
+        }
+    }
+    false
 }
 
 impl Companion {
@@ -194,6 +217,20 @@ mod tests {
         let other = UnixStream::connect_addr(&address).unwrap();
         assert_eq!(companions.meet(), [std::process::id()]);
         other
+    }
+
+    #[test]
+    fn only_our_user_and_what_we_started_are_let_in() {
+        let own = peer::own().unwrap();
+        let other = |pid| peer::Peer {
+            pid,
+            uid: own.uid + 1,
+        };
+        assert!(is_ours(&own) && !is_ours(&other(1)) && !is_ours(&other(own.pid)));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(is_ours(&other(child.id())));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -19,6 +19,8 @@ const PAGES: usize = 1 << 18;
 /// Pages asked about in a call.
 const QUERY: usize = 4096;
 const BASE: u64 = 4096;
+/// Base pages of a huge page.
+const HUGE: u64 = 512;
 
 /// Keeps pages of companions' programs held.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct Holder {
     companions: Companions,
     host: Host,
     counts: Held,
+    /// Mappings are cut at multiples of this many base pages only.
+    grain: u64,
 }
 
 /// What was held.
@@ -52,10 +56,13 @@ impl Holder {
     /// # Errors
     /// As the kernel answers.
     pub fn new() -> std::io::Result<Self> {
+        let host = Host::default();
+        let huge = host.transparent_huge_pages().as_deref() == Some("always");
         Ok(Self {
             companions: Companions::listen()?,
-            host: Host::default(),
+            host,
             counts: Held::default(),
+            grain: if huge { HUGE } else { 1 },
         })
     }
 
@@ -78,7 +85,7 @@ impl Holder {
     /// Holds what has been touched since the last look, in every process with a companion.
     pub fn look(&mut self) {
         for pid in self.companions.meet() {
-            let runs = free_runs(&self.host, pid).unwrap_or_default();
+            let runs = free_runs(&self.host, pid, self.grain).unwrap_or_default();
             let wishes: Vec<_> = runs
                 .into_iter()
                 .map(|r| (r.pages, Request::Hold(r.node)))
@@ -116,13 +123,27 @@ impl Holder {
     }
 }
 
+impl Run {
+    /// To multiples of `grain`, but for the area's own bounds.
+    fn shrink(&mut self, area: &Area, grain: u64) {
+        if self.pages.start != area.start / BASE {
+            self.pages.start = self.pages.start.next_multiple_of(grain);
+        }
+        if self.pages.end != area.end / BASE {
+            self.pages.end -= self.pages.end % grain;
+        }
+    }
+}
+
 fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range<u64>, Request)> {
     pages.iter().map(|(p, node)| (p.clone(), kind(*node))).collect()
 }
 
 /// Resident pages of private writable memory without a policy of ours, longest runs first, as many as
 /// there is room for mappings. Only pages that are there: a policy must not choose for those to come.
-fn free_runs(host: &Host, pid: u32) -> Option<Vec<Run>> {
+/// A run that begins or ends inside a mapping does so at a multiple of `grain`: the kernel makes no huge
+/// page across a cut.
+fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
     let areas = host.maps(pid).ok()?;
     let known: BTreeMap<u64, numa_maps::Range> = host
         .numa_maps(pid)
@@ -139,9 +160,14 @@ fn free_runs(host: &Host, pid: u32) -> Option<Vec<Run>> {
         match whole(area, range) {
             Some(run) => runs.push(run),
             None if range.pages.is_empty() || asked >= PAGES => {}
-            None => asked += mixed(pid, &pagemap, area, &mut runs),
+            None => {
+                let from = runs.len();
+                asked += mixed(pid, &pagemap, area, &mut runs);
+                runs[from..].iter_mut().for_each(|r| r.shrink(area, grain));
+            }
         }
     }
+    runs.retain(|r| !r.pages.is_empty());
     runs.sort_by_key(|r| std::cmp::Reverse(r.pages.end - r.pages.start));
     // A run inside a mapping makes three of it.
     runs.truncate(MAPPINGS.saturating_sub(areas.len()) / 2);
@@ -195,17 +221,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn mappings_are_not_cut_inside_huge_pages() {
+        let area = Area::parse("100000-900000 rw-p 00000000 00:00 0").unwrap();
+        let shrunk = |pages: Range<u64>| {
+            let mut run = Run { pages, node: 0 };
+            run.shrink(&area, HUGE);
+            run.pages
+        };
+        assert_eq!(shrunk(0x100..0x900), 0x100..0x900, "the whole mapping");
+        assert_eq!(shrunk(0x300..0x7ff), 0x400..0x600);
+        assert_eq!(shrunk(0x100..0x5ff), 0x100..0x400);
+        assert!(shrunk(0x3f0..0x410).is_empty());
+    }
+
+    #[test]
     fn runs_are_of_touched_memory_only() {
         if nodewise_linux::mempolicy::allowed_nodes().is_err() {
             return;
         }
         let memory = vec![1u8; 64 << 12];
-        let runs = free_runs(&Host::default(), std::process::id()).unwrap();
+        let runs = free_runs(&Host::default(), std::process::id(), 1).unwrap();
         let page = memory.as_ptr() as u64 / BASE + 1;
         assert!(runs.iter().any(|r| r.pages.contains(&page)));
         let untouched = Vec::<u8>::with_capacity(64 << 20);
         let page = untouched.as_ptr() as u64 / BASE + 4096;
-        let runs = free_runs(&Host::default(), std::process::id()).unwrap();
+        let runs = free_runs(&Host::default(), std::process::id(), 1).unwrap();
         assert!(!runs.iter().any(|r| r.pages.contains(&page)));
         assert!(
             runs.windows(2)

@@ -43,6 +43,14 @@ pub fn of(socket: &UnixStream) -> io::Result<Peer> {
     })
 }
 
+/// Ourselves, as others would see us.
+///
+/// # Errors
+/// No descriptors are left.
+pub fn own() -> io::Result<Peer> {
+    of(&UnixStream::pair()?.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +60,6 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         assert_eq!(of(&one).unwrap().pid, std::process::id());
         assert_eq!(of(&one).unwrap(), of(&other).unwrap());
+        assert_eq!(own().unwrap(), of(&one).unwrap());
     }
 }

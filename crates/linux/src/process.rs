@@ -7,6 +7,8 @@ use crate::{Host, ReadError};
 pub struct Status {
     /// The first 15 bytes of the executable's name.
     pub name: String,
+    /// The process that started it, or took it over; 0 if it lies outside our namespace.
+    pub parent: u32,
     /// Real user.
     pub uid: u32,
     /// Resident memory, bytes; 0 for kernel threads.
@@ -42,6 +44,7 @@ impl Status {
             let (value, first) = (value.trim(), value.split_ascii_whitespace().next().unwrap_or(""));
             match key {
                 "Name" => status.name = value.to_owned(),
+                "PPid" => status.parent = first.parse().unwrap_or(0),
                 "Uid" => status.uid = first.parse().unwrap_or(0),
                 "VmRSS" => status.resident = first.parse::<u64>().unwrap_or(0).saturating_mul(1024),
                 "Cpus_allowed_list" => status.cpus_allowed = parse_list(value),
@@ -178,13 +181,14 @@ mod tests {
 
     #[test]
     fn status_gives_limits_and_capabilities() {
-        let text = "Name:\tsolve\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t    2048 kB\nCapEff:\t0000000000080000\n\
+        let text = "Name:\tsolve\nPPid:\t7\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t    2048 kB\nCapEff:\t0000000000080000\n\
             Cpus_allowed_list:\t0-2,5\nMems_allowed_list:\t1\n";
         let status = Status::parse(text);
         assert_eq!(
             (status.name.as_str(), status.uid, status.resident),
             ("solve", 1000, 2 << 20)
         );
+        assert_eq!(status.parent, 7);
         assert_eq!(
             (status.cpus_allowed.as_slice(), status.mems_allowed.as_slice()),
             (&[0, 1, 2, 5][..], &[1][..])
