@@ -6,6 +6,7 @@ use nodewise_linux::Host;
 use nodewise_linux::pages::{self, CallError};
 use nodewise_observe::faults::Watch;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Where version 2 of control groups is.
@@ -39,12 +40,19 @@ impl Whom {
         Ok(match self {
             Self::Command(_) => Watch::of_command(host, share)?,
             Self::Processes(pids) => {
-                pids.iter().try_for_each(|pid| may_move(*pid))?;
+                for pid in pids {
+                    if !may_move(*pid)? {
+                        bail!("there is no process {pid} with memory of its own");
+                    }
+                }
                 Watch::of_pids(host, pids, share)?
             }
             Self::Group(folder) => {
                 let watch = Watch::of_group(host, folder, share)?;
-                watch.processes().into_iter().try_for_each(may_move)?;
+                for pid in watch.processes() {
+                    // One that has ended meanwhile is none of the group's.
+                    may_move(pid)?;
+                }
                 watch
             }
         })
@@ -65,13 +73,56 @@ fn group(path: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// The kernel asks the same of moving as of looking.
-fn may_move(pid: u32) -> anyhow::Result<()> {
+/// The kernel asks the same of moving as of looking. False: there is no such process, or no memory of its own.
+fn may_move(pid: u32) -> anyhow::Result<bool> {
     match pages::query(pid, &[0]) {
-        Err(CallError::Gone) => bail!("there is no process {pid} with memory of its own"),
+        Err(CallError::Gone) => Ok(false),
         Err(CallError::Denied) => bail!(
             "process {pid} is another user's, or protected: its pages are moved with CAP_SYS_PTRACE only; run as its user, or as root"
         ),
-        _ => Ok(()),
+        _ => Ok(true),
+    }
+}
+
+/// `redis-server`, `pid 4242`, `system.slice/redis-server.service`.
+impl fmt::Display for Whom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(words) => {
+                let program = words.first().map(Path::new).and_then(Path::file_name);
+                f.write_str(&program.unwrap_or_default().to_string_lossy())
+            }
+            Self::Processes(pids) => {
+                let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+                write!(f, "pid {}", pids.join(","))
+            }
+            Self::Group(folder) => write!(f, "{}", folder.strip_prefix(GROUPS).unwrap_or(folder).display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_ended_is_in_nobodys_way() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert!(!may_move(pid).unwrap());
+        assert!(may_move(std::process::id()).unwrap());
+    }
+
+    #[test]
+    fn who_is_balanced_has_a_short_name() {
+        let named = [
+            (Whom::Command(vec!["/usr/bin/redis-server".into(), "x".into()]), "redis-server"),
+            (Whom::Processes(vec![7, 9]), "pid 7,9"),
+            (Whom::Group("/sys/fs/cgroup/system.slice/a.service".into()), "system.slice/a.service"),
+        ];
+        for (whom, name) in named {
+            assert_eq!(whom.to_string(), name);
+        }
     }
 }
