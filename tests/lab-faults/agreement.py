@@ -13,20 +13,20 @@ import pandas
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE, PROGRAMS = ROOT / "target/release/nodewise", ROOT / "build/workloads"
-RUNTIME = ROOT / "target/release/lib/libnodewise-rt.so"
+LIBRARIES = [ROOT / f"target/release/lib/libnodewise-{name}.so" for name in ("rt", "preload")]
 NODES = 4
 MACHINE = ["--machine", "westmere-4s", "--cpus", str(NODES), "--memory", "1G"]
 # One CPU a node, and each thread on its own: a thread is a node. The kernel samples five times a second, and the
 # emulator makes a sample a hundred times as expensive as it is.
 BOUND = ["--bind", "none", "--threads", str(NODES), "--env", "OMP_PROC_BIND=close", "--env", "OMP_PLACES=threads"]
-OPTIONS = "--via faults --scan 200 --budget 20 --force"
+OPTIONS = "--via faults --scan 200 --budget 60 --force"
 COMMANDS = {
     "sor": "--size 512 --iterations 400",
-    "adi": "--size 40 --iterations 60",
-    "cg": "--size 6000 --iterations 150",
+    "adi": "--size 40 --iterations 160",
+    "cg": "--size 6000 --iterations 400",
     "kmedian": "--size 8192 --iterations 4",
     "shift": "--size 200000 --iterations 1200",
-    "is": "--size 131072 --iterations 60",
+    "is": "--size 131072 --iterations 600",
 }
 EXCLUSIVE, AGREED = 0.9, 0.9
 KINDS = ["heap", "static", "mapping"]
@@ -47,7 +47,7 @@ def boot(folder, programs):
     lines = [f"autonuma {NODEWISE} record {OPTIONS} -o /profiles/{name} -- {PROGRAMS}/{name} {programs[name]}"
              for name in programs]
     (folder / "batch").write_text("\n".join(lines))
-    files = [NODEWISE, RUNTIME, ROOT / "workloads", *(PROGRAMS / n for n in programs)]
+    files = [NODEWISE, *LIBRARIES, ROOT / "workloads", *(PROGRAMS / n for n in programs)]
     needed = [argument for file in files for argument in ("--with", file)]
     command = [NODEWISE, "lab", *MACHINE, *BOUND, "--huge-pages", "never", "--time-limit", "15m", *needed,
                "--pages", folder / "pages.csv", "--scaled", folder / "machine.toml", "--bring", "/profiles",
@@ -101,12 +101,10 @@ def compare(name, profile, exact, machine):
         if len(pages) < FEW:
             continue
         truth = share(counted.loc[pages]).mean()
-        first = objects.first_page[number]
-        found = [o for o in report["objects"] if o["name"].split(" #")[0] == objects.name[number]
-                 and o["sampled"]["judged"] and abs(o["pages"] - int(objects.pages[number])) < 2]
-        ranges = [o["sampled"]["range"] for o in found]
+        found = [o["sampled"]["range"] for o in report["objects"] if o["name"].split(" #")[0] == objects.name[number]]
+        ranges = [r for r in found if r]
         holds = any(low <= truth <= high for low, high in ranges)
-        check(holds, f"{name}, {objects.name[number]}: {truth:.3f} exactly, of {len(pages)} pages; stated {ranges}, at {first:x}")
+        check(holds, f"{name}, {objects.name[number]}: {truth:.3f} exactly, of {len(pages)} pages; stated {ranges}")
 
 
 def main():

@@ -14,7 +14,7 @@ mod traced;
 
 pub use budget::{Budget, Costs, Rate, Spell};
 pub use here::{NotHere, check, sees_everybody};
-pub use recorder::{Options, Progress, Recorded, Whom, record};
+pub use recorder::{Options, Progress, Recorded, Tend, Whom, record};
 pub use traced::Traced;
 
 use following::Following;
@@ -250,6 +250,9 @@ impl Watch {
             samples += u64::from(matches!(record, Record::Fault(_)));
             self.take(record);
         }
+        // By names as they are known at the end: a companion names itself after its first touches.
+        let following = &self.following;
+        self.touches.retain(|t| !following.is_companion(&t.fault));
         self.following.refresh(&self.host, &mut self.ends);
         self.figures.kernel_moved = self.following.moved();
         self.settle(samples, clock::own_cpu_time() - began);

@@ -8,6 +8,8 @@ use nodewise_linux::{Host, ReadError, clock};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+/// What it calls itself (`runtime/preload/companion.c`).
+const COMPANION: &str = "nodewise";
 /// Names kept of threads that ended; the oldest go first.
 const MOST_NAMES: usize = 1 << 16;
 /// How often what the kernel counts by thread is read, when it does not tell of each move.
@@ -192,6 +194,11 @@ impl Following {
 
     pub fn name(&self, tid: u32) -> Option<&str> {
         self.names.get(&tid).map(String::as_str)
+    }
+
+    /// Whether a thread of ours in the program made this fault: what the preload keeps for whoever holds pages.
+    pub fn is_companion(&self, fault: &Fault) -> bool {
+        fault.tid != fault.pid && self.name(fault.tid) == Some(COMPANION)
     }
 
     pub fn moved(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The recorder of samples: watches a program it starts, or others that run, and cuts slices.
 
 use super::traced::Traced;
-use super::{Figures, NotHere, Watch};
+use super::{Figures, Kind, NotHere, Watch};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind};
 use crate::recorder::{cannot_start, make_raw, nanoseconds};
@@ -13,6 +13,7 @@ use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_profile::{Meta, Profile};
 use nodewise_store::Writer;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -22,14 +23,19 @@ use std::time::Duration;
 /// How often the recorder looks up, when buffers do not fill earlier.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What keeps the kernel from moving the program's pages, say.
+pub type Tend = Box<dyn FnMut() + Send>;
+
 /// Whom to watch.
 pub enum Whom {
-    /// A program to be started; `preload` logs what it allocates, where it can be loaded.
+    /// A program to be started.
     Command {
         /// With arguments and environment.
         command: Box<Command>,
-        /// Our library.
-        preload: Option<PathBuf>,
+        /// Our libraries, to be loaded where they can be: one of them logs what is allocated.
+        preload: Vec<PathBuf>,
+        /// Called now and then while it runs.
+        tend: Option<Tend>,
     },
     /// Processes that run, until they end, a signal comes, or the time is over.
     Processes {
@@ -113,6 +119,9 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         watch,
         traced: Traced::new(&host, writer),
         raw: None,
+        tend: None,
+        tend_due: true,
+        tended: Duration::ZERO,
         slice,
         scan: scan.unwrap_or_default(),
         began: clock::monotonic(),
@@ -120,7 +129,14 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     };
     session.traced.profile_mut().meta = meta;
     let status = match whom {
-        Whom::Command { command, preload } => Some(session.run(*command, preload.as_deref(), folder)?),
+        Whom::Command {
+            command,
+            preload,
+            tend,
+        } => {
+            session.tend = tend;
+            Some(session.run(*command, &preload, folder)?)
+        }
         Whom::Processes { duration, .. } => {
             session.attend(duration)?;
             None
@@ -136,6 +152,9 @@ struct Session<L> {
     traced: Traced,
     /// To be removed once all is read.
     raw: Option<PathBuf>,
+    tend: Option<Tend>,
+    tend_due: bool,
+    tended: Duration,
     slice: Duration,
     scan: u32,
     began: Duration,
@@ -144,13 +163,11 @@ struct Session<L> {
 
 impl<L: FnMut(Progress) + Send> Session<L> {
     /// From a program's start to its end.
-    fn run(&mut self, mut command: Command, preload: Option<&Path>, folder: &Path) -> Result<u8, Error> {
+    fn run(&mut self, mut command: Command, preload: &[PathBuf], folder: &Path) -> Result<u8, Error> {
         let raw = make_raw(folder)?;
         let control = Control::create(&raw, Slicing::Time(self.slice)).map_err(|e| Error::raw(&raw, &e))?;
-        if let Some(library) = preload {
-            command.env("NODEWISE_RAW", &raw);
-            command.env("LD_PRELOAD", preloaded(library));
-        }
+        command.env("NODEWISE_RAW", &raw);
+        command.env("LD_PRELOAD", preloaded(preload));
         self.traced.log_below(&raw);
         let child = Forwarding::start(&mut command).map_err(|e| {
             let _ = std::fs::remove_dir_all(folder); // ours, and empty
@@ -195,6 +212,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             self.traced.take(&self.watch);
             self.watch.charge(clock::own_cpu_time() - began);
             self.adapt_scans();
+            self.tend_program();
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
                 self.traced.look_at_threads();
@@ -210,6 +228,24 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             if last {
                 return Ok(());
             }
+        }
+    }
+
+    /// Whenever memory was touched first, for at most a second and a fiftieth of the time: what is held late
+    /// is sampled late.
+    fn tend_program(&mut self) {
+        let fresh = self.watch.touches().iter().any(|t| t.kind == Kind::First);
+        self.tend_due |= fresh;
+        let began = clock::monotonic();
+        let allowed = Duration::from_secs(1) + (began - self.began) / 50;
+        if let Some(tend) = self
+            .tend
+            .as_mut()
+            .filter(|_| self.tend_due && self.tended < allowed)
+        {
+            tend();
+            self.tended += clock::monotonic() - began;
+            self.tend_due = fresh; // what is being touched now may have come after the look
         }
     }
 
@@ -261,13 +297,10 @@ fn hold(host: &Host, ms: u32) -> Result<Held, Error> {
 }
 
 /// Ours before what is there already.
-fn preloaded(library: &Path) -> std::ffi::OsString {
-    let mut all = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
-        all.push(":");
-        all.push(others);
-    }
-    all
+fn preloaded(libraries: &[PathBuf]) -> OsString {
+    let others = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty());
+    let all: Vec<OsString> = libraries.iter().map(|l| l.clone().into()).chain(others).collect();
+    all.join(OsStr::new(":"))
 }
 
 impl From<NotHere> for Error {

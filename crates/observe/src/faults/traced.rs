@@ -133,6 +133,9 @@ impl Traced {
         let Some(process) = self.processes.get_mut(&fault.pid) else {
             return;
         };
+        if touch.kind == Kind::First && process.is_stranger(fault.tid) {
+            return; // perhaps a companion that has not said so yet
+        }
         let ordinal = process.image.ordinal.unwrap_or(0);
         let page = PageNumber::of_address(ordinal, address);
         let thread = process.thread(&mut self.tables, fault.tid, watch.name(fault.tid));
@@ -311,6 +314,11 @@ impl Traced {
 }
 
 impl Process {
+    /// Whether a log that names the program's threads does not name this one.
+    fn is_stranger(&self, tid: u32) -> bool {
+        self.folder.is_some() && !self.image.threads.iter().any(|t| t.tid == tid)
+    }
+
     /// The profile's number of a thread: by its place in the log, or given here.
     fn thread(&mut self, tables: &mut Tables, tid: u32, name: Option<&str>) -> ThreadId {
         if let Some(known) = self.threads.get(&tid) {

@@ -1,11 +1,13 @@
 //! `nodewise record --via faults`: samples of a program that is started, or of others that run.
 
-use super::{Arguments, cpus, folder, meta, set_openmp, summary};
+use super::{Arguments, cpus, folder, meta, meta_of_host, set_openmp, summary};
 use crate::exit::Outcome;
 use indicatif::ProgressBar;
-use nodewise_linux::companion;
+use nodewise_enforce::Holder;
+use nodewise_linux::{Host, companion};
 use nodewise_observe::Slicing;
-use nodewise_observe::faults::{Options, Progress, Whom, record};
+use nodewise_observe::faults::{Options, Progress, Tend, Whom, record};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -77,11 +79,26 @@ fn whom(arguments: &Arguments) -> anyhow::Result<Whom> {
     let mut command = Command::new(program);
     command.args(rest);
     set_openmp(&mut command, arguments.threads, cpus());
-    let preload = companion::find("libnodewise-rt.so").ok();
+    let mut preload: Vec<PathBuf> = companion::find("libnodewise-rt.so").into_iter().collect();
+    let tend = held(&mut command, &mut preload);
     Ok(Whom::Command {
         command: Box::new(command),
         preload,
+        tend,
     })
+}
+
+/// The kernel samples the program's pages and leaves them where they are. Where that cannot be had, what it
+/// moves is counted; on one node there is nowhere to move to.
+fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
+    if meta_of_host(&Host::default()).host_nodes < 2 {
+        return None;
+    }
+    let library = companion::find("libnodewise-preload.so").ok()?;
+    let mut holder = Holder::new().ok()?;
+    holder.dress(command);
+    preload.push(library);
+    Some(Box::new(move || holder.look()))
 }
 
 fn show(bar: &ProgressBar, progress: &Progress) {
