@@ -1,9 +1,10 @@
 //! Moves that a controller decided, made on running processes.
 
 use crate::Holder;
-use crate::mover::{Mover, Stayed, Target};
+use crate::mover::{Moved, Mover, Target, homes};
 use nodewise_control::{Actuator, Fate, Outcome};
-use nodewise_linux::pages;
+use nodewise_linux::Host;
+use nodewise_machine::parse_list;
 use nodewise_placement::Move;
 use nodewise_profile::BASE_PAGE_SHIFT;
 use std::ops::Range;
@@ -42,9 +43,11 @@ impl Linux {
         }
     }
 
-    /// Says which process an ordinal means; ordinals ascend from 0.
-    pub fn add_process(&mut self, pid: u32) {
-        self.processes.push(pid);
+    /// Says which process an ordinal means from now on; a new one follows those before.
+    pub fn set_process(&mut self, ordinal: u16, pid: u32) {
+        let at = usize::from(ordinal);
+        self.processes.resize(self.processes.len().max(at + 1), 0);
+        self.processes[at] = pid;
     }
 
     /// Pages are held by it, if there is one.
@@ -60,22 +63,33 @@ impl Linux {
         }
     }
 
+    /// One page to a node that the process may not use would have the kernel refuse them all.
     fn move_group(&mut self, group: &Group<'_>) -> Vec<Fate> {
         let targets: Vec<Target> = group.moves.iter().map(|m| self.target(m)).collect();
-        let Ok(moved) = self.mover.move_pages(group.pid, &targets) else {
+        let usable = usable_nodes(&Host::default(), group.pid);
+        let may = |t: &Target| usable.as_ref().is_none_or(|nodes| nodes.contains(&t.node));
+        let allowed: Vec<Target> = targets.iter().copied().filter(may).collect();
+        let mut fates = self.move_allowed(group.pid, &allowed).into_iter();
+        let fate = |t: &Target| may(t).then(|| fates.next()).flatten().unwrap_or(Fate::Denied);
+        targets.iter().map(fate).collect()
+    }
+
+    fn move_allowed(&mut self, pid: u32, targets: &[Target]) -> Vec<Fate> {
+        let Ok(mut moved) = self.mover.move_pages(pid, targets) else {
             return vec![Fate::Denied; targets.len()];
         };
+        self.bring(pid, targets, &mut moved.homes);
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
-        let mut there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
-        self.bring(group.pid, &targets, &mut there);
-        self.hold(group.pid, &targets, &there);
-        fates(&there, &moved.stayed, self.page_shift)
+        let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
+        self.hold(pid, targets, &there);
+        fates(&there, &moved, self.page_shift)
     }
 
     /// Pages that `move_pages` does not see because a hint fault is due, before Linux 6.6: the process's
-    /// companion reaches them.
-    fn bring(&mut self, pid: u32, targets: &[Target], there: &mut [bool]) {
-        let missing: Vec<usize> = (0..targets.len()).filter(|i| !there[*i]).collect();
+    /// companion reaches them. They have come when the kernel says so.
+    fn bring(&mut self, pid: u32, targets: &[Target], known: &mut [Option<u32>]) {
+        let missing = |i: &usize| known[*i] != Some(targets[*i].node);
+        let missing: Vec<usize> = (0..targets.len()).filter(missing).collect();
         let Some(holder) = self.holder.as_mut().filter(|_| !missing.is_empty()) else {
             return;
         };
@@ -83,13 +97,8 @@ impl Linux {
         if !holder.bring(pid, &runs(&wanted)) {
             return;
         }
-        let addresses: Vec<u64> = wanted.iter().map(|t| t.address).collect();
-        let Ok(homes) = pages::query(pid, &addresses) else {
-            return;
-        };
-        for (i, home) in missing.into_iter().zip(homes) {
-            // A page that is still due a fault cannot be asked about either; the fault will tell.
-            there[i] = home.node().is_none_or(|n| n == targets[i].node);
+        for (i, home) in missing.into_iter().zip(homes(pid, &wanted)) {
+            known[i] = home;
         }
     }
 
@@ -108,6 +117,7 @@ impl Actuator for Linux {
         let mut fates = Vec::with_capacity(moves.len());
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let pid = self.processes.get(usize::from(moves[0].page.process())).copied();
+            let pid = pid.filter(|pid| *pid > 0); // 0 would be ourselves
             fates.extend(pid.map_or_else(
                 || vec![Fate::Gone; moves.len()],
                 |pid| self.move_group(&Group { pid, moves }),
@@ -133,27 +143,38 @@ fn runs(targets: &[Target]) -> Vec<(Range<u64>, u32)> {
     runs
 }
 
-/// The kernel says why pages stayed, but the mover adds up: causes are dealt out in their order.
-fn fates(there: &[bool], stayed: &Stayed, page_shift: u32) -> Vec<Fate> {
+/// Nodes with memory that the process may use, by the kernel's numbers; `None` if nobody says.
+fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
+    let with_memory = parse_list(host.read("sys/devices/system/node/has_memory").ok()?.trim())?;
+    let allowed = host.status(pid).ok()?.mems_allowed;
+    Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
+}
+
+/// A page of which the kernel says no node is gone. Why the others stayed it says too, but the mover adds
+/// up: causes are dealt out in their order.
+fn fates(there: &[bool], moved: &Moved, page_shift: u32) -> Vec<Fate> {
     let causes = [
-        (Fate::Full, stayed.no_room),
-        (Fate::Shared, stayed.shared),
-        (Fate::Busy, stayed.busy),
-        (Fate::Gone, stayed.gone + stayed.swapped),
+        (Fate::Full, moved.stayed.no_room),
+        (Fate::Shared, moved.stayed.shared),
+        (Fate::Busy, moved.stayed.busy),
     ];
     let mut left = causes
         .iter()
         .flat_map(|(fate, pages)| std::iter::repeat_n(*fate, pages.div_ceil(1 << page_shift) as usize));
-    let of = |there: &bool| match there {
-        true => Fate::Moved,
-        false => left.next().unwrap_or(Fate::Left),
+    let otherwise = moved.refusal.map_or(Fate::Left, |_| Fate::Denied);
+    let of = |(there, home): (&bool, &Option<u32>)| match (there, home) {
+        (true, _) => Fate::Moved,
+        (false, None) => Fate::Gone,
+        (false, Some(_)) => left.next().unwrap_or(otherwise),
     };
-    there.iter().map(of).collect()
+    there.iter().zip(&moved.homes).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mover::Stayed;
+    use nodewise_linux::pages;
     use nodewise_machine::NodeId;
     use nodewise_placement::Reason;
     use nodewise_profile::PageNumber;
@@ -170,23 +191,49 @@ mod tests {
     }
 
     #[test]
-    fn a_fate_for_every_move_and_the_causes_add_up() {
-        let stayed = Stayed {
-            no_room: 1,
-            busy: 1,
-            ..Stayed::default()
+    fn a_fate_for_every_move_and_a_page_of_which_no_node_is_known_has_not_moved() {
+        let mut moved = Moved {
+            stayed: Stayed {
+                no_room: 1,
+                busy: 1,
+                ..Stayed::default()
+            },
+            homes: vec![Some(1), Some(0), None, Some(0), Some(0)],
+            ..Moved::default()
         };
-        let fates = fates(&[true, false, false, true, false], &stayed, 0);
-        assert_eq!(
-            fates,
-            [Fate::Moved, Fate::Full, Fate::Busy, Fate::Moved, Fate::Left]
-        );
+        let there = [true, false, false, false, false];
+        let expected = [Fate::Moved, Fate::Full, Fate::Gone, Fate::Busy, Fate::Left];
+        assert_eq!(fates(&there, &moved, 0), expected);
+        moved.refusal = Some(pages::CallError::NotAllowed);
+        assert_eq!(fates(&there, &moved, 0)[4], Fate::Denied);
+    }
+
+    #[test]
+    fn a_node_that_may_not_be_used_denies_its_own_pages_alone() {
+        let memory = vec![1u8; 4 << 12];
+        let first = (memory.as_ptr() as u64).next_multiple_of(4096);
+        let home = pages::query(std::process::id(), &[first]).map(|s| s[0].node());
+        let Ok(Some(home)) = home else {
+            return; // not permitted here
+        };
+        let mut linux = Linux::new(vec![home, 1000], 0, None);
+        linux.set_process(0, std::process::id());
+        let each = |page: u64, to| Move {
+            index: 0,
+            page: PageNumber::of_address(0, first + (page << 12)),
+            from: NodeId(0),
+            to: NodeId(to),
+            reason: Reason::default(),
+        };
+        let outcome = linux.apply(&[each(0, 0), each(1, 1), each(2, 0)]);
+        assert_eq!(outcome.fates, [Fate::Moved, Fate::Denied, Fate::Moved]);
+        assert!(memory.iter().all(|b| *b == 1));
     }
 
     #[test]
     fn a_process_that_is_gone_is_no_error() {
         let mut linux = Linux::new(vec![0, 1], 0, None);
-        linux.add_process(u32::MAX >> 2);
+        linux.set_process(0, u32::MAX >> 2);
         let each = |process| Move {
             index: 0,
             page: PageNumber::of_address(process, 0x1000),

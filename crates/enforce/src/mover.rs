@@ -12,6 +12,7 @@ mod stock;
 mod tests;
 
 pub use moved::{Batch, Moved, PairMoved, Stayed};
+pub(crate) use plan::homes;
 pub use plan::{Pair, Plan, Run, Target};
 pub use stock::migrate_pages;
 
@@ -19,7 +20,7 @@ use crate::{EnforceError, Host, HostNode};
 use chunk::carry_out;
 use kernel::{Kernel, Linux};
 use moved::Ledger;
-use nodewise_linux::{affinity, pages::CallError};
+use nodewise_linux::affinity;
 use queue::Queue;
 
 /// Pages of 4 KiB handed to the kernel at a time unless told otherwise; `docs/migrate.md` has the
@@ -57,13 +58,14 @@ impl Mover {
     }
 
     /// Moves what is there of each target to its node. That the process ends, forks, unmaps, or is
-    /// stopped meanwhile is no error; [`Moved::homes`] says where each target's first page came to lie.
+    /// stopped meanwhile is no error; [`Moved::homes`] says where each target came to lie, and
+    /// [`Moved::refusal`] why the kernel would not go on.
     ///
     /// # Errors
-    /// The process is not ours to change, or may not use a node.
+    /// The process is not ours to look into.
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
         let plan = Plan::of_targets(pid, targets)?;
-        let mut moved = self.carry_out(&plan, &|_| ())?;
+        let mut moved = self.work(&Linux::of(pid), &plan, &|_| ());
         moved.homes = plan::homes(pid, targets);
         Ok(moved)
     }
@@ -73,8 +75,11 @@ impl Mover {
     /// # Errors
     /// The process is not ours to change, or may not use a node.
     pub fn carry_out(&self, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<Moved, EnforceError> {
-        let (moved, error) = self.work(&Linux::of(plan.pid), plan, progress);
-        error.map_or(Ok(moved), |e| Err(refusal::explain(plan.pid, e)))
+        let moved = self.work(&Linux::of(plan.pid), plan, progress);
+        match moved.refusal {
+            Some(error) => Err(refusal::explain(plan.pid, error)),
+            None => Ok(moved),
+        }
     }
 
     /// How many threads work on these pairs, at most one a chunk.
@@ -99,12 +104,7 @@ impl Mover {
             .unwrap_or(&[])
     }
 
-    fn work(
-        &self,
-        kernel: &dyn Kernel,
-        plan: &Plan,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> (Moved, Option<CallError>) {
+    fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
         let ledger = Ledger::new(plan, progress);
         let refused = self.round(kernel, &plan.pairs, &ledger);
         // Room may have come where others left; everybody else's refusal stands.

@@ -107,8 +107,10 @@ pub struct Moved {
     pub ns: u64,
     /// Whether the process ended meanwhile.
     pub gone: bool,
-    /// Where the first page of each target lies now; empty for a plan.
+    /// Where the first page that is there of each target lies now; empty for a plan.
     pub homes: Vec<Option<u32>>,
+    /// Why the kernel would not go on, the process still there: what moved before has moved.
+    pub refusal: Option<CallError>,
 }
 
 impl Moved {
@@ -214,8 +216,8 @@ impl<'a> Ledger<'a> {
         self.with(|moved, _| moved.stayed.gone += pages);
     }
 
-    /// The sum, and why it ended early if the process is still there.
-    pub fn finish(self) -> (Moved, Option<CallError>) {
+    /// The sum, and why it ended early.
+    pub fn finish(self) -> Moved {
         let ns = self.now_ns();
         let (mut moved, end) = self
             .state
@@ -226,6 +228,7 @@ impl<'a> Ledger<'a> {
         workers.dedup();
         (moved.workers, moved.ns) = (workers.len(), ns);
         moved.gone = end == Some(CallError::Gone);
-        (moved, end.filter(|e| *e != CallError::Gone))
+        moved.refusal = end.filter(|e| *e != CallError::Gone);
+        moved
     }
 }

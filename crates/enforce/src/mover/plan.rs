@@ -164,10 +164,22 @@ impl Plan {
     }
 }
 
-/// The node of each target's first page now.
+/// The node now of each target's first page that is there.
 pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
+    let kernel = Linux::of(pid);
     let addresses: Vec<u64> = targets.iter().map(|t| t.address).collect();
-    let (kernel, parts) = (Linux::of(pid), addresses.chunks(ASKED));
+    let mut homes = nodes(&kernel, &addresses);
+    let unknown = homes.iter_mut().zip(targets).filter(|(home, _)| home.is_none());
+    for (home, target) in unknown.filter(|(_, target)| target.pages > 1) {
+        let rest: Vec<u64> = (1..target.pages).map(|i| target.address + (i << BASE)).collect();
+        *home = nodes(&kernel, &rest).into_iter().flatten().next();
+    }
+    homes
+}
+
+/// The node of each page, as far as the kernel says.
+fn nodes(kernel: &Linux, addresses: &[u64]) -> Vec<Option<u32>> {
+    let parts = addresses.chunks(ASKED);
     parts
         .flat_map(|part| match kernel.query(part) {
             Ok(statuses) => statuses.into_iter().map(PageStatus::node).collect(),

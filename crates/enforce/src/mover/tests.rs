@@ -4,12 +4,14 @@
 use super::kernel::Kernel;
 use super::plan::{BASE, Pair, Plan};
 use super::*;
-use nodewise_linux::pages::PageStatus;
+use nodewise_linux::pages::{CallError, PageStatus};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 const HUGE_PAGES: u64 = 512;
+/// A node that the process may not use.
+const FORBIDDEN: u32 = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -136,6 +138,9 @@ impl Kernel for Model {
         if let Err(gone) = self.live() {
             return (statuses, Some(gone));
         }
+        if node == FORBIDDEN {
+            return (statuses, Some(CallError::NotAllowed));
+        }
         let (mut queued, mut start) = (Vec::new(), 0);
         for (at, address) in addresses.iter().enumerate() {
             let Err(said) = self.queue(*address, &queued, node) else {
@@ -180,7 +185,7 @@ fn kinds() -> impl Strategy<Value = Vec<Kind>> {
     })
 }
 
-fn run(model: &Model, workers: usize, chunk: usize) -> (Moved, Option<CallError>) {
+fn run(model: &Model, workers: usize, chunk: usize) -> Moved {
     let mover = Mover {
         nodes: Vec::new(),
         workers,
@@ -197,8 +202,8 @@ proptest! {
     ) {
         let model = Model::of(&kinds, room, life);
         let planned = model.plan().pages();
-        let (moved, error) = run(&model, workers, chunk);
-        prop_assert_eq!(error, None);
+        let moved = run(&model, workers, chunk);
+        prop_assert_eq!(moved.refusal, None);
         prop_assert_eq!(moved.pages + moved.stayed.total(), planned);
         prop_assert_eq!(moved.pairs[0].pages, moved.pages);
         prop_assert!(life < u64::MAX || !moved.gone);
@@ -209,7 +214,7 @@ proptest! {
         kinds in kinds(), workers in 1usize..4, chunk in 1usize..3000,
     ) {
         let model = Model::of(&kinds, u64::MAX, u64::MAX);
-        let (moved, _) = run(&model, workers, chunk);
+        let moved = run(&model, workers, chunk);
         let of = |kind: Kind| kinds.iter().filter(|k| **k == kind).count() as u64;
         prop_assert_eq!(moved.pages, model.count(1));
         prop_assert_eq!(moved.pages, of(Kind::Plain) + HUGE_PAGES * of(Kind::Huge));
@@ -224,13 +229,33 @@ proptest! {
     #[test]
     fn a_node_takes_what_it_has_room_for_and_no_more(count in 1u64..3000, room in 0u64..4000, chunk in 1usize..3000) {
         let model = Model::of(&vec![Kind::Plain; count as usize], room, u64::MAX);
-        let (moved, error) = run(&model, 2, chunk);
-        prop_assert_eq!(error, None);
+        let moved = run(&model, 2, chunk);
+        prop_assert_eq!(moved.refusal, None);
         prop_assert_eq!(moved.pages, model.count(1));
         prop_assert!(moved.pages <= room);
         prop_assert_eq!(moved.stayed.no_room, count - moved.pages);
         prop_assert!(moved.pages == count || moved.pages + HUGE_PAGES > room, "{} of {}", moved.pages, room);
     }
+}
+
+#[test]
+fn what_moved_before_a_refusal_is_not_forgotten() {
+    let model = Model::of(&[Kind::Plain; 100], u64::MAX, u64::MAX);
+    let mut plan = model.plan();
+    let mut refused = plan.pairs[0].clone();
+    refused.to = FORBIDDEN;
+    refused.runs[0].count = 40;
+    plan.pairs[0].runs[0].address += 40 << BASE;
+    plan.pairs[0].runs[0].count = 60;
+    plan.pairs.push(refused);
+    let mover = Mover {
+        nodes: Vec::new(),
+        workers: 1,
+        chunk: 4096,
+    };
+    let moved = mover.work(&model, &plan, &|_| ());
+    assert_eq!(moved.refusal, Some(CallError::NotAllowed));
+    assert_eq!((moved.pages, model.count(1)), (60, 60));
 }
 
 #[test]
