@@ -2,33 +2,144 @@
 //! library, and nothing listens in a process with privileges.
 
 use super::report::{Locality, Report};
+use super::whom::Whom;
+use anyhow::Context;
+use nodewise_profile::BASE_PAGE_SIZE;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
-/// The file's content.
-pub fn text(report: &Report) -> String {
-    let mut out = String::new();
-    let ledger = &report.ledger;
-    let mut one = |kind: &str, name: &str, help: &str, value: f64| {
-        let _ = writeln!(out, "# HELP nodewise_{name} {help}\n# TYPE nodewise_{name} {kind}\nnodewise_{name} {value}");
+/// A file of figures, which goes with the session that they are of.
+pub struct Metrics {
+    file: PathBuf,
+    /// Who is balanced.
+    target: String,
+    written: bool,
+}
+
+impl Metrics {
+    pub fn new(file: &Path, whom: &Whom) -> Self {
+        Self {
+            file: file.to_owned(),
+            target: whom.to_string(),
+            written: false,
+        }
+    }
+
+    /// Replaces the file.
+    pub fn write(&mut self, report: &Report) -> anyhow::Result<()> {
+        let text = text(&self.target, report);
+        crate::output::replace(&self.file, text.as_bytes())
+            .with_context(|| format!("cannot write {}", self.file.display()))?;
+        self.written = true;
+        Ok(())
+    }
+}
+
+/// Figures of a session that has ended would be taken for those of one that runs.
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if self.written && self.file.is_file() {
+            // What cannot be removed stays; the summary is what counts now.
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+}
+
+/// The file's content. Every figure says whose it is; amounts of memory are in bytes.
+fn text(target: &str, report: &Report) -> String {
+    let mut out = Figures {
+        labels: format!("target=\"{}\",policy=\"{}\"", quoted(target), quoted(&report.policy)),
+        text: String::new(),
     };
-    one("gauge", "balance_processes", "Processes that are balanced.", report.processes as f64);
-    one("gauge", "balance_paused", "1 while no decisions are made.", f64::from(u8::from(report.paused)));
-    one("counter", "balance_intervals_total", "Decisions made.", report.intervals as f64);
-    one("counter", "samples_total", "Accesses sampled by hint faults.", (report.figures.hints + report.figures.unknown) as f64);
-    one("counter", "samples_lost_total", "Records that did not fit the kernel's buffers.", report.figures.lost as f64);
-    one("counter", "migrated_bytes_total", "Bytes moved between nodes.", ledger.bytes as f64);
-    one("counter", "migrations_total", "Pages moved between nodes.", ledger.migrations as f64);
-    one("counter", "ping_pongs_total", "Pages moved back to where they came from.", ledger.ping_pongs as f64);
-    one("counter", "migration_seconds_total", "Time spent on moving pages.", ledger.spent_ns as f64 / 1e9);
-    one("counter", "kernel_migrated_pages_total", "Pages of 4 KiB that the kernel's balancing moved.", report.figures.kernel_moved as f64);
-    one("gauge", "observing_cpu_ratio", "Share of the programs' CPU time that observing takes.", report.figures.cost);
-    one("gauge", "migrating_ratio", "Share of run time that migrating took.", report.budget_used());
+    let ledger = &report.ledger;
+    let page = (BASE_PAGE_SIZE << report.page_shift) as f64;
+    out.gauge("balance_processes", "Processes that are balanced.", report.processes as f64);
+    out.gauge("balance_paused", "1 while no decisions are made.", f64::from(u8::from(report.paused)));
+    out.counter("balance_intervals_total", "Decisions made.", report.intervals as f64);
+    out.counter("samples_total", "Accesses sampled by hint faults.", (report.figures.hints + report.figures.unknown) as f64);
+    out.counter("samples_lost_total", "Records that did not fit the kernel's buffers.", report.figures.lost as f64);
+    out.counter("migrated_bytes_total", "Bytes moved between nodes.", ledger.bytes as f64);
+    out.counter("ping_pong_bytes_total", "Bytes moved back to where they came from.", ledger.ping_pongs as f64 * page);
+    out.counter("forgotten_bytes_total", "Bytes whose earlier moves are forgotten: a next one counts as their first.", ledger.forgotten as f64 * page);
+    out.counter("evicted_bytes_total", "Bytes whose samples made room for those of others.", report.evicted as f64 * page);
+    out.counter("migration_seconds_total", "Time spent on moving pages.", ledger.spent_ns as f64 / 1e9);
+    out.counter("kernel_migrated_bytes_total", "Bytes that the kernel's balancing moved.", (report.figures.kernel_moved * BASE_PAGE_SIZE) as f64);
+    out.gauge("observing_cpu_ratio", "Share of the programs' CPU time that observing takes.", report.figures.cost);
+    out.gauge("migrating_ratio", "Share of run time that migrating took.", report.budget_used());
     if let Some(share) = report.last.and_then(Locality::fraction) {
-        one("gauge", "local_samples_ratio", "Share of the last interval's samples from the page's own node.", share);
+        out.gauge("local_samples_ratio", "Share of the last interval's samples from the page's own node.", share);
     }
-    let _ = writeln!(out, "# HELP nodewise_stayed_pages_total Pages of 4 KiB that were to move and did not.\n# TYPE nodewise_stayed_pages_total counter");
+    out.head("gauge", "stayed_bytes", "Bytes that were to move and have not.");
     for (cause, pages) in report.failures() {
-        let _ = writeln!(out, "nodewise_stayed_pages_total{{cause=\"{cause}\"}} {pages}");
+        out.value("stayed_bytes", &format!(",cause=\"{cause}\""), (pages * BASE_PAGE_SIZE) as f64);
     }
-    out
+    out.text
+}
+
+struct Figures {
+    labels: String,
+    text: String,
+}
+
+impl Figures {
+    fn gauge(&mut self, name: &str, help: &str, value: f64) {
+        self.head("gauge", name, help);
+        self.value(name, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: f64) {
+        self.head("counter", name, help);
+        self.value(name, "", value);
+    }
+
+    fn head(&mut self, kind: &str, name: &str, help: &str) {
+        let _ = writeln!(self.text, "# HELP nodewise_{name} {help}\n# TYPE nodewise_{name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, more: &str, value: f64) {
+        let _ = writeln!(self.text, "nodewise_{name}{{{}{more}}} {value}", self.labels);
+    }
+}
+
+/// A label's value, as the format has it.
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_one_label() {
+        assert_eq!(quoted("a\\x2db \"c\"\nd"), "a\\\\x2db \\\"c\\\"\\nd");
+    }
+
+    #[test]
+    fn every_figure_says_whose_it_is() {
+        let mut out = Figures {
+            labels: "target=\"pid 7\",policy=\"out-w\"".into(),
+            text: String::new(),
+        };
+        out.counter("migrated_bytes_total", "Bytes.", 4096.0);
+        out.value("stayed_bytes", ",cause=\"busy\"", 0.0);
+        let lines: Vec<&str> = out.text.lines().filter(|l| !l.starts_with('#')).collect();
+        assert_eq!(lines, [
+            "nodewise_migrated_bytes_total{target=\"pid 7\",policy=\"out-w\"} 4096",
+            "nodewise_stayed_bytes{target=\"pid 7\",policy=\"out-w\",cause=\"busy\"} 0",
+        ]);
+    }
+
+    #[test]
+    fn only_a_file_that_was_written_here_goes() {
+        let file = std::env::temp_dir().join(format!("nodewise-metrics-{}.prom", std::process::id()));
+        let metrics = Metrics::new(&file, &Whom::Processes(vec![7]));
+        std::fs::write(&file, "another's\n").unwrap();
+        drop(metrics);
+        assert!(file.exists());
+        let mut metrics = Metrics::new(&file, &Whom::Processes(vec![7]));
+        metrics.written = true;
+        drop(metrics);
+        assert!(!file.exists());
+    }
 }
