@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Rate};
 use crate::ledger::History;
+use crate::stayed::Stayed;
 use crate::{Fate, Ledger, Outcome, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed};
@@ -13,7 +14,7 @@ use std::cmp::Ordering;
 pub struct HeldBack {
     /// Too few accesses to judge the page by.
     pub few_samples: u64,
-    /// The page moved a short while ago.
+    /// The page moved a short while ago, or could not.
     pub resting: u64,
     /// Too many pages for this time.
     pub rate: u64,
@@ -61,6 +62,7 @@ pub struct Controller {
     settings: Settings,
     ledger: Ledger,
     history: History,
+    stayed: Stayed,
     budget: Budget,
     rate: Rate,
     last_ns: Option<u64>,
@@ -77,6 +79,7 @@ impl Controller {
             policy,
             ledger: Ledger::default(),
             history: History::new(settings.remembered_pages),
+            stayed: Stayed::new(settings.remembered_pages, settings.rest),
             budget: Budget::new(&settings),
             rate: Rate::new(&settings),
             settings,
@@ -123,7 +126,13 @@ impl Controller {
         }
         for (i, each) in pending.iter().enumerate() {
             let fate = outcome.fate(i);
-            self.ledger.fates[fate as usize] += 1;
+            // What nobody tried may be tried at once, and what is gone comes back as another page.
+            let rests = i < outcome.fates.len() && !fate.arrived() && fate != Fate::Gone;
+            let before = match rests {
+                true => self.stayed.note(each.page, fate, self.intervals),
+                false => self.stayed.forget(each.page),
+            };
+            self.ledger.enter_fate(fate, before);
             if fate == Fate::Moved {
                 moved += 1;
                 self.ledger
@@ -213,10 +222,11 @@ impl Controller {
             held_back.few_samples += 1;
             return false;
         }
-        let rests = self.history.of(each.page).is_some_and(|past| {
+        let moved = self.history.of(each.page).is_some_and(|past| {
             let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
             past.age(self.intervals) <= rest
         });
+        let rests = moved || self.stayed.rests(each.page, self.intervals);
         held_back.resting += u64::from(rests);
         !rests
     }

@@ -1,7 +1,12 @@
 //! One turn of the loop.
 
-use crate::{Controller, Decision, Fate, Outcome};
+use crate::budget::Budget;
+use crate::{Controller, Decision, Fate, Outcome, Settings};
+use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
+use nodewise_profile::PageNumber;
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// What observes a program: live, simulated, replayed.
 pub trait Observer {
@@ -10,6 +15,9 @@ pub trait Observer {
 
     /// A page is somewhere else now; its counts begin anew, as its new home has seen none of them.
     fn moved(&mut self, moved: &Move);
+
+    /// These are no more: of pages of that number nothing is known. They ascend.
+    fn gone(&mut self, pages: &[PageNumber]);
 
     /// Halves all counts.
     fn halve(&mut self);
@@ -24,15 +32,48 @@ pub trait Actuator {
     fn apply(&mut self, moves: &[Move]) -> Outcome;
 }
 
-/// Moves nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DryRun;
+/// Moves nothing, but remembers where pages would be and takes the time that moving them is assumed to.
+#[derive(Clone, Debug)]
+pub struct DryRun {
+    homes: HashMap<PageNumber, NodeId>,
+    budget: Budget,
+    page_bytes: u64,
+}
+
+impl DryRun {
+    /// At these prices.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            homes: HashMap::new(),
+            budget: Budget::new(settings),
+            page_bytes: settings.page_bytes,
+        }
+    }
+
+    /// Where a page would be, if it would have been moved.
+    #[must_use]
+    pub fn home(&self, page: PageNumber) -> Option<NodeId> {
+        self.homes.get(&page).copied()
+    }
+
+    /// Forgets the pages of a range: of a process that ended.
+    pub fn forget(&mut self, pages: &Range<PageNumber>) {
+        self.homes.retain(|page, _| !pages.contains(page));
+    }
+
+    /// Forgets a page: unmapped, or another one by now.
+    pub fn forget_page(&mut self, page: PageNumber) {
+        self.homes.remove(&page);
+    }
+}
 
 impl Actuator for DryRun {
     fn apply(&mut self, moves: &[Move]) -> Outcome {
+        self.homes.extend(moves.iter().map(|m| (m.page, m.to)));
         Outcome {
-            fates: vec![Fate::Left; moves.len()],
-            took_ns: 0,
+            fates: vec![Fate::Moved; moves.len()],
+            took_ns: self.budget.predicted_ns(moves.len() as u64 * self.page_bytes) as u64,
         }
     }
 }
@@ -60,10 +101,16 @@ pub fn run_interval(
         actuator.apply(&decision.moves)
     };
     controller.done(now(), &outcome);
+    let mut gone = Vec::new();
     for (i, each) in decision.moves.iter().enumerate() {
-        if matches!(outcome.fate(i), Fate::Moved | Fate::There) {
-            observer.moved(each);
+        match outcome.fate(i) {
+            Fate::Gone => gone.push(each.page),
+            fate if fate.arrived() => observer.moved(each),
+            _ => {}
         }
+    }
+    if !gone.is_empty() {
+        observer.gone(&gone);
     }
     if decision.halve {
         observer.halve();

@@ -439,3 +439,103 @@ fn counts_are_halved_every_half_life() {
         .collect();
     assert_eq!(halves, [false, false, true, false, false, true, false]);
 }
+
+#[test]
+fn a_page_that_cannot_move_rests_and_leaves_the_budget_to_others() {
+    let (mut controller, script) = controller(Settings {
+        rest: 2,
+        pages_per_second: Some(1.0),
+        ..unlimited()
+    });
+    let world = World::new();
+    controller.step(0, &world);
+    say(&script, &[(3, 1, 90.0), (5, 1, 9.0)]);
+    let mut tried = Vec::new();
+    for now in 1..=12u64 {
+        let decision = controller.step(now * SECOND, &world);
+        tried.extend(decision.moves.iter().map(|m| (now, m.page.0)));
+        let fates = decision.moves.iter().map(|_| Fate::Shared).collect();
+        controller.done(now * SECOND, &Outcome { fates, took_ns: 1 });
+    }
+    assert_eq!(tried, [(1, 3), (2, 5), (4, 3), (5, 5), (9, 3), (10, 5)]);
+    let ledger = controller.ledger();
+    assert_eq!((ledger.fate(Fate::Shared), ledger.stayed(Fate::Shared)), (6, 2));
+}
+
+#[test]
+fn a_page_that_moves_at_last_has_not_stayed() {
+    let (mut controller, script) = controller(unlimited());
+    let mut world = World::new();
+    say(&script, &[(3, 1, 9.0)]);
+    for fate in [Fate::Busy, Fate::Full] {
+        controller.step(0, &world);
+        controller.done(
+            0,
+            &Outcome {
+                fates: vec![fate],
+                took_ns: 1,
+            },
+        );
+        assert_eq!(controller.ledger().stayed(fate), 1);
+    }
+    assert_eq!(controller.ledger().stayed.iter().sum::<u64>(), 1);
+    turn(&mut controller, 0, &mut world);
+    assert_eq!(controller.ledger().stayed, [0; Fate::ALL.len()]);
+    assert_eq!(controller.ledger().fate(Fate::Busy), 1);
+}
+
+/// Says of every page that it is gone.
+struct Nobody;
+
+impl Actuator for Nobody {
+    fn apply(&mut self, moves: &[Move]) -> Outcome {
+        Outcome {
+            fates: vec![Fate::Gone; moves.len()],
+            took_ns: 1,
+        }
+    }
+}
+
+/// Of which node 1 uses three pages on node 0.
+fn tracked() -> Tracker {
+    let mut tracker = Tracker::new(NODES, 0, 100);
+    for page in (0..3).map(PageNumber) {
+        tracker.add(page, NodeId(1), 9);
+        tracker.set_home(page, NodeId(0));
+    }
+    tracker.settle();
+    tracker
+}
+
+#[test]
+fn pages_that_are_gone_are_no_longer_observed() {
+    let (mut controller, script) = controller(unlimited());
+    let mut tracker = tracked();
+    say(&script, &[(0, 1, 9.0), (2, 1, 9.0)]);
+    run_interval(&mut controller, &mut || 0, &mut tracker, &mut Nobody);
+    assert_eq!((tracker.len(), tracker.page(0)), (1, PageNumber(1)));
+    assert_eq!(controller.ledger().fate(Fate::Gone), 2);
+}
+
+#[test]
+fn a_dry_run_decides_on_a_page_once_and_pays_what_it_would_cost() {
+    let settings = unlimited();
+    let (mut controller, mut dry) = (controller(settings.clone()), DryRun::new(&settings));
+    say(&controller.1, &[(0, 1, 9.0), (1, 1, 9.0), (2, 1, 9.0)]);
+    let mut tracker = tracked();
+    let moves: Vec<usize> = (0..3)
+        .map(|_| {
+            let turn = run_interval(&mut controller.0, &mut || 0, &mut tracker, &mut dry);
+            turn.decision.moves.len()
+        })
+        .collect();
+    assert_eq!(moves, [3, 0, 0]);
+    assert_eq!(
+        (dry.home(PageNumber(2)), dry.home(PageNumber(3))),
+        (Some(NodeId(1)), None)
+    );
+    let predicted = settings.seconds_per_batch * 1e9 + settings.seconds_per_gb * 3.0 * 4096.0;
+    assert_eq!(controller.0.ledger().spent_ns, predicted as u64);
+    dry.forget(&(PageNumber(0)..PageNumber(3)));
+    assert_eq!(dry.home(PageNumber(2)), None);
+}

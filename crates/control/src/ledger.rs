@@ -30,6 +30,8 @@ pub struct Ledger {
     pub spent_ns: u64,
     /// What became of the moves that were tried, in the order of [`Fate::ALL`].
     pub fates: [u64; Fate::ALL.len()],
+    /// Pages that were to move and have not yet, each once, by what became of the last try.
+    pub stayed: [u64; Fate::ALL.len()],
     /// Pages whose moves were forgotten: a later move counts as their first.
     pub forgotten: u64,
 }
@@ -39,6 +41,21 @@ impl Ledger {
     #[must_use]
     pub fn fate(&self, fate: Fate) -> u64 {
         self.fates[fate as usize]
+    }
+
+    /// Pages that were to move and have not yet, of this fate.
+    #[must_use]
+    pub fn stayed(&self, fate: Fate) -> u64 {
+        self.stayed[fate as usize]
+    }
+
+    /// Enters what became of a page, and of its last try if it stayed then.
+    pub(crate) fn enter_fate(&mut self, fate: Fate, stayed: Option<Fate>) {
+        self.fates[fate as usize] += 1;
+        if let Some(before) = stayed {
+            self.stayed[before as usize] -= 1;
+        }
+        self.stayed[fate as usize] += u64::from(!fate.arrived());
     }
 
     /// Enters a move, the page's moves before it and the node that the last of them left.

@@ -17,6 +17,7 @@ mod interval;
 mod ledger;
 mod outcome;
 mod settings;
+mod stayed;
 mod tracker;
 
 #[cfg(test)]

@@ -34,6 +34,12 @@ impl Fate {
         Self::Left,
     ];
 
+    /// Whether the page is where it should be.
+    #[must_use]
+    pub fn arrived(self) -> bool {
+        matches!(self, Self::Moved | Self::There)
+    }
+
     /// As reports and JSON call it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -24,7 +24,8 @@ pub struct Settings {
     /// the second comes is gone. Halve those by samples (after so many a page on average) and give 0
     /// here, or take 30 s at least.
     pub half_life: u32,
-    /// Intervals that a page which has moved stays, at least; twice as many after each further move.
+    /// Intervals that a page which has moved, or could not, is left alone; twice as many after each further
+    /// move or failure.
     pub rest: u32,
     /// Bytes of a page that decisions are made for.
     pub page_bytes: u64,

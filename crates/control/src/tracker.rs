@@ -136,6 +136,13 @@ impl Tracker {
         self.give_back();
     }
 
+    /// Forgets these pages, ascending, given by their first base pages.
+    pub fn forget_pages(&mut self, pages: &[PageNumber]) {
+        let layout = self.layout;
+        self.retain(|e, _| pages.binary_search(&layout.page(e)).is_err());
+        self.give_back();
+    }
+
     /// Halves all counts and drops pages that have none left.
     pub fn halve(&mut self) {
         self.sort();
@@ -310,6 +317,10 @@ impl Observer for Tracker {
 
     fn moved(&mut self, moved: &Move) {
         self.set_home(moved.page, moved.to);
+    }
+
+    fn gone(&mut self, pages: &[PageNumber]) {
+        self.forget_pages(pages);
     }
 
     fn halve(&mut self) {

@@ -19,7 +19,7 @@ pub struct Migration {
     pub from: u16,
     /// The node they went to.
     pub to: u16,
-    /// Who moved them: a migration policy as written, or [`Migration::KERNEL`].
+    /// Who moved them: a migration policy as written, [`Migration::KERNEL`] or [`Migration::UNKNOWN`].
     pub by: String,
     /// Accesses or samples from the new node, per page; 0 for the kernel's moves, whose reasons nobody sees.
     pub to_count: f64,
@@ -33,9 +33,13 @@ impl Migration {
     /// [`Migration::by`] for what the kernel's own balancing moved.
     pub const KERNEL: &'static str = "kernel";
 
-    /// Whether the kernel moved them, not a policy of ours.
+    /// [`Migration::by`] for what neither a policy of ours nor, by its own count, the kernel's balancing
+    /// moved: another program, or the pages are new ones.
+    pub const UNKNOWN: &'static str = "unknown";
+
+    /// Whether no policy of ours moved them.
     #[must_use]
     pub fn is_kernel(&self) -> bool {
-        self.by == Self::KERNEL
+        self.by == Self::KERNEL || self.by == Self::UNKNOWN
     }
 }

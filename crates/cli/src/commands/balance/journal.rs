@@ -50,10 +50,11 @@ impl Journal {
         }
     }
 
-    /// The kernel moved a page by itself.
-    pub fn kernel_moved(&mut self, now_ns: u64, moved: &MovedPages) {
+    /// A page was found elsewhere, and not by a decision; `by_kernel` if its own balancing has moved some.
+    pub fn found_elsewhere(&mut self, now_ns: u64, by_kernel: bool, moved: &MovedPages) {
+        let by = if by_kernel { Migration::KERNEL } else { Migration::UNKNOWN };
         if let Some(recording) = &mut self.recording {
-            recording.moved(now_ns, Migration::KERNEL, &Reason::default(), moved);
+            recording.moved(now_ns, by, &Reason::default(), moved);
         }
     }
 

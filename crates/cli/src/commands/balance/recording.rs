@@ -120,7 +120,7 @@ impl Recording {
 /// the simulator has it: it takes effect with the next. The kernel's happens in the one under way.
 fn slice_of(by: &str, cut: usize) -> SliceId {
     match by {
-        Migration::KERNEL => SliceId::from_index(cut),
+        Migration::KERNEL | Migration::UNKNOWN => SliceId::from_index(cut),
         _ => SliceId::from_index(cut.saturating_sub(1)),
     }
 }

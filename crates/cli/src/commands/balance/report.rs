@@ -34,10 +34,12 @@ pub struct Report {
     pub budget: f64,
     pub seconds: f64,
     pub intervals: u64,
-    /// Moves that a dry run would have made.
+    /// Moves that a dry run would have made, each page where those before would have brought it.
     pub would_move: u64,
     pub ledger: Ledger,
     pub held_back: HeldBack,
+    /// Pages that made room for others among those observed.
+    pub evicted: u64,
     pub seconds_per_gb: f64,
     /// Run time that the budget is a share of, nanoseconds.
     pub run_ns: u64,
@@ -64,6 +66,7 @@ impl Report {
             would_move: 0,
             ledger: Ledger::default(),
             held_back: HeldBack::default(),
+            evicted: 0,
             seconds_per_gb: 0.0,
             run_ns: 0,
             figures: Figures::default(),
@@ -91,9 +94,6 @@ impl Report {
         self.held_back.resting += held.resting;
         self.held_back.rate += held.rate;
         self.held_back.budget += held.budget;
-        if self.dry {
-            self.would_move += turn.decision.moves.len() as u64;
-        }
         let current = std::mem::take(&mut self.current);
         if current.all > 0 {
             self.first.get_or_insert(current);
@@ -105,6 +105,10 @@ impl Report {
     fn update(&mut self, controller: &Controller, watch: &Watch, began: Duration) {
         self.seconds = clock::monotonic().saturating_sub(began).as_secs_f64();
         self.ledger = controller.ledger().clone();
+        if self.dry {
+            self.would_move = self.ledger.migrations;
+            (self.ledger.migrations, self.ledger.bytes) = (0, 0);
+        }
         self.seconds_per_gb = controller.seconds_per_gb();
         self.run_ns = controller.run_ns();
         self.paused = controller.paused();
@@ -122,11 +126,10 @@ impl Report {
         self.ledger.migrations << self.page_shift
     }
 
-    /// Pages of 4 KiB that were to move and did not, by cause.
+    /// Pages of 4 KiB that were to move and have not yet, each once, by what stopped them last.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let done = [Fate::Moved, Fate::There];
-        let failed = Fate::ALL.into_iter().filter(move |f| !done.contains(f) && !self.dry);
-        failed.map(|f| (f.name(), self.ledger.fate(f) << self.page_shift))
+        let failed = Fate::ALL.into_iter().filter(move |f| !f.arrived() && !self.dry);
+        failed.map(|f| (f.name(), self.ledger.stayed(f) << self.page_shift))
     }
 
     /// Share of run time that migrating took.
@@ -150,6 +153,8 @@ impl Report {
             "migrations": self.ledger.migrations,
             "would_move": self.dry.then_some(self.would_move),
             "ping_pongs": self.ledger.ping_pongs,
+            "forgotten": self.ledger.forgotten,
+            "evicted": self.evicted,
             "multiple": self.ledger.multiple,
             "incorrect": self.ledger.incorrect,
             "failures": failures,

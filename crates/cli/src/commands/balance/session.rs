@@ -1,7 +1,7 @@
 //! The loop: observe, decide, move, until the programs or their owner have had enough.
 
 use super::journal::Journal;
-use super::metrics;
+use super::metrics::Metrics;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
@@ -20,7 +20,8 @@ use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, Watch};
 use nodewise_placement::{Move, Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Pages followed at once, 16 bytes each.
@@ -56,9 +57,21 @@ pub struct Session {
     held: (Duration, Duration),
     /// Samples since counts were halved.
     fresh: u64,
-    metrics: Option<std::path::PathBuf>,
+    /// Pages that the kernel had moved of a process when decisions were last made.
+    kernel_moved: HashMap<u32, u64>,
+    metrics: Option<Metrics>,
     /// Put back when the session is dropped, and when it is killed.
     _scan: Option<scan::Held>,
+}
+
+/// A fault that is taken in.
+#[derive(Clone, Copy, Debug)]
+struct Touched {
+    address: u64,
+    /// Whose sample it is, if it is one.
+    node: Option<NodeId>,
+    /// The memory is new.
+    first: bool,
 }
 
 /// What was sampled lately.
@@ -84,6 +97,20 @@ impl Mover {
             Self::Nobody(_, holder) => holder.as_mut(),
         }
     }
+
+    /// Where a page would be, had it been moved.
+    fn supposed_home(&self, page: PageNumber) -> Option<NodeId> {
+        match self {
+            Self::Linux(_) => None,
+            Self::Nobody(nobody, _) => nobody.home(page),
+        }
+    }
+
+    fn forget(&mut self, pages: &Range<PageNumber>) {
+        if let Self::Nobody(nobody, _) = self {
+            nobody.forget(pages);
+        }
+    }
 }
 
 impl Session {
@@ -96,14 +123,15 @@ impl Session {
         let scan = arguments.scan_period.map(|period| hold_scan(&host, period)).transpose()?;
         let watch = whom.watch(&host, arguments.observe)?;
         let dry = arguments.dry_run || place.pretended;
+        let settings = limits(arguments, shift);
         let mover = match dry {
-            true => Mover::Nobody(DryRun, holder),
+            true => Mover::Nobody(DryRun::new(&settings), holder),
             false => Mover::Linux(Linux::new(place.os_indices(), shift, holder)),
         };
         let began = clock::monotonic();
         Ok(Self {
             observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
-            controller: Controller::new(policy, limits(arguments, shift)),
+            controller: Controller::new(policy, settings),
             journal: Journal::new(arguments, whom, shift, dry)?,
             interval: arguments.interval,
             decides_at: began + arguments.interval,
@@ -111,7 +139,8 @@ impl Session {
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
-            metrics: arguments.metrics.clone(),
+            kernel_moved: HashMap::new(),
+            metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
             processes: Processes::default(),
             _scan: scan,
             began,
@@ -160,7 +189,7 @@ impl Session {
     fn look(&mut self) {
         self.watch.look(LOOK);
         self.journal.heard(&self.watch);
-        let mut touched: BTreeMap<u16, Vec<(u64, Option<NodeId>)>> = BTreeMap::new();
+        let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
         for touch in self.watch.touches() {
             if touch.kind == Kind::First && self.holds_at != Duration::MAX {
                 let (at, took) = self.held;
@@ -169,11 +198,12 @@ impl Session {
             let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
             let node = self.place.node_of_cpu(fault.cpu).filter(|_| sampled);
             let known = self.processes.ordinal(fault.pid);
-            if let (Some((_, true)), Mover::Linux(linux)) = (known, &mut self.mover) {
-                linux.add_process(fault.pid);
+            if let (Some((ordinal, true)), Mover::Linux(linux)) = (known, &mut self.mover) {
+                linux.set_process(ordinal, fault.pid);
             }
             if let Some((process, _)) = known {
-                touched.entry(process).or_default().push((fault.address, node));
+                let (address, first) = (fault.address, touch.kind == Kind::First);
+                touched.entry(process).or_default().push(Touched { address, node, first });
             }
         }
         for (process, touches) in touched {
@@ -182,47 +212,71 @@ impl Session {
         for pid in self.watch.ends() {
             if let Some(process) = self.processes.end(*pid) {
                 let pages = PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0);
+                self.mover.forget(&pages);
                 self.observation.0.forget(pages);
+                self.kernel_moved.remove(pid);
             }
         }
     }
 
-    /// A page that has just faulted can be asked about: where it is, and whether the kernel moved it.
-    fn take_in(&mut self, process: u16, touches: &[(u64, Option<NodeId>)]) {
+    /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
+    fn take_in(&mut self, process: u16, touches: &[Touched]) {
         let (shift, now_ns) = (BASE_PAGE_SHIFT + self.report.page_shift, self.now_ns());
         let Some(pid) = self.processes.pid(process) else {
             return;
         };
-        let mut homes: BTreeMap<u64, Option<NodeId>> = BTreeMap::new();
-        for (address, _) in touches {
-            homes.insert(address >> shift << shift, None);
-        }
-        let addresses: Vec<u64> = homes.keys().copied().collect();
-        if let Ok(statuses) = pages::query(pid, &addresses) {
-            for (home, status) in homes.values_mut().zip(statuses) {
-                *home = status.node().and_then(|n| self.place.node(n));
-            }
-        }
+        let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
+        let fresh = new_pages(touches, shift);
+        self.forget_new(&fresh.iter().map(|a| page_of(*a)).collect::<Vec<_>>());
+        let homes = self.homes(pid, &asked(touches, shift), page_of);
         let tracker = &mut self.observation.0;
-        for (address, node) in touches {
-            let page = PageNumber::of_address(process, address >> shift << shift);
-            let (before, now) = (tracker.home_of(page), homes[&(address >> shift << shift)]);
-            if let Some(node) = node {
-                tracker.add(page, *node, 1);
+        for touch in touches {
+            let page = page_of(touch.address);
+            if let Some(node) = touch.node {
+                tracker.add(page, node, 1);
                 self.fresh += 1;
-                if let Some(home) = before.or(now) {
-                    self.report.sampled(home == *node);
+                if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
+                    self.report.sampled(home == node);
                 }
             }
         }
-        for (address, home) in homes {
-            let page = PageNumber::of_address(process, address);
-            let Some(home) = home else { continue };
-            if let Some(before) = tracker.home_of(page).filter(|b| *b != home) {
-                let moved = MovedPages { pid, page, count: 1, from: before, to: home };
-                self.journal.kernel_moved(now_ns, &moved);
+        let seen = self.kernel_moved.get(&pid).copied().unwrap_or(0);
+        let by_kernel = self.watch.moved(pid) > seen;
+        for (page, home) in homes {
+            let before = tracker.home_of(page).filter(|b| *b != home);
+            let is_new = fresh.binary_search(&(page.virtual_number() << BASE_PAGE_SHIFT)).is_ok();
+            if let Some(from) = before.filter(|_| !is_new) {
+                let moved = MovedPages { pid, page, count: 1, from, to: home };
+                self.journal.found_elsewhere(now_ns, by_kernel, &moved);
             }
             tracker.set_home(page, home);
+        }
+    }
+
+    /// Where pages are, or would be; those of which nobody knows are left out. Given are an address that was
+    /// touched of each.
+    fn homes(&self, pid: u32, asked: &[u64], page_of: impl Fn(u64) -> PageNumber) -> BTreeMap<PageNumber, NodeId> {
+        let statuses = pages::query(pid, asked).unwrap_or_default();
+        let nodes = statuses.into_iter().map(|s| s.node().and_then(|n| self.place.node(n)));
+        let home = |(address, node): (&u64, Option<NodeId>)| {
+            let page = page_of(*address);
+            Some((page, self.mover.supposed_home(page).or(node)?))
+        };
+        asked.iter().zip(nodes).filter_map(home).collect()
+    }
+
+    /// What was counted of other memory at the same address. Of a huge page other parts may be old.
+    fn forget_new(&mut self, pages: &[PageNumber]) {
+        if self.report.page_shift > 0 || pages.is_empty() {
+            return;
+        }
+        if let Mover::Nobody(nobody, _) = &mut self.mover {
+            pages.iter().for_each(|p| nobody.forget_page(*p));
+        }
+        let known = pages.iter().filter(|p| self.observation.0.home_of(**p).is_some());
+        let known: Vec<PageNumber> = known.copied().collect();
+        if !known.is_empty() {
+            self.observation.gone(&known);
         }
     }
 
@@ -255,17 +309,21 @@ impl Session {
             self.fresh = 0;
         }
         self.observation.0.begin_interval();
+        for pid in self.watch.processes() {
+            self.kernel_moved.insert(pid, self.watch.moved(pid));
+        }
         self.note(&turn);
     }
 
     fn note(&mut self, turn: &Interval) {
         let policy = self.controller.policy();
         self.journal.decided(self.now_ns(), &policy, turn, &self.processes);
+        self.report.evicted = self.observation.0.evicted();
         self.report.decided(turn, &self.controller, &self.watch, self.began);
-        if let Some(file) = &self.metrics
-            && let Err(error) = crate::output::replace(file, metrics::text(&self.report).as_bytes())
+        if let Some(metrics) = &mut self.metrics
+            && let Err(error) = metrics.write(&self.report)
         {
-            eprintln!("nodewise: cannot write {}: {error}; no metrics from here on", file.display());
+            eprintln!("nodewise: {error:#}; no metrics from here on");
             self.metrics = None;
         }
     }
@@ -288,9 +346,27 @@ impl Observer for Observation {
         self.0.set_home(moved.page, moved.to);
     }
 
+    fn gone(&mut self, pages: &[PageNumber]) {
+        self.0.forget_pages(pages);
+    }
+
     fn halve(&mut self) {
         self.0.halve();
     }
+}
+
+/// A touched address of each page, which is to be asked about: another part of it may not be there.
+fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
+    let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
+    by_page.into_values().map(|a| a >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT).collect()
+}
+
+/// Where pages begin that are new memory, ascending.
+fn new_pages(touches: &[Touched], shift: u32) -> Vec<u64> {
+    let mut pages: Vec<u64> = touches.iter().filter(|t| t.first).map(|t| t.address >> shift << shift).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
 }
 
 /// Balances what runs already until it is gone, or we are told to stop.
@@ -329,6 +405,7 @@ fn limits(arguments: &Arguments, shift: u32) -> Settings {
         pages_per_second: arguments.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
         minimum_samples: arguments.samples,
         half_life: 0,
+        remembered_pages: MOST_PAGES,
         page_bytes,
         ..Settings::default()
     }
@@ -348,4 +425,26 @@ fn hold_scan(host: &Host, period: Duration) -> anyhow::Result<scan::Held> {
 
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touch(address: u64, first: bool) -> Touched {
+        Touched { address, node: None, first }
+    }
+
+    #[test]
+    fn of_a_huge_page_the_touched_part_is_asked_about() {
+        let touches = [touch(0x20_5123, false), touch(0x40_0008, false), touch(0x20_7fff, false)];
+        assert_eq!(asked(&touches, 21), [0x20_7000, 0x40_0000]);
+        assert_eq!(asked(&touches, 12), [0x20_5000, 0x20_7000, 0x40_0000]);
+    }
+
+    #[test]
+    fn memory_touched_first_is_new() {
+        let touches = [touch(0x5123, true), touch(0x3008, false), touch(0x1fff, true), touch(0x5000, true)];
+        assert_eq!(new_pages(&touches, 12), [0x1000, 0x5000]);
+    }
 }
