@@ -197,10 +197,11 @@ impl Report {
             moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple, self.figures.kernel_moved,
         );
         out += &format!(
-            "local as sampled: {} at first, {} at last, of {} samples; migrating took {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
+            "local as sampled: {} at first, {} at last, of {} samples; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
             percent(self.first.and_then(Locality::fraction)),
             percent(self.last.and_then(Locality::fraction)),
             self.figures.hints + self.figures.unknown,
+            if self.dry { "would have taken" } else { "took" },
             100.0 * self.budget_used(),
             100.0 * self.budget,
             100.0 * self.figures.cost,
