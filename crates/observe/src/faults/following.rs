@@ -169,7 +169,10 @@ impl Following {
             if process.residents.is_stale()
                 && let Ok(pagemap) = Pagemap::of(pid)
             {
-                process.residents.refresh(&pagemap);
+                process.residents.refresh(
+                    &pagemap,
+                    u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
+                );
             }
             if read_moves {
                 *self.moved.entry(pid).or_default() += process.newly_moved(host, pid);

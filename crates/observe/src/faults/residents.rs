@@ -14,6 +14,9 @@ const MOST_LOOKED_UP: u64 = 1 << 24;
 /// Pages of a new mapping that are looked up again: it may lie where an old one was.
 const MOST_MAPPED: u64 = 1 << 14;
 
+/// So soon after its first touch a page is not asked for: the kernel's first scan comes later.
+const SOON_NS: u64 = 100_000_000;
+
 /// A bit a page.
 type Bits = [u64; (REGION / 64) as usize];
 
@@ -23,6 +26,12 @@ pub struct Residents {
     regions: HashMap<u64, Bits>,
     /// Pages that a fork left to be copied at the next write; only where the kernel does not tell copies.
     shared: HashMap<u64, Bits>,
+    /// When pages were first touched, just now: one that was only read is copied when it is written. Only where
+    /// the kernel does not tell.
+    touched: HashMap<u64, u64>,
+    /// What the last lookup found that no fault had told of, and when that was.
+    found: HashMap<u64, Bits>,
+    found_ns: u64,
     /// Mappings as far as they are known: first address to the one after the last.
     areas: BTreeMap<u64, u64>,
     /// Older than us, and too many to look at: there, as far as anybody knows.
@@ -54,19 +63,27 @@ impl Residents {
     /// What a fault was, and that the page is there now.
     pub fn judge(&mut self, fault: &Fault) -> Kind {
         let page = page(fault.address);
-        let there = get(&self.regions, page) || self.is_old(fault.address);
+        // Found by a look that was later than the fault: the fault may be what put it there.
+        let found = take(&mut self.found, page) && fault.time_ns < self.found_ns;
+        let there = !found && (get(&self.regions, page) || self.is_old(fault.address));
         let shared = take(&mut self.shared, page);
+        let touched = self.touched.remove(&page);
+        let soon = touched.is_some_and(|at| fault.time_ns.saturating_sub(at) < SOON_NS);
         if there {
             return match fault.protected {
                 Some(true) if fault.write == Some(true) => Kind::Copy,
                 Some(true) => Kind::Unknown,
                 Some(false) => Kind::Hint,
+                None if soon => Kind::Copy,
                 None if shared => Kind::Unknown,
                 None => Kind::Hint,
             };
         }
         set(&mut self.regions, page);
         self.fresh.insert(page >> REGION_SHIFT);
+        if fault.protected.is_none() {
+            self.touched.insert(page, fault.time_ns);
+        }
         // Protected, and yet unheard of: what made it there happened unseen.
         if fault.protected == Some(true) {
             Kind::Copy
@@ -101,17 +118,31 @@ impl Residents {
     }
 
     /// Looks up what may have come and gone beside the faults we saw: huge pages, shorter rates, unmapped memory.
-    pub fn refresh(&mut self, pagemap: &Pagemap) {
+    pub fn refresh(&mut self, pagemap: &Pagemap, now_ns: u64) {
+        let newest = self.touched.values().max().copied().unwrap_or(0);
+        self.touched.retain(|_, at| *at + SOON_NS > newest);
+        self.found.clear();
+        self.found_ns = now_ns;
         for (start, end) in std::mem::take(&mut self.mapped) {
+            let there = self.look_up(pagemap, page(start), page(end) - page(start));
             self.forget(start, end);
-            let regions = &mut self.regions;
-            // A process that has ended has no pages to look up.
-            let _ = pagemap.resident(page(start), page(end) - page(start), |p| set(regions, p));
+            there.iter().for_each(|p| set(&mut self.regions, *p));
         }
         for region in std::mem::take(&mut self.fresh) {
-            let regions = &mut self.regions;
-            let _ = pagemap.resident(region << REGION_SHIFT, REGION, |p| set(regions, p));
+            let there = self.look_up(pagemap, region << REGION_SHIFT, REGION);
+            there.iter().for_each(|p| set(&mut self.regions, *p));
         }
+    }
+
+    /// The pages that are there now; those nobody knew of are noted as found.
+    fn look_up(&mut self, pagemap: &Pagemap, first: u64, count: u64) -> Vec<u64> {
+        let mut there = Vec::new();
+        // A process that has ended has no pages to look up.
+        let _ = pagemap.resident(first, count, |p| there.push(p));
+        for page in there.iter().filter(|p| !get(&self.regions, **p)) {
+            set(&mut self.found, *page);
+        }
+        there
     }
 
     /// Whether there is something to look up.
@@ -222,8 +253,31 @@ mod tests {
         }
     }
 
+    /// Every fault a second after the one before.
     fn plain(page: u64) -> Fault {
-        fault(page, None, None)
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        let time_ns = NOW.fetch_add(1_000_000_000, Ordering::Relaxed);
+        Fault {
+            time_ns,
+            ..fault(page, None, None)
+        }
+    }
+
+    #[test]
+    fn a_page_that_was_read_is_copied_when_it_is_written_soon_after() {
+        let mut all = Residents::default();
+        let soon = fault(7, None, None);
+        let later = Fault {
+            time_ns: SOON_NS,
+            ..soon
+        };
+        assert_eq!(
+            [soon, soon, soon].map(|f| all.judge(&f)),
+            [Kind::First, Kind::Copy, Kind::Hint]
+        );
+        let mut all = Residents::default();
+        assert_eq!([soon, later].map(|f| all.judge(&f)), [Kind::First, Kind::Hint]);
     }
 
     #[test]
@@ -268,6 +322,22 @@ mod tests {
         assert_eq!(all.judge(&plain(12)), Kind::First);
         all.map(at(11), at(13)); // into its middle
         assert_eq!([12, 25].map(|p| all.judge(&plain(p))), [Kind::First, Kind::First]);
+    }
+
+    #[test]
+    fn a_page_found_before_its_fault_was_heard_of_is_touched_by_that_fault() {
+        let own = vec![1_u8; 4 << 12];
+        let pagemap = Pagemap::of(std::process::id()).unwrap();
+        let at = |time_ns, number: u64| Fault {
+            time_ns,
+            ..fault(page(own.as_ptr() as u64) + number, Some(true), Some(false))
+        };
+        let mut all = Residents::default();
+        assert_eq!(all.judge(&at(1, 1)), Kind::First);
+        all.refresh(&pagemap, 10);
+        let late = [at(2, 2), at(11, 2), at(12, 3), at(3, 1)];
+        let kinds = [Kind::First, Kind::Hint, Kind::Hint, Kind::Hint];
+        assert_eq!(late.map(|f| all.judge(&f)), kinds);
     }
 
     #[test]
