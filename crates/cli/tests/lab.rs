@@ -225,7 +225,7 @@ fn odd_arguments_are_one_line() {
         let after = ["--", "/bin/true"];
         host.refuses(&[&before[..], rest, &after[..]].concat(), 125, parts);
     };
-    on(&["--under", "balance:asym"], &["balance", "autonuma"]);
+    on(&["--under", "balance:asym"], &["balance:asym", "dominant"]);
     on(&["--under", "best"], &["best", "first-touch", "map:FILE"]);
     on(&["--under", "node:7"], &["7"]);
     on(&["--under", "map:none.map"], &["none.map"]);
@@ -361,6 +361,13 @@ fn soon(what: &str, is_so: impl Fn() -> bool) {
     panic!("not within ten seconds: {what}");
 }
 
+/// A bit a signal, the first one's lowest.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
+}
+
 #[test]
 fn however_it_is_ended_the_emulator_ends_too() {
     use std::os::unix::process::ExitStatusExt;
@@ -369,7 +376,9 @@ fn however_it_is_ended_the_emulator_ends_too() {
     std::fs::create_dir(&temporary).unwrap();
     let kernel = host.path("vmlinuz");
     let booted = host.0.join("booted");
-    for signal in [2, 15, 9] {
+    // A test in a shell's background ignores SIGINT, and so does what it starts.
+    let ignored = ignored_signals();
+    for signal in [2, 15, 9].into_iter().filter(|s| ignored >> (s - 1) & 1 == 0) {
         let arguments = ["--machine", "nehalem-2s", "--kernel", &kernel, "--", "/bin/true"];
         let mut command = host.command(&arguments);
         command.env("FAKE_SLEEPS", "1").env("TMPDIR", &temporary);
