@@ -24,14 +24,15 @@ pub struct Scan {
 const FILES: [&str; 3] = ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"];
 
 impl Scan {
-    /// Scans at a steady period.
+    /// Scans at a steady period: with a longer one at most, the kernel slows down while pages are well
+    /// placed, and sees late that they no longer are.
     #[must_use]
     pub fn every(ms: u32) -> Self {
         let ms = ms.max(1);
         Self {
             delay_ms: ms,
             least_ms: ms,
-            most_ms: ms.saturating_mul(4),
+            most_ms: ms,
         }
     }
 
