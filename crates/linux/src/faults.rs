@@ -9,7 +9,7 @@ mod read;
 
 pub use cost::minor_faults;
 
-use crate::Host;
+use crate::{Host, clock};
 use crate::perf::ring::{self, Ring, each_cpu};
 use crate::tracepoint::Tracepoint;
 use perf_event_open_sys::bindings::{
@@ -205,24 +205,29 @@ impl Source {
     /// As the kernel answers: `ESRCH` when none of them is left, `PermissionDenied`.
     pub fn of_threads(tids: &[u32], period: u64) -> io::Result<Self> {
         let mut source = Self::new(Scope::Threads, period);
+        source.add_threads(tids)?;
+        Ok(source)
+    }
+
+    /// Those of further threads, and of what they start, too.
+    ///
+    /// # Errors
+    /// As [`Source::of_threads`], when there are no others.
+    pub fn add_threads(&mut self, tids: &[u32]) -> io::Result<()> {
         let points = Points::of(&Host::default());
         let mut last = io::Error::from_raw_os_error(libc::ESRCH);
         for (done, tid) in tids.iter().enumerate() {
-            match source.add_thread(*tid as i32, false, points.user.as_ref()) {
+            match self.add_thread(*tid as i32, false, points.user.as_ref()) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EMFILE) && done > 0 => {
-                    source.missed = tids.len() - done;
+                Err(error) if error.raw_os_error() == Some(libc::EMFILE) && !self.rings.is_empty() => {
+                    self.missed += tids.len() - done;
                     break;
                 }
                 Err(error) => last = error,
                 Ok(()) => {}
             }
         }
-        if source.rings.is_empty() {
-            Err(last)
-        } else {
-            Ok(source)
-        }
+        if self.rings.is_empty() { Err(last) } else { Ok(()) }
     }
 
     fn new(scope: Scope, period: u64) -> Self {
@@ -405,28 +410,23 @@ impl Source {
         self.running
     }
 
-    /// Waits until a buffer is half full, or for so long.
-    pub fn wait(&self, limit: Duration) {
+    /// Waits until a buffer is half full, or for so long; whether one is.
+    pub fn wait(&self, limit: Duration) -> bool {
         let of = |ring: &Ring| libc::pollfd {
             fd: ring.event().as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         };
         let mut all: Vec<libc::pollfd> = self.rings.iter().map(of).collect();
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        // SAFETY: so many descriptors lie there; the set of signals stays as it is. An interruption ends
-        // the wait early, which is what the caller would want.
-        unsafe {
-            libc::ppoll(
-                all.as_mut_ptr(),
-                all.len() as libc::nfds_t,
-                &limit,
-                std::ptr::null(),
-            )
-        };
+        let (began, mut left) = (clock::monotonic(), limit);
+        // An event whose threads have all ended says so for ever; the others are waited for without it.
+        while poll(&mut all, left) && all.iter().all(|p| p.revents & libc::POLLIN == 0) {
+            for ended in all.iter_mut().filter(|p| p.revents != 0) {
+                (ended.fd, ended.revents) = (-1, 0);
+            }
+            left = limit.saturating_sub(clock::monotonic() - began);
+        }
+        all.iter().any(|p| p.revents & libc::POLLIN != 0)
     }
 
     /// Appends everything since the last call, in the order of time.
@@ -438,6 +438,18 @@ impl Source {
         timed.sort_by_key(|(time, _)| *time);
         into.extend(timed.into_iter().map(|(_, record)| record));
     }
+}
+
+/// Whether any has something to say before the time is over. An interruption ends the wait early, which is what
+/// the caller would want.
+fn poll(descriptors: &mut [libc::pollfd], limit: Duration) -> bool {
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    let count = descriptors.len() as libc::nfds_t;
+    // SAFETY: so many descriptors lie there; the set of signals stays as it is.
+    unsafe { libc::ppoll(descriptors.as_mut_ptr(), count, &raw const limit, std::ptr::null()) > 0 }
 }
 
 fn attributes(kind: u32, config: u64, period: u64) -> perf_event_attr {
@@ -572,6 +584,19 @@ mod tests {
         some.drain(&mut some_records);
         let (many, few) = (faults(&all_records, child), faults(&some_records, child));
         assert!(many > 20 && few > 0 && few * 4 < many, "{many}, {few}");
+    }
+
+    #[test]
+    fn who_has_ended_ends_no_wait() {
+        let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let Ok(source) = Source::of_threads(&[child.id()], 1) else {
+            return; // perf_event_paranoid
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (began, limit) = (clock::monotonic(), Duration::from_millis(30));
+        assert!(!source.wait(limit));
+        assert!(clock::monotonic() - began >= limit);
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! faults: a sample of *pages a scan*, not of accesses. Which nodes and threads use a page it tells well, how
 //! intensely it does not.
 
+mod attaching;
 mod budget;
 mod following;
 mod here;
 mod mapped;
+mod pace;
 mod recorder;
 mod residents;
 mod traced;
@@ -17,6 +19,7 @@ pub use here::{NotHere, check, sees_everybody};
 pub use recorder::{Options, Progress, Recorded, Tend, Whom, record};
 pub use traced::Traced;
 
+use attaching::{Threads, attach};
 use following::Following;
 use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
 use nodewise_linux::{Host, clock};
@@ -61,14 +64,16 @@ pub struct Figures {
     pub lost: u64,
     /// One fault of so many is reported now.
     pub period: u64,
+    /// Milliseconds between the kernel's scans now, where it scans because we ask it to.
+    pub scan_ms: Option<u32>,
     /// Time in which nothing was reported, to keep the budget.
     pub closed: Duration,
     /// The share of the programs' CPU time that observing took; 0 before there was any.
     pub cost: f64,
     /// What a sample costs, nanoseconds: half of it and more in the kernel, on the program's account.
     pub sample_ns: f64,
-    /// Pages that the kernel moved by itself.
-    pub kernel_moved: u64,
+    /// Pages that the kernel moved by itself; `None` where it does not say.
+    pub kernel_moved: Option<u64>,
     /// Threads that could not be watched.
     pub missed_threads: usize,
     /// Whether reads and writes are told apart.
@@ -113,11 +118,11 @@ pub struct Watch {
     ends: Vec<u32>,
     executed: Vec<(u32, usize)>,
     looked: Duration,
-    /// A minor fault; and, where the kernel scans because we ask it to, a hint fault: nanoseconds.
+    /// A minor fault, nanoseconds.
     fault_ns: f64,
-    asked_ns: f64,
-    /// Our own time since the last look, beside it.
+    /// Since the last look, beside it: what handling the touches took, and what the rest did.
     charged: Duration,
+    upkeep: Duration,
 }
 
 impl Watch {
@@ -127,11 +132,7 @@ impl Watch {
     /// It cannot be done here.
     pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
         check(host)?;
-        let mut tids = Vec::new();
-        for pid in pids {
-            let tasks = host.tasks(*pid).map_err(|_| NotHere::process(host, *pid))?;
-            tids.extend(tasks.iter().map(|t| t.tid));
-        }
+        let tids = threads(host, pids)?;
         let one_node = host
             .names("sys/devices/system/node")
             .is_ok_and(|n| nodes(&n) == 1);
@@ -143,12 +144,19 @@ impl Watch {
             return Err(NotHere::new(because, ""));
         }
         let costs = costs();
-        let source = match crowded(host, tids.len()) {
-            Some(source) => Ok(source),
-            None => Source::of_threads(&tids, 1),
+        let mut attached = Attached {
+            host,
+            pids,
+            source: crowded(host, tids.len()),
+            records: Vec::new(),
         };
-        let source = source.map_err(|e| NotHere::events(host, &e))?;
+        if attached.source.is_none() {
+            attach(&mut attached)?;
+        }
+        let Attached { source, records, .. } = attached;
+        let source = source.ok_or_else(|| NotHere::process(host, pids[0]))?;
         let mut watch = Self::new(host, source, costs, share);
+        watch.records = records;
         for pid in pids {
             watch
                 .following
@@ -198,6 +206,7 @@ impl Watch {
             figures: Figures {
                 writes,
                 missed_threads,
+                kernel_moved: Some(0),
                 period: 1,
                 ..Figures::default()
             },
@@ -208,8 +217,8 @@ impl Watch {
             executed: Vec::new(),
             looked: clock::monotonic(),
             fault_ns,
-            asked_ns: 0.0,
             charged: Duration::ZERO,
+            upkeep: Duration::ZERO,
         }
     }
 
@@ -218,10 +227,18 @@ impl Watch {
         self.following.add_fresh(pid);
     }
 
-    /// Says that the kernel scans as often as it does because we asked: each hint fault is on our account,
-    /// at the cost of a minor fault.
-    pub fn own_scans(&mut self) {
-        self.asked_ns = self.fault_ns;
+    /// Says that the kernel scans every so many milliseconds because we asked: each hint fault is on our account,
+    /// at the cost of a minor fault, and the budget may want [others](Watch::new_scans).
+    pub fn own_scans(&mut self, ms: u32) {
+        self.budget.own_scans(ms, self.fault_ns);
+        self.figures.scan_ms = Some(ms);
+    }
+
+    /// How often the kernel is to scan from now on, milliseconds, if that has changed since the last call.
+    pub fn new_scans(&mut self) -> Option<u32> {
+        let wanted = self.budget.rate().scan_ms;
+        let before = std::mem::replace(&mut self.figures.scan_ms, wanted);
+        wanted.filter(|_| wanted != before)
     }
 
     /// Charges the budget with what the caller does about the touches.
@@ -229,10 +246,22 @@ impl Watch {
         self.charged += own;
     }
 
-    /// Whether the budget does not allow as many hint faults as there are, reported or not.
+    /// Charges the budget with what the caller does however few touches there are.
+    pub fn charge_upkeep(&mut self, own: Duration) {
+        self.upkeep += own;
+    }
+
+    /// Whether more was spent than the budget allows so far.
     #[must_use]
-    pub fn wants_fewer_scans(&self) -> bool {
-        self.asked_ns > 0.0 && !self.budget.rate().running
+    pub fn overdrawn(&self) -> bool {
+        self.budget.savings() < 0.0
+    }
+
+    /// Waits until it is time for a look or much has happened, at most so long; whether to look.
+    pub fn due(&self, limit: Duration) -> bool {
+        let at = self.looked + self.budget.rate().look;
+        let left = at.saturating_sub(clock::monotonic());
+        self.source.wait(left.min(limit)) || left <= limit
     }
 
     /// Waits until much has happened, at most so long; then everything since the last call, by time.
@@ -243,7 +272,6 @@ impl Watch {
         self.births.clear();
         self.ends.clear();
         self.executed.clear();
-        self.records.clear();
         self.source.drain(&mut self.records);
         let mut samples = 0;
         for record in std::mem::take(&mut self.records) {
@@ -296,13 +324,17 @@ impl Watch {
         let now = clock::monotonic();
         let wall = now - std::mem::replace(&mut self.looked, now);
         let running = self.budget.rate().running;
-        let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as f64;
+        let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as u64;
+        let looking = if samples == 0 { &mut self.upkeep } else { &mut self.charged };
+        *looking += own;
         let rate = self.budget.settle(&Spell {
             program_ns: self.following.cpu_since() as f64,
-            own_ns: (own + std::mem::take(&mut self.charged)).as_nanos() as f64,
+            own_ns: std::mem::take(&mut self.charged).as_nanos() as f64,
+            upkeep_ns: std::mem::take(&mut self.upkeep).as_nanos() as f64,
             samples,
-            asked_ns: hints * self.figures.period as f64 * self.asked_ns,
+            hints,
             open: f64::from(u8::from(running)),
+            wall,
         });
         if !running {
             self.figures.closed += wall;
@@ -366,6 +398,53 @@ impl Watch {
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.source.scope()
+    }
+}
+
+/// The threads that these processes have now.
+fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
+    let mut tids = Vec::new();
+    for pid in pids {
+        let tasks = host.tasks(*pid).map_err(|_| NotHere::process(host, *pid))?;
+        tids.extend(tasks.iter().map(|t| t.tid));
+    }
+    Ok(tids)
+}
+
+/// Running processes that are being attached to.
+struct Attached<'a> {
+    host: &'a Host,
+    pids: &'a [u32],
+    source: Option<Source>,
+    /// What was heard meanwhile.
+    records: Vec<Record>,
+}
+
+impl Threads for Attached<'_> {
+    type Error = NotHere;
+
+    fn list(&mut self) -> Result<Vec<u32>, NotHere> {
+        threads(self.host, self.pids)
+    }
+
+    fn begun(&mut self) -> Vec<u32> {
+        let before = self.records.len();
+        if let Some(source) = &mut self.source {
+            source.drain(&mut self.records);
+        }
+        let began = |r: &Record| match r {
+            Record::Began { tid, .. } => Some(*tid),
+            _ => None,
+        };
+        self.records[before..].iter().filter_map(began).collect()
+    }
+
+    fn watch(&mut self, tids: &[u32]) -> Result<(), NotHere> {
+        let watched = match &mut self.source {
+            Some(source) => source.add_threads(tids),
+            none => Source::of_threads(tids, 1).map(|source| *none = Some(source)),
+        };
+        watched.map_err(|e| NotHere::events(self.host, &e))
     }
 }
 

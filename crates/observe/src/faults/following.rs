@@ -25,6 +25,8 @@ pub struct Following {
     names: HashMap<u32, String>,
     /// By process, of those that have ended too.
     moved: HashMap<u32, u64>,
+    /// The kernel said of no thread that it does not count.
+    moves_known: bool,
     moves_read: Duration,
 }
 
@@ -59,6 +61,7 @@ impl Following {
             kernel_tells_moves,
             names: HashMap::new(),
             moved: HashMap::new(),
+            moves_known: true,
             moves_read: clock::monotonic(),
         }
     }
@@ -71,9 +74,9 @@ impl Following {
             Residents::of_running(Pagemap::of(pid).ok().as_ref(), written.map(|a| (a.start, a.end)));
         let mut process = Process::new(residents, cpu_ns(pid).unwrap_or(0));
         for task in host.tasks(pid)? {
-            process
-                .moved
-                .insert(task.tid, moved_by(host, pid, task.tid).unwrap_or(0));
+            if let Counted::Pages(moved) = moved_by(host, pid, task.tid) {
+                process.moved.insert(task.tid, moved);
+            }
             self.names.insert(task.tid, task.name);
         }
         self.processes.insert(pid, process);
@@ -175,7 +178,9 @@ impl Following {
                 );
             }
             if read_moves {
-                *self.moved.entry(pid).or_default() += process.newly_moved(host, pid);
+                let (moved, known) = process.newly_moved(host, pid);
+                *self.moved.entry(pid).or_default() += moved;
+                self.moves_known &= known;
             }
         }
     }
@@ -204,8 +209,9 @@ impl Following {
         fault.tid != fault.pid && self.name(fault.tid) == Some(COMPANION)
     }
 
-    pub fn moved(&self) -> u64 {
-        self.moved.values().sum()
+    /// `None` where the kernel does not count for all of them.
+    pub fn moved(&self) -> Option<u64> {
+        self.moves_known.then(|| self.moved.values().sum())
     }
 
     pub fn moved_of(&self, pid: u32) -> u64 {
@@ -214,17 +220,21 @@ impl Following {
 }
 
 impl Process {
-    /// What its threads' counts rose by.
-    fn newly_moved(&mut self, host: &Host, pid: u32) -> u64 {
+    /// What its threads' counts rose by, and whether all of them have one.
+    fn newly_moved(&mut self, host: &Host, pid: u32) -> (u64, bool) {
         let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
-        let mut risen = 0;
+        let (mut risen, mut known) = (0, true);
         for tid in tasks.iter().filter_map(|t| t.parse().ok()) {
-            if let Some(now) = moved_by(host, pid, tid) {
-                let before = self.moved.insert(tid, now).unwrap_or(0);
-                risen += now.saturating_sub(before);
+            match moved_by(host, pid, tid) {
+                Counted::Pages(now) => {
+                    let before = self.moved.insert(tid, now).unwrap_or(0);
+                    risen += now.saturating_sub(before);
+                }
+                Counted::Ended => {}
+                Counted::Not => known = false,
             }
         }
-        risen
+        (risen, known)
     }
 }
 
@@ -246,9 +256,46 @@ fn lives(host: &Host, pid: u32) -> bool {
     })
 }
 
-/// `numa_pages_migrated` of a thread; `None` in kernels without scheduler statistics.
-fn moved_by(host: &Host, pid: u32, tid: u32) -> Option<u64> {
-    let text = host.read(&format!("proc/{pid}/task/{tid}/sched")).ok()?;
-    let line = text.lines().find(|l| l.starts_with("numa_pages_migrated"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
+/// What the kernel says of a thread's moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Pages(u64),
+    Ended,
+    /// A kernel without scheduler statistics, or a thread that is not ours to look into.
+    Not,
+}
+
+/// `numa_pages_migrated` of a thread.
+fn moved_by(host: &Host, pid: u32, tid: u32) -> Counted {
+    let folder = format!("proc/{pid}/task/{tid}");
+    let text = host.read(&format!("{folder}/sched")).unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("numa_pages_migrated"));
+    let count = line.and_then(|l| l.rsplit(':').next()?.trim().parse().ok());
+    match count {
+        Some(pages) => Counted::Pages(pages),
+        None if host.names(&folder).is_ok() => Counted::Not,
+        None => Counted::Ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_that_the_kernel_does_not_count_are_unknown_and_not_none() {
+        let root = std::env::temp_dir().join(format!("nodewise-following-{}", std::process::id()));
+        let thread = root.join("proc/7/task/7");
+        std::fs::create_dir_all(&thread).unwrap();
+        let host = Host::at(&root);
+        assert_eq!(moved_by(&host, 7, 7), Counted::Not);
+        assert_eq!(moved_by(&host, 7, 8), Counted::Ended);
+        std::fs::write(thread.join("sched"), "se.load : 1\nnuma_pages_migrated    :   12\n").unwrap();
+        assert_eq!(moved_by(&host, 7, 7), Counted::Pages(12));
+        let mut process = Process::new(Residents::default(), 0);
+        assert_eq!(process.newly_moved(&host, 7), (12, true));
+        std::fs::write(thread.join("sched"), "se.load : 1\n").unwrap();
+        assert_eq!(process.newly_moved(&host, 7), (0, false));
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }

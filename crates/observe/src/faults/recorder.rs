@@ -110,8 +110,8 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         Whom::Processes { pids, .. } => Watch::of_pids(&host, pids, budget)?,
     };
     let held = scan.map(|ms| hold(&host, ms)).transpose()?;
-    if held.is_some() {
-        watch.own_scans();
+    if let Some(ms) = scan {
+        watch.own_scans(ms);
     }
     let writer = Writer::create(folder, &meta, force)?;
     let mut session = Session {
@@ -123,7 +123,6 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         tend_due: true,
         tended: Duration::ZERO,
         slice,
-        scan: scan.unwrap_or_default(),
         began: clock::monotonic(),
         look,
     };
@@ -156,7 +155,6 @@ struct Session<L> {
     tend_due: bool,
     tended: Duration,
     slice: Duration,
-    scan: u32,
     began: Duration,
     look: L,
 }
@@ -250,16 +248,11 @@ impl<L: FnMut(Progress) + Send> Session<L> {
     }
 
     /// Hint faults cost the program time whether or not they are reported: where we asked for them, fewer
-    /// are asked for when the budget is overdrawn.
+    /// are asked for while the budget is overdrawn.
     fn adapt_scans(&mut self) {
-        let Some(held) = &self.held else {
-            return;
-        };
-        let slower = self.watch.wants_fewer_scans();
-        if slower && self.scan < 60_000 {
-            self.scan = (self.scan * 2).min(60_000);
+        if let (Some(held), Some(ms)) = (&self.held, self.watch.new_scans()) {
             // What cannot be written now could be at the start: the budget's other means remain.
-            let _ = held.set(Scan::every(self.scan));
+            let _ = held.set(Scan::every(ms));
         }
     }
 
@@ -269,7 +262,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let meta = &mut self.traced.profile_mut().meta;
         meta.wall_ns = nanoseconds(wall);
         meta.exit_status = status.map(i32::from);
-        meta.kernel_migrations = Some(figures.kernel_moved);
+        meta.kernel_migrations = figures.kernel_moved;
         meta.sampling = Some(figures.sampling(budget, minimum_samples, wall));
         let processes = self.traced.processes();
         let profile = self.traced.finish()?;

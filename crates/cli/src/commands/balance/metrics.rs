@@ -63,7 +63,9 @@ fn text(target: &str, report: &Report) -> String {
     out.counter("forgotten_bytes_total", "Bytes whose earlier moves are forgotten: a next one counts as their first.", ledger.forgotten as f64 * page);
     out.counter("evicted_bytes_total", "Bytes whose samples made room for those of others.", report.evicted as f64 * page);
     out.counter("migration_seconds_total", "Time spent on moving pages.", ledger.spent_ns as f64 / 1e9);
-    out.counter("kernel_migrated_bytes_total", "Bytes that the kernel's balancing moved.", (report.figures.kernel_moved * BASE_PAGE_SIZE) as f64);
+    if let Some(pages) = report.figures.kernel_moved {
+        out.counter("kernel_migrated_bytes_total", "Bytes that the kernel's balancing moved.", (pages * BASE_PAGE_SIZE) as f64);
+    }
     out.gauge("observing_cpu_ratio", "Share of the programs' CPU time that observing takes.", report.figures.cost);
     out.gauge("migrating_ratio", "Share of run time that migrating took.", report.budget_used());
     if let Some(share) = report.last.and_then(Locality::fraction) {

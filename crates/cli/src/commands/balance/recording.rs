@@ -96,7 +96,7 @@ impl Recording {
         let meta = &mut self.traced.profile_mut().meta;
         meta.wall_ns = now_ns;
         meta.exit_status = report.status.map(i32::from);
-        meta.kernel_migrations = Some(report.figures.kernel_moved);
+        meta.kernel_migrations = report.figures.kernel_moved;
         meta.sampling = Some(
             report
                 .figures

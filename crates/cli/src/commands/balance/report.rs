@@ -182,6 +182,7 @@ impl Report {
             "first_touches": self.figures.firsts,
             "lost": self.figures.lost,
             "observing": self.figures.cost,
+            "scan_period_ms": self.figures.scan_ms,
         })
     }
 
@@ -192,9 +193,13 @@ impl Report {
             true => format!("would have moved {} pages", self.would_move << self.page_shift),
             false => format!("moved {} pages ({})", self.base_pages(), format_bytes(self.ledger.bytes)),
         };
+        let kernel = match self.figures.kernel_moved {
+            Some(pages) => format!("the kernel moved {pages} pages by itself"),
+            None => "what the kernel moved by itself, it does not say".to_owned(),
+        };
         let mut out = format!(
-            "{} in {:.1} s under {}; ping-pongs {}, moved on {}; the kernel moved {} pages by itself\n",
-            moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple, self.figures.kernel_moved,
+            "{} in {:.1} s under {}; ping-pongs {}, moved on {}; {kernel}\n",
+            moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
         );
         out += &format!(
             "local as sampled: {} at first, {} at last, of {} samples; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Pages followed at once, 16 bytes each.
 const MOST_PAGES: usize = 1 << 20;
-/// Between looks at the kernel's buffers: they hold a tenth of a second of the fastest sampling.
+/// At most so long until signals and the command's end are noticed.
 const LOOK: Duration = Duration::from_millis(50);
 /// The first look at what is to be held; the kernel begins to sample a second after a program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
@@ -37,6 +37,8 @@ const HALF_LIFE: u64 = 4;
 /// which is not observed before it is held.
 const HOLD_SHARE: u32 = 50;
 const HOLD_SHARE_GROWING: u32 = 4;
+/// At most so long between two looks at what is to be held, while the observing budget is overdrawn.
+const SELDOM_HELD: Duration = Duration::from_secs(30);
 
 /// One balancer at work.
 pub struct Session {
@@ -61,7 +63,7 @@ pub struct Session {
     kernel_moved: HashMap<u32, u64>,
     metrics: Option<Metrics>,
     /// Put back when the session is dropped, and when it is killed.
-    _scan: Option<scan::Held>,
+    scan: Option<scan::Held>,
 }
 
 /// A fault that is taken in.
@@ -121,7 +123,10 @@ impl Session {
         let policy = migration_policy(&arguments.policy, &place.machine)?;
         let report = Report::new(arguments, &place, policy.name(), shift);
         let scan = arguments.scan_period.map(|period| hold_scan(&host, period)).transpose()?;
-        let watch = whom.watch(&host, arguments.observe)?;
+        let mut watch = whom.watch(&host, arguments.observe)?;
+        if let Some(period) = arguments.scan_period {
+            watch.own_scans(milliseconds(period));
+        }
         let dry = arguments.dry_run || place.pretended;
         let settings = limits(arguments, shift);
         let mover = match dry {
@@ -142,7 +147,7 @@ impl Session {
             kernel_moved: HashMap::new(),
             metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
             processes: Processes::default(),
-            _scan: scan,
+            scan,
             began,
             place,
             report,
@@ -173,7 +178,9 @@ impl Session {
 
     /// Some hundredths of a second of the loop.
     pub fn turn(&mut self) {
-        self.look();
+        if self.watch.due(LOOK) || clock::monotonic() >= self.decides_at {
+            self.look();
+        }
         let now = clock::monotonic();
         if now >= self.holds_at {
             self.hold(now);
@@ -185,13 +192,24 @@ impl Session {
         }
     }
 
-    /// Takes in what was sampled.
+    /// Looks at what was sampled, on the observing budget.
     fn look(&mut self) {
-        self.watch.look(LOOK);
+        self.watch.look(Duration::ZERO);
+        let began = clock::own_cpu_time();
+        self.take_in_all();
+        self.watch.charge(clock::own_cpu_time() - began);
+        if let (Some(scan), Some(ms)) = (&self.scan, self.watch.new_scans()) {
+            // What cannot be written now could be at the start: the budget's other means remain.
+            let _ = scan.set(Scan::every(ms));
+        }
+    }
+
+    fn take_in_all(&mut self) {
         self.journal.heard(&self.watch);
+        let overdrawn = self.watch.overdrawn();
         let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
         for touch in self.watch.touches() {
-            if touch.kind == Kind::First && self.holds_at != Duration::MAX {
+            if touch.kind == Kind::First && self.holds_at != Duration::MAX && !overdrawn {
                 let (at, took) = self.held;
                 self.holds_at = self.holds_at.min(at + FIRST_HOLD.max(took * HOLD_SHARE_GROWING));
             }
@@ -288,9 +306,12 @@ impl Session {
         };
         holder.look();
         self.report.held = holder.held();
+        // The companions' time too: they answer while we wait.
         let took = clock::monotonic() - now;
+        self.watch.charge_upkeep(took);
         self.held = (now + took, took);
-        self.hold_pause = (self.hold_pause * 2).min(self.interval).max(took * HOLD_SHARE);
+        let most = if self.watch.overdrawn() { SELDOM_HELD } else { self.interval };
+        self.hold_pause = (self.hold_pause * 2).min(most).max(took * HOLD_SHARE);
         self.holds_at = now + self.hold_pause;
     }
 
@@ -299,11 +320,14 @@ impl Session {
     }
 
     fn decide(&mut self) {
+        let cpu = clock::own_cpu_time();
         self.journal.cut(self.now_ns());
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, self.mover.actuator());
+        let moving = Duration::from_nanos(turn.outcome.took_ns); // has a budget of its own
+        self.watch.charge_upkeep((clock::own_cpu_time() - cpu).saturating_sub(moving));
         if self.fresh > HALF_LIFE * self.observation.0.len() as u64 {
             self.observation.halve();
             self.fresh = 0;
@@ -417,9 +441,12 @@ fn default_page_shift() -> u32 {
     if always { 9 } else { 0 }
 }
 
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
 fn hold_scan(host: &Host, period: Duration) -> anyhow::Result<scan::Held> {
-    let milliseconds = u32::try_from(period.as_millis()).unwrap_or(u32::MAX);
-    scan::Held::take(host, Scan::every(milliseconds))
+    scan::Held::take(host, Scan::every(milliseconds(period)))
         .context("--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted")
 }
 

@@ -87,11 +87,13 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         figures.period,
         short(figures.lost as f64),
     );
-    if figures.kernel_moved > 0 {
-        eprintln!(
+    match figures.kernel_moved {
+        Some(0) => {}
+        Some(pages) => eprintln!(
             "nodewise: meanwhile the kernel moved {} by itself",
-            count(figures.kernel_moved as usize, "page")
-        );
+            count(pages as usize, "page")
+        ),
+        None => eprintln!("nodewise: what the kernel moved meanwhile, it does not say"),
     }
     if figures.missed_threads > 0 {
         eprintln!(
