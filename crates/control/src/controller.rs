@@ -5,14 +5,14 @@ use crate::ledger::History;
 use crate::stayed::Stayed;
 use crate::{Fate, Ledger, Outcome, Settings};
 use nodewise_machine::NodeId;
-use nodewise_placement::{MigrationPolicy, Move, Observed};
+use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
 use nodewise_profile::PageNumber;
 use std::cmp::Ordering;
 
 /// Proposals of one step that were not taken up, by the first reason that applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldBack {
-    /// Too few accesses to judge the page by.
+    /// Too few accesses to judge the page by, or to tell two nodes' from chance.
     pub few_samples: u64,
     /// The page moved a short while ago, or could not.
     pub resting: u64,
@@ -100,7 +100,8 @@ impl Controller {
         self.intervals += 1;
         let mut held_back = HeldBack::default();
         let mut moves = self.policy.decide(observed);
-        moves.retain(|m| self.ready(m, &mut held_back));
+        let exact = observed.exact();
+        moves.retain(|m| self.ready(m, exact, &mut held_back));
         self.limit(&mut moves, &mut held_back);
         let pages = moves.len() as u64;
         self.rate.take(pages);
@@ -217,8 +218,9 @@ impl Controller {
     }
 
     /// Whether a page may move at all.
-    fn ready(&self, each: &Move, held_back: &mut HeldBack) -> bool {
-        if each.reason.evidence < f64::from(self.settings.minimum_samples) {
+    fn ready(&self, each: &Move, exact: bool, held_back: &mut HeldBack) -> bool {
+        let few = each.reason.evidence < f64::from(self.settings.minimum_samples);
+        if few || !(exact || beyond_chance(&each.reason)) {
             held_back.few_samples += 1;
             return false;
         }
@@ -249,6 +251,17 @@ impl Controller {
     }
 }
 
+/// The 90 % quantile of the normal distribution.
+const CHANCE: f64 = 1.281_552;
+
+/// Whether samples would show so much more from the new node than from the home only one time in ten, if both
+/// used the page alike. A policy that spreads pages does not say that the new node uses it more.
+fn beyond_chance(reason: &Reason) -> bool {
+    let home = reason.home_count.unwrap_or(0.0);
+    let (more, both) = (reason.to_count - home, reason.to_count + home);
+    more <= 0.0 || more * more > CHANCE * CHANCE * both
+}
+
 /// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
 /// then by what the judgement rests on.
 fn worthwhile_first(a: &Move, b: &Move) -> Ordering {
@@ -275,4 +288,29 @@ fn pending(moves: &[Move], observed: &dyn Observed) -> Vec<Pending> {
         incorrect: exact.then(|| wrong(m)),
     };
     moves.iter().map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_nodes_use_alike_stays() {
+        let says = |to_count: f64, home: f64| {
+            beyond_chance(&Reason {
+                to_count,
+                home_count: Some(home),
+                ..Reason::default()
+            })
+        };
+        assert!(says(2.0, 0.0) && says(6.0, 2.0) && says(600.0, 400.0));
+        assert!(!says(1.0, 0.0) && !says(4.0, 2.0) && !says(505.0, 495.0));
+        // Spread, whoever uses it.
+        assert!(says(3.0, 5.0));
+        // Of 20 fair draws, by the binomial: how often the other node's are enough.
+        let choose = |k: u64| (0..k).fold(1.0, |c, i| c * (20 - i) as f64 / (i + 1) as f64);
+        let enough = (0..=20).filter(|k| *k > 10 && says(*k as f64, 20.0 - *k as f64));
+        let chance = enough.map(choose).sum::<f64>() / f64::from(1 << 20);
+        assert!((0.05..0.1).contains(&chance), "{chance}");
+    }
 }
