@@ -1,6 +1,6 @@
 //! A process stopped for a while, which runs on whatever becomes of us.
 
-use crate::Host;
+use crate::{Host, survivor};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Weak};
@@ -41,7 +41,7 @@ impl Frozen {
         }
         let process = open(pid)?;
         let (reading, pipe) = pipe()?;
-        let watcher = watch(&reading, &pipe, &process)?;
+        let watcher = watch(&reading, &process)?;
         let pipe = Arc::new(pipe);
         let heart = Some(beat(Arc::downgrade(&pipe)));
         let frozen = Self(Some(Watched {
@@ -134,37 +134,23 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Starts the watcher: takes no signal, keeps two descriptors, waits for the last byte, the end or silence.
-fn watch(reading: &OwnedFd, pipe: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
-    let (reading, pipe, process) = (reading.as_raw_fd(), pipe.as_raw_fd(), process.as_raw_fd());
-    // SAFETY: the child makes system calls only and never returns.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: we are the child, alone and single-threaded; all pointers are to this stack.
-        0 => unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
-            libc::setsid();
-            libc::prctl(libc::PR_SET_NAME, c"nodewise-thaw".as_ptr());
-            libc::close(pipe);
-            for descriptor in (0..1024).filter(|d| ![reading, process].contains(d)) {
-                libc::close(descriptor);
+/// Starts the watcher, which waits for the last byte, the end or silence.
+fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
+    let kept = [reading.as_raw_fd(), process.as_raw_fd()];
+    let waits = || {
+        let last = loop {
+            match heard(0) {
+                Some(ALIVE) => {}
+                last => break last,
             }
-            let last = loop {
-                match heard(reading) {
-                    Some(ALIVE) => {}
-                    last => break last,
-                }
-            };
-            if last != Some(DONE) {
-                let nothing = std::ptr::null::<libc::siginfo_t>();
-                libc::syscall(libc::SYS_pidfd_send_signal, process, libc::SIGCONT, nothing, 0);
-            }
-            libc::_exit(0)
-        },
-        child => Ok(child),
-    }
+        };
+        if last != Some(DONE) {
+            // Nobody is left to hear of an error.
+            let _ = send(1, libc::SIGCONT);
+        }
+    };
+    // SAFETY: system calls on its own stack alone.
+    unsafe { survivor::start(c"nodewise-thaw", &kept, waits) }
 }
 
 /// The next byte, if one comes before the end and before it was silent for too long.
@@ -254,50 +240,52 @@ mod tests {
         assert!(sleeper.is_stopped());
     }
 
+    /// A process that freezes another and does not thaw it; killed at last.
+    struct Freezer(libc::pid_t);
+
+    impl Freezer {
+        fn start(sleeper: &Sleeper) -> Self {
+            let target = sleeper.0.id();
+            // SAFETY: the child makes system calls, allocates in a single thread of its own, and ends by a
+            // signal.
+            let freezer = unsafe { libc::fork() };
+            if freezer == 0 {
+                let frozen = Frozen::stop(target);
+                std::thread::sleep(Duration::from_secs(60));
+                drop(frozen);
+                std::process::exit(0);
+            }
+            assert!(sleeper.comes_to(true), "never stopped");
+            Self(freezer)
+        }
+
+        fn signal(&self, signal: libc::c_int) {
+            // SAFETY: our own child's id.
+            unsafe { libc::kill(self.0, signal) };
+        }
+    }
+
+    impl Drop for Freezer {
+        fn drop(&mut self) {
+            self.signal(libc::SIGKILL);
+            // SAFETY: our own child's id.
+            unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
+        }
+    }
+
     #[test]
     fn a_killed_freezer_leaves_its_process_running() {
         let sleeper = Sleeper::start();
-        let target = sleeper.0.id();
-        // SAFETY: the child makes system calls, allocates in a single thread of its own, and ends by a
-        // signal.
-        let freezer = unsafe { libc::fork() };
-        if freezer == 0 {
-            let frozen = Frozen::stop(target);
-            std::thread::sleep(Duration::from_secs(60));
-            drop(frozen);
-            std::process::exit(0);
-        }
-        assert!(sleeper.comes_to(true), "never stopped");
-        // SAFETY: our own child's id.
-        unsafe {
-            libc::kill(freezer, libc::SIGKILL);
-            libc::waitpid(freezer, std::ptr::null_mut(), 0);
-        }
+        drop(Freezer::start(&sleeper));
         assert!(sleeper.comes_to(false), "never ran on");
     }
 
     #[test]
     fn a_stopped_freezer_does_not_stop_its_process_for_long() {
         let sleeper = Sleeper::start();
-        let target = sleeper.0.id();
-        // SAFETY: as above; stopped before it ends.
-        let freezer = unsafe { libc::fork() };
-        if freezer == 0 {
-            let frozen = Frozen::stop(target);
-            std::thread::sleep(Duration::from_secs(60));
-            drop(frozen);
-            std::process::exit(0);
-        }
-        assert!(sleeper.comes_to(true), "never stopped");
-        // SAFETY: our own child's id.
-        unsafe { libc::kill(freezer, libc::SIGSTOP) };
-        let thawed = (0..3).any(|_| sleeper.comes_to(false));
-        // SAFETY: our own child's id.
-        unsafe {
-            libc::kill(freezer, libc::SIGKILL);
-            libc::waitpid(freezer, std::ptr::null_mut(), 0);
-        }
-        assert!(thawed, "never ran on");
+        let freezer = Freezer::start(&sleeper);
+        freezer.signal(libc::SIGSTOP);
+        assert!((0..3).any(|_| sleeper.comes_to(false)), "never ran on");
     }
 
     #[test]

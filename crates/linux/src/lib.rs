@@ -33,6 +33,7 @@ pub mod resctrl;
 pub mod scan;
 pub mod script;
 pub mod signals;
+mod survivor;
 pub mod switches;
 pub mod tracepoint;
 

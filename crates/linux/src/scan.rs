@@ -1,9 +1,9 @@
 //! How often the kernel's balancing samples accesses: `sched/numa_balancing` in debugfs, for all processes.
 
-use crate::{Host, ReadError};
+use crate::{Host, ReadError, survivor};
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -86,7 +86,7 @@ pub struct Held {
     /// Locked by us and the keeper.
     note: File,
     /// Closed when we end, however we do.
-    alive: libc::c_int,
+    alive: Option<PipeWriter>,
     keeper: libc::pid_t,
 }
 
@@ -140,36 +140,25 @@ impl Held {
         let writes: io::Result<Vec<_>> = writes.map(|(file, value)| Ok((named(file)?, value))).collect();
         let ([delay, least, most], writes) = (files, writes?);
         let files = [delay?, least?, most?];
-        let mut ends = [0; 2];
-        // SAFETY: two descriptors are written to where `ends` is.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the child makes system calls alone and never returns; what it reads was made before.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => wait_and_restore(ends[0], &note, &files, &writes),
-            keeper => {
-                // SAFETY: the child's end, which is of no use here.
-                unsafe { libc::close(ends[0]) };
-                Ok(Self {
-                    folder,
-                    note,
-                    alive: ends[1],
-                    keeper,
-                })
-            }
-        }
+        let (reading, alive) = io::pipe()?;
+        let kept = [reading.as_raw_fd(), note.as_raw_fd()];
+        // SAFETY: system calls alone; what it reads was made before.
+        let keeper =
+            unsafe { survivor::start(c"nodewise-scan", &kept, || wait_and_restore(&files, &writes)) };
+        Ok(Self {
+            folder,
+            note,
+            alive: Some(alive),
+            keeper: keeper?,
+        })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: our own descriptor, closed once; the child is ours, and not waited for elsewhere.
-        unsafe {
-            libc::close(self.alive);
-            libc::waitpid(self.keeper, std::ptr::null_mut(), 0);
-        }
+        drop(self.alive.take());
+        // SAFETY: the child is ours, and not waited for elsewhere.
+        unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
     }
 }
 
@@ -236,21 +225,13 @@ fn lock(folder: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, taken))
 }
 
-/// In the child: nothing but the pipe and the note is kept, no signal ends it, and its parent's end is the
-/// end of the pipe.
-fn wait_and_restore(pipe: libc::c_int, note: &File, files: &[CString; 3], writes: &[(CString, String)]) -> ! {
-    // SAFETY: system calls on our own memory and descriptors, after fork; a failure of any leaves
-    // nothing better to do than to go on. The note's descriptor is 1 from here on, and never closed.
+/// In the keeper, which has the pipe as 0 and the note as 1: the end of the pipe is its parent's.
+fn wait_and_restore(files: &[CString; 3], writes: &[(CString, String)]) {
+    // SAFETY: system calls on our own memory and descriptors; a failure of any leaves nothing better to do
+    // than to go on. The note's descriptor is never closed.
     unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
-        libc::setsid();
-        libc::dup2(pipe, 0);
-        libc::dup2(note.as_raw_fd(), 1);
-        libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0);
         let mut byte = 0_u8;
-        while libc::read(0, (&raw mut byte).cast(), 1) == -1 && *libc::__errno_location() == libc::EINTR {}
+        libc::read(0, (&raw mut byte).cast(), 1);
         let note = ManuallyDrop::new(File::from_raw_fd(1));
         let now = [&files[0], &files[1], &files[2]].map(|file| number(file));
         if Note::read(&note).is_some_and(|note| note.explains(now)) {
@@ -261,7 +242,6 @@ fn wait_and_restore(pipe: libc::c_int, note: &File, files: &[CString; 3], writes
             }
         }
         libc::ftruncate(1, 0);
-        libc::_exit(0)
     }
 }
 
