@@ -2,7 +2,9 @@
 
 import csv
 import html
-from dataclasses import dataclass
+import json
+import sys
+from dataclasses import asdict, dataclass
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{width:100%}table{border-collapse:collapse;margin:1rem 0;font-size:13px}
@@ -53,6 +55,15 @@ def verdicts(found):
 def document(title, parts):
     return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
             f"<style>{STYLE}</style><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n")
+
+
+def publish(folder, data, found, page):
+    """Leaves figures and the page in the folder, and prints what holds."""
+    (folder / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1) + "\n")
+    (folder / "index.html").write_text(page)
+    for f in found:
+        f.print()
+    print(f"wrote {folder / 'index.html'}", file=sys.stderr)
 
 
 def write_csv(file, heads, rows):

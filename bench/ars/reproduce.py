@@ -1,7 +1,6 @@
 """Records, simulates, checks, draws: see bench/reproduce-ars."""
 
 import argparse
-import json
 import shutil
 import sys
 import time
@@ -11,6 +10,7 @@ from statistics import fmean, median_low
 
 import page
 import recordings
+import web
 from choices import CHOSEN, KNOBS, options, policy_text
 from findings import findings
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS
@@ -89,12 +89,8 @@ def main():
             data["memory"][str(half_life)] = {f.claim: f.holds for f in findings({**data, "programs": studied})}
         say(f"findings by half-life, {time.monotonic() - start:.0f} s")
     found = findings(data)
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1) + "\n")
     page.draw(data)
-    (FOLDER / "index.html").write_text(page.write(data, found))
-    for f in found:
-        f.print()
-    say(f"wrote {FOLDER / 'index.html'}")
+    web.publish(FOLDER, data, found, page.write(data, found))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Records, asks, draws, checks: see bench/reproduce-diener."""
 
-import json
 import sys
 import time
-from dataclasses import asdict
 
 import figures
 import page
 import plots
+import web
 from findings import SAME, findings
 from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate, thresholds
 
@@ -76,12 +75,8 @@ def main():
     inherent = many_nodes(64)
     data = {"machines": list(MACHINES), "programs": {p: study(p, inherent, reuse) for p in PROGRAMS}}
     found = findings(data)
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1))
     draw(data)
-    (FOLDER / "index.html").write_text(page.write(data, found))
-    for f in found:
-        f.print()
-    say(f"wrote {FOLDER / 'index.html'}")
+    web.publish(FOLDER, data, found, page.write(data, found))
 
 
 if __name__ == "__main__":

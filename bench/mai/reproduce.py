@@ -1,14 +1,13 @@
 """Records, predicts, checks in the laboratory, draws: see bench/reproduce-mai."""
 
 import argparse
-import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 
 import laboratory
 import page
+import web
 from findings import NAMES, findings
 from recordings import FOLDER, MACHINES, QUICK, SIZES, SLOWER, predictions, record
 
@@ -81,12 +80,8 @@ def main():
     data["laboratory"] = laboratory.measure()
     say(f"laboratory: {time.monotonic() - start:.0f} s")
     found, placed = findings(data), laboratory.findings(data["laboratory"])
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found + placed]}, indent=1))
     page.draw(data)
-    (FOLDER / "index.html").write_text(page.write(data, found, placed))
-    for f in found + placed:
-        f.print()
-    say(f"wrote {FOLDER / 'index.html'}")
+    web.publish(FOLDER, data, found + placed, page.write(data, found, placed))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """Runs, records, predicts, draws, checks: see bench/reproduce-majo."""
 
 import argparse
-import json
 import sys
 import time
-from dataclasses import asdict
 
 import laboratory
 import page
 import recordings
+import web
 from findings import findings
 from programs import PROGRAMS, TRANSFORMED
 from recordings import AS_PLACED, FOLDER, SHAPES
@@ -107,12 +106,8 @@ def main():
     data["behaviour"] = {name: timed(f"{name}, sharing", lambda n=name: study.behaviour(n)) for name in PROGRAMS}
     data["predictions"] = {name: timed(f"{name}, predicted", lambda n=name: study.predictions(n)) for name in TRANSFORMED}
     found = findings(data)
-    (FOLDER / "data.json").write_text(json.dumps({**data, "findings": [asdict(f) for f in found]}, indent=1) + "\n")
     page.draw(data)
-    (FOLDER / "index.html").write_text(page.write(data, found))
-    for f in found:
-        f.print()
-    say(f"wrote {FOLDER / 'index.html'}")
+    web.publish(FOLDER, data, found, page.write(data, found))
 
 
 if __name__ == "__main__":
