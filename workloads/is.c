@@ -6,7 +6,7 @@
  * they are sorted; equal keys keep their order.
  *
  * Verified: the sorted keys ascend, and are the keys there were. */
-#include "workload.h"
+#include "keys.h"
 #include <omp.h>
 
 static const workload is = {
@@ -103,24 +103,6 @@ static void sort(table *s, int *sorted)
 }
 
 /* A sum that knows which keys there are, not where. */
-static uint64_t contents(const int *keys, long n)
-{
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum)
-    for (long i = 0; i < n; i++)
-        sum += mix((uint64_t)keys[i]);
-    return sum;
-}
-
-static int ascends(const int *keys, long n)
-{
-    int ok = 1;
-#pragma omp parallel for reduction(&& : ok)
-    for (long i = 1; i < n; i++)
-        ok = ok && keys[i - 1] <= keys[i];
-    return ok;
-}
-
 int main(int argc, char **argv)
 {
     options o = parse_options(&is, argc, argv);

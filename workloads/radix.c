@@ -7,7 +7,7 @@
  * before it has: two tables with room for the largest digit that SPLASH-2 allows, and a page of padding.
  *
  * Verified: the sorted keys ascend, and are the keys there were. */
-#include "workload.h"
+#include "keys.h"
 #include <omp.h>
 
 static const workload radix = {
@@ -105,24 +105,6 @@ static void permute(const table *s, int pass, int summed)
 }
 
 /* A sum that knows which keys there are, not where. */
-static uint64_t contents(const int *keys, long n)
-{
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum)
-    for (long i = 0; i < n; i++)
-        sum += mix((uint64_t)keys[i]);
-    return sum;
-}
-
-static int ascends(const int *keys, long n)
-{
-    int ok = 1;
-#pragma omp parallel for reduction(&& : ok)
-    for (long i = 1; i < n; i++)
-        ok = ok && keys[i - 1] <= keys[i];
-    return ok;
-}
-
 static void *pages(size_t bytes)
 {
     void *memory = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
