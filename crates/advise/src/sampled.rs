@@ -108,7 +108,7 @@ pub(crate) fn restate(context: &Context<'_>, blame: &mut [Blame]) {
 }
 
 fn sentence(blame: &Blame, seen: &Sampled) -> String {
-    let judged = match seen.exclusivity {
+    let judged = match seen.shares {
         None => format!(
             "none of its {} sampled pages has enough samples to be judged",
             seen.pages
@@ -134,7 +134,7 @@ fn sentence(blame: &Blame, seen: &Sampled) -> String {
 }
 
 fn advice(blame: &Blame, seen: &Sampled) -> String {
-    match seen.exclusivity {
+    match seen.shares {
         None => "Watch it for longer".into(),
         Some(_) if blame.local_fraction >= LOCAL => "Leave it alone".into(),
         Some(e) if e.low >= OWNED => {

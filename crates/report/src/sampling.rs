@@ -1,6 +1,6 @@
 //! What sampled counts rest on, as a report says it.
 
-use nodewise_analysis::Sampled as Analysed;
+use nodewise_analysis::{INTENSITY, Sampled as Analysed};
 use nodewise_profile::Meta;
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub struct Sampling {
     pub writes: bool,
     /// How long was sampled.
     pub seconds: f64,
+    /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for so many
+    /// times as many accesses as one of another's, at most.
+    pub intensity: f64,
     /// The program's exclusivity.
     pub exclusivity: Sampled,
     /// Share of the sampled pages whose first touch nobody saw: their home is guessed.
@@ -42,7 +45,8 @@ pub struct Sampled {
     pub pages: u64,
     /// Those with enough to be judged.
     pub judged: u64,
-    /// Bounds of the exclusivity at 95 %, the mean over the judged pages; `null` when none is.
+    /// Bounds of the mean over the judged pages at 95 %, of their accesses (see [`Sampling::intensity`]);
+    /// `null` when none is judged.
     pub range: Option<[f64; 2]>,
 }
 
@@ -72,6 +76,7 @@ impl Sampling {
             minimum_samples: s.minimum_samples,
             writes: s.writes,
             seconds: s.seconds,
+            intensity: INTENSITY,
             exclusivity: exclusivity.into(),
             unknown_first_touch,
         })

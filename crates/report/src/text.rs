@@ -302,10 +302,12 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
     };
     format!(
         "{} samples of {} pages ({}), {exclusivity}. A page is seen once a scan, however often it is used: pages \
-         weigh alike, and no time is predicted. Sampling took {} of the program's CPU time; the run {}.",
+         weigh alike, bounds allow for {} times as many accesses a sample by one node as by another, and no time \
+         is predicted. Sampling took {} of the program's CPU time; the run {}.",
         count(report.totals.accesses),
         count(report.totals.pages),
         report.program.observer,
+        sampling.intensity,
         percent(sampling.cost),
         seconds(report.program.wall_seconds)
     )

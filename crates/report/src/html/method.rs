@@ -46,7 +46,9 @@ fn samples(report: &Report, sampling: &Sampling) -> String {
          <dl class=\"sources\"><dt>Samples</dt><dd>By <code>{}</code>, over {}: one of {} hinting faults at the end; \
          {} first touches and {} copies on write apart.</dd>\
          <dt>Cost</dt><dd>{} of the program’s CPU time; {} were allowed.</dd>\
-         <dt>Shares, exclusivity</dt><dd>Of samples, for threads placed <code>{}</code>; a page is judged from {} samples on.</dd></dl>{}</section>",
+         <dt>Shares, exclusivity</dt><dd>Of samples, for threads placed <code>{}</code>; a page is judged from {} samples on. \
+         Bounds of exclusivity, at 95 %, are of accesses: a sample of one node may stand for {} times as many as one \
+         of another.</dd></dl>{}</section>",
         whole("samples", sampling.samples),
         whole("lost", sampling.lost),
         Text(&report.program.observer),
@@ -58,6 +60,7 @@ fn samples(report: &Report, sampling: &Sampling) -> String {
         share("budget", sampling.budget),
         Text(&report.affinity.name),
         sampling.minimum_samples,
+        figure("/sampling/intensity", sampling.intensity, &sampling.intensity.to_string()),
         notes(report)
     )
 }

@@ -122,11 +122,11 @@ fn exclusivity(report: &Report) -> String {
         )
     };
     format!(
-        "{} – {} at 95 %: the mean share of a page’s samples that come from one node, by {} pages with {} or more",
-        at(0, low),
-        at(1, high),
+        "mean share of a page’s samples that come from one node, by {} pages with {} or more; of accesses {} – {} at 95 %",
         figure("/sampling/exclusivity/judged", seen.judged, &count(seen.judged)),
-        sampling.minimum_samples
+        sampling.minimum_samples,
+        at(0, low),
+        at(1, high)
     )
 }
 

@@ -1,0 +1,154 @@
+//! A share between its bounds.
+
+/// The 97.5 % quantile of the normal distribution: two-sided 95 %.
+const Z: f64 = 1.959_964;
+
+/// A share between its bounds, at 95 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower bound.
+    pub low: f64,
+    /// What was seen.
+    pub value: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The Wilson score interval (Wilson 1927) of a share seen in so many samples, which need not be a
+    /// whole number: see [`effective_samples`].
+    #[must_use]
+    pub fn wilson(share: f64, samples: f64) -> Self {
+        let (share, per_sample) = (share.clamp(0.0, 1.0), Z * Z / samples.max(f64::MIN_POSITIVE));
+        let middle = share + per_sample / 2.0;
+        let spread = (share * (1.0 - share) * per_sample + per_sample * per_sample / 4.0).sqrt();
+        let bound = |x: f64| (x / (1.0 + per_sample)).clamp(0.0, 1.0);
+        // Rounding must not push what was seen out of its own interval.
+        Self {
+            low: bound(middle - spread).min(share),
+            value: share,
+            high: bound(middle + spread).max(share),
+        }
+    }
+
+    /// The same share of something else, of which each unit that is not counted may weigh up to `factor`
+    /// times as much or as little as one that is: the odds of the bounds are divided and multiplied by it.
+    ///
+    /// For a mean of shares this is cautious (Jensen): what the odds are divided by makes a convex
+    /// function of the share, what they are multiplied by a concave one.
+    #[must_use]
+    pub fn weighed(self, factor: f64) -> Self {
+        let scaled = |share: f64, odds: f64| share * odds / (share * odds + (1.0 - share));
+        Self {
+            low: scaled(self.low, 1.0 / factor).min(self.low),
+            value: self.value,
+            high: scaled(self.high, factor).max(self.high),
+        }
+    }
+
+    /// Cut at a bound that no value is below.
+    #[must_use]
+    pub fn at_least(self, least: f64) -> Self {
+        Self {
+            low: self.low.max(least).min(self.value),
+            value: self.value,
+            high: self.high.max(least),
+        }
+    }
+}
+
+/// How many independent samples tell as much of a mean share as these clusters of dependent ones (Kish's
+/// design effect), for a [`Interval::wilson`] interval: Korn and Graubard's 1998 interval for clustered
+/// shares. `means` are of clusters of equal size; few of them pay by Student's t; `most` is the number
+/// where they do not differ, which alone is no certainty.
+pub(crate) fn effective_samples(means: &[f64], most: f64) -> f64 {
+    let clusters = means.len() as f64;
+    if means.len() < 2 {
+        return most;
+    }
+    let mean = means.iter().sum::<f64>() / clusters;
+    let squares: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();
+    let variance = squares / (clusters * (clusters - 1.0));
+    if variance == 0.0 {
+        return most;
+    }
+    let student = student(clusters - 1.0) / Z;
+    (mean * (1.0 - mean) / (variance * student * student)).min(most)
+}
+
+/// The 97.5 % quantile of Student's t: the first terms of its expansion about the normal's (Fisher and
+/// Cornish 1960); less than 2 % short from 4 degrees of freedom on.
+fn student(freedom: f64) -> f64 {
+    Z + (Z.powi(3) + Z) / (4.0 * freedom)
+        + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * freedom * freedom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_interval_is_wilsons() {
+        // 8 of 10: (0.8 + 0.1921 ± √(0.8·0.2·0.3841 + 0.0369)) / 1.3841, as tables give it.
+        let interval = Interval::wilson(0.8, 10.0);
+        assert!(
+            (interval.low - 0.490).abs() < 1e-3 && (interval.high - 0.943).abs() < 1e-3,
+            "{interval:?}"
+        );
+        let certain = Interval::wilson(1.0, 4.0);
+        assert!(
+            (certain.low - 0.510).abs() < 1e-3 && certain.high == 1.0,
+            "{certain:?}"
+        );
+    }
+
+    #[test]
+    fn students_t_is_as_in_tables() {
+        for (freedom, t) in [(4.0, 2.776), (9.0, 2.262), (30.0, 2.042)] {
+            assert!(
+                (student(freedom) / t - 1.0).abs() < 0.02,
+                "{freedom}: {}",
+                student(freedom)
+            );
+        }
+    }
+
+    #[test]
+    fn clusters_count_by_their_spread() {
+        // Variance of the mean 0.01 / (2 · 1) · 2 = 0.01: 0.25 / 0.01 before Student's t.
+        let five = effective_samples(&[0.3, 0.4, 0.5, 0.6, 0.7], 1e9);
+        assert!(
+            (five - 0.25 / 0.005 * (Z / student(4.0)).powi(2)).abs() < 1e-9,
+            "{five}"
+        );
+        assert_eq!(effective_samples(&[1.0; 5], 20.0), 20.0);
+        assert_eq!(effective_samples(&[0.3, 0.4, 0.5, 0.6, 0.7], 9.0), 9.0);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_seen_lies_within_and_more_samples_narrow_it(hits in 0u32..200, misses in 0u32..200, more in 2u32..9) {
+            prop_assume!(hits + misses > 0);
+            let samples = f64::from(hits + misses);
+            let share = f64::from(hits) / samples;
+            let (few, many) = (Interval::wilson(share, samples), Interval::wilson(share, samples * f64::from(more)));
+            for i in [few, many, few.weighed(3.0), many.weighed(3.0)] {
+                prop_assert!(0.0 <= i.low && i.low <= i.value && i.value <= i.high && i.high <= 1.0, "{:?}", i);
+            }
+            prop_assert!(many.high - many.low < few.high - few.low);
+        }
+
+        /// Whatever each page's share and weights, the mean of the weighed shares is held.
+        #[test]
+        fn a_mean_of_weighed_shares_is_within_the_weighed_mean(
+            pages in proptest::collection::vec((0.0f64..=1.0, -1.0f64..=1.0), 1..40), factor in 1.0f64..20.0,
+        ) {
+            let count = pages.len() as f64;
+            let mean = pages.iter().map(|p| p.0).sum::<f64>() / count;
+            let weighed = pages.iter().map(|(p, w)| p / (p + (1.0 - p) * factor.powf(*w))).sum::<f64>() / count;
+            let bounds = Interval { low: mean, value: mean, high: mean }.weighed(factor);
+            prop_assert!(bounds.low - 1e-12 <= weighed && weighed <= bounds.high + 1e-12, "{} outside {:?}", weighed, bounds);
+        }
+    }
+}
