@@ -147,6 +147,19 @@ impl Controller {
         self.ledger.spent_ns = self.budget.spent_ns;
     }
 
+    /// Time that may be spent on moving now, nanoseconds; `None`: any.
+    #[must_use]
+    pub fn allowance_ns(&self) -> Option<u64> {
+        self.budget.left_ns()
+    }
+
+    /// Of the last step's moves only the first `tried` were: they cost more than predicted.
+    pub(crate) fn hold_back(&mut self, decision: &mut Decision, tried: usize) {
+        decision.held_back.budget += (decision.moves.len() - tried) as u64;
+        decision.moves.truncate(tried);
+        self.pending.truncate(tried);
+    }
+
     /// What was done so far.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {

@@ -87,6 +87,32 @@ pub struct Interval {
     pub outcome: Outcome,
 }
 
+/// Bytes that are moved first, to see what moving costs here and now.
+const TRIAL_BYTES: u64 = 256 << 10;
+/// What is moved next is at most so many times what was moved before.
+const GROWTH: usize = 8;
+
+/// Makes the moves in growing parts, until the budget has no time left for more of them at the price that they turn
+/// out to have. What is not in the outcome was not tried.
+fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> Outcome {
+    let Some(allowed) = controller.allowance_ns() else {
+        return actuator.apply(moves);
+    };
+    let mut all = Outcome::default();
+    let mut next = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
+    while next > 0 && all.fates.len() < moves.len() {
+        let rest = &moves[all.fates.len()..];
+        let part = &rest[..next.min(rest.len())];
+        let outcome = actuator.apply(part);
+        all.fates.extend((0..part.len()).map(|i| outcome.fate(i)));
+        all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
+        let done = all.fates.len();
+        let left = allowed.saturating_sub(all.took_ns) as f64;
+        next = (left / all.took_ns.max(1) as f64 * done as f64).min((GROWTH * done) as f64) as usize;
+    }
+    all
+}
+
 /// Decide, move, learn; `now` says the time, nanoseconds from any origin.
 pub fn run_interval(
     controller: &mut Controller,
@@ -94,12 +120,12 @@ pub fn run_interval(
     observer: &mut dyn Observer,
     actuator: &mut dyn Actuator,
 ) -> Interval {
-    let decision = controller.step(now(), observer.observed());
-    let outcome = if decision.moves.is_empty() {
-        Outcome::default()
-    } else {
-        actuator.apply(&decision.moves)
+    let mut decision = controller.step(now(), observer.observed());
+    let outcome = match decision.moves.is_empty() {
+        true => Outcome::default(),
+        false => carry_out(controller, &decision.moves, actuator),
     };
+    controller.hold_back(&mut decision, outcome.fates.len());
     controller.done(now(), &outcome);
     let mut gone = Vec::new();
     for (i, each) in decision.moves.iter().enumerate() {
@@ -117,4 +143,80 @@ pub fn run_interval(
     }
     observer.begin();
     Interval { decision, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tracker;
+    use nodewise_placement::{MigrationPolicy, Reason};
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Brings every page of node 0 to node 1.
+    struct Everything;
+
+    impl MigrationPolicy for Everything {
+        fn name(&self) -> String {
+            "everything".into()
+        }
+
+        fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+            let away = (0..observed.len()).filter(|i| observed.home(*i) == NodeId(0));
+            let reason = Reason {
+                to_count: 9.0,
+                evidence: 9.0,
+                ..Reason::default()
+            };
+            away.map(|index| Move {
+                index,
+                page: observed.page(index),
+                from: NodeId(0),
+                to: NodeId(1),
+                reason,
+            })
+            .collect()
+        }
+    }
+
+    /// Moves whatever is asked for, at a price of its own.
+    struct Costly(u64);
+
+    impl Actuator for Costly {
+        fn apply(&mut self, moves: &[Move]) -> Outcome {
+            Outcome {
+                fates: vec![Fate::Moved; moves.len()],
+                took_ns: self.0 * moves.len() as u64,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_may_cost_what_it_will_and_the_budget_holds(pages in 1u64..4000, page_ns in 1u64..3_000_000, share in 0.01f64..0.2) {
+            let settings = Settings { budget: share, half_life: 0, ..Settings::default() };
+            let trial = page_ns * TRIAL_BYTES / settings.page_bytes;
+            let mut controller = Controller::new(Box::new(Everything), settings);
+            let mut tracker = Tracker::new(2, 0, 4096);
+            for page in (0..pages).map(PageNumber) {
+                tracker.add(page, NodeId(1), 9);
+                tracker.set_home(page, NodeId(0));
+            }
+            tracker.settle();
+            let (mut now, mut held_back) = (0, 0);
+            for second in 0..40 {
+                now = second * SECOND;
+                let turn = run_interval(&mut controller, &mut || now, &mut tracker, &mut Costly(page_ns));
+                held_back += turn.decision.held_back.budget;
+                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.fates.len());
+                let budget = share * now as f64;
+                prop_assert!(controller.ledger().spent_ns as f64 <= budget + trial as f64);
+            }
+            let (all, afforded) = ((page_ns * pages) as f64, share * now as f64 - 2.0 * trial as f64);
+            prop_assert!(controller.ledger().spent_ns as f64 >= all.min(0.5 * afforded));
+            prop_assert!(held_back > 0);
+            prop_assert_eq!(controller.ledger().stayed(Fate::Left), 0);
+        }
+    }
 }
