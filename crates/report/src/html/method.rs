@@ -60,7 +60,11 @@ fn samples(report: &Report, sampling: &Sampling) -> String {
         share("budget", sampling.budget),
         Text(&report.affinity.name),
         sampling.minimum_samples,
-        figure("/sampling/intensity", sampling.intensity, &sampling.intensity.to_string()),
+        figure(
+            "/sampling/intensity",
+            sampling.intensity,
+            &sampling.intensity.to_string()
+        ),
         notes(report)
     )
 }
