@@ -232,12 +232,14 @@ impl Controller {
 
     /// Whether a page may move at all.
     fn ready(&self, each: &Move, exact: bool, held_back: &mut HeldBack) -> bool {
+        let past = self.history.of(each.page);
+        let moves = past.map_or(0, |p| p.moves);
         let few = each.reason.evidence < f64::from(self.settings.minimum_samples);
-        if few || !(exact || beyond_chance(&each.reason)) {
+        if few || !(exact || beyond_chance(&each.reason, moves)) {
             held_back.few_samples += 1;
             return false;
         }
-        let moved = self.history.of(each.page).is_some_and(|past| {
+        let moved = past.is_some_and(|past| {
             let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
             past.age(self.intervals) <= rest
         });
@@ -267,12 +269,13 @@ impl Controller {
 /// The 90 % quantile of the normal distribution.
 const CHANCE: f64 = 1.281_552;
 
-/// Whether samples would show so much more from the new node than from the home only about one time in ten, if both
-/// used the page alike. A policy that spreads pages does not say that the new node uses it more.
-fn beyond_chance(reason: &Reason) -> bool {
+/// Whether samples would show so much more from the new node than from the home only about one time in ten, if
+/// both used the page alike. As each page is asked again and again, one that has moved before has to be surer: up
+/// to twice as many standard deviations. A policy that spreads pages does not say that the new node uses it more.
+fn beyond_chance(reason: &Reason, moves: u16) -> bool {
     let home = reason.home_count.unwrap_or(0.0);
     let (more, both) = (reason.to_count - home, reason.to_count + home);
-    more <= 0.0 || more * more > CHANCE * CHANCE * both
+    more <= 0.0 || more * more > CHANCE * CHANCE * f64::from(1 + moves.min(3)) * both
 }
 
 /// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
@@ -310,11 +313,14 @@ mod tests {
     #[test]
     fn what_both_nodes_use_alike_stays() {
         let says = |to_count: f64, home: f64| {
-            beyond_chance(&Reason {
+            let reason = Reason {
                 to_count,
                 home_count: Some(home),
                 ..Reason::default()
-            })
+            };
+            let holds = [0, 1, 2, 3, 9].map(|moves| beyond_chance(&reason, moves));
+            assert!(holds.is_sorted_by(|surer, less| surer >= less));
+            holds[0]
         };
         assert!(says(2.0, 0.0) && says(6.0, 2.0) && says(600.0, 400.0));
         assert!(!says(1.0, 0.0) && !says(4.0, 2.0) && !says(505.0, 495.0));
