@@ -13,8 +13,10 @@ mod judge;
 mod mixed;
 mod neighbours;
 mod next_touch;
+mod number;
 mod out;
 mod parameters;
+mod rows;
 mod view;
 
 pub use adaptive::{Adaptive, Home};
@@ -25,7 +27,9 @@ pub use judge::{Judgement, against_all, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
-pub use out::{Against, Compares, Out, Walk};
+pub use number::Number;
+pub use out::{Against, Compares, Out, Steps, Walk};
+pub use rows::Rows;
 pub use view::{
     AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly,
     Residents, Sight, Whole, WholePolicy,
@@ -35,6 +39,7 @@ use self::parameters::Parameters;
 use crate::PolicyError;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::PageNumber;
+use std::ops::Range;
 
 /// Where pages are and which node used them in a window of time. Pages ascend.
 pub trait Observed: Sync {
@@ -57,6 +62,11 @@ pub trait Observed: Sync {
 
     /// Accesses (or samples) from each node, older ones discounted: `counts` has an entry a node.
     fn counts(&self, index: usize, counts: &mut [u64]);
+
+    /// Reads consecutive pages, at the cost of one call.
+    fn read(&self, pages: Range<usize>, rows: &mut Rows) {
+        rows.fill(self, pages);
+    }
 
     /// The node that touched it first in the newest interval, if that is known.
     fn first(&self, _index: usize) -> Option<NodeId> {
@@ -89,6 +99,7 @@ pub struct Reason {
 
 impl Reason {
     /// The same in units of so many accesses.
+    #[inline]
     fn per(self, scale: f64) -> Self {
         Self {
             to_count: self.to_count / scale,
@@ -197,5 +208,7 @@ pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn Migrati
     Ok(policy)
 }
 
+#[cfg(test)]
+mod definitions;
 #[cfg(test)]
 mod laws;

@@ -131,9 +131,9 @@ impl HomePolicy for Adaptive {
         home.now += 1;
     }
 
-    fn walk(&self, home: &Home, nodes: usize) -> Self::Walk {
+    fn walk(&self, home: &Home, view: &HomeView<'_, RemoteOnly>) -> Self::Walk {
         let out = Out::new(home.threshold, self.window);
-        (out, out.walk(&None, nodes))
+        (out, out.walk(&None, view))
     }
 
     fn judge(&self, (out, walk): &mut Self::Walk, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {

@@ -1,6 +1,6 @@
 //! Carrefour: pages of one node to that node, pages of several spread.
 
-use super::counts::{Counts, interleaved, load_by_home};
+use super::counts::{each_page, interleaved, load_by_home};
 use super::parameters::Parameters;
 use super::view::Go;
 use super::{Made, Observed, Whole, WholePolicy};
@@ -46,9 +46,7 @@ impl WholePolicy for Carrefour {
         let average = total as f64 / load.len() as f64;
         let gathers = (local as f64) < self.local * total as f64;
         let spreads = deviation(&load, average) > self.imbalance * average;
-        let mut counts = Counts::new(observed.nodes());
-        for index in 0..observed.len() {
-            counts.load(observed, index);
+        each_page(observed, |index, counts| {
             let home = counts.home();
             let to = match counts.accessing() {
                 1 if gathers => counts.dominant(),
@@ -58,7 +56,7 @@ impl WholePolicy for Carrefour {
             if to != home {
                 go(index, to, counts.reason(to, 0.0));
             }
-        }
+        });
     }
 }
 

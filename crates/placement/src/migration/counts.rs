@@ -1,26 +1,30 @@
 //! Counts of one page by node.
 
+use super::rows::{Rows, blocks};
 use super::{Observed, Reason};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
 /// Whole numbers of accesses to one page, for policies that see all of them.
-pub(super) struct Counts {
-    by_node: Vec<u64>,
+#[derive(Clone, Copy)]
+pub(super) struct Counts<'a> {
+    by_node: &'a [u64],
     home: NodeId,
 }
 
-impl Counts {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            by_node: vec![0; nodes],
-            home: NodeId(0),
-        }
-    }
+/// Calls `each` with the index and the counts of every page.
+pub(super) fn each_page(observed: &dyn Observed, mut each: impl FnMut(usize, Counts<'_>)) {
+    blocks(observed, |rows| {
+        (0..rows.len()).for_each(|i| each(rows.start + i, Counts::of_row(rows, i)));
+    });
+}
 
-    pub(super) fn load(&mut self, observed: &dyn Observed, index: usize) {
-        observed.counts(index, &mut self.by_node);
-        self.home = observed.home(index);
+impl<'a> Counts<'a> {
+    fn of_row(rows: &'a Rows, i: usize) -> Self {
+        Self {
+            by_node: rows.row(i),
+            home: rows.homes[i],
+        }
     }
 
     pub(super) fn home(&self) -> NodeId {
@@ -47,7 +51,7 @@ impl Counts {
     /// The node with the most accesses, its home among equals, else the lowest-numbered.
     pub(super) fn dominant(&self) -> NodeId {
         let (mut best, mut most) = (self.home, self.local());
-        for (node, &count) in (0..).zip(&self.by_node) {
+        for (node, &count) in (0..).zip(self.by_node) {
             if count > most {
                 (best, most) = (NodeId(node), count);
             }
@@ -80,12 +84,10 @@ pub(super) fn interleaved(observed: &dyn Observed, index: usize) -> NodeId {
 
 /// Accesses by node of the memory they go to.
 pub(super) fn load_by_home(observed: &dyn Observed) -> (Vec<u64>, u64) {
-    let mut counts = Counts::new(observed.nodes());
     let (mut load, mut local) = (vec![0; observed.nodes()], 0);
-    for index in 0..observed.len() {
-        counts.load(observed, index);
+    each_page(observed, |_, counts| {
         load[counts.home.index()] += counts.total();
         local += counts.local();
-    }
+    });
     (load, local)
 }

@@ -1,6 +1,6 @@
 //! To the node with the most accesses.
 
-use super::counts::Counts;
+use super::counts::each_page;
 use super::parameters::Parameters;
 use super::view::Go;
 use super::{Made, Observed, Whole, WholePolicy};
@@ -32,14 +32,12 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 
 impl WholePolicy for Dominant {
     fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
-        let mut counts = Counts::new(observed.nodes());
-        for index in 0..observed.len() {
-            counts.load(observed, index);
+        each_page(observed, |index, counts| {
             let to = counts.dominant();
             let against = counts.local() as f64 * (1.0 + self.hysteresis);
             if to != counts.home() && counts.of(to) as f64 > against {
                 go(index, to, counts.reason(to, against));
             }
-        }
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
-use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Reason, Window};
+use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Number, Reason, Window};
 use nodewise_machine::Machine;
 
 /// Fetches a remote page whose accesses from here, its neighbours' included, exceed `threshold` times
@@ -44,23 +44,33 @@ pub struct Relative {
     scale: f64,
 }
 
+impl InW {
+    /// Accesses to each page and its neighbours.
+    fn relative<N: Number>(&self, view: &AccessorView<'_>) -> Vec<f64> {
+        let mut sweep = Sweep::<N, 1>::new(self.window);
+        let load = |i: usize, row: &mut [N; 1]| {
+            row[0] = N::of(view.count(i));
+            true
+        };
+        let sum = |i| sweep.at(i, view.len(), |i| view.number(i), load)[0].get();
+        (0..view.len()).map(sum).collect()
+    }
+}
+
 impl AccessorPolicy for InW {
     type Accessor = Relative;
 
     fn begin(&self, view: &AccessorView<'_>) -> Relative {
-        let mut sweep = Sweep::<1>::new(self.window, 1);
-        let mut sum = |i| {
-            let mut sum = [0.0];
-            let load = |i: usize, row: &mut [u64]| row[0] = view.count(i);
-            sweep.at(i, view.len(), |i| view.number(i), load, &mut sum);
-            sum[0]
+        let counts = if self.window.bits(view.bits(), 1) <= f32::EXACT {
+            self.relative::<f32>(view)
+        } else {
+            self.relative::<u64>(view)
         };
-        let counts: Vec<f64> = (0..view.len()).map(&mut sum).collect();
         let average = counts.iter().sum::<f64>() / view.remote_pages().max(1) as f64;
         Relative {
             counts,
             against: self.threshold * average,
-            scale: sweep.scale(),
+            scale: self.window.scale(),
         }
     }
 

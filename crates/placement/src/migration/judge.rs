@@ -1,19 +1,36 @@
 //! When a page's accesses say that it should leave its home.
 
-use super::Reason;
+use super::{Number, Reason};
 use nodewise_machine::NodeId;
 
 /// Where to, and why; `None` stays.
 pub type Judgement = Option<(NodeId, Reason)>;
 
-/// The sum and the largest of some counts.
-fn sum_and_most(counts: &[f64]) -> (f64, f64) {
-    let add = |(sum, most): (f64, f64), &c: &f64| (sum + c, if c > most { c } else { most });
-    counts.iter().fold((0.0, 0.0), add)
+/// The sum and the largest of some counts. Side by side, which whole numbers allow.
+#[inline]
+fn sum_and_most<N: Number>(counts: &[N]) -> (N, N) {
+    let more = |a: N, b: N| if b > a { b } else { a };
+    let (rows, rest) = counts.as_chunks::<4>();
+    let (mut sum, mut most) = ([N::default(); 4], [N::default(); 4]);
+    for row in rows {
+        for (sum, count) in sum.iter_mut().zip(row) {
+            *sum = sum.plus(*count);
+        }
+        for (most, count) in most.iter_mut().zip(row) {
+            *most = more(*most, *count);
+        }
+    }
+    let both = (
+        sum[0].plus(sum[1]).plus(sum[2].plus(sum[3])),
+        more(more(most[0], most[1]), more(most[2], most[3])),
+    );
+    let add = |(sum, most): (N, N), &c: &N| (sum.plus(c), more(most, c));
+    rest.iter().fold(both, add)
 }
 
 /// The first node, other than `home`, with this many accesses.
-fn node_with(counts: &[f64], count: f64, home: NodeId) -> Option<NodeId> {
+#[inline]
+fn node_with<N: Number>(counts: &[N], count: N, home: NodeId) -> Option<NodeId> {
     let nodes = (0..counts.len() as u32).map(NodeId);
     nodes.filter(|n| *n != home).find(|n| counts[n.index()] >= count)
 }
@@ -26,20 +43,22 @@ fn node_with(counts: &[f64], count: f64, home: NodeId) -> Option<NodeId> {
 /// three remote nodes of the paper: `max` is at most the sum, three averages. So we read
 /// `max > 2 × average`, which on four nodes is one remote node with more than twice what the two
 /// others have together. The home's own count is not looked at and has to be 0.
+#[inline]
 #[must_use]
-pub fn against_remote(home: NodeId, counts: &[f64], threshold: f64) -> Judgement {
-    let (evidence, to_count) = sum_and_most(counts);
-    let against = threshold * evidence / (counts.len() - 1) as f64;
-    if to_count <= against || counts.len() < 2 {
+pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+    let (all, most) = sum_and_most(counts);
+    let (evidence, to_count) = (all.get(), most.get());
+    let remote = (counts.len() - 1) as f64;
+    if to_count * remote <= threshold * evidence {
         return None;
     }
     let reason = Reason {
         to_count,
         home_count: None,
-        against,
+        against: threshold * evidence / remote,
         evidence,
     };
-    node_with(counts, to_count, home).map(|to| (to, reason))
+    node_with(counts, most, home).map(|to| (to, reason))
 }
 
 /// To the remote node with the most accesses, if they exceed the average of the remote nodes' by more
@@ -49,9 +68,11 @@ pub fn against_remote(home: NodeId, counts: &[f64], threshold: f64) -> Judgement
 /// average exceeds a threshold", a "constant threshold of two times of the average references performed
 /// to a page", where the latter average is over pages. A page that one remote node uses now and then does
 /// not go, however little the others use it.
+#[inline]
 #[must_use]
-pub fn against_all(home: NodeId, counts: &[f64], constant: f64) -> Judgement {
-    let (evidence, to_count) = sum_and_most(counts);
+pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judgement {
+    let (all, most) = sum_and_most(counts);
+    let (evidence, to_count) = (all.get(), most.get());
     let against = evidence / (counts.len() - 1) as f64 + constant;
     let reason = Reason {
         to_count,
@@ -59,20 +80,26 @@ pub fn against_all(home: NodeId, counts: &[f64], constant: f64) -> Judgement {
         against,
         evidence,
     };
-    let to = (to_count > against).then(|| node_with(counts, to_count, home));
+    let to = (to_count > against).then(|| node_with(counts, most, home));
     to.flatten().map(|to| (to, reason))
 }
 
 /// To the remote node with the most accesses, if they exceed `threshold` times the home's (ARS 4: "the
 /// greatest access number will not be compared with the average accesses […] but with the local
 /// references").
+#[inline]
 #[must_use]
-pub fn against_local(home: NodeId, counts: &[f64], threshold: f64) -> Judgement {
-    let home_count = counts[home.index()];
-    let (before, after) = (&counts[..home.index()], &counts[home.index() + 1..]);
-    let (below, above) = (sum_and_most(before), sum_and_most(after));
-    let to_count = below.1.max(above.1);
+pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+    let (all, most) = sum_and_most(counts);
+    let home_count = counts[home.index()].get();
     let against = threshold * home_count;
+    if most.get() <= against {
+        return None;
+    }
+    let (before, after) = (&counts[..home.index()], &counts[home.index() + 1..]);
+    let (below, above) = (sum_and_most(before).1, sum_and_most(after).1);
+    let most = if above > below { above } else { below };
+    let to_count = most.get();
     if to_count <= against {
         return None;
     }
@@ -80,7 +107,7 @@ pub fn against_local(home: NodeId, counts: &[f64], threshold: f64) -> Judgement 
         to_count,
         home_count: Some(home_count),
         against,
-        evidence: below.0 + above.0 + home_count,
+        evidence: all.get(),
     };
-    node_with(counts, to_count, home).map(|to| (to, reason))
+    node_with(counts, most, home).map(|to| (to, reason))
 }

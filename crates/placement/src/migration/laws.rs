@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::machine;
 use proptest::prelude::*;
 
-const NODES: usize = 4;
+pub(super) const NODES: usize = 4;
 
 #[derive(Clone, Debug)]
 struct Page {
@@ -16,7 +16,7 @@ struct Page {
 
 /// Pages as a policy is shown them.
 #[derive(Clone, Debug)]
-struct Pages(Vec<Page>);
+pub(super) struct Pages(Vec<Page>);
 
 impl Observed for Pages {
     fn nodes(&self) -> usize {
@@ -55,6 +55,14 @@ impl Pages {
         Self(pages.iter().map(page).collect())
     }
 
+    /// With counts so many times as large.
+    pub(super) fn times(mut self, factor: u64) -> Self {
+        for page in &mut self.0 {
+            page.counts.iter_mut().for_each(|c| *c *= factor);
+        }
+        self
+    }
+
     fn apply(&mut self, moves: &[Move]) {
         for each in moves {
             self.0[each.index].home = each.to.0;
@@ -62,7 +70,7 @@ impl Pages {
     }
 }
 
-fn policy(text: &str) -> Box<dyn MigrationPolicy> {
+pub(super) fn policy(text: &str) -> Box<dyn MigrationPolicy> {
     migration_policy(text, &machine(NODES as u32, 2)).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -79,7 +87,7 @@ fn error(text: &str, nodes: u32) -> String {
     }
 }
 
-fn any_pages() -> impl Strategy<Value = Pages> {
+pub(super) fn any_pages() -> impl Strategy<Value = Pages> {
     let count = prop_oneof![3 => Just(0u64), 2 => 0u64..9, 1 => 0u64..1000];
     let first = proptest::option::of(0..NODES as u32);
     let page = (
@@ -194,7 +202,7 @@ proptest! {
         let (max, sum) = (*counts.iter().max().unwrap(), counts.iter().sum::<u64>());
         // max − average > 2 × average, in thirds.
         prop_assert!(3 * max <= sum + 2 * sum);
-        let judged = against_remote(NodeId(0), &[0.0, max as f64, 0.0, 0.0], 2.0);
+        let judged = against_remote(NodeId(0), &[0, max, 0, 0], 2.0);
         prop_assert_eq!(judged.is_some(), max > 0);
     }
 

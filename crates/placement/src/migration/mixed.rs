@@ -1,6 +1,6 @@
 //! Mixed, online: exclusive pages to their node, the others by one of three ways.
 
-use super::counts::{Counts, interleaved};
+use super::counts::{Counts, each_page, interleaved};
 use super::parameters::Parameters;
 use super::view::Go;
 use super::{Made, Observed, Whole, WholePolicy};
@@ -80,19 +80,17 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 
 impl WholePolicy for Mixed {
     fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
-        let mut counts = Counts::new(observed.nodes());
         let mut load = self.load(observed);
         let share = load.iter().sum::<u64>() / load.len() as u64;
-        for index in 0..observed.len() {
-            counts.load(observed, index);
+        each_page(observed, |index, counts| {
             let (home, total) = (counts.home(), counts.total());
             if total == 0 {
-                continue;
+                return;
             }
-            let exclusive = self.exclusive(&counts);
+            let exclusive = self.exclusive(counts);
             let to = exclusive.unwrap_or_else(|| match self.shared {
                 Shared::Interleave => interleaved(observed, index),
-                Shared::Balance => relieved(&counts, &load, share),
+                Shared::Balance => relieved(counts, &load, share),
                 Shared::Stay => home,
             });
             if exclusive.is_none() && self.shared == Shared::Balance {
@@ -102,13 +100,13 @@ impl WholePolicy for Mixed {
             if to != home {
                 go(index, to, counts.reason(to, self.min_exclusivity * total as f64));
             }
-        }
+        });
     }
 }
 
 impl Mixed {
     /// The node of a page that is one node's.
-    fn exclusive(&self, counts: &Counts) -> Option<NodeId> {
+    fn exclusive(&self, counts: Counts<'_>) -> Option<NodeId> {
         let dominant = counts.dominant();
         let band = if dominant == counts.home() {
             self.hysteresis
@@ -121,21 +119,19 @@ impl Mixed {
 
     /// Accesses to the memory of each node once exclusive pages are where they belong.
     fn load(&self, observed: &dyn Observed) -> Vec<u64> {
-        let mut counts = Counts::new(observed.nodes());
         let mut load = vec![0; observed.nodes()];
         if self.shared == Shared::Balance {
-            for index in 0..observed.len() {
-                counts.load(observed, index);
-                let at = self.exclusive(&counts).unwrap_or(counts.home());
+            each_page(observed, |_, counts| {
+                let at = self.exclusive(counts).unwrap_or(counts.home());
                 load[at.index()] += counts.total();
-            }
+            });
         }
         load
     }
 }
 
 /// Away from a controller with more than its share to one that stays below it, if there is one.
-fn relieved(counts: &Counts, load: &[u64], share: u64) -> NodeId {
+fn relieved(counts: Counts<'_>, load: &[u64], share: u64) -> NodeId {
     let room = |n: NodeId| load[n.index()] + counts.total() <= share;
     let crowded = load[counts.home().index()] > share;
     let better = if crowded { counts.most(room) } else { None };

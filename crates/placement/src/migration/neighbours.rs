@@ -1,5 +1,6 @@
 //! R_PN = Σ W·C of ARS (3.2): accesses to a page and to its neighbours, the nearer counting more.
 
+use super::Number;
 use super::parameters::Parameters;
 use crate::PolicyError;
 use std::str::FromStr;
@@ -58,185 +59,213 @@ impl Window {
     }
 }
 
-/// The sums of one page after another, ascending, at a cost that does not depend on the radius.
+impl Window {
+    /// What [`Sweep::at`] has too much of: a page alone counts so many times.
+    pub(super) fn scale(self) -> f64 {
+        match self.weight {
+            Weight::Linear => (self.radius + 1) as f64,
+            Weight::Uniform => 1.0,
+        }
+    }
+
+    /// Bits that sums over the window, and over so many nodes, take if counts take so many.
+    pub(super) fn bits(self, counts: u32, nodes: usize) -> u32 {
+        let weights = 2 * (self.radius + 1).pow(2) * nodes as u64;
+        counts + u64::BITS - weights.leading_zeros()
+    }
+}
+
+/// The sums of one page after another, ascending, at a cost that does not depend on the radius, for so
+/// many nodes side by side.
 ///
 /// Pages `tail..head` are in the window around the centre. When the centre moves on by a page number,
 /// what is behind it counts one step less and what is ahead one more, so that three sums are enough.
-/// They are whole numbers, and exact below 2⁶⁴. Rows are of `LANES` nodes and as many rows more as it
-/// takes, for the sake of vector instructions.
-pub struct Sweep<const LANES: usize> {
+/// They are whole numbers, and exact as long as [`Window::bits`] says.
+pub struct Sweep<N, const LANES: usize> {
     window: Window,
-    /// Rows of a page.
-    width: usize,
     tail: usize,
     head: usize,
     /// Number of page `head`, once it has been asked for.
     next: Option<u64>,
     centre: u64,
-    /// Numbers and rows of `tail..head`, page i at i modulo their number, a power of two.
-    numbers: Vec<u64>,
-    rows: Vec<[u64; LANES]>,
-    loaded: Vec<u64>,
-    sums: Vec<Sums<LANES>>,
+    /// Pages `tail..head`, page i at i modulo their number, a power of two.
+    pages: Vec<Page<N, LANES>>,
+    sums: Sums<N, LANES>,
 }
 
 #[derive(Clone, Copy)]
-struct Sums<const LANES: usize> {
-    /// Σ (radius + 1 − d)·C.
-    weighted: [u64; LANES],
-    /// Σ C of the centre and what is behind it.
-    behind: [u64; LANES],
-    /// Σ C of what is ahead.
-    ahead: [u64; LANES],
+struct Page<N, const LANES: usize> {
+    number: u64,
+    /// Whether any of these nodes has used it; otherwise its counts are not filled in.
+    used: bool,
+    counts: [N; LANES],
 }
 
-impl<const LANES: usize> Sweep<LANES> {
-    /// With rows of `width` counts.
-    pub(super) fn new(window: Window, width: usize) -> Self {
+#[derive(Clone, Copy)]
+struct Sums<N, const LANES: usize> {
+    /// Σ (radius + 1 − d)·C.
+    weighted: [N; LANES],
+    /// Σ C of the centre and what is behind it.
+    behind: [N; LANES],
+    /// Σ C of what is ahead.
+    ahead: [N; LANES],
+}
+
+impl<N: Number, const LANES: usize> Sweep<N, LANES> {
+    pub(super) fn new(window: Window) -> Self {
         let most = (2 * window.radius as usize + 2).next_power_of_two();
-        let lanes = width.div_ceil(LANES);
-        let none = [0; LANES];
-        let nothing = Sums {
-            weighted: none,
-            behind: none,
-            ahead: none,
+        let none = [N::default(); LANES];
+        let page = Page {
+            number: 0,
+            used: false,
+            counts: none,
         };
         Self {
             window,
-            width: lanes,
             tail: 0,
             head: 0,
             next: None,
             centre: 0,
-            numbers: vec![0; most],
-            rows: vec![none; most * lanes],
-            loaded: vec![0; width],
-            sums: vec![nothing; lanes],
+            pages: vec![page; most],
+            sums: Sums {
+                weighted: none,
+                behind: none,
+                ahead: none,
+            },
         }
     }
 
-    /// What [`Sweep::at`] has too much of: a page alone counts so many times.
-    pub(super) fn scale(&self) -> f64 {
-        match self.window.weight {
-            Weight::Linear => (self.window.radius + 1) as f64,
-            Weight::Uniform => 1.0,
-        }
-    }
-
-    /// Σ W·C times [`Sweep::scale`] of page `i` of so many, asked for one after the other from the first
-    /// on; `number(i)` ascends with i, and `load(i, row)` fills in the counts of page i.
+    /// Σ W·C times [`Window::scale`] of page `i` of so many, asked for one after the other from the first
+    /// on; `number(i)` ascends with i, and `load(i, row)` fills in the counts of page i, or says that
+    /// all are 0.
+    #[inline]
     pub(super) fn at(
         &mut self,
         i: usize,
         pages: usize,
         number: impl Fn(usize) -> u64,
-        mut load: impl FnMut(usize, &mut [u64]),
-        result: &mut [f64],
-    ) {
+        load: impl Fn(usize, &mut [N; LANES]) -> bool,
+    ) -> [N; LANES] {
         if self.window.radius == 0 {
-            load(i, &mut self.loaded);
-            fill(result, &self.loaded);
-            return;
+            let mut counts = [N::default(); LANES];
+            load(i, &mut counts);
+            return counts;
         }
+        let mut sums = self.sums;
         let before = self.centre;
         let known = self.head > i;
         if !known {
             let number = self.next.unwrap_or_else(|| number(i));
-            self.take(number, &mut load);
+            self.take(number, &load);
         }
-        self.centre = self.numbers[self.place(i)];
-        self.leave_behind(i, before);
-        self.step(i, self.centre - before, known);
+        self.centre = self.pages[self.place(i)].number;
+        self.leave_behind(i, before, &mut sums);
+        self.step(i, before, known, &mut sums);
         while self.head < pages {
             let q = *self.next.get_or_insert_with(|| number(self.head));
             if q - self.centre > self.window.radius {
                 break;
             }
-            self.take(q, &mut load);
-            self.come_ahead(self.head - 1, self.window.radius + 1 - (q - self.centre));
+            let weight = N::of(self.window.radius + 1 - (q - self.centre));
+            let page = self.take(q, &load);
+            if page.used {
+                sums.come_ahead(&page.counts, weight);
+            }
         }
-        for (sums, result) in self.sums.iter().zip(result.chunks_mut(LANES)) {
-            fill(result, &sums.result(self.window.weight));
-        }
-    }
-
-    fn place(&self, page: usize) -> usize {
-        page & (self.numbers.len() - 1)
+        self.sums = sums;
+        sums.result(self.window.weight)
     }
 
     #[inline]
-    fn with_row(&mut self, page: usize, each: impl Fn(&mut Sums<LANES>, &[u64; LANES])) {
-        let at = self.place(page) * self.width;
-        let rows = &self.rows[at..at + self.width];
-        self.sums
-            .iter_mut()
-            .zip(rows)
-            .for_each(|(sums, row)| each(sums, row));
+    fn place(&self, page: usize) -> usize {
+        page & (self.pages.len() - 1)
     }
 
     /// Reads page `head` into its place.
-    fn take(&mut self, number: u64, load: &mut impl FnMut(usize, &mut [u64])) {
+    #[inline]
+    fn take(&mut self, number: u64, load: &impl Fn(usize, &mut [N; LANES]) -> bool) -> &Page<N, LANES> {
         let at = self.place(self.head);
-        self.numbers[at] = number;
-        let row = &mut self.rows[at * self.width..(at + 1) * self.width];
-        load(self.head, &mut row.as_flattened_mut()[..self.loaded.len()]);
+        let page = &mut self.pages[at];
+        page.number = number;
+        page.used = load(self.head, &mut page.counts);
         self.head += 1;
         self.next = None;
+        page
     }
 
     /// Lets go of pages before `i` that the new centre is too far from, while it is still at `before`.
-    fn leave_behind(&mut self, i: usize, before: u64) {
+    #[inline]
+    fn leave_behind(&mut self, i: usize, before: u64, sums: &mut Sums<N, LANES>) {
         while self.tail < i {
-            let q = self.numbers[self.place(self.tail)];
-            if q + self.window.radius >= self.centre {
+            let page = &self.pages[self.place(self.tail)];
+            if page.number + self.window.radius >= self.centre {
                 break;
             }
-            let weight = self.window.radius + 1 - (before - q);
-            self.with_row(self.tail, |sums, row| {
-                for (n, c) in row.iter().enumerate() {
-                    sums.weighted[n] = sums.weighted[n].wrapping_sub(weight.wrapping_mul(*c));
-                    sums.behind[n] = sums.behind[n].wrapping_sub(*c);
-                }
-            });
+            if page.used {
+                let weight = self.window.radius + 1 - (before - page.number);
+                sums.leave(&page.counts, N::of(weight));
+            }
             self.tail += 1;
         }
     }
 
-    /// Moves on to page `i`, which was among those ahead if it is known already.
-    fn step(&mut self, i: usize, step: u64, known: bool) {
-        let (radius, known) = (self.window.radius + 1, u64::from(known));
-        let new = (1 - known) * radius;
-        self.with_row(i, |sums, row| {
-            for (n, c) in row.iter().enumerate() {
-                let nearer = sums.ahead[n].wrapping_sub(sums.behind[n]);
-                let grown = step.wrapping_mul(nearer).wrapping_add(new.wrapping_mul(*c));
-                sums.weighted[n] = sums.weighted[n].wrapping_add(grown);
-                sums.ahead[n] = sums.ahead[n].wrapping_sub(known.wrapping_mul(*c));
-                sums.behind[n] = sums.behind[n].wrapping_add(*c);
-            }
-        });
-    }
-
-    fn come_ahead(&mut self, page: usize, weight: u64) {
-        self.with_row(page, |sums, row| {
-            for (n, c) in row.iter().enumerate() {
-                sums.weighted[n] = sums.weighted[n].wrapping_add(weight.wrapping_mul(*c));
-                sums.ahead[n] = sums.ahead[n].wrapping_add(*c);
-            }
-        });
+    /// Moves on from `before` to page `i`, which was among those ahead if it is known already.
+    #[inline]
+    fn step(&self, i: usize, before: u64, known: bool, sums: &mut Sums<N, LANES>) {
+        // A longer step leaves all behind.
+        sums.step(N::of((self.centre - before).min(self.window.radius)));
+        let page = &self.pages[self.place(i)];
+        if page.used && known {
+            sums.pass(&page.counts);
+        } else if page.used {
+            sums.arrive(&page.counts, N::of(self.window.radius + 1));
+        }
     }
 }
 
-fn fill(result: &mut [f64], counts: &[u64]) {
-    let each = result.iter_mut().zip(counts);
-    each.for_each(|(r, c)| *r = *c as f64);
-}
+impl<N: Number, const LANES: usize> Sums<N, LANES> {
+    fn come_ahead(&mut self, counts: &[N; LANES], weight: N) {
+        for (n, c) in counts.iter().enumerate() {
+            self.weighted[n] = self.weighted[n].plus(weight.times(*c));
+            self.ahead[n] = self.ahead[n].plus(*c);
+        }
+    }
 
-impl<const LANES: usize> Sums<LANES> {
-    fn result(&self, weight: Weight) -> [u64; LANES] {
+    fn leave(&mut self, counts: &[N; LANES], weight: N) {
+        for (n, c) in counts.iter().enumerate() {
+            self.weighted[n] = self.weighted[n].minus(weight.times(*c));
+            self.behind[n] = self.behind[n].minus(*c);
+        }
+    }
+
+    /// The centre moves on.
+    fn step(&mut self, by: N) {
+        for n in 0..LANES {
+            let nearer = self.ahead[n].minus(self.behind[n]);
+            self.weighted[n] = self.weighted[n].plus(by.times(nearer));
+        }
+    }
+
+    /// The centre is at a page that was ahead.
+    fn pass(&mut self, counts: &[N; LANES]) {
+        for (n, c) in counts.iter().enumerate() {
+            self.ahead[n] = self.ahead[n].minus(*c);
+            self.behind[n] = self.behind[n].plus(*c);
+        }
+    }
+
+    /// The centre is at a page that nobody has seen ahead.
+    fn arrive(&mut self, counts: &[N; LANES], weight: N) {
+        for (n, c) in counts.iter().enumerate() {
+            self.weighted[n] = self.weighted[n].plus(weight.times(*c));
+            self.behind[n] = self.behind[n].plus(*c);
+        }
+    }
+
+    fn result(&self, weight: Weight) -> [N; LANES] {
         match weight {
             Weight::Linear => self.weighted,
-            Weight::Uniform => std::array::from_fn(|n| self.behind[n].wrapping_add(self.ahead[n])),
+            Weight::Uniform => std::array::from_fn(|n| self.behind[n].plus(self.ahead[n])),
         }
     }
 }
@@ -275,16 +304,26 @@ mod tests {
         fn the_sweep_is_the_sum_over_all_pages_near_by(pages in pages(), radius in 0u64..12, linear: bool) {
             let weight = if linear { Weight::Linear } else { Weight::Uniform };
             let window = Window { radius, weight };
-            let mut sweep = Sweep::<2>::new(window, 3);
-            for i in 0..pages.len() {
-                let load = |i: usize, row: &mut [u64]| row.copy_from_slice(&pages[i].1);
-                let mut sums = [0.0; 3];
-                sweep.at(i, pages.len(), |i| pages[i].0, load, &mut sums);
-                for (column, sum) in sums.iter().map(|s| s / sweep.scale()).enumerate() {
+            let (exact, quick) = (swept::<u64>(window, &pages), swept::<f32>(window, &pages));
+            prop_assert!(window.bits(10, 3) <= f32::EXACT);
+            prop_assert_eq!(&exact, &quick);
+            for (i, sums) in exact.iter().enumerate() {
+                for (column, sum) in sums.iter().map(|s| s / window.scale()).enumerate() {
                     let naive = naive(window, &pages, i, column);
                     prop_assert!((sum - naive).abs() < 1e-6, "{sum} {naive}");
                 }
             }
         }
+    }
+
+    /// The sums of each page.
+    fn swept<N: Number>(window: Window, pages: &[(u64, Vec<u64>)]) -> Vec<[f64; 3]> {
+        let mut sweep = Sweep::<N, 3>::new(window);
+        let load = |i: usize, row: &mut [N; 3]| {
+            row.iter_mut().zip(&pages[i].1).for_each(|(r, c)| *r = N::of(*c));
+            pages[i].1.iter().any(|c| *c > 0)
+        };
+        let at = |i: usize| sweep.at(i, pages.len(), |i| pages[i].0, load).map(N::get);
+        (0..pages.len()).map(at).collect()
     }
 }

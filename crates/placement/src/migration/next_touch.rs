@@ -1,6 +1,6 @@
 //! To whoever touches the page next.
 
-use super::counts::Counts;
+use super::counts::each_page;
 use super::parameters::Parameters;
 use super::view::Go;
 use super::{Made, Observed, Whole, WholePolicy};
@@ -20,13 +20,10 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 
 impl WholePolicy for NextTouch {
     fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
-        let mut counts = Counts::new(observed.nodes());
-        for index in 0..observed.len() {
-            let home = observed.home(index);
-            if let Some(to) = observed.first(index).filter(|to| *to != home) {
-                counts.load(observed, index);
+        each_page(observed, |index, counts| {
+            if let Some(to) = observed.first(index).filter(|to| *to != counts.home()) {
                 go(index, to, counts.reason(to, 0.0));
             }
-        }
+        });
     }
 }

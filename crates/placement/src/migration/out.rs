@@ -4,7 +4,7 @@
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, RemoteOnly, Residents, Sight, Window,
+    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, Number, RemoteOnly, Residents, Sight, Window,
     against_all, against_local, against_remote,
 };
 use crate::PolicyError;
@@ -62,17 +62,19 @@ impl<S> Out<S> {
 /// What a home compares the largest remote count with, by what it sees.
 pub trait Compares: Sight {
     /// Whether a page with these (weighted) counts should leave.
-    fn judge(home: NodeId, counts: &[f64], threshold: f64) -> Judgement;
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement;
 }
 
 impl Compares for RemoteOnly {
-    fn judge(home: NodeId, counts: &[f64], threshold: f64) -> Judgement {
+    #[inline]
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
         against_remote(home, counts, threshold)
     }
 }
 
 impl Compares for LocalToo {
-    fn judge(home: NodeId, counts: &[f64], threshold: f64) -> Judgement {
+    #[inline]
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
         against_local(home, counts, threshold)
     }
 }
@@ -97,36 +99,71 @@ impl<S: Compares> HomePolicy for Out<S> {
         self.window.radius as usize
     }
 
-    fn walk(&self, home: &Option<f64>, nodes: usize) -> Walk {
-        let sweep = Sweep::new(self.window, nodes);
-        Walk {
-            constant: home.map(|c| c * sweep.scale()),
-            sweep,
-            sums: vec![0.0; nodes],
+    fn walk(&self, home: &Option<f64>, view: &HomeView<'_, S>) -> Walk {
+        if self.window.bits(view.bits(), view.nodes()) <= f32::EXACT {
+            Walk::Quick(Steps::new(self.window, *home, view.nodes()))
+        } else {
+            Walk::Long(Steps::new(self.window, *home, view.nodes()))
         }
     }
 
+    #[inline]
     fn judge(&self, walk: &mut Walk, view: &HomeView<'_, S>, i: usize) -> Judgement {
-        let Walk {
-            sweep,
+        match walk {
+            Walk::Quick(steps) => self.step(steps, view, i),
+            Walk::Long(steps) => self.step(steps, view, i),
+        }
+    }
+}
+
+impl<S: Compares> Out<S> {
+    #[inline]
+    fn step<N: Number>(&self, steps: &mut Steps<N>, view: &HomeView<'_, S>, i: usize) -> Judgement {
+        let Steps {
+            sweeps,
             sums,
             constant,
-        } = walk;
-        let load = |i: usize, row: &mut [u64]| view.counts(i, row);
-        sweep.at(i, view.len(), |i| view.number(i), load, sums);
+        } = steps;
+        for (part, sweep) in sweeps.iter_mut().enumerate() {
+            let load = |i: usize, row: &mut [N; LANES]| view.counts(i, part * LANES, row);
+            sums[part] = sweep.at(i, view.len(), |i| view.number(i), load);
+        }
+        let sums = &sums.as_flattened()[..view.nodes()];
         let (to, reason) = match constant {
             Some(constant) => against_all(view.home(), sums, *constant)?,
             None => S::judge(view.home(), sums, self.threshold)?,
         };
-        Some((to, reason.per(sweep.scale())))
+        Some((to, reason.per(self.window.scale())))
     }
 }
 
-/// Where a home is among its pages.
-pub struct Walk {
-    sweep: Sweep<8>,
+/// Where a home is among its pages, in numbers that are as quick as its counts allow.
+pub enum Walk {
+    /// Few accesses.
+    Quick(Steps<f32>),
+    /// Any number.
+    Long(Steps<u64>),
+}
+
+const LANES: usize = 8;
+
+/// The same with one kind of number.
+pub struct Steps<N> {
+    /// Of so many nodes each.
+    sweeps: Vec<Sweep<N, LANES>>,
     constant: Option<f64>,
-    sums: Vec<f64>,
+    sums: Vec<[N; LANES]>,
+}
+
+impl<N: Number> Steps<N> {
+    fn new(window: Window, constant: Option<f64>, nodes: usize) -> Self {
+        let parts = nodes.div_ceil(LANES);
+        Self {
+            sweeps: (0..parts).map(|_| Sweep::new(window)).collect(),
+            constant: constant.map(|c| c * window.scale()),
+            sums: vec![[N::default(); LANES]; parts],
+        }
+    }
 }
 
 pub(super) fn out_u(p: &mut Parameters<'_>, machine: &Machine) -> Made {

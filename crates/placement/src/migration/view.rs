@@ -2,10 +2,13 @@
 //!
 //! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
 
-use super::{Judgement, MigrationPolicy, Move, Observed, Reason};
+use super::number::bits;
+use super::rows::{Rows, blocks};
+use super::{Judgement, MigrationPolicy, Move, Number, Observed, Reason};
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use rayon::prelude::*;
+use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -37,9 +40,11 @@ impl Sight for LocalToo {
 /// Pages of one home node, ascending: a stretch of them, with all that a judgement reaches to.
 pub struct HomeView<'a, S> {
     home: NodeId,
+    /// Of its pages among `rows`.
     indices: &'a [u32],
-    observed: &'a dyn Observed,
+    rows: &'a Rows,
     shift: u32,
+    bits: u32,
     sight: PhantomData<S>,
 }
 
@@ -65,15 +70,39 @@ impl<S: Sight> HomeView<'_, S> {
     /// Number of page `i` of this view, in units of the decision's page size: neighbours differ by one.
     #[must_use]
     pub fn number(&self, i: usize) -> u64 {
-        self.observed.page(self.indices[i] as usize).0 >> self.shift
+        self.rows.pages[self.indices[i] as usize].0 >> self.shift
     }
 
-    /// Accesses to page `i` by node; the home's own read 0 unless this sight has them.
-    pub fn counts(&self, i: usize, counts: &mut [u64]) {
-        self.observed.counts(self.indices[i] as usize, counts);
-        if !S::LOCAL {
-            counts[self.home.index()] = 0;
+    /// Nodes of the machine.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.rows.nodes
+    }
+
+    /// Accesses to page `i` from nodes `first..`, as many as there is room for; false if there are none,
+    /// and then nothing is written. The home's own read 0 unless this sight has them.
+    #[inline]
+    pub fn counts<N: Number, const LANES: usize>(
+        &self,
+        i: usize,
+        first: usize,
+        counts: &mut [N; LANES],
+    ) -> bool {
+        let seen = &self.rows.row(self.indices[i] as usize)[first..];
+        let Some(seen) = seen.first_chunk::<LANES>() else {
+            counts.iter_mut().zip(seen).for_each(|(to, c)| *to = N::of(*c));
+            return seen.iter().any(|c| *c > 0);
+        };
+        let any = seen.iter().fold(0, |any, c| any | c) > 0;
+        if any {
+            *counts = seen.map(N::of);
         }
+        any
+    }
+
+    /// Bits that counts take at most. It is of all pages near by, and good for choosing a [`Number`] only.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
     }
 }
 
@@ -83,6 +112,21 @@ pub struct Residents<'a> {
     observed: &'a dyn Observed,
     /// Pages before this index are before the one asked for last.
     at: usize,
+    /// Of each home, once one has asked.
+    totals: &'a OnceCell<Vec<(u64, u64)>>,
+}
+
+/// Of each home: its pages, and accesses to them from elsewhere.
+fn totals(observed: &dyn Observed) -> Vec<(u64, u64)> {
+    let mut totals = vec![(0, 0); observed.nodes()];
+    blocks(observed, |rows| {
+        for (i, home) in rows.homes.iter().enumerate() {
+            let (row, total) = (rows.row(i), &mut totals[home.index()]);
+            total.0 += 1;
+            total.1 += row.iter().sum::<u64>() - row[home.index()];
+        }
+    });
+    totals
 }
 
 impl Residents<'_> {
@@ -90,15 +134,9 @@ impl Residents<'_> {
     /// other nodes.
     #[must_use]
     pub fn remote_average(&self) -> f64 {
-        let mut counts = vec![0; self.observed.nodes()];
-        let (mut pages, mut sum) = (0u64, 0);
-        for index in (0..self.observed.len()).filter(|i| self.observed.home(*i) == self.home) {
-            self.observed.counts(index, &mut counts);
-            counts[self.home.index()] = 0;
-            pages += 1;
-            sum += counts.iter().sum::<u64>();
-        }
-        let remote = counts.len().saturating_sub(1) as u64;
+        let totals = self.totals.get_or_init(|| totals(self.observed));
+        let (pages, sum) = totals[self.home.index()];
+        let remote = totals.len().saturating_sub(1) as u64;
         sum as f64 / (pages * remote).max(1) as f64
     }
 
@@ -142,8 +180,8 @@ pub trait HomePolicy: Send + Sync {
     /// An interval is to be judged.
     fn begin(&self, _home: &mut Self::Home, _residents: &mut Residents<'_>) {}
 
-    /// Before the first page of a stretch, on a machine with so many nodes.
-    fn walk(&self, home: &Self::Home, nodes: usize) -> Self::Walk;
+    /// Before the first page of a stretch.
+    fn walk(&self, home: &Self::Home, view: &HomeView<'_, Self::Sight>) -> Self::Walk;
 
     /// Whether page `i` should leave; asked once for each page of the view, ascending.
     fn judge(&self, walk: &mut Self::Walk, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
@@ -155,9 +193,18 @@ pub trait HomePolicy: Send + Sync {
 /// One node's accesses to pages that are elsewhere, ascending by page.
 pub struct AccessorView<'a> {
     node: NodeId,
-    cells: &'a [(u32, u64)],
+    cells: &'a [Cell],
     remote_pages: usize,
-    observed: &'a dyn Observed,
+    bits: u32,
+    shift: u32,
+}
+
+/// One node's accesses to one page.
+#[derive(Clone, Copy)]
+struct Cell {
+    page: PageNumber,
+    count: u64,
+    index: u32,
 }
 
 impl AccessorView<'_> {
@@ -188,13 +235,18 @@ impl AccessorView<'_> {
     /// Number of page `i` of this view, in units of the decision's page size.
     #[must_use]
     pub fn number(&self, i: usize) -> u64 {
-        self.observed.page(self.cells[i].0 as usize).0 >> self.observed.page_shift()
+        self.cells[i].page.0 >> self.shift
     }
 
     /// Its own accesses to page `i`.
     #[must_use]
     pub fn count(&self, i: usize) -> u64 {
-        self.cells[i].1
+        self.cells[i].count
+    }
+
+    /// Bits that counts take at most.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
     }
 }
 
@@ -231,9 +283,9 @@ impl<P: HomePolicy> ByHome<P> {
     pub fn new(name: String, policy: P) -> Self {
         Self {
             name,
+            stretch: STRETCH.max(4 * policy.reach()),
             policy,
             homes: Vec::new(),
-            stretch: STRETCH,
         }
     }
 
@@ -263,18 +315,19 @@ pub struct Whole<P> {
     pub policy: P,
 }
 
-fn proposal(observed: &dyn Observed, index: usize, to: NodeId, reason: Reason) -> Move {
+/// For page `i` of these.
+fn proposal(rows: &Rows, i: usize, to: NodeId, reason: Reason) -> Move {
     Move {
-        index,
-        page: observed.page(index),
-        from: observed.home(index),
+        index: rows.start + i,
+        page: rows.pages[i],
+        from: rows.homes[i],
         to,
         reason,
     }
 }
 
 /// Pages that are judged together; fewer are not worth a second CPU.
-const STRETCH: usize = 1 << 14;
+const STRETCH: usize = 1 << 11;
 
 impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     fn name(&self) -> String {
@@ -284,15 +337,19 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
         let nodes = observed.nodes();
         self.homes.resize_with(nodes, || self.policy.home());
+        let totals = OnceCell::new();
         for (home, node) in self.homes.iter_mut().zip((0..).map(NodeId)) {
             let mut residents = Residents {
                 home: node,
                 observed,
                 at: 0,
+                totals: &totals,
             };
             self.policy.begin(home, &mut residents);
         }
-        let moves = by_stretches(observed.len(), self.stretch, |pages| self.judged(observed, pages));
+        let moves = by_stretches(observed.len(), self.stretch, |pages, hand| {
+            self.judge(observed, pages, hand);
+        });
         for each in &moves {
             self.policy.sends(&mut self.homes[each.from.index()], each.page);
         }
@@ -302,51 +359,78 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
 
 impl<P: HomePolicy> ByHome<P> {
     /// What homes say of these pages, each from its own among them and those within reach.
-    fn judged(&self, observed: &dyn Observed, pages: Range<usize>) -> Vec<Move> {
+    fn judge(&self, observed: &dyn Observed, pages: Range<usize>, hand: &mut Hand) {
+        let Hand { rows, by_home, moves } = hand;
         let reach = self.policy.reach();
         let around = pages.start.saturating_sub(reach)..(pages.end + reach).min(observed.len());
-        let by_home = pages_by_home(observed, around.clone());
-        let view = |home: usize| HomeView {
-            home: NodeId(home as u32),
-            indices: &by_home[home],
-            observed,
-            shift: observed.page_shift(),
-            sight: PhantomData,
+        observed.read(around, rows);
+        list_by_home(rows, by_home);
+        if !P::Sight::LOCAL {
+            rows.hide_local();
+        }
+        let bits = bits(&rows.counts);
+        let walk = |home: usize| {
+            let view = HomeView {
+                home: NodeId(home as u32),
+                indices: &by_home[home],
+                rows,
+                shift: observed.page_shift(),
+                bits,
+                sight: PhantomData,
+            };
+            let walk = self.policy.walk(&self.homes[home], &view);
+            (view, walk, 0)
         };
-        let walk = |home| (view(home), self.policy.walk(&self.homes[home], by_home.len()), 0);
         let mut walks: Vec<_> = (0..by_home.len()).map(walk).collect();
-        let mut moves = Vec::new();
-        for index in around.start..pages.end {
-            let (view, walk, next) = &mut walks[observed.home(index).index()];
+        for (i, home) in rows.homes[..pages.end - rows.start].iter().enumerate() {
+            let (view, walk, next) = &mut walks[home.index()];
             let judgement = self.policy.judge(walk, view, *next);
             *next += 1;
-            if let Some((to, reason)) = judgement.filter(|_| index >= pages.start) {
-                moves.push(proposal(observed, index, to, reason));
+            if let Some((to, reason)) = judgement.filter(|_| rows.start + i >= pages.start) {
+                moves.push(proposal(rows, i, to, reason));
             }
         }
-        moves
     }
+}
+
+/// What one CPU works with, kept from stretch to stretch.
+#[derive(Default)]
+struct Hand {
+    rows: Rows,
+    by_home: Vec<Vec<u32>>,
+    moves: Vec<Move>,
 }
 
 /// `each` of consecutive stretches of so many pages, side by side where there are several.
-fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>) -> Vec<Move> + Sync) -> Vec<Move> {
-    let stretch = |i: usize| each(i * size..((i + 1) * size).min(pages));
-    let mut stretches: Vec<Vec<Move>> = match pages.div_ceil(size) {
-        1 => return stretch(0),
-        stretches => (0..stretches).into_par_iter().map(stretch).collect(),
-    };
-    let mut moves = Vec::with_capacity(stretches.iter().map(Vec::len).sum());
-    stretches.iter_mut().for_each(|s| moves.append(s));
+fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Hand) + Sync) -> Vec<Move> {
+    let stretches = pages.div_ceil(size);
+    let part = |i: usize| i * size..((i + 1) * size).min(pages);
+    if stretches == 1 || rayon::current_num_threads() == 1 {
+        let mut hand = Hand::default();
+        (0..stretches).for_each(|i| each(part(i), &mut hand));
+        return hand.moves;
+    }
+    let most = HANDS * rayon::current_num_threads();
+    let mut hands: Vec<Hand> = (0..stretches.min(most)).map(|_| Hand::default()).collect();
+    let mut moves = Vec::new();
+    for done in (0..stretches).step_by(most) {
+        let busy = hands.par_iter_mut().take(stretches - done).enumerate();
+        busy.for_each(|(i, hand)| each(part(done + i), hand));
+        hands.iter_mut().for_each(|hand| moves.append(&mut hand.moves));
+    }
     moves
 }
 
-/// The pages of each home among these, by index.
-fn pages_by_home(observed: &dyn Observed, among: Range<usize>) -> Vec<Vec<u32>> {
-    let mut pages = vec![Vec::new(); observed.nodes()];
-    for index in among {
-        pages[observed.home(index).index()].push(index as u32);
+/// Stretches of a CPU between one gathering of moves and the next.
+const HANDS: usize = 4;
+
+/// The pages of each home, by place.
+fn list_by_home(rows: &Rows, by_home: &mut Vec<Vec<u32>>) {
+    by_home.resize_with(rows.nodes, Vec::new);
+    by_home.iter_mut().for_each(Vec::clear);
+    for (i, home) in rows.homes.iter().enumerate() {
+        by_home[home.index()].push(i as u32);
     }
-    pages
 }
 
 impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
@@ -355,27 +439,36 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
     }
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
-        let (cells, at_home) = outgoing(observed);
+        let (cells, at_home, bits) = outgoing(observed);
         let view = |node: usize| AccessorView {
             node: NodeId(node as u32),
             cells: &cells[node],
             remote_pages: observed.len() - at_home[node],
-            observed,
+            bits: bits[node],
+            shift: observed.page_shift(),
         };
         let views: Vec<AccessorView<'_>> = (0..cells.len()).map(view).collect();
-        let accessors: Vec<_> = views.par_iter().map(|v| self.policy.begin(v)).collect();
-        let (mut moves, mut next) = (Vec::new(), vec![0; views.len()]);
-        for index in 0..observed.len() {
-            let mut first = None;
-            for ((view, accessor), next) in views.iter().zip(&accessors).zip(&mut next) {
-                if view.cells.get(*next).is_some_and(|c| c.0 as usize == index) {
-                    let wants = |i| self.policy.judge(accessor, view, i).map(|why| (view.node, why));
-                    first = first.or_else(|| wants(*next));
+        let begun = views.par_iter().map(|v| (v, self.policy.begin(v), 0));
+        let mut begun: Vec<_> = begun.collect();
+        let (mut moves, mut wanted) = (Vec::new(), Vec::new());
+        blocks(observed, |rows| {
+            wanted.clear();
+            wanted.resize(rows.len(), None);
+            for (view, accessor, next) in &mut begun {
+                while let Some(cell) = view.cells.get(*next).filter(|c| (c.index as usize) < rows.end()) {
+                    let first = &mut wanted[cell.index as usize - rows.start];
+                    if first.is_none() {
+                        *first = self
+                            .policy
+                            .judge(accessor, view, *next)
+                            .map(|why| (view.node, why));
+                    }
                     *next += 1;
                 }
             }
-            moves.extend(first.map(|(to, why)| proposal(observed, index, to, why)));
-        }
+            let taken = wanted.iter().enumerate().filter_map(|(i, w)| w.map(|w| (i, w)));
+            moves.extend(taken.map(|(i, (to, why))| proposal(rows, i, to, why)));
+        });
         moves
     }
 
@@ -384,20 +477,25 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
     }
 }
 
-/// Of each node: its accesses to pages elsewhere, and how many pages it has itself.
-fn outgoing(observed: &dyn Observed) -> (Vec<Vec<(u32, u64)>>, Vec<usize>) {
+/// Of each node: its accesses to pages elsewhere, how many pages it has itself, and the bits that its
+/// accesses take.
+fn outgoing(observed: &dyn Observed) -> (Vec<Vec<Cell>>, Vec<usize>, Vec<u32>) {
     let nodes = observed.nodes();
-    let (mut cells, mut at_home) = (vec![Vec::new(); nodes], vec![0; nodes]);
-    let mut counts = vec![0; nodes];
-    for index in 0..observed.len() {
-        let home = observed.home(index).index();
-        at_home[home] += 1;
-        observed.counts(index, &mut counts);
-        counts[home] = 0;
-        let accessing = counts.iter().zip(&mut cells).filter(|(count, _)| **count > 0);
-        accessing.for_each(|(count, cells)| cells.push((index as u32, *count)));
-    }
-    (cells, at_home)
+    let (mut cells, mut at_home, mut any) = (vec![Vec::new(); nodes], vec![0; nodes], vec![0; nodes]);
+    blocks(observed, |rows| {
+        for (i, home) in rows.homes.iter().enumerate() {
+            at_home[home.index()] += 1;
+            let (page, index) = (rows.pages[i], (rows.start + i) as u32);
+            for (node, &count) in rows.row(i).iter().enumerate() {
+                if count > 0 && node != home.index() {
+                    cells[node].push(Cell { page, count, index });
+                    any[node] |= count;
+                }
+            }
+        }
+    });
+    let bits = any.iter().map(|any| bits(&[*any])).collect();
+    (cells, at_home, bits)
 }
 
 impl<P: WholePolicy> MigrationPolicy for Whole<P> {
@@ -407,7 +505,15 @@ impl<P: WholePolicy> MigrationPolicy for Whole<P> {
 
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
         let mut moves = Vec::new();
-        let mut go = |index, to, why| moves.push(proposal(observed, index, to, why));
+        let mut go = |index, to, reason| {
+            moves.push(Move {
+                index,
+                page: observed.page(index),
+                from: observed.home(index),
+                to,
+                reason,
+            });
+        };
         self.policy.decide(observed, &mut go);
         moves
     }
