@@ -1,14 +1,15 @@
 //! Moves that a controller decided, made on running processes.
 
 use crate::Holder;
-use crate::mover::{Moved, Mover, Target, homes};
+use crate::freezer::{Freezer, Stalls};
+use crate::mover::{CHUNK, Moved, Mover, Target, homes};
 use nodewise_control::{Actuator, Fate, Outcome};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
 use nodewise_profile::BASE_PAGE_SHIFT;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The kernel moves the pages.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Linux {
     processes: Vec<u32>,
     /// Holds pages where they have come.
     holder: Option<Holder>,
+    /// Stops processes while their pages move.
+    freezer: Option<Freezer>,
 }
 
 /// Moves of one process, in order.
@@ -40,7 +43,21 @@ impl Linux {
             page_shift,
             processes: Vec::new(),
             holder,
+            freezer: None,
         }
+    }
+
+    /// Stops a process around each batch of its moves, which are small enough for it to stand still shortly.
+    #[must_use]
+    pub fn with_freeze(mut self) -> Self {
+        self.freezer = Some(Freezer::default());
+        self
+    }
+
+    /// How long processes stood still; `None` if they are not stopped.
+    #[must_use]
+    pub fn stalls(&self) -> Option<Stalls> {
+        self.freezer.as_ref().map(Freezer::stalls)
     }
 
     /// Says which process an ordinal means from now on; a new one follows those before.
@@ -75,7 +92,21 @@ impl Linux {
     }
 
     fn move_allowed(&mut self, pid: u32, targets: &[Target]) -> Vec<Fate> {
-        let Ok(mut moved) = self.mover.move_pages(pid, targets) else {
+        let at_once = match self.freezer {
+            Some(_) => (CHUNK >> self.page_shift).max(1),
+            None => targets.len().max(1),
+        };
+        targets.chunks(at_once).flat_map(|part| self.move_batch(pid, part)).collect()
+    }
+
+    /// Companions are asked when their program runs again.
+    fn move_batch(&mut self, pid: u32, targets: &[Target]) -> Vec<Fate> {
+        let work = || self.mover.move_pages(pid, targets);
+        let moved = match &mut self.freezer {
+            Some(freezer) => freezer.around(pid, work),
+            None => work(),
+        };
+        let Ok(mut moved) = moved else {
             return vec![Fate::Denied; targets.len()];
         };
         self.bring(pid, targets, &mut moved.homes);
@@ -123,9 +154,11 @@ impl Actuator for Linux {
                 |pid| self.move_group(&Group { pid, moves }),
             ));
         }
+        let waited = self.freezer.as_mut().map_or(Duration::ZERO, Freezer::take_waited);
+        let took = begin.elapsed().saturating_sub(waited);
         Outcome {
             fates,
-            took_ns: u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         }
     }
 }
@@ -227,6 +260,27 @@ mod tests {
         };
         let outcome = linux.apply(&[each(0, 0), each(1, 1), each(2, 0)]);
         assert_eq!(outcome.fates, [Fate::Moved, Fate::Denied, Fate::Moved]);
+        assert!(memory.iter().all(|b| *b == 1));
+    }
+
+    #[test]
+    fn we_do_not_stand_still_for_our_own_pages() {
+        let memory = vec![1u8; 2 << 12];
+        let first = (memory.as_ptr() as u64).next_multiple_of(4096);
+        let Ok(Some(home)) = pages::query(std::process::id(), &[first]).map(|s| s[0].node()) else {
+            return; // not permitted here
+        };
+        let mut linux = Linux::new(vec![home], 0, None).with_freeze();
+        linux.set_process(0, std::process::id());
+        let each = Move {
+            index: 0,
+            page: PageNumber::of_address(0, first),
+            from: NodeId(0),
+            to: NodeId(0),
+            reason: Reason::default(),
+        };
+        assert_eq!(linux.apply(&[each]).fates, [Fate::Moved]);
+        assert_eq!(linux.stalls(), Some(Stalls::default()));
         assert!(memory.iter().all(|b| *b == 1));
     }
 

@@ -8,18 +8,27 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Reads `folder/raw` into a profile of one slice that replaces what is in `folder`. Until that
-/// profile is whole, `folder` stays as it is.
+/// profile is whole, `folder` stays as it is. Of samples everything is in the profile already, up to the last
+/// checkpoint, and only the logs in `raw` go.
 ///
 /// # Errors
 /// There is nothing to recover, or the profile cannot be written.
 pub fn recover(folder: &Path) -> Result<Profile, Error> {
     let raw = folder.join("raw");
+    let kept = Reader::open(folder).map(Reader::into_profile);
+    if let Ok(profile) = &kept
+        && profile.meta.observer.is_sampled()
+        && profile.meta.truncated.is_some()
+    {
+        let _ = std::fs::remove_dir_all(&raw);
+        return kept.map_err(Error::from);
+    }
     if !raw.is_dir() {
         let message = format!("{}: nothing to recover: it has no folder `raw`", folder.display());
         return Err(Error::new(ErrorKind::Io, message));
     }
     let (fresh, old) = (beside(folder, "recovered"), beside(folder, "interrupted"));
-    let Profile { meta, migrations, .. } = Reader::open(folder).map(Reader::into_profile).unwrap_or_default();
+    let Profile { meta, migrations, .. } = kept.unwrap_or_default();
     let writer = Writer::create(&fresh, &meta, true)?;
     let mut recording = Recording::new(&raw, writer, None);
     recording.profile_mut().meta = meta.clone();
@@ -76,4 +85,32 @@ fn beside(folder: &Path, what: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{what}"));
     folder.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{Meta, Observer, Slice};
+
+    #[test]
+    fn what_was_sampled_before_a_kill_stays() {
+        let folder = std::env::temp_dir().join(format!("nodewise-recover-{}", std::process::id()));
+        let meta = Meta {
+            observer: Observer::Faults,
+            ..Meta::default()
+        };
+        let mut writer = Writer::create(&folder, &meta, true).unwrap();
+        std::fs::create_dir(folder.join("raw")).unwrap();
+        writer.slice(Slice::default(), &[]).unwrap();
+        let profile = Profile {
+            meta,
+            ..Profile::default()
+        };
+        writer.checkpoint(&profile).unwrap();
+        drop(writer);
+        assert_eq!(recover(&folder).unwrap().slices.len(), 1);
+        assert!(!folder.join("raw").exists());
+        assert_eq!(Reader::open(&folder).unwrap().profile().slices.len(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -23,6 +23,8 @@ pub struct Writer {
     slices: Vec<Slice>,
     pending: Vec<Access>,
     open: Option<(TableWriter, SliceId)>,
+    /// Files that are whole and stay.
+    closed: Vec<Group>,
     checkpoints: u32,
 }
 
@@ -43,6 +45,7 @@ impl Writer {
             slices: Vec::new(),
             pending: Vec::new(),
             open: None,
+            closed: Vec::new(),
             checkpoints: 0,
         })
     }
@@ -69,7 +72,8 @@ impl Writer {
     }
 
     /// Makes everything so far readable, should nothing follow. `profile` is what is known by now;
-    /// its slices are those that were appended.
+    /// its slices are those that were appended. However often this is done, there are not more files in the end:
+    /// the small tables and the last rows are written again.
     ///
     /// # Errors
     /// When `profile` contradicts itself, or a file cannot be written.
@@ -87,24 +91,43 @@ impl Writer {
         self.publish(profile, "", true)
     }
 
-    /// Tables first, then the manifest that names them, then away with those it no longer names.
+    /// Tables and rows first, then the manifest that names them, then away with those it no longer names.
     fn publish(&mut self, profile: &Profile, suffix: &str, complete: bool) -> Result<()> {
-        self.close_file()?;
         let profile = Profile {
             slices: self.slices.clone(),
             ..profile.clone()
         };
         validate::tables(&profile).map_err(Error::invalid)?;
+        let rest = if complete { self.flush().map(|()| None) } else { self.tail(suffix) }?;
+        self.close_file()?;
+        let accesses = self.closed.iter().cloned().chain(rest).collect();
         let tables = tables::write(&self.folder, suffix, &profile)?;
-        let replaced = std::mem::replace(&mut self.manifest.tables, tables);
+        let old_tables = std::mem::replace(&mut self.manifest.tables, tables);
+        let old_accesses = std::mem::replace(&mut self.manifest.accesses, accesses);
         self.manifest.meta = (&profile.meta).into();
         self.manifest.complete = complete;
         self.manifest.write(&self.folder)?;
-        for entry in replaced.values() {
+        let named = |file: &str| self.manifest.accesses.iter().any(|g| g.entry.file == file);
+        let old_accesses = old_accesses.iter().map(|g| &g.entry).filter(|e| !named(&e.file));
+        for entry in old_tables.values().chain(old_accesses) {
             // A leftover is harmless: the manifest does not name it.
             let _ = std::fs::remove_file(self.folder.join(&entry.file));
         }
         Ok(())
+    }
+
+    /// The rows that wait for more, in a file until the next checkpoint.
+    fn tail(&self, suffix: &str) -> Result<Option<Group>> {
+        let Some(first) = self.pending.first() else {
+            return Ok(None);
+        };
+        let name = format!("accesses-last{suffix}.parquet");
+        let mut file = TableWriter::create(&self.folder, &name, accesses::SCHEMA)?;
+        file.append(&accesses::columns(&self.pending))?;
+        Ok(Some(Group {
+            entry: file.finish()?,
+            first_slice: first.slice.0,
+        }))
     }
 
     /// Moves the pending rows into the open file, and closes it when it is large.
@@ -113,7 +136,7 @@ impl Writer {
             return Ok(());
         };
         if self.open.is_none() {
-            let name = format!("accesses-{:04}.parquet", self.manifest.accesses.len());
+            let name = format!("accesses-{:04}.parquet", self.closed.len());
             self.open = Some((
                 TableWriter::create(&self.folder, &name, accesses::SCHEMA)?,
                 first.slice,
@@ -129,11 +152,8 @@ impl Writer {
     }
 
     fn close_file(&mut self) -> Result<()> {
-        if !self.pending.is_empty() {
-            self.flush()?;
-        }
         if let Some((file, first)) = self.open.take() {
-            self.manifest.accesses.push(Group {
+            self.closed.push(Group {
                 entry: file.finish()?,
                 first_slice: first.0,
             });

@@ -57,6 +57,9 @@ pub struct Arguments {
     /// Have the kernel sample all programs so often; as it was at the end. Needs root
     #[arg(long, value_name = "TIME", value_parser = settings::duration)]
     scan_period: Option<Duration>,
+    /// Stop a process around each batch of its moves, as `migrate` has it; it runs on even if nodewise is killed
+    #[arg(long)]
+    freeze: bool,
     /// Decide and log, and move nothing
     #[arg(long)]
     dry_run: bool,

@@ -124,6 +124,8 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         tended: Duration::ZERO,
         slice,
         began: clock::monotonic(),
+        budget,
+        minimum_samples,
         look,
     };
     session.traced.profile_mut().meta = meta;
@@ -141,7 +143,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
             None
         }
     };
-    session.finish(status, budget, minimum_samples)
+    session.finish(status)
 }
 
 struct Session<L> {
@@ -156,6 +158,8 @@ struct Session<L> {
     tended: Duration,
     slice: Duration,
     began: Duration,
+    budget: f64,
+    minimum_samples: u32,
     look: L,
 }
 
@@ -213,8 +217,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             self.tend_program();
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
-                self.traced.look_at_threads();
-                self.traced.cut(nanoseconds(elapsed))?;
+                self.cut(elapsed)?;
                 // A slow machine gets longer slices rather than a queue of them.
                 due = due.max(elapsed.saturating_sub(self.slice)) + self.slice;
             }
@@ -256,14 +259,34 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         }
     }
 
-    fn finish(mut self, status: Option<u8>, budget: f64, minimum_samples: u32) -> Result<Recorded, Error> {
-        let wall = clock::monotonic() - self.began;
+    /// Ends a slice; what was seen by then is left, should we be killed.
+    fn cut(&mut self, elapsed: Duration) -> Result<(), Error> {
+        let began = clock::own_cpu_time();
+        self.traced.look_at_threads();
+        self.traced.cut(nanoseconds(elapsed))?;
+        let describe = self.description(elapsed);
+        self.traced.checkpoint(describe)?;
+        self.watch.charge_upkeep(clock::own_cpu_time() - began);
+        Ok(())
+    }
+
+    /// What the manifest says by now.
+    fn description(&self, wall: Duration) -> impl FnOnce(&mut Meta) + use<L> {
         let figures = self.watch.figures();
+        let sampling = figures.sampling(self.budget, self.minimum_samples, wall);
+        move |meta| {
+            meta.wall_ns = nanoseconds(wall);
+            meta.kernel_migrations = figures.kernel_moved;
+            meta.sampling = Some(sampling);
+        }
+    }
+
+    fn finish(mut self, status: Option<u8>) -> Result<Recorded, Error> {
+        let figures = self.watch.figures();
+        let describe = self.description(clock::monotonic() - self.began);
         let meta = &mut self.traced.profile_mut().meta;
-        meta.wall_ns = nanoseconds(wall);
+        describe(meta);
         meta.exit_status = status.map(i32::from);
-        meta.kernel_migrations = figures.kernel_moved;
-        meta.sampling = Some(figures.sampling(budget, minimum_samples, wall));
         let processes = self.traced.processes();
         let profile = self.traced.finish()?;
         if let Some(raw) = &self.raw {

@@ -7,7 +7,7 @@ use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::{Host, clock};
 use nodewise_profile::{
-    Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, PageNumber, Profile, Slice, SliceId, ThreadId,
+    Access, BASE_PAGE_SIZE, FirstTouch, Frame, Meta, ObjectId, PageNumber, Profile, Slice, SliceId, ThreadId,
 };
 use nodewise_store::Writer;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,6 +20,9 @@ const MOST_PROCESSES: usize = 1 << 16;
 const MOST_WAITING: usize = 1 << 20;
 /// How often the mappings of a process are read anew, because a sample fell where nothing was known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Checkpoints take a fiftieth of the time at most.
+const CHECKPOINT_SHARE: u32 = 50;
 
 /// A profile under construction from samples.
 pub struct Traced {
@@ -35,6 +38,7 @@ pub struct Traced {
     counts: HashMap<(PageNumber, ThreadId), Counts>,
     accesses: u64,
     last_end: u64,
+    checkpoint_due: Duration,
 }
 
 #[derive(Default)]
@@ -69,6 +73,7 @@ impl Traced {
             counts: HashMap::new(),
             accesses: 0,
             last_end: 0,
+            checkpoint_due: Duration::ZERO,
         }
     }
 
@@ -254,6 +259,29 @@ impl Traced {
         Ok(())
     }
 
+    /// Makes readable what was cut and moved so far, should we be killed: after a slice, unless that was done
+    /// a short while ago. `describe` completes the manifest.
+    ///
+    /// # Errors
+    /// The profile cannot be written.
+    pub fn checkpoint(&mut self, describe: impl FnOnce(&mut Meta)) -> Result<(), Error> {
+        let began = clock::monotonic();
+        if began < self.checkpoint_due {
+            return Ok(());
+        }
+        describe(&mut self.tables.profile.meta);
+        self.join_first_touches();
+        self.writer.checkpoint(&self.tables.profile)?;
+        let ended = clock::monotonic();
+        self.checkpoint_due = ended + (ended - began) * CHECKPOINT_SHARE;
+        Ok(())
+    }
+
+    fn join_first_touches(&mut self) {
+        let touches = std::mem::take(&mut self.tables.profile.first_touches);
+        self.tables.first_touches(touches);
+    }
+
     /// CPU time of the threads that live.
     pub fn look_at_threads(&mut self) {
         for (pid, process) in &self.processes {
@@ -301,8 +329,7 @@ impl Traced {
     /// The profile cannot be written.
     pub fn finish(mut self) -> Result<Profile, Error> {
         self.find_folders();
-        let touches = std::mem::take(&mut self.tables.profile.first_touches);
-        self.tables.first_touches(touches);
+        self.join_first_touches();
         let extents = objects::extents(&self.tables.profile.first_touches);
         for process in self.processes.values() {
             objects::finish(&process.image, &mut self.tables, &extents);
@@ -354,5 +381,56 @@ impl Process {
             }
         }
         objects::owner(&mut self.image, tables, address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{AccessSource, Migration};
+    use nodewise_store::Reader;
+
+    #[test]
+    fn who_is_killed_leaves_what_was_cut_and_moved_by_then() {
+        let folder = std::env::temp_dir().join(format!("nodewise-traced-{}", std::process::id()));
+        let meta = Meta::default();
+        let mut traced = Traced::new(&Host::default(), Writer::create(&folder, &meta, true).unwrap());
+        let sampled = |traced: &mut Traced, page: u64| {
+            let thread = match traced.tables.profile.threads.len() {
+                0 => traced.tables.thread(0, Frame::default()),
+                _ => ThreadId(0),
+            };
+            traced.first_touch(PageNumber(page), ObjectId(0), thread);
+            traced.counts.entry((PageNumber(page), thread)).or_default().reads = 1;
+        };
+        let moved = |time_ns, slice, page| Migration {
+            time_ns,
+            slice: SliceId(slice),
+            page: PageNumber(page),
+            len: 1,
+            to: 1,
+            by: "dominant".to_owned(),
+            ..Migration::default()
+        };
+        sampled(&mut traced, 9);
+        sampled(&mut traced, 7);
+        traced.cut(1000).unwrap();
+        traced.profile_mut().migrations.push(moved(1000, 0, 9));
+        traced.checkpoint(|meta| meta.wall_ns = 1000).unwrap();
+        sampled(&mut traced, 8);
+        traced.cut(2000).unwrap();
+        traced.profile_mut().migrations.push(moved(2000, 1, 7));
+        traced.checkpoint_due = Duration::ZERO;
+        traced.checkpoint(|meta| meta.wall_ns = 2000).unwrap();
+        sampled(&mut traced, 10);
+        traced.cut(3000).unwrap();
+        drop(traced);
+        let reader = Reader::open(&folder).unwrap();
+        let (mut rows, profile) = (0, reader.profile());
+        reader.visit(&mut |batch| rows += batch.iter().map(|a| a.len).sum::<u32>()).unwrap();
+        assert_eq!((rows, profile.slices.len(), profile.meta.wall_ns), (3, 2, 2000));
+        assert!(profile.meta.truncated.is_some());
+        assert_eq!(profile.migrations, [moved(1000, 0, 9), moved(2000, 1, 7)]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -120,6 +120,20 @@ proptest! {
     }
 
     #[test]
+    fn checkpoints_add_no_files(recording in recording(), checkpoints in any::<u32>()) {
+        let (once, often) = (Folder::new(), Folder::new());
+        let names = |folder: &Folder| {
+            let all = fs::read_dir(folder.profile()).unwrap();
+            let mut names: Vec<_> = all.map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        write(&once.profile(), &recording, 0, true);
+        write(&often.profile(), &recording, checkpoints, true);
+        prop_assert_eq!(names(&often), names(&once));
+    }
+
+    #[test]
     fn a_flipped_bit_is_an_error_or_changes_nothing(
         recording in recording(), file in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), bit in 0..8u8,
     ) {

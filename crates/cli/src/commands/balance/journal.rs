@@ -59,9 +59,9 @@ impl Journal {
     }
 
     /// An interval ends.
-    pub fn cut(&mut self, now_ns: u64) {
+    pub fn cut(&mut self, now_ns: u64, report: &Report) {
         if let Some(recording) = &mut self.recording
-            && let Err(error) = recording.cut(now_ns)
+            && let Err(error) = recording.cut(now_ns, report)
         {
             eprintln!("nodewise: {error}; nothing is recorded from here on");
             self.recording = None;

@@ -61,10 +61,13 @@ impl Recording {
         self.traced.take(watch);
     }
 
-    /// An interval is over; what a policy moves now was decided on it.
-    pub fn cut(&mut self, now_ns: u64) -> anyhow::Result<()> {
+    /// An interval is over; what a policy moves now was decided on it. What is known by now is left, should we
+    /// be killed.
+    pub fn cut(&mut self, now_ns: u64, report: &Report) -> anyhow::Result<()> {
         self.traced.look_at_threads();
-        Ok(self.traced.cut(now_ns)?)
+        self.traced.cut(now_ns)?;
+        let (share, samples) = (self.share, self.samples);
+        Ok(self.traced.checkpoint(|meta| describe(meta, now_ns, report, share, samples))?)
     }
 
     /// Neighbours that moved, by a policy or the kernel.
@@ -91,29 +94,29 @@ impl Recording {
     }
 
     pub fn finish(mut self, now_ns: u64, report: &Report) -> anyhow::Result<()> {
-        self.cut(now_ns)?;
-        let held_back = &report.held_back;
-        let meta = &mut self.traced.profile_mut().meta;
-        meta.wall_ns = now_ns;
-        meta.exit_status = report.status.map(i32::from);
-        meta.kernel_migrations = report.figures.kernel_moved;
-        meta.sampling = Some(
-            report
-                .figures
-                .sampling(self.share, self.samples, Duration::from_nanos(now_ns)),
-        );
-        meta.held_back = [
-            ("few samples", held_back.few_samples),
-            ("resting", held_back.resting),
-            ("rate", held_back.rate),
-            ("budget", held_back.budget),
-        ]
-        .map(|(cause, pages)| (cause.to_owned(), pages))
-        .into();
+        self.cut(now_ns, report)?;
+        describe(&mut self.traced.profile_mut().meta, now_ns, report, self.share, self.samples);
         self.traced.finish()?;
         eprintln!("nodewise: wrote {}", self.folder.display());
         Ok(())
     }
+}
+
+/// What the manifest says of the session.
+fn describe(meta: &mut Meta, now_ns: u64, report: &Report, share: f64, samples: u32) {
+    let held_back = &report.held_back;
+    meta.wall_ns = now_ns;
+    meta.exit_status = report.status.map(i32::from);
+    meta.kernel_migrations = report.figures.kernel_moved;
+    meta.sampling = Some(report.figures.sampling(share, samples, Duration::from_nanos(now_ns)));
+    meta.held_back = [
+        ("few samples", held_back.few_samples),
+        ("resting", held_back.resting),
+        ("rate", held_back.rate),
+        ("budget", held_back.budget),
+    ]
+    .map(|(cause, pages)| (cause.to_owned(), pages))
+    .into();
 }
 
 /// The slice of a move when so many have been cut. A policy's belongs to the one that it has just judged, as

@@ -5,7 +5,7 @@ use super::place::Place;
 use crate::output;
 use anyhow::bail;
 use nodewise_control::{Controller, Fate, HeldBack, Interval, Ledger};
-use nodewise_enforce::Held;
+use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
 use nodewise_machine::format_bytes;
 use nodewise_observe::faults::{Figures, Watch};
@@ -45,6 +45,8 @@ pub struct Report {
     pub run_ns: u64,
     pub figures: Figures,
     pub held: Held,
+    /// With `--freeze`.
+    pub stalls: Option<Stalls>,
     pub processes: usize,
     pub paused: bool,
     current: Locality,
@@ -71,6 +73,7 @@ impl Report {
             run_ns: 0,
             figures: Figures::default(),
             held: Held::default(),
+            stalls: None,
             processes: 0,
             paused: false,
             current: Locality::default(),
@@ -162,6 +165,12 @@ impl Report {
             "held_pages": self.held.pages,
             "held_strictly": self.held.strict,
             "held_refused": self.held.refused,
+            "stalls": self.stalls.map(|s| json!({
+                "count": s.count,
+                "seconds": s.total.as_secs_f64(),
+                "longest_seconds": s.longest.as_secs_f64(),
+                "refused": s.refused,
+            })),
             "held_back": {
                 "few_samples": self.held_back.few_samples,
                 "resting": self.held_back.resting,
@@ -211,6 +220,16 @@ impl Report {
             100.0 * self.budget,
             100.0 * self.figures.cost,
         );
+        if let Some(stalls) = self.stalls {
+            out += &format!(
+                "stopped {} times while moving, {:.2} s altogether, {:.1} ms at most",
+                stalls.count,
+                stalls.total.as_secs_f64(),
+                1e3 * stalls.longest.as_secs_f64(),
+            );
+            let refused = stalls.refused;
+            out += &if refused > 0 { format!("; {refused} times it could not be\n") } else { "\n".to_owned() };
+        }
         let stayed: Vec<String> = self.failures().filter(|f| f.1 > 0).map(|(n, p)| format!("{p} {n}")).collect();
         if !stayed.is_empty() {
             out += &format!("pages that stayed: {}\n", stayed.join(", "));

@@ -11,7 +11,7 @@ use super::Arguments;
 use crate::exit::Outcome;
 use anyhow::Context;
 use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
-use nodewise_enforce::{Holder, HugePages, Linux};
+use nodewise_enforce::{Holder, HugePages, Linux, Stalls};
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
@@ -108,6 +108,14 @@ impl Mover {
         }
     }
 
+    /// How long processes stood still, if they are stopped.
+    fn stalls(&self) -> Option<Stalls> {
+        match self {
+            Self::Linux(linux) => linux.stalls(),
+            Self::Nobody(..) => None,
+        }
+    }
+
     fn forget(&mut self, pages: &Range<PageNumber>) {
         if let Self::Nobody(nobody, _) = self {
             nobody.forget(pages);
@@ -131,7 +139,7 @@ impl Session {
         let settings = limits(arguments, shift);
         let mover = match dry {
             true => Mover::Nobody(DryRun::new(&settings), holder),
-            false => Mover::Linux(Linux::new(place.os_indices(), shift, holder)),
+            false => Mover::Linux(linux(arguments, &place, shift, holder)),
         };
         let began = clock::monotonic();
         Ok(Self {
@@ -321,7 +329,7 @@ impl Session {
 
     fn decide(&mut self) {
         let cpu = clock::own_cpu_time();
-        self.journal.cut(self.now_ns());
+        self.journal.cut(self.now_ns(), &self.report);
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
@@ -343,6 +351,7 @@ impl Session {
         let policy = self.controller.policy();
         self.journal.decided(self.now_ns(), &policy, turn, &self.processes);
         self.report.evicted = self.observation.0.evicted();
+        self.report.stalls = self.mover.stalls();
         self.report.decided(turn, &self.controller, &self.watch, self.began);
         if let Some(metrics) = &mut self.metrics
             && let Err(error) = metrics.write(&self.report)
@@ -419,6 +428,11 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     }
     session.finish(arguments, None)?;
     Ok(Outcome::Done)
+}
+
+fn linux(arguments: &Arguments, place: &Place, shift: u32, holder: Option<Holder>) -> Linux {
+    let linux = Linux::new(place.os_indices(), shift, holder);
+    if arguments.freeze { linux.with_freeze() } else { linux }
 }
 
 fn limits(arguments: &Arguments, shift: u32) -> Settings {

@@ -1,0 +1,113 @@
+//! A process stopped around each batch of its moves: its threads then need not be told of every page.
+
+use nodewise_linux::freeze::Frozen;
+use std::time::{Duration, Instant};
+
+/// What standing still came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// How often.
+    pub count: u64,
+    /// Altogether.
+    pub total: Duration,
+    /// At a time.
+    pub longest: Duration,
+    /// Batches whose process could not be stopped, and ran meanwhile.
+    pub refused: u64,
+}
+
+/// Stops processes, never ourselves, and lets them run in between for as long as they stood.
+#[derive(Debug, Default)]
+pub struct Freezer {
+    stalls: Stalls,
+    /// The last stall: whose, its end, its length.
+    last: Option<(u32, Instant, Duration)>,
+    waited: Duration,
+}
+
+impl Freezer {
+    /// What came of it so far.
+    pub fn stalls(&self) -> Stalls {
+        self.stalls
+    }
+
+    /// Does `work` while a process stands still. One that was stopped before stays so, and is none of ours.
+    pub fn around<T>(&mut self, pid: u32, work: impl FnOnce() -> T) -> T {
+        if pid == std::process::id() {
+            return work();
+        }
+        self.let_run(pid);
+        let began = Instant::now();
+        let frozen = Frozen::stop(pid);
+        let result = work();
+        self.stalls.refused += u64::from(frozen.is_err());
+        if frozen.is_ok_and(|f| f.is_ours()) {
+            self.note(pid, began.elapsed());
+        }
+        result
+    }
+
+    fn note(&mut self, pid: u32, stood: Duration) {
+        self.stalls.count += 1;
+        self.stalls.total += stood;
+        self.stalls.longest = self.stalls.longest.max(stood);
+        self.last = Some((pid, Instant::now(), stood));
+    }
+
+    fn let_run(&mut self, pid: u32) {
+        let Some((_, end, stood)) = self.last.filter(|last| last.0 == pid) else {
+            return;
+        };
+        let pause = stood.saturating_sub(end.elapsed());
+        std::thread::sleep(pause);
+        self.waited += pause;
+    }
+
+    /// Time in which it ran on between two batches, since the last call: it cost nobody anything.
+    pub fn take_waited(&mut self) -> Duration {
+        std::mem::take(&mut self.waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn state(pid: u32) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    #[test]
+    fn it_stands_still_meanwhile_and_runs_as_long_in_between() {
+        let mut child = Command::new("/bin/sleep").arg("600").spawn().unwrap();
+        let mut freezer = Freezer::default();
+        let stood = Duration::from_millis(20);
+        for _ in 0..2 {
+            let during = freezer.around(child.id(), || {
+                std::thread::sleep(stood);
+                state(child.id())
+            });
+            assert_eq!(during, 'T');
+        }
+        let stalls = freezer.stalls();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((stalls.count, stalls.refused), (2, 0));
+        assert!(stalls.longest >= stood && stalls.total >= 2 * stood && stalls.total >= stalls.longest);
+        assert!(freezer.take_waited() > Duration::ZERO);
+    }
+
+    #[test]
+    fn we_are_never_stopped_and_nobody_cannot_be() {
+        let mut freezer = Freezer::default();
+        assert_eq!(freezer.around(std::process::id(), || 7), 7);
+        assert_eq!(freezer.around(u32::MAX >> 2, || 8), 8);
+        let expected = Stalls {
+            refused: 1,
+            ..Stalls::default()
+        };
+        assert_eq!(freezer.stalls(), expected);
+    }
+}
