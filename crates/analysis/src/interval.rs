@@ -46,6 +46,16 @@ impl Interval {
         }
     }
 
+    /// Of a mean to which a part `of` the terms, nobody knows which, may contribute anything from 0 to 1.
+    #[must_use]
+    pub fn loosened(self, of: f64) -> Self {
+        Self {
+            low: (self.low - of).max(0.0),
+            value: self.value,
+            high: (self.high + of).min(1.0),
+        }
+    }
+
     /// Cut at a bound that no value is below.
     #[must_use]
     pub fn at_least(self, least: f64) -> Self {

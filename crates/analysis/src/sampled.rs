@@ -8,7 +8,7 @@
 //!   too large on average; the share of the node that the other samples would choose, sample by sample
 //!   left out, is too small on average. One bounds it above, the other below. Neighbouring pages are seen
 //!   in the same pass of a scan, by the same thread: so what counts is how blocks of pages differ.
-//! - **What samples do not see.** How many *accesses* one stands for: see [`INTENSITY`].
+//! - **What samples do not see.** How many *accesses* one stands for: see [`INTENSITY`] and [`EXCEPTED`].
 
 use crate::interval::{Interval, effective_samples};
 use crate::{Affinity, Histogram, NodeCounts};
@@ -23,6 +23,10 @@ use std::collections::BTreeMap;
 /// where others fetch it once.
 pub const INTENSITY: f64 = 16.0;
 
+/// The share of an object's pages of which not even that is assumed: a flag, an end or a key that others look
+/// at alone makes one access of theirs stand beside a thousand of the owner's.
+pub const EXCEPTED: f64 = 0.02;
+
 /// With fewer blocks their differences say too little: all samples of a scan count as one.
 const FEWEST_BLOCKS: u64 = 5;
 
@@ -36,7 +40,7 @@ pub struct Sampled {
     /// The share of *samples* from the node with most, mean over the judged pages; `None` if no page is judged.
     pub shares: Option<Interval>,
     /// E_Page (Diener et al., equation 1), the share of *accesses*, mean over the judged pages: the same
-    /// share, its bounds widened by [`INTENSITY`].
+    /// share, its bounds widened by [`INTENSITY`] and [`EXCEPTED`].
     pub exclusivity: Option<Interval>,
 }
 
@@ -108,7 +112,7 @@ impl Blocks {
             pages: self.count.pages,
             judged: self.count.judged,
             shares: shares.map(|s| s.at_least(least)),
-            exclusivity: shares.map(|s| s.weighed(INTENSITY).at_least(least)),
+            exclusivity: shares.map(|s| s.weighed(INTENSITY).loosened(EXCEPTED).at_least(least)),
         }
     }
 }
