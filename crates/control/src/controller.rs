@@ -136,15 +136,27 @@ impl Controller {
             self.ledger.enter_fate(fate, before);
             if fate == Fate::Moved {
                 moved += 1;
-                self.ledger
-                    .enter(each.to, self.history.of(each.page), each.incorrect);
-                self.ledger.forgotten += self.history.note(each.page, each.from, self.intervals);
+                self.enter(each);
             }
         }
         let bytes = moved * self.settings.page_bytes;
         self.ledger.bytes += bytes;
         self.budget.spend(outcome.took_ns, bytes);
         self.ledger.spent_ns = self.budget.spent_ns;
+    }
+
+    /// A page that had [stayed](Fate::Busy) when it was last to move turned out to have come.
+    pub fn arrived_after_all(&mut self, page: PageNumber, from: NodeId, to: NodeId) {
+        let before = self.stayed.forget(page);
+        self.ledger.enter_fate(Fate::Moved, before);
+        self.enter(&Pending { page, from, to, incorrect: None });
+        self.ledger.bytes += self.settings.page_bytes;
+    }
+
+    fn enter(&mut self, moved: &Pending) {
+        let Pending { page, from, to, incorrect } = *moved;
+        self.ledger.enter(to, self.history.of(page), incorrect);
+        self.ledger.forgotten += self.history.note(page, from, self.intervals);
     }
 
     /// Time that may be spent on moving now, nanoseconds; `None`: any.

@@ -90,25 +90,24 @@ pub struct Interval {
 /// Bytes that are moved first, to see what moving costs here and now.
 const TRIAL_BYTES: u64 = 256 << 10;
 /// What is moved next is at most so many times what was moved before.
-const GROWTH: usize = 8;
+const GROWTH: f64 = 8.0;
 
-/// Makes the moves in growing parts, until the budget has no time left for more of them at the price that they turn
-/// out to have. What is not in the outcome was not tried.
+/// Makes the moves in growing parts, each of which takes half of the time that the budget has left at most, at the
+/// price that those before turn out to have. What is not in the outcome was not tried.
 fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> Outcome {
     let Some(allowed) = controller.allowance_ns() else {
         return actuator.apply(moves);
     };
-    let mut all = Outcome::default();
-    let mut next = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
-    while next > 0 && all.fates.len() < moves.len() {
+    let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
+    let (mut all, mut next) = (Outcome::default(), trial);
+    while next >= trial && all.fates.len() < moves.len() {
         let rest = &moves[all.fates.len()..];
         let part = &rest[..next.min(rest.len())];
         let outcome = actuator.apply(part);
         all.fates.extend((0..part.len()).map(|i| outcome.fate(i)));
         all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
-        let done = all.fates.len();
-        let left = allowed.saturating_sub(all.took_ns) as f64;
-        next = (left / all.took_ns.max(1) as f64 * done as f64).min((GROWTH * done) as f64) as usize;
+        let (done, left) = (all.fates.len() as f64, allowed.saturating_sub(all.took_ns) as f64);
+        next = (0.5 * left * done / all.took_ns.max(1) as f64).min(GROWTH * done) as usize;
     }
     all
 }
@@ -218,5 +217,49 @@ mod tests {
             prop_assert!(held_back > 0);
             prop_assert_eq!(controller.ledger().stayed(Fate::Left), 0);
         }
+    }
+    /// Moves pages and does not know it.
+    struct Hidden;
+
+    impl Actuator for Hidden {
+        fn apply(&mut self, moves: &[Move]) -> Outcome {
+            Outcome {
+                fates: vec![Fate::Busy; moves.len()],
+                took_ns: 1,
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_that_came_unseen_is_a_move_of_ours() {
+        let settings = Settings {
+            budget: f64::INFINITY,
+            half_life: 0,
+            ..Settings::default()
+        };
+        let mut controller = Controller::new(Box::new(Everything), settings.clone());
+        let mut tracker = Tracker::new(2, 0, 16);
+        let page = PageNumber(7);
+        tracker.add(page, NodeId(1), 9);
+        tracker.set_home(page, NodeId(0));
+        tracker.settle();
+        let turn = run_interval(&mut controller, &mut || SECOND, &mut tracker, &mut Hidden);
+        let ledger = controller.ledger();
+        assert_eq!(
+            (
+                turn.decision.moves.len(),
+                ledger.stayed(Fate::Busy),
+                ledger.migrations
+            ),
+            (1, 1, 0)
+        );
+        controller.arrived_after_all(page, NodeId(0), NodeId(1));
+        let ledger = controller.ledger();
+        assert_eq!(
+            (ledger.stayed(Fate::Busy), ledger.migrations, ledger.bytes),
+            (0, 1, settings.page_bytes)
+        );
+        controller.arrived_after_all(page, NodeId(1), NodeId(0));
+        assert_eq!(controller.ledger().ping_pongs, 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
-use crate::mover::{CHUNK, Moved, Mover, Target, homes};
+use crate::mover::{CHUNK, Moved, Mover, Target, homes, present};
 use nodewise_control::{Actuator, Fate, Outcome};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
@@ -113,7 +113,15 @@ impl Linux {
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
-        fates(&there, &moved, self.page_shift)
+        let mut fates = fates(&there, &moved, self.page_shift);
+        let gone = (0..fates.len()).filter(|i| fates[*i] == Fate::Gone).collect::<Vec<_>>();
+        let asked: Vec<Target> = gone.iter().map(|i| targets[*i]).collect();
+        for (i, there) in gone.into_iter().zip(present(pid, &asked)) {
+            if there {
+                fates[i] = Fate::Busy; // protected to be sampled, again and again: not now
+            }
+        }
+        fates
     }
 
     /// Pages that `move_pages` does not see because a hint fault is due, before Linux 6.6: the process's
@@ -183,7 +191,7 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
     Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
 }
 
-/// A page of which the kernel says no node is gone. Why the others stayed it says too, but the mover adds
+/// A page of which the kernel says no node is gone, or hidden. Why the others stayed it says too, but the mover adds
 /// up: causes are dealt out in their order.
 fn fates(there: &[bool], moved: &Moved, page_shift: u32) -> Vec<Fate> {
     let causes = [

@@ -12,7 +12,7 @@ mod stock;
 mod tests;
 
 pub use moved::{Batch, Moved, PairMoved, Stayed};
-pub(crate) use plan::homes;
+pub(crate) use plan::{homes, present};
 pub use plan::{Pair, Plan, Run, Target};
 pub use stock::migrate_pages;
 

@@ -9,9 +9,9 @@ mod read;
 
 pub use cost::minor_faults;
 
-use crate::{Host, clock};
 use crate::perf::ring::{self, Ring, each_cpu};
 use crate::tracepoint::Tracepoint;
+use crate::{Host, clock};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_PAGE_FAULTS, PERF_SAMPLE_ADDR, PERF_SAMPLE_CPU,
     PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
@@ -449,7 +449,14 @@ fn poll(descriptors: &mut [libc::pollfd], limit: Duration) -> bool {
     };
     let count = descriptors.len() as libc::nfds_t;
     // SAFETY: so many descriptors lie there; the set of signals stays as it is.
-    unsafe { libc::ppoll(descriptors.as_mut_ptr(), count, &raw const limit, std::ptr::null()) > 0 }
+    unsafe {
+        libc::ppoll(
+            descriptors.as_mut_ptr(),
+            count,
+            &raw const limit,
+            std::ptr::null(),
+        ) > 0
+    }
 }
 
 fn attributes(kind: u32, config: u64, period: u64) -> perf_event_attr {

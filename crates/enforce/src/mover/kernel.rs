@@ -5,6 +5,9 @@ use nodewise_linux::Host;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 
+/// Times that a page is let go before it is called busy.
+const UNCOVERED: u32 = 4;
+
 pub trait Kernel: Sync {
     /// Where pages are.
     fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError>;
@@ -41,20 +44,8 @@ impl Linux {
 
 impl Kernel for Linux {
     fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> {
-        let mut statuses = pages::query(self.pid, addresses)?;
-        let hidden = |i: &usize| statuses[*i] == PageStatus::Absent && self.has(addresses[*i]);
-        let hidden: Vec<usize> = (0..statuses.len()).filter(hidden).collect();
-        if !hidden.is_empty() {
-            // The kernel's balancing has protected them to see who comes.
-            let asked: Vec<u64> = hidden.iter().map(|i| addresses[*i]).collect();
-            pages::let_go(self.pid, &asked);
-            let again = pages::query(self.pid, &asked)?;
-            hidden
-                .into_iter()
-                .zip(again)
-                .for_each(|(i, status)| statuses[i] = status);
-        }
-        Ok(statuses)
+        let ask = |addresses: &[u64]| pages::query(self.pid, addresses);
+        uncover(addresses, ask, |address| self.has(address), |hidden| pages::let_go(self.pid, hidden))
     }
 
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
@@ -65,6 +56,33 @@ impl Kernel for Linux {
         let text = self.host.read("proc/zoneinfo").ok()?;
         Some(pages_left(&text, node) << BASE)
     }
+}
+
+/// Of a page that is there and that the kernel's balancing has protected to see who comes, older kernels say that
+/// it is absent (6.1): it is let go and asked about again. One that is protected again by then is busy, not gone.
+fn uncover(
+    addresses: &[u64],
+    ask: impl Fn(&[u64]) -> Result<Vec<PageStatus>, CallError>,
+    has: impl Fn(u64) -> bool,
+    let_go: impl Fn(&[u64]),
+) -> Result<Vec<PageStatus>, CallError> {
+    let mut statuses = ask(addresses)?;
+    for left in (0..=UNCOVERED).rev() {
+        let hidden = |i: &usize| statuses[*i] == PageStatus::Absent && has(addresses[*i]);
+        let hidden: Vec<usize> = (0..statuses.len()).filter(hidden).collect();
+        if hidden.is_empty() {
+            break;
+        }
+        let asked: Vec<u64> = hidden.iter().map(|i| addresses[*i]).collect();
+        let again = if left > 0 {
+            let_go(&asked);
+            ask(&asked)?
+        } else {
+            vec![PageStatus::Busy; asked.len()]
+        };
+        hidden.into_iter().zip(again).for_each(|(i, status)| statuses[i] = status);
+    }
+    Ok(statuses)
 }
 
 /// Free pages and file cache of a node's zones, less what the kernel keeps free (`/proc/zoneinfo`).
@@ -87,6 +105,28 @@ fn pages_left(zoneinfo: &str, node: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_page_that_is_protected_again_and_again_is_busy_and_not_gone() {
+        // Protected so many times more before the kernel says where it is.
+        let protected = RefCell::new(HashMap::from([(0x1000, 0), (0x2000, 2), (0x3000, 1000)]));
+        let ask = |addresses: &[u64]| {
+            let status = |a: &u64| match protected.borrow().get(a) {
+                Some(0) => PageStatus::On(1),
+                _ => PageStatus::Absent,
+            };
+            Ok(addresses.iter().map(status).collect())
+        };
+        let has = |address| protected.borrow().contains_key(&address);
+        let let_go = |addresses: &[u64]| {
+            addresses.iter().for_each(|a| *protected.borrow_mut().get_mut(a).unwrap() -= 1);
+        };
+        let statuses = uncover(&[0x1000, 0x2000, 0x3000, 0x4000], ask, has, let_go).unwrap();
+        let expected = [PageStatus::On(1), PageStatus::On(1), PageStatus::Busy, PageStatus::Absent];
+        assert_eq!(statuses, expected);
+    }
 
     #[test]
     fn what_a_node_has_left_is_the_sum_of_its_zones() {

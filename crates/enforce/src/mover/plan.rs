@@ -177,6 +177,20 @@ pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
     homes
 }
 
+/// Whether any page of each target is there, whatever the kernel says of where; all where nobody knows.
+pub fn present(pid: u32, targets: &[Target]) -> Vec<bool> {
+    let Ok(map) = Pagemap::of(pid) else {
+        return vec![Host::default().has_process(pid); targets.len()];
+    };
+    let is_there = |target: &Target| {
+        let mut there = false;
+        // A process that has ended has no pages.
+        let _ = map.resident(target.address >> BASE, target.pages, |_| there = true);
+        there
+    };
+    targets.iter().map(is_there).collect()
+}
+
 /// The node of each page, as far as the kernel says.
 fn nodes(kernel: &Linux, addresses: &[u64]) -> Vec<Option<u32>> {
     let parts = addresses.chunks(ASKED);
@@ -263,7 +277,7 @@ impl Planner {
         let addresses: Vec<u64> = pages.iter().map(|p| p.0).collect();
         let statuses = self.kernel.query(&addresses)?;
         for ((address, exclusive), status) in pages.iter().zip(statuses) {
-            if status == PageStatus::Absent {
+            if matches!(status, PageStatus::Absent | PageStatus::Busy) {
                 self.plan.busy += 1 << (shift - BASE);
             }
             let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {

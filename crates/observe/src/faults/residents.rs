@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Pages looked after together: a huge page's, and an entry of the map.
 const REGION_SHIFT: u32 = 9;
 const REGION: u64 = 1 << REGION_SHIFT;
-/// Pages that are looked up when we come to a process that runs already: 64 GiB, a quarter of a second.
-const MOST_LOOKED_UP: u64 = 1 << 24;
+/// Pages in memory that are noted when we come to a process that runs already: 64 GiB, a quarter of a second.
+const MOST_THERE: u64 = 1 << 24;
+/// Addresses that are looked through for them where unused ones cost time too, in pages: 1 TiB, about a second.
+const MOST_LOOKED_THROUGH: u64 = 1 << 28;
 /// Pages of a new mapping that are looked up again: it may lie where an old one was.
 const MOST_MAPPED: u64 = 1 << 14;
 
@@ -45,14 +47,19 @@ impl Residents {
     /// Those of a process that runs already, by its mappings, ascending.
     pub fn of_running(pagemap: Option<&Pagemap>, areas: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut all = Self::default();
-        let mut looked_up = 0;
+        let (mut there, mut looked_through) = (0, 0);
+        let leaps = pagemap.is_some_and(Pagemap::leaps);
         for (start, end) in areas {
             all.areas.insert(start, end);
             let (first, pages) = (page(start), page(end) - page(start));
-            looked_up += pages;
+            let worth = there < MOST_THERE && (leaps || looked_through + pages <= MOST_LOOKED_THROUGH);
+            looked_through += if worth { pages } else { 0 };
             let regions = &mut all.regions;
-            let known = looked_up <= MOST_LOOKED_UP
-                && pagemap.is_some_and(|map| map.resident(first, pages, |p| set(regions, p)).is_ok());
+            let note = |p| {
+                there += 1;
+                set(regions, p);
+            };
+            let known = pagemap.is_some_and(|map| worth && map.resident(first, pages, note).is_ok());
             if !known {
                 all.old.push((start, end));
             }
@@ -351,6 +358,20 @@ mod tests {
         let mut assumed = Residents::of_running(None, areas.into_iter());
         assert_eq!(assumed.judge(&plain(page(start + 8192))), Kind::Hint);
         assert_eq!(assumed.judge(&plain(1)), Kind::First);
+    }
+
+    #[test]
+    fn vast_mappings_that_are_hardly_used_are_known() {
+        let mut small = vec![1_u8; 1 << 16];
+        let vast = Vec::<u8>::with_capacity(4 << 30); // addresses, and no memory
+        let pagemap = Pagemap::of(std::process::id()).unwrap();
+        let (at, beside) = (vast.as_ptr() as u64, small.as_mut_ptr() as u64);
+        let vast = (at & !0xfff, (at + (4 << 30)) & !0xfff);
+        // As if there were twenty of them.
+        let areas = std::iter::repeat_n(vast, 20).chain([(beside & !0xfff, (beside + (1 << 16)) & !0xfff)]);
+        let mut known = Residents::of_running(Some(&pagemap), areas);
+        assert_eq!(known.judge(&plain(page(beside) + 1)), Kind::Hint);
+        assert_eq!(known.judge(&plain(page(at) + 7_000)), Kind::First);
     }
 
     proptest! {

@@ -58,6 +58,13 @@ impl Journal {
         }
     }
 
+    /// A page was found where a decision had sent it.
+    pub fn moved(&mut self, now_ns: u64, policy: &str, reason: &Reason, moved: &MovedPages) {
+        if let Some(recording) = &mut self.recording {
+            recording.moved(now_ns, policy, reason, moved);
+        }
+    }
+
     /// An interval ends.
     pub fn cut(&mut self, now_ns: u64, report: &Report) {
         if let Some(recording) = &mut self.recording

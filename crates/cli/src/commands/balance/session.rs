@@ -10,7 +10,7 @@ use super::whom::Whom;
 use super::Arguments;
 use crate::exit::Outcome;
 use anyhow::Context;
-use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
+use nodewise_control::{Actuator, Controller, DryRun, Fate, Interval, Observer, Settings, Tracker, run_interval};
 use nodewise_enforce::{Holder, HugePages, Linux, Stalls};
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::scan::{self, Scan};
@@ -59,6 +59,8 @@ pub struct Session {
     held: (Duration, Duration),
     /// Samples since counts were halved.
     fresh: u64,
+    /// Pages that the kernel would not show when they had been moved, perhaps, and where to.
+    hidden: HashMap<PageNumber, Move>,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
     metrics: Option<Metrics>,
@@ -152,6 +154,7 @@ impl Session {
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
+            hidden: HashMap::new(),
             kernel_moved: HashMap::new(),
             metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
             processes: Processes::default(),
@@ -239,6 +242,7 @@ impl Session {
             if let Some(process) = self.processes.end(*pid) {
                 let pages = PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0);
                 self.mover.forget(&pages);
+                self.hidden.retain(|page, _| !pages.contains(page));
                 self.observation.0.forget(pages);
                 self.kernel_moved.remove(pid);
             }
@@ -271,11 +275,18 @@ impl Session {
         for (page, home) in homes {
             let before = tracker.home_of(page).filter(|b| *b != home);
             let is_new = fresh.binary_search(&(page.virtual_number() << BASE_PAGE_SHIFT)).is_ok();
-            if let Some(from) = before.filter(|_| !is_new) {
-                let moved = MovedPages { pid, page, count: 1, from, to: home };
-                self.journal.found_elsewhere(now_ns, by_kernel, &moved);
-            }
             tracker.set_home(page, home);
+            let Some(from) = before.filter(|_| !is_new) else {
+                continue;
+            };
+            let moved = MovedPages { pid, page, count: 1, from, to: home };
+            match self.hidden.remove(&page).filter(|m| (m.from, m.to) == (from, home)) {
+                Some(ours) => {
+                    self.controller.arrived_after_all(page, from, home);
+                    self.journal.moved(now_ns, &self.controller.policy(), &ours.reason, &moved);
+                }
+                None => self.journal.found_elsewhere(now_ns, by_kernel, &moved),
+            }
         }
     }
 
@@ -341,6 +352,8 @@ impl Session {
             self.fresh = 0;
         }
         self.observation.0.begin_interval();
+        turn.decision.moves.iter().for_each(|m| drop(self.hidden.remove(&m.page)));
+        self.hidden.extend(hidden(&turn));
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
         }
@@ -386,6 +399,13 @@ impl Observer for Observation {
     fn halve(&mut self) {
         self.0.halve();
     }
+}
+
+/// Pages of which a turn could not say where they came to lie.
+fn hidden(turn: &Interval) -> HashMap<PageNumber, Move> {
+    let moves = turn.decision.moves.iter().enumerate();
+    let hidden = moves.filter(|(i, _)| turn.outcome.fate(*i) == Fate::Busy);
+    hidden.map(|(_, each)| (each.page, *each)).collect()
 }
 
 /// A touched address of each page, which is to be asked about: another part of it may not be there.
