@@ -307,7 +307,7 @@ mod tests {
     proptest! {
         #[test]
         fn whose_handling_is_expensive_looks_and_has_scanned_less_often_and_comes_back(
-            share in 0.01f64..0.05, pages in 1e3f64..3e4, look_ns in 1e5f64..9e6, handling_ns in 1e3f64..1e5, adapts: bool,
+            share in 0.01f64..0.05, pages in 1e3f64..3e4, look_ns in 1e5f64..9e6, handling_ns in 1e3f64..2e4, adapts: bool,
         ) {
             let mut budget = Budget::new(share, COSTS, adapts);
             budget.own_scans(100, MINOR_NS);

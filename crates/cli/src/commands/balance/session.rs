@@ -352,7 +352,9 @@ impl Session {
             self.fresh = 0;
         }
         self.observation.0.begin_interval();
-        turn.decision.moves.iter().for_each(|m| drop(self.hidden.remove(&m.page)));
+        for each in &turn.decision.moves {
+            self.hidden.remove(&each.page);
+        }
         self.hidden.extend(hidden(&turn));
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
