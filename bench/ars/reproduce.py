@@ -83,11 +83,13 @@ def main():
                 str(value): dict(zip(PROGRAMS, pool.map(lambda p, c=choice: sensitivity(p, c), PROGRAMS)))
                 for value, choice in choices.items()}
             say(f"{knob}, {time.monotonic() - start:.0f} s")
-        data["memory"] = {}
-        for half_life, choice in ({} if asked.quick else KNOBS["half-life"]).items():
-            studied = dict(zip(PROGRAMS, pool.map(lambda p, c=choice: study(p, ratios, c), PROGRAMS)))
-            data["memory"][str(half_life)] = {f.claim: f.holds for f in findings({**data, "programs": studied})}
-        say(f"findings by half-life, {time.monotonic() - start:.0f} s")
+        data["held"] = {}
+        for knob in () if asked.quick else ("half-life", "reading"):
+            data["held"][knob] = {}
+            for value, choice in KNOBS[knob].items():
+                studied = dict(zip(PROGRAMS, pool.map(lambda p, c=choice: study(p, ratios, c), PROGRAMS)))
+                data["held"][knob][str(value)] = {f.claim: f.holds for f in findings({**data, "programs": studied})}
+            say(f"findings by {knob}, {time.monotonic() - start:.0f} s")
     found = findings(data)
     page.draw(data)
     web.publish(FOLDER, data, found, page.write(data, found))

@@ -85,6 +85,16 @@ def size(folder):
 
 
 @functools.cache
+def allocated(folder):
+    """Shared pages that there are when the computation begins: touched by whoever initialised them."""
+    query = (f"SELECT sum(len)::BIGINT FROM '{folder}/first_touch.parquet' JOIN '{folder}/objects.parquet' USING (object) "
+             f"WHERE kind IN ({', '.join(map(repr, SHARED))})")
+    with duckdb.connect() as database:
+        ((pages,),) = database.execute(query).fetchall()
+    return pages
+
+
+@functools.cache
 def best_shares(folder):
     """The largest local share, of a page that stays where it is best over the run, and of one that could be where it
     is best in each slice: what moving could win at most. A thread is a node's."""

@@ -136,6 +136,7 @@ impl HomePolicy for Adaptive {
         (out, out.walk(&None, view))
     }
 
+    #[inline]
     fn judge(&self, (out, walk): &mut Self::Walk, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
         out.judge(walk, view, i)
     }
