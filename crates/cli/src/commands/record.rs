@@ -7,7 +7,7 @@ use crate::exit::{Outcome, OwnFailure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
-use nodewise_observe::{Emulator, Error, ErrorKind, Options, Progress, Slicing};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
         meta: meta(arguments, cpus),
     };
     let bar = progress_bar();
-    let recorded = nodewise_observe::record(options, |p| show(&bar, &p));
+    let recorded = nodewise_observe::record(options, |p| show(&bar, p.accesses, "accesses", p.slices));
     bar.finish_and_clear();
     let recorded = recorded?;
     summary::recorded(&folder, &recorded, emulator.as_ref());
@@ -209,12 +209,8 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, progress: &Progress) {
-    bar.set_message(format!(
-        "{} accesses, {} slices",
-        summary::short(progress.accesses as f64),
-        progress.slices
-    ));
+fn show(bar: &ProgressBar, seen: u64, what: &str, slices: usize) {
+    bar.set_message(format!("{} {what}, {slices} slices", summary::short(seen as f64)));
     bar.tick();
 }
 

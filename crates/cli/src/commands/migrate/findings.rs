@@ -3,6 +3,7 @@
 use nodewise_enforce::mover::{Batch, Moved, PairMoved, Plan, Stayed};
 use nodewise_report::{bytes, seconds};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ struct Document<'a> {
     pages: u64,
     bytes: u64,
     huge_pages: u64,
-    pairs: Vec<PairJson>,
+    pairs: Vec<Value>,
     stayed: BTreeMap<&'static str, u64>,
     ended: bool,
     chunk: Option<u32>,
@@ -44,27 +45,7 @@ struct Document<'a> {
     plan_seconds: f64,
     move_seconds: f64,
     frozen_seconds: Option<f64>,
-    batches: Vec<BatchJson>,
-}
-
-#[derive(Serialize)]
-struct PairJson {
-    from: u32,
-    to: u32,
-    planned: u64,
-    pages: u64,
-}
-
-#[derive(Serialize)]
-struct BatchJson {
-    worker: usize,
-    cpu: u32,
-    from: u32,
-    to: u32,
-    pages: u64,
-    moved: u64,
-    begin_ns: u64,
-    end_ns: u64,
+    batches: Vec<Value>,
 }
 
 impl Findings {
@@ -186,40 +167,13 @@ fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
     (!causes.is_empty()).then(|| format!("  pages that {verb}: {}", causes.join(", ")))
 }
 
-fn pair(pair: &PairMoved) -> PairJson {
-    let PairMoved {
-        from,
-        to,
-        planned,
-        pages,
-    } = *pair;
-    PairJson {
-        from,
-        to,
-        planned,
-        pages,
-    }
+fn pair(p: &PairMoved) -> Value {
+    json!({ "from": p.from, "to": p.to, "planned": p.planned, "pages": p.pages })
 }
 
-fn batch(batch: &Batch) -> BatchJson {
-    let Batch {
-        worker,
-        cpu,
-        from,
-        to,
-        pages,
-        moved,
-        begin_ns,
-        end_ns,
-    } = *batch;
-    BatchJson {
-        worker,
-        cpu,
-        from,
-        to,
-        pages,
-        moved,
-        begin_ns,
-        end_ns,
-    }
+fn batch(b: &Batch) -> Value {
+    json!({
+        "worker": b.worker, "cpu": b.cpu, "from": b.from, "to": b.to, "pages": b.pages, "moved": b.moved,
+        "begin_ns": b.begin_ns, "end_ns": b.end_ns,
+    })
 }

@@ -1,12 +1,11 @@
 //! `nodewise record --via faults`: samples of a program that is started, or of others that run.
 
-use super::{Arguments, cpus, folder, meta, meta_of_host, set_openmp, summary};
+use super::{Arguments, cpus, folder, meta, meta_of_host, set_openmp, show, summary};
 use crate::exit::Outcome;
-use indicatif::ProgressBar;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, companion};
 use nodewise_observe::Slicing;
-use nodewise_observe::faults::{Options, Progress, Tend, Whom, record};
+use nodewise_observe::faults::{Options, Tend, Whom, record};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -60,7 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         scan: faults.scan,
     };
     let bar = super::progress_bar();
-    let recorded = record(options, |p| show(&bar, &p));
+    let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
     bar.finish_and_clear();
     let recorded = recorded?;
     summary::sampled(&folder, &recorded, faults.minimum_samples);
@@ -99,13 +98,4 @@ fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
     holder.dress(command);
     preload.push(library);
     Some(Box::new(move || holder.look()))
-}
-
-fn show(bar: &ProgressBar, progress: &Progress) {
-    bar.set_message(format!(
-        "{} samples, {} slices",
-        summary::short(progress.samples as f64),
-        progress.slices
-    ));
-    bar.tick();
 }
