@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 /// What is assumed of intensity, of which samples say nothing: a sample of one node's stands for at most so
 /// many times as many accesses to the page as one of another's.
 ///
-/// A stencil's owner makes six to eight accesses to each element where a neighbour reads it once; one who
-/// transforms a row of some thousand elements in place goes through it log₂ of that, about twelve times,
-/// where others fetch it once.
-pub const INTENSITY: f64 = 16.0;
+/// A stencil's owner makes six to eight accesses to each element where a neighbour reads it once. One who
+/// transforms rows in place reads and writes each element log₂ of a row's length times, where others fetch it
+/// once: 32 for rows of 65,536.
+pub const INTENSITY: f64 = 32.0;
 
 /// The share of an object's pages of which not even that is assumed: a flag, an end or a key that others look
 /// at alone makes one access of theirs stand beside a thousand of the owner's.

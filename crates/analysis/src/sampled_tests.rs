@@ -144,9 +144,9 @@ fn a_handful_of_pages_that_agree_is_no_certainty() {
 
 #[test]
 fn hundreds_of_pages_of_one_node_say_much() {
-    // 22 blocks of 10 samples: 3.84 / 220 of the samples may be others', and 16 times that of the accesses.
+    // 22 blocks of 10 samples: 3.84 / 220 of the samples may be others', and 32 times that of the accesses.
     let interval = exclusivity(&vec![vec![10, 0, 0, 0]; 500]);
-    assert!((0.73..0.78).contains(&interval.low), "{interval:?}");
+    assert!((0.60..0.65).contains(&interval.low), "{interval:?}");
 }
 
 proptest! {
