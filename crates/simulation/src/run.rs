@@ -14,7 +14,7 @@ use crate::{Parameters, Range, Scenario};
 use nodewise_analysis::{Metrics, access_matrix, balance, measure};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::ObjectId;
+use nodewise_profile::{ObjectId, Profile};
 use rayon::prelude::*;
 
 /// Sums over phases for one policy.
@@ -69,15 +69,12 @@ impl<'a> Run<'a> {
         let sums = Sums::new(scenarios.len(), &resources);
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let policies = mappings.len() + tracks.len();
-        let arrays = |object: &ObjectId| {
-            context
-                .profile
-                .object(*object)
-                .is_some_and(|o| o.kind.is_mappable())
-        };
         let mappable = match tracks.is_empty() {
             true => Vec::new(),
-            false => context.histogram.objects.iter().map(arrays).collect(),
+            false => {
+                let objects = context.histogram.objects.iter();
+                objects.map(|o| is_mappable(context.profile, *o)).collect()
+            }
         };
         Self {
             context: *context,
@@ -271,25 +268,15 @@ impl<'a> Run<'a> {
     }
 
     fn measure(&self, mapping: &Mapping) -> Metrics {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = self.context;
-        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count()).program
+        let (c, nodes) = (&self.context, self.resources.nodes);
+        measure(c.profile, c.histogram, c.affinity, &mapping.nodes, nodes).program
     }
 
     fn mapped(&self, mapping: &Mapping) -> Mapped {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = self.context;
-        let of = |object| profile.object(object).is_some_and(|o| o.kind.is_mappable());
+        let (c, nodes) = (&self.context, self.resources.nodes);
+        let arrays = |object| is_mappable(c.profile, object);
         Mapped {
-            accesses: access_matrix(histogram, affinity, &mapping.nodes, machine.node_count(), of),
+            accesses: access_matrix(c.histogram, c.affinity, &mapping.nodes, nodes, arrays),
         }
     }
 
@@ -337,6 +324,11 @@ impl<'a> Run<'a> {
             })
             .collect()
     }
+}
+
+/// Whether a map's rules reach an object.
+fn is_mappable(profile: &Profile, object: ObjectId) -> bool {
+    profile.object(object).is_some_and(|o| o.kind.is_mappable())
 }
 
 /// What a prediction says about where pages were.
