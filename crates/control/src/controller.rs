@@ -149,12 +149,22 @@ impl Controller {
     pub fn arrived_after_all(&mut self, page: PageNumber, from: NodeId, to: NodeId) {
         let before = self.stayed.forget(page);
         self.ledger.enter_fate(Fate::Moved, before);
-        self.enter(&Pending { page, from, to, incorrect: None });
+        self.enter(&Pending {
+            page,
+            from,
+            to,
+            incorrect: None,
+        });
         self.ledger.bytes += self.settings.page_bytes;
     }
 
     fn enter(&mut self, moved: &Pending) {
-        let Pending { page, from, to, incorrect } = *moved;
+        let Pending {
+            page,
+            from,
+            to,
+            incorrect,
+        } = *moved;
         self.ledger.enter(to, self.history.of(page), incorrect);
         self.ledger.forgotten += self.history.note(page, from, self.intervals);
     }

@@ -96,7 +96,10 @@ impl Linux {
             Some(_) => (CHUNK >> self.page_shift).max(1),
             None => targets.len().max(1),
         };
-        targets.chunks(at_once).flat_map(|part| self.move_batch(pid, part)).collect()
+        targets
+            .chunks(at_once)
+            .flat_map(|part| self.move_batch(pid, part))
+            .collect()
     }
 
     /// Companions are asked when their program runs again.
@@ -114,7 +117,9 @@ impl Linux {
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
         let mut fates = fates(&there, &moved, self.page_shift);
-        let gone = (0..fates.len()).filter(|i| fates[*i] == Fate::Gone).collect::<Vec<_>>();
+        let gone = (0..fates.len())
+            .filter(|i| fates[*i] == Fate::Gone)
+            .collect::<Vec<_>>();
         let asked: Vec<Target> = gone.iter().map(|i| targets[*i]).collect();
         for (i, there) in gone.into_iter().zip(present(pid, &asked)) {
             if there {

@@ -325,7 +325,11 @@ impl Watch {
         let wall = now - std::mem::replace(&mut self.looked, now);
         let running = self.budget.rate().running;
         let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as u64;
-        let looking = if samples == 0 { &mut self.upkeep } else { &mut self.charged };
+        let looking = if samples == 0 {
+            &mut self.upkeep
+        } else {
+            &mut self.charged
+        };
         *looking += own;
         let rate = self.budget.settle(&Spell {
             program_ns: self.following.cpu_since() as f64,

@@ -98,7 +98,11 @@ impl Writer {
             ..profile.clone()
         };
         validate::tables(&profile).map_err(Error::invalid)?;
-        let rest = if complete { self.flush().map(|()| None) } else { self.tail(suffix) }?;
+        let rest = if complete {
+            self.flush().map(|()| None)
+        } else {
+            self.tail(suffix)
+        }?;
         self.close_file()?;
         let accesses = self.closed.iter().cloned().chain(rest).collect();
         let tables = tables::write(&self.folder, suffix, &profile)?;

@@ -45,7 +45,12 @@ impl Linux {
 impl Kernel for Linux {
     fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> {
         let ask = |addresses: &[u64]| pages::query(self.pid, addresses);
-        uncover(addresses, ask, |address| self.has(address), |hidden| pages::let_go(self.pid, hidden))
+        uncover(
+            addresses,
+            ask,
+            |address| self.has(address),
+            |hidden| pages::let_go(self.pid, hidden),
+        )
     }
 
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
@@ -80,7 +85,10 @@ fn uncover(
         } else {
             vec![PageStatus::Busy; asked.len()]
         };
-        hidden.into_iter().zip(again).for_each(|(i, status)| statuses[i] = status);
+        hidden
+            .into_iter()
+            .zip(again)
+            .for_each(|(i, status)| statuses[i] = status);
     }
     Ok(statuses)
 }
@@ -121,10 +129,17 @@ mod tests {
         };
         let has = |address| protected.borrow().contains_key(&address);
         let let_go = |addresses: &[u64]| {
-            addresses.iter().for_each(|a| *protected.borrow_mut().get_mut(a).unwrap() -= 1);
+            addresses
+                .iter()
+                .for_each(|a| *protected.borrow_mut().get_mut(a).unwrap() -= 1);
         };
         let statuses = uncover(&[0x1000, 0x2000, 0x3000, 0x4000], ask, has, let_go).unwrap();
-        let expected = [PageStatus::On(1), PageStatus::On(1), PageStatus::Busy, PageStatus::Absent];
+        let expected = [
+            PageStatus::On(1),
+            PageStatus::On(1),
+            PageStatus::Busy,
+            PageStatus::Absent,
+        ];
         assert_eq!(statuses, expected);
     }
 

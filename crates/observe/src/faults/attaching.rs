@@ -70,7 +70,12 @@ mod tests {
     fn a_thread_born_while_we_attach_is_watched_and_none_twice() {
         let mut program = Program {
             // 3 was born before its parent was watched, 4 after; 5 by 3 before 3 was.
-            listings: vec![vec![1, 2], vec![1, 2, 3, 4], vec![1, 3, 4, 5], vec![1, 3, 4, 5, 6]],
+            listings: vec![
+                vec![1, 2],
+                vec![1, 2, 3, 4],
+                vec![1, 3, 4, 5],
+                vec![1, 3, 4, 5, 6],
+            ],
             begun: vec![vec![], vec![4], vec![], vec![6]],
             ..Program::default()
         };

@@ -128,7 +128,11 @@ impl Budget {
         let balance = (self.balance_ns + income - spent).min(most);
         // A program that slept for a day owes no more for that than two seconds.
         let asleep = income < spell.upkeep_ns;
-        let least = if asleep { balance.min(-2.0 * most) } else { f64::NEG_INFINITY };
+        let least = if asleep {
+            balance.min(-2.0 * most)
+        } else {
+            f64::NEG_INFINITY
+        };
         self.balance_ns = (balance - spell.upkeep_ns).max(least);
         self.rate.running = match self.rate.running {
             true => self.balance_ns > -most,
@@ -276,10 +280,21 @@ mod tests {
 
     /// `seconds` of a program of one thread with so many pages, which the kernel scans at our word; a look and
     /// a sample of it cost us so much. The share spent, and how it went on at its slowest and at the end.
-    fn attend(budget: &mut Budget, seconds: f64, pages: f64, look_ns: f64, handling_ns: f64) -> (f64, Rate, Rate) {
+    fn attend(
+        budget: &mut Budget,
+        seconds: f64,
+        pages: f64,
+        look_ns: f64,
+        handling_ns: f64,
+    ) -> (f64, Rate, Rate) {
         let (mut wall, mut spent, mut slowest) = (0.0, 0.0, budget.rate());
         while wall < seconds {
-            let Rate { period, running, look, scan_ms } = budget.rate();
+            let Rate {
+                period,
+                running,
+                look,
+                scan_ms,
+            } = budget.rate();
             let passes = look.as_secs_f64() / (f64::from(scan_ms.unwrap()) / 1e3);
             let hints = pages * passes;
             let open = f64::from(u8::from(running));

@@ -290,7 +290,11 @@ mod tests {
         let host = Host::at(&root);
         assert_eq!(moved_by(&host, 7, 7), Counted::Not);
         assert_eq!(moved_by(&host, 7, 8), Counted::Ended);
-        std::fs::write(thread.join("sched"), "se.load : 1\nnuma_pages_migrated    :   12\n").unwrap();
+        std::fs::write(
+            thread.join("sched"),
+            "se.load : 1\nnuma_pages_migrated    :   12\n",
+        )
+        .unwrap();
         assert_eq!(moved_by(&host, 7, 7), Counted::Pages(12));
         let mut process = Process::new(Residents::default(), 0);
         assert_eq!(process.newly_moved(&host, 7), (12, true));

@@ -427,7 +427,9 @@ mod tests {
         drop(traced);
         let reader = Reader::open(&folder).unwrap();
         let (mut rows, profile) = (0, reader.profile());
-        reader.visit(&mut |batch| rows += batch.iter().map(|a| a.len).sum::<u32>()).unwrap();
+        reader
+            .visit(&mut |batch| rows += batch.iter().map(|a| a.len).sum::<u32>())
+            .unwrap();
         assert_eq!((rows, profile.slices.len(), profile.meta.wall_ns), (3, 2, 2000));
         assert!(profile.meta.truncated.is_some());
         assert_eq!(profile.migrations, [moved(1000, 0, 9), moved(2000, 1, 7)]);
