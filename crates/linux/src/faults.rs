@@ -596,11 +596,12 @@ mod tests {
     #[test]
     fn who_has_ended_ends_no_wait() {
         let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
-        let Ok(source) = Source::of_threads(&[child.id()], 1) else {
-            return; // perf_event_paranoid
-        };
+        let source = Source::of_threads(&[child.id()], 1);
         child.kill().unwrap();
         child.wait().unwrap();
+        let Ok(source) = source else {
+            return; // perf_event_paranoid
+        };
         let (began, limit) = (clock::monotonic(), Duration::from_millis(30));
         assert!(!source.wait(limit));
         assert!(clock::monotonic() - began >= limit);
