@@ -2,7 +2,7 @@
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
-use crate::mover::{CHUNK, Moved, Mover, Target, homes, present};
+use crate::mover::{CHUNK, Moved, Mover, Target, present};
 use nodewise_control::{Actuator, Fate, Outcome};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
@@ -141,7 +141,7 @@ impl Linux {
         if !holder.bring(pid, &runs(&wanted)) {
             return;
         }
-        for (i, home) in missing.into_iter().zip(homes(pid, &wanted)) {
+        for (i, home) in missing.into_iter().zip(self.mover.homes(pid, &wanted)) {
             known[i] = home;
         }
     }

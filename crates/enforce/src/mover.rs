@@ -13,7 +13,7 @@ mod tests;
 
 pub use moved::{Batch, Moved, PairMoved, Stayed};
 pub use plan::{Pair, Plan, Run, Target};
-pub(crate) use plan::{homes, present};
+pub(crate) use plan::present;
 pub use stock::migrate_pages;
 
 use crate::{EnforceError, Host, HostNode};
@@ -21,7 +21,9 @@ use chunk::carry_out;
 use kernel::{Kernel, Linux};
 use moved::Ledger;
 use nodewise_linux::affinity;
+use nodewise_machine::CpuId;
 use queue::Queue;
+use std::collections::BTreeSet;
 
 /// Pages of 4 KiB handed to the kernel at a time unless told otherwise; `docs/migrate.md` has the
 /// measurement.
@@ -66,7 +68,7 @@ impl Mover {
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
         let plan = Plan::of_targets(pid, targets)?;
         let mut moved = self.work(&Linux::of(pid), &plan, &|_| ());
-        moved.homes = plan::homes(pid, targets);
+        moved.homes = self.homes(pid, targets);
         Ok(moved)
     }
 
@@ -86,7 +88,7 @@ impl Mover {
     #[must_use]
     pub fn workers(&self, pairs: &[Pair]) -> usize {
         let chunks: u64 = pairs.iter().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
-        let cpus: usize = pairs.iter().map(|p| self.cpus(p).len()).sum();
+        let cpus: usize = pairs.iter().map(|p| self.cpus([p.to, p.from]).len()).sum();
         let wanted = match self.workers {
             0 => (pairs.len() * WORKERS_PER_PAIR).min(cpus.max(pairs.len())),
             workers => workers,
@@ -94,14 +96,44 @@ impl Mover {
         wanted.min(usize::try_from(chunks).unwrap_or(usize::MAX))
     }
 
-    /// Those of the node that pages go to; where it has none, of the node that they come from.
-    fn cpus(&self, pair: &Pair) -> &[nodewise_machine::CpuId] {
+    /// Those of the first of these nodes that has some.
+    fn cpus<const N: usize>(&self, nodes: [u32; N]) -> &[CpuId] {
         let of = |node: u32| self.nodes.iter().find(|n| n.os_index == node);
-        let nodes = [pair.to, pair.from].into_iter().filter_map(of);
+        let nodes = nodes.into_iter().filter_map(of);
         nodes
             .map(|n| n.cpus.as_slice())
             .find(|c| !c.is_empty())
             .unwrap_or(&[])
+    }
+
+    /// Where the targets lie now, asked on CPUs of the node they were sent to: kernels that hide pages from us
+    /// while they sample them (before 6.6) make asking an access, and one from elsewhere may fetch the page back.
+    pub(crate) fn homes(&self, pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
+        let mut homes = vec![None; targets.len()];
+        for node in targets.iter().map(|t| t.node).collect::<BTreeSet<u32>>() {
+            let (indices, sent): (Vec<usize>, Vec<Target>) = targets
+                .iter()
+                .copied()
+                .enumerate()
+                .filter(|(_, t)| t.node == node)
+                .unzip();
+            let ask = || {
+                self.bind_to([node]);
+                plan::homes(pid, &sent)
+            };
+            let found = std::thread::scope(|scope| scope.spawn(ask).join()).unwrap_or_default();
+            indices
+                .into_iter()
+                .zip(found)
+                .for_each(|(i, home)| homes[i] = home);
+        }
+        homes
+    }
+
+    /// Binds the calling thread to the first of these nodes that has CPUs; unbound it is only slower.
+    fn bind_to<const N: usize>(&self, nodes: [u32; N]) {
+        let cpus: Vec<u32> = self.cpus(nodes).iter().map(|c| c.0).collect();
+        let _ = affinity::bind_this_thread(&cpus);
     }
 
     fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
@@ -134,9 +166,7 @@ impl Mover {
             let pair = queue.pair(at);
             if bound != Some(at) {
                 bound = Some(at);
-                let cpus: Vec<u32> = self.cpus(pair).iter().map(|c| c.0).collect();
-                // Unbound it is only slower.
-                let _ = affinity::bind_this_thread(&cpus);
+                self.bind_to([pair.to, pair.from]);
             }
             let begin_ns = ledger.now_ns();
             let outcome = carry_out(kernel, &chunk, pair.to);
