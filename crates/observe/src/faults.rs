@@ -185,7 +185,7 @@ impl Watch {
     pub fn of_group(host: &Host, folder: &Path, share: f64) -> Result<Self, NotHere> {
         check(host)?;
         let costs = costs();
-        let source = Source::of_group(folder, 1).map_err(|e| NotHere::events(host, &e))?;
+        let source = Source::of_group(folder, 1).map_err(|e| NotHere::group(host, &e))?;
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let mut watch = Self::new(host, source, costs, share);
         for pid in text.lines().filter_map(|l| l.parse().ok()) {

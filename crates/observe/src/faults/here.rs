@@ -55,6 +55,17 @@ impl NotHere {
         Self::new(format!("there is no process {pid}"), "")
     }
 
+    /// The kernel refused its events of a control group.
+    pub(super) fn group(host: &Host, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::new(
+                "the kernel knows no such control group, or none has a controller yet",
+                "echo +pids >/sys/fs/cgroup/cgroup.subtree_control",
+            );
+        }
+        Self::events(host, error)
+    }
+
     /// The kernel refused its events.
     pub(super) fn events(host: &Host, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::PermissionDenied {
