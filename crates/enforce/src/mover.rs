@@ -12,8 +12,8 @@ mod stock;
 mod tests;
 
 pub use moved::{Batch, Moved, PairMoved, Stayed};
-pub use plan::{Pair, Plan, Run, Target};
 pub(crate) use plan::present;
+pub use plan::{Pair, Plan, Run, Target};
 pub use stock::migrate_pages;
 
 use crate::{EnforceError, Host, HostNode};
