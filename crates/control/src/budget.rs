@@ -168,4 +168,9 @@ impl Rate {
     pub fn take(&mut self, pages: u64) {
         self.pages = (self.pages - pages as f64).max(0.0);
     }
+
+    /// Of what was taken, so many have not moved.
+    pub fn give_back(&mut self, pages: u64) {
+        self.pages = (self.pages + pages as f64).min(self.most);
+    }
 }

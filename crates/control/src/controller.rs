@@ -177,7 +177,9 @@ impl Controller {
 
     /// Of the last step's moves only the first `tried` were: they cost more than predicted.
     pub(crate) fn hold_back(&mut self, decision: &mut Decision, tried: usize) {
-        decision.held_back.budget += (decision.moves.len() - tried) as u64;
+        let left = (decision.moves.len() - tried) as u64;
+        decision.held_back.budget += left;
+        self.rate.give_back(left);
         decision.moves.truncate(tried);
         self.pending.truncate(tried);
     }
@@ -293,11 +295,11 @@ const CHANCE: f64 = 1.281_552;
 
 /// Whether samples would show so much more from the new node than from the home only about one time in ten, if
 /// both used the page alike. As each page is asked again and again, one that has moved before has to be surer: up
-/// to twice as many standard deviations. A policy that spreads pages does not say that the new node uses it more.
+/// to twice as many standard deviations. Where pages are spread nobody says that the new node uses it more.
 fn beyond_chance(reason: &Reason, moves: u16) -> bool {
     let home = reason.home_count.unwrap_or(0.0);
     let (more, both) = (reason.to_count - home, reason.to_count + home);
-    more <= 0.0 || more * more > CHANCE * CHANCE * f64::from(1 + moves.min(3)) * both
+    reason.spreads || more * more > CHANCE * CHANCE * f64::from(1 + moves.min(3)) * both
 }
 
 /// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
@@ -346,8 +348,12 @@ mod tests {
         };
         assert!(says(2.0, 0.0) && says(6.0, 2.0) && says(600.0, 400.0));
         assert!(!says(1.0, 0.0) && !says(4.0, 2.0) && !says(505.0, 495.0));
-        // Spread, whoever uses it.
-        assert!(says(3.0, 5.0));
+        assert!(!says(3.0, 5.0));
+        let spread = Reason {
+            spreads: true,
+            ..Reason::default()
+        };
+        assert!(beyond_chance(&spread, 9));
         // Of 20 fair draws, by the binomial: how often the other node's are enough.
         let choose = |k: u64| (0..k).fold(1.0, |c, i| c * (20 - i) as f64 / (i + 1) as f64);
         let enough = (0..=20).filter(|k| *k > 10 && says(*k as f64, 20.0 - *k as f64));

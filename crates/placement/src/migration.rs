@@ -95,6 +95,8 @@ pub struct Reason {
     pub against: f64,
     /// All accesses that the policy saw when it judged this page: what it rests on.
     pub evidence: f64,
+    /// The page is shared and goes where it spreads load: not because the node there uses it more.
+    pub spreads: bool,
 }
 
 impl Reason {
@@ -106,6 +108,7 @@ impl Reason {
             home_count: self.home_count.map(|c| c / scale),
             against: self.against / scale,
             evidence: self.evidence / scale,
+            ..self
         }
     }
 }

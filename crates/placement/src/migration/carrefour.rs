@@ -54,7 +54,11 @@ impl WholePolicy for Carrefour {
                 _ => home,
             };
             if to != home {
-                go(index, to, counts.reason(to, 0.0));
+                let reason = match counts.accessing() {
+                    1 => counts.reason(to, 0.0),
+                    _ => counts.spreading(to, 0.0),
+                };
+                go(index, to, reason);
             }
         });
     }

@@ -72,6 +72,15 @@ impl<'a> Counts<'a> {
             home_count: Some(self.local() as f64),
             against,
             evidence: self.total() as f64,
+            spreads: false,
+        }
+    }
+
+    /// For going where pages that nobody owns are spread.
+    pub(super) fn spreading(&self, to: NodeId, against: f64) -> Reason {
+        Reason {
+            spreads: true,
+            ..self.reason(to, against)
         }
     }
 }

@@ -57,6 +57,7 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
         home_count: None,
         against: threshold * evidence / remote,
         evidence,
+        spreads: false,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }
@@ -79,6 +80,7 @@ pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judg
         home_count: None,
         against,
         evidence,
+        spreads: false,
     };
     let to = (to_count > against).then(|| node_with(counts, most, home));
     to.flatten().map(|to| (to, reason))
@@ -108,6 +110,7 @@ pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> J
         home_count: Some(home_count),
         against,
         evidence: all.get(),
+        spreads: false,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }

@@ -98,7 +98,12 @@ impl WholePolicy for Mixed {
                 load[to.index()] += total;
             }
             if to != home {
-                go(index, to, counts.reason(to, self.min_exclusivity * total as f64));
+                let against = self.min_exclusivity * total as f64;
+                let reason = match exclusive {
+                    Some(_) => counts.reason(to, against),
+                    None => counts.spreading(to, against),
+                };
+                go(index, to, reason);
             }
         });
     }

@@ -57,9 +57,7 @@ impl Window {
             weight: parameters.take("weight", Weight::Linear, |_| true, "`linear` or `uniform`")?,
         })
     }
-}
 
-impl Window {
     /// What [`Sweep::at`] has too much of: a page alone counts so many times.
     pub(super) fn scale(self) -> f64 {
         match self.weight {

@@ -8,7 +8,7 @@ pub trait Number: Copy + Default + PartialOrd {
     /// A count.
     fn of(count: u64) -> Self;
 
-    /// The same for people.
+    /// The sum, for what is reported.
     fn get(self) -> f64;
 
     /// Sum.
