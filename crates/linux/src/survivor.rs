@@ -4,6 +4,9 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::RawFd;
 
+/// Descriptors that one keeps at most.
+const MOST_KEPT: usize = 4;
+
 /// Starts one of this name. It takes no signal, belongs to no terminal and keeps `kept` of our descriptors
 /// alone, which it has as 0, 1, and so on. Whoever waits for our end keeps the reading end of a pipe.
 ///
@@ -39,19 +42,34 @@ pub(crate) unsafe fn start(name: &CStr, kept: &[RawFd], does: impl FnOnce()) -> 
 /// # Safety
 /// Nobody else may use a descriptor from here on.
 unsafe fn keep(kept: &[RawFd]) {
-    let count = kept.len() as RawFd;
+    let count = kept.len();
+    let mut apart = [0; MOST_KEPT];
+    apart[..count].copy_from_slice(kept);
+    apart[..count].sort_unstable();
+    // First of all room is made: there may be no descriptor left to be had.
+    let mut next = 0;
+    for descriptor in &apart[..count] {
+        close(next, descriptor - 1);
+        next = descriptor + 1;
+    }
+    close(next, RawFd::MAX);
     // Twice: the first time out of each other's way.
-    let mut apart = [0; 4];
     for (copy, descriptor) in apart.iter_mut().zip(kept) {
         // SAFETY: takes numbers alone.
-        *copy = unsafe { libc::fcntl(*descriptor, libc::F_DUPFD, count) };
+        *copy = unsafe { libc::fcntl(*descriptor, libc::F_DUPFD, count as RawFd) };
     }
-    for (number, copy) in (0..count).zip(apart) {
+    for (number, copy) in (0..).zip(&apart[..count]) {
         // SAFETY: takes numbers alone.
-        unsafe { libc::dup2(copy, number) };
+        unsafe { libc::dup2(*copy, number) };
     }
-    // SAFETY: takes numbers alone.
-    unsafe { libc::syscall(libc::SYS_close_range, count, u32::MAX, 0) };
+    close(count as RawFd, RawFd::MAX);
+}
+
+fn close(first: RawFd, last: RawFd) {
+    if first <= last {
+        // SAFETY: takes numbers alone; whoever calls owns all descriptors.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +101,37 @@ mod tests {
         let mut answer = Vec::new();
         reading.read_to_end(&mut answer).unwrap();
         assert_eq!(answer, [1]);
+        // SAFETY: our own child's id.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    }
+
+    #[test]
+    fn it_starts_where_no_descriptor_is_left() {
+        let (mut reading, writing) = io::pipe().unwrap();
+        let kept = [writing.as_raw_fd()];
+        let none_left = kept[0].max(reading.as_raw_fd()) as libc::rlim_t + 1;
+        // SAFETY: the child makes system calls, and in it the second call does.
+        let child = unsafe {
+            match libc::fork() {
+                0 => {
+                    let limit = libc::rlimit {
+                        rlim_cur: none_left,
+                        rlim_max: none_left,
+                    };
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+                    while libc::dup(2) >= 0 {}
+                    let _ = start(c"survivor", &kept, || {
+                        libc::write(0, c"+".as_ptr().cast(), 1);
+                    });
+                    libc::_exit(0)
+                }
+                child => child,
+            }
+        };
+        drop(writing);
+        let mut answer = Vec::new();
+        reading.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"+");
         // SAFETY: our own child's id.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     }
