@@ -102,7 +102,6 @@ static void sort(table *s, int *sorted)
     }
 }
 
-/* A sum that knows which keys there are, not where. */
 int main(int argc, char **argv)
 {
     options o = parse_options(&is, argc, argv);

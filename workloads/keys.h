@@ -4,7 +4,7 @@
 
 #include "workload.h"
 
-/* The same for the same keys in any order. */
+/* A sum that knows which keys there are, not where. */
 static uint64_t contents(const int *keys, long n)
 {
     uint64_t sum = 0;

@@ -104,7 +104,6 @@ static void permute(const table *s, int pass, int summed)
     }
 }
 
-/* A sum that knows which keys there are, not where. */
 static void *pages(size_t bytes)
 {
     void *memory = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
