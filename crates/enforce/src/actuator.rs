@@ -7,7 +7,8 @@ use nodewise_control::{Actuator, Fate, Outcome};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
-use nodewise_profile::BASE_PAGE_SHIFT;
+use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -25,10 +26,13 @@ pub struct Linux {
     holder: Option<Holder>,
     /// Stops processes while their pages move.
     freezer: Option<Freezer>,
+    /// Pages of late that the kernel would not show when they had been moved, perhaps.
+    hidden: HashSet<PageNumber>,
 }
 
 /// Moves of one process, in order.
 struct Group<'a> {
+    process: u16,
     pid: u32,
     moves: &'a [Move],
 }
@@ -44,6 +48,7 @@ impl Linux {
             processes: Vec::new(),
             holder,
             freezer: None,
+            hidden: HashSet::new(),
         }
     }
 
@@ -72,6 +77,12 @@ impl Linux {
         self.holder.as_mut()
     }
 
+    /// Pages of which the moves since the last call could not say where they came to lie: there is something
+    /// that the kernel shows to nobody before its next access is sampled, before Linux 6.6.
+    pub fn take_hidden(&mut self) -> HashSet<PageNumber> {
+        std::mem::take(&mut self.hidden)
+    }
+
     fn target(&self, each: &Move) -> Target {
         Target {
             address: each.page.virtual_number() << BASE_PAGE_SHIFT,
@@ -86,24 +97,25 @@ impl Linux {
         let usable = usable_nodes(&Host::default(), group.pid);
         let may = |t: &Target| usable.as_ref().is_none_or(|nodes| nodes.contains(&t.node));
         let allowed: Vec<Target> = targets.iter().copied().filter(may).collect();
-        let mut fates = self.move_allowed(group.pid, &allowed).into_iter();
+        let mut fates = self.move_allowed(group, &allowed).into_iter();
         let fate = |t: &Target| may(t).then(|| fates.next()).flatten().unwrap_or(Fate::Denied);
         targets.iter().map(fate).collect()
     }
 
-    fn move_allowed(&mut self, pid: u32, targets: &[Target]) -> Vec<Fate> {
+    fn move_allowed(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<Fate> {
         let at_once = match self.freezer {
             Some(_) => (CHUNK >> self.page_shift).max(1),
             None => targets.len().max(1),
         };
         targets
             .chunks(at_once)
-            .flat_map(|part| self.move_batch(pid, part))
+            .flat_map(|part| self.move_batch(group, part))
             .collect()
     }
 
     /// Companions are asked when their program runs again.
-    fn move_batch(&mut self, pid: u32, targets: &[Target]) -> Vec<Fate> {
+    fn move_batch(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<Fate> {
+        let pid = group.pid;
         let work = || self.mover.move_pages(pid, targets);
         let moved = match &mut self.freezer {
             Some(freezer) => freezer.around(pid, work),
@@ -117,16 +129,21 @@ impl Linux {
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
         let mut fates = fates(&there, &moved, self.page_shift);
-        let gone = (0..fates.len())
-            .filter(|i| fates[*i] == Fate::Gone)
-            .collect::<Vec<_>>();
-        let asked: Vec<Target> = gone.iter().map(|i| targets[*i]).collect();
-        for (i, there) in gone.into_iter().zip(present(pid, &asked)) {
-            if there {
-                fates[i] = Fate::Busy; // protected to be sampled, again and again: not now
-            }
-        }
+        self.find_hidden(group, targets, &mut fates);
         fates
+    }
+
+    /// What is protected to be sampled, again and again, is not gone: not now.
+    fn find_hidden(&mut self, group: &Group<'_>, targets: &[Target], fates: &mut [Fate]) {
+        let gone = |i: &usize| fates[*i] == Fate::Gone;
+        let gone: Vec<usize> = (0..fates.len()).filter(gone).collect();
+        let asked: Vec<Target> = gone.iter().map(|i| targets[*i]).collect();
+        let present = present(group.pid, &asked);
+        for (i, _) in gone.into_iter().zip(present).filter(|(_, there)| *there) {
+            fates[i] = Fate::Busy;
+            self.hidden
+                .insert(PageNumber::of_address(group.process, targets[i].address));
+        }
     }
 
     /// Pages that `move_pages` does not see because a hint fault is due, before Linux 6.6: the process's
@@ -160,11 +177,12 @@ impl Actuator for Linux {
         let begin = Instant::now();
         let mut fates = Vec::with_capacity(moves.len());
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
-            let pid = self.processes.get(usize::from(moves[0].page.process())).copied();
+            let process = moves[0].page.process();
+            let pid = self.processes.get(usize::from(process)).copied();
             let pid = pid.filter(|pid| *pid > 0); // 0 would be ourselves
             fates.extend(pid.map_or_else(
                 || vec![Fate::Gone; moves.len()],
-                |pid| self.move_group(&Group { pid, moves }),
+                |pid| self.move_group(&Group { process, pid, moves }),
             ));
         }
         let waited = self.freezer.as_mut().map_or(Duration::ZERO, Freezer::take_waited);
@@ -223,7 +241,6 @@ mod tests {
     use nodewise_linux::pages;
     use nodewise_machine::NodeId;
     use nodewise_placement::Reason;
-    use nodewise_profile::PageNumber;
 
     #[test]
     fn neighbours_with_one_goal_are_one_run() {
@@ -294,6 +311,32 @@ mod tests {
         };
         assert_eq!(linux.apply(&[each]).fates, [Fate::Moved]);
         assert_eq!(linux.stalls(), Some(Stalls::default()));
+        assert!(memory.iter().all(|b| *b == 1));
+    }
+
+    #[test]
+    fn what_is_there_and_not_shown_is_hidden_and_what_was_never_touched_is_gone() {
+        let memory = vec![1u8; 3 << 12];
+        let first = (memory.as_ptr() as u64).next_multiple_of(4096);
+        let target = |address| Target {
+            address,
+            pages: 1,
+            node: 0,
+        };
+        let group = Group {
+            process: 3,
+            pid: std::process::id(),
+            moves: &[],
+        };
+        let mut linux = Linux::new(vec![0], 0, None);
+        let mut fates = [Fate::Gone, Fate::Busy, Fate::Gone];
+        let targets = [target(first), target(first + 4096), target(4096)];
+        linux.find_hidden(&group, &targets, &mut fates);
+        // That one is busy the kernel has plainly said.
+        assert_eq!(fates, [Fate::Busy, Fate::Busy, Fate::Gone]);
+        let expected = HashSet::from([PageNumber::of_address(3, first)]);
+        assert_eq!(linux.take_hidden(), expected);
+        assert!(linux.take_hidden().is_empty());
         assert!(memory.iter().all(|b| *b == 1));
     }
 

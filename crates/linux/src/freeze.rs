@@ -30,6 +30,14 @@ struct Watched {
     heart: Option<JoinHandle<()>>,
 }
 
+/// Whether a process may be stopped; nothing is done to it.
+///
+/// # Errors
+/// The process is gone or not ours.
+pub fn may_stop(pid: u32) -> io::Result<()> {
+    send(open(pid)?.as_raw_fd(), 0)
+}
+
 impl Frozen {
     /// Stops a process. One that is stopped already stays so afterwards.
     ///
@@ -286,6 +294,14 @@ mod tests {
         let freezer = Freezer::start(&sleeper);
         freezer.signal(libc::SIGSTOP);
         assert!((0..3).any(|_| sleeper.comes_to(false)), "never ran on");
+    }
+
+    #[test]
+    fn who_may_be_stopped_is_not_for_that() {
+        let sleeper = Sleeper::start();
+        may_stop(sleeper.0.id()).unwrap();
+        assert!(!sleeper.is_stopped());
+        assert!(may_stop(u32::MAX >> 2).is_err());
     }
 
     #[test]
