@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn clusters_count_by_their_spread() {
-        // Variance of the mean 0.01 / (2 · 1) · 2 = 0.01: 0.25 / 0.01 before Student's t.
+        // Variance of the mean 0.1 / (5 · 4) = 0.005: 0.25 / 0.005 before Student's t.
         let five = effective_samples(&[0.3, 0.4, 0.5, 0.6, 0.7], 1e9);
         assert!(
             (five - 0.25 / 0.005 * (Z / student(4.0)).powi(2)).abs() < 1e-9,
