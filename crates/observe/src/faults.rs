@@ -20,9 +20,9 @@ pub use recorder::{Options, Progress, Recorded, Tend, Whom, record};
 pub use traced::Traced;
 
 use attaching::{Threads, attach};
-use following::Following;
+use following::{Following, lives};
 use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
-use nodewise_linux::{Host, clock};
+use nodewise_linux::{Host, ReadError, clock};
 use nodewise_profile::Sampling;
 use std::path::Path;
 use std::time::Duration;
@@ -118,6 +118,8 @@ pub struct Watch {
     ends: Vec<u32>,
     executed: Vec<(u32, usize)>,
     looked: Duration,
+    /// Milliseconds between the kernel's scans as we last wanted it.
+    scans_wanted: Option<u32>,
     /// A minor fault, nanoseconds.
     fault_ns: f64,
     /// Since the last look, beside it: what handling the touches took, and what the rest did.
@@ -132,7 +134,7 @@ impl Watch {
     /// It cannot be done here.
     pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
         check(host)?;
-        let tids = threads(host, pids)?;
+        let tids = all_threads(host, pids)?;
         let one_node = host
             .names("sys/devices/system/node")
             .is_ok_and(|n| nodes(&n) == 1);
@@ -157,12 +159,7 @@ impl Watch {
         let source = source.ok_or_else(|| NotHere::process(host, pids[0]))?;
         let mut watch = Self::new(host, source, costs, share);
         watch.records = records;
-        for pid in pids {
-            watch
-                .following
-                .add_running(host, *pid)
-                .map_err(|_| NotHere::process(host, *pid))?;
-        }
+        each_alive(host, pids, |pid| watch.following.add_running(host, pid))?;
         Ok(watch)
     }
 
@@ -216,6 +213,7 @@ impl Watch {
             ends: Vec::new(),
             executed: Vec::new(),
             looked: clock::monotonic(),
+            scans_wanted: None,
             fault_ns,
             charged: Duration::ZERO,
             upkeep: Duration::ZERO,
@@ -231,14 +229,21 @@ impl Watch {
     /// at the cost of a minor fault, and the budget may want [others](Watch::new_scans).
     pub fn own_scans(&mut self, ms: u32) {
         self.budget.own_scans(ms, self.fault_ns);
+        self.scans_wanted = Some(ms);
         self.figures.scan_ms = Some(ms);
     }
 
-    /// How often the kernel is to scan from now on, milliseconds, if that has changed since the last call.
+    /// How often the kernel is to scan from now on, milliseconds, if that has changed since the last call; say
+    /// when it [does](Watch::scans_set).
     pub fn new_scans(&mut self) -> Option<u32> {
         let wanted = self.budget.rate().scan_ms;
-        let before = std::mem::replace(&mut self.figures.scan_ms, wanted);
+        let before = std::mem::replace(&mut self.scans_wanted, wanted);
         wanted.filter(|_| wanted != before)
+    }
+
+    /// The kernel scans so often now, milliseconds.
+    pub fn scans_set(&mut self, ms: u32) {
+        self.figures.scan_ms = Some(ms);
     }
 
     /// Charges the budget with what the caller does about the touches.
@@ -392,6 +397,12 @@ impl Watch {
         self.following.moved_of(pid)
     }
 
+    /// The same, counted now: where the kernel does not tell of each move, it is asked now and then only.
+    pub fn count_moved(&mut self, pid: u32) -> u64 {
+        self.following.count_moves(&self.host, pid);
+        self.moved(pid)
+    }
+
     /// Figures of the whole observation.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -405,14 +416,42 @@ impl Watch {
     }
 }
 
+/// The threads that these processes have, all of which are there.
+fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
+    match pids.iter().find(|pid| !host.has_process(**pid)) {
+        Some(gone) => Err(NotHere::process(host, *gone)),
+        None => threads(host, pids),
+    }
+}
+
 /// The threads that these processes have now.
 fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
     let mut tids = Vec::new();
-    for pid in pids {
-        let tasks = host.tasks(*pid).map_err(|_| NotHere::process(host, *pid))?;
-        tids.extend(tasks.iter().map(|t| t.tid));
-    }
+    each_alive(host, pids, |pid| {
+        tids.extend(host.tasks(pid)?.iter().map(|t| t.tid));
+        Ok(())
+    })?;
     Ok(tids)
+}
+
+/// Looks at each process, past those that have ended; an error when nobody is left.
+fn each_alive(
+    host: &Host,
+    pids: &[u32],
+    mut look: impl FnMut(u32) -> Result<(), ReadError>,
+) -> Result<(), NotHere> {
+    let mut alive = 0;
+    for pid in pids {
+        match look(*pid) {
+            Ok(()) => alive += 1,
+            Err(_) if !lives(host, *pid) => {}
+            Err(_) => return Err(NotHere::process(host, *pid)),
+        }
+    }
+    match pids.first() {
+        Some(first) if alive == 0 => Err(NotHere::process(host, *first)),
+        _ => Ok(()),
+    }
 }
 
 /// Running processes that are being attached to.
@@ -485,4 +524,29 @@ fn costs() -> (Costs, f64) {
 fn nodes(names: &[String]) -> usize {
     let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
     names.iter().filter(is_node).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("/bin/sleep").arg("600").spawn().unwrap()
+    }
+
+    #[test]
+    fn who_ends_while_we_attach_is_passed_over_until_nobody_is_left() {
+        let (mut first, mut second) = (sleeper(), sleeper());
+        let (host, pids) = (Host::default(), [first.id(), second.id()]);
+        assert_eq!(all_threads(&host, &pids).unwrap(), pids);
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert_eq!(threads(&host, &pids).unwrap(), [second.id()]);
+        let gone = NotHere::process(&host, first.id());
+        assert_eq!(all_threads(&host, &pids), Err(gone.clone()));
+        second.kill().unwrap();
+        second.wait().unwrap();
+        assert_eq!(threads(&host, &pids), Err(gone));
+    }
 }

@@ -185,6 +185,15 @@ impl Following {
         }
     }
 
+    /// Reads what the kernel counts by thread of one process now, unless it tells of each move.
+    pub fn count_moves(&mut self, host: &Host, pid: u32) {
+        if let Some(process) = self.processes.get_mut(&pid).filter(|_| !self.kernel_tells_moves) {
+            let (moved, known) = process.newly_moved(host, pid);
+            *self.moved.entry(pid).or_default() += moved;
+            self.moves_known &= known;
+        }
+    }
+
     /// CPU time that the processes used since the last call; those that have ended are forgotten.
     pub fn cpu_since(&mut self) -> u64 {
         let mut used = 0;
@@ -243,7 +252,7 @@ fn cpu_ns(pid: u32) -> Option<u64> {
 }
 
 /// Whether it has a thread that is more than a status nobody has asked for.
-fn lives(host: &Host, pid: u32) -> bool {
+pub fn lives(host: &Host, pid: u32) -> bool {
     let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
     tasks.iter().any(|tid| {
         let stat = host

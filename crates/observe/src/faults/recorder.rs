@@ -255,7 +255,9 @@ impl<L: FnMut(Progress) + Send> Session<L> {
     fn adapt_scans(&mut self) {
         if let (Some(held), Some(ms)) = (&self.held, self.watch.new_scans()) {
             // What cannot be written now could be at the start: the budget's other means remain.
-            let _ = held.set(Scan::every(ms));
+            if held.set(Scan::every(ms)).is_ok() {
+                self.watch.scans_set(ms);
+            }
         }
     }
 
