@@ -2,10 +2,10 @@
 
 use crate::accesses;
 use crate::error::{Error, ErrorKind, Result};
-use crate::manifest::{Group, Manifest};
+use crate::manifest::{Group, Manifest, MetaOnDisk};
 use crate::table::Table;
 use crate::{tables, validate};
-use nodewise_profile::{Access, AccessSource, Profile, SliceId};
+use nodewise_profile::{Access, AccessSource, Meta, Profile, SliceId};
 use std::path::{Path, PathBuf};
 
 /// Rows handed to a visitor at a time: they stay in the cache.
@@ -35,11 +35,8 @@ impl Reader {
             ));
         }
         let mut profile = tables::read(folder, &manifest.tables)?;
-        profile.meta = manifest
-            .meta
-            .into_meta()
-            .map_err(|what| Error::damaged(folder, what))?;
-        validate::tables(&profile).map_err(|what| Error::damaged(folder, what))?;
+        profile.meta = known(manifest.meta, folder)?;
+        validate::tables(&profile, &profile.slices).map_err(|what| Error::damaged(folder, what))?;
         if !manifest.complete {
             cut(&mut profile, "the recorder was stopped");
         }
@@ -50,6 +47,14 @@ impl Reader {
         };
         reader.drop_missing_tail()?;
         Ok(reader)
+    }
+
+    /// What is known of a recording, be it one that ended before its first slice.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn meta(folder: &Path) -> Result<Meta> {
+        known(Manifest::read(folder)?.meta, folder)
     }
 
     /// Everything but the accesses.
@@ -133,6 +138,10 @@ impl Reader {
 }
 
 type Visit<'a> = &'a mut dyn FnMut(&[Access]);
+
+fn known(meta: MetaOnDisk, folder: &Path) -> Result<Meta> {
+    meta.into_meta().map_err(|what| Error::damaged(folder, what))
+}
 
 fn cut(profile: &mut Profile, why: &str) {
     profile.meta.truncated.get_or_insert_with(|| why.to_owned());

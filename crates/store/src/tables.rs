@@ -89,10 +89,10 @@ const OPTIONAL: &str = "migrations";
 /// The small tables' files by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
 
-/// Writes the small tables. `suffix` tells the files of one checkpoint from another's.
-pub fn write(folder: &Path, suffix: &str, profile: &Profile) -> Result<Entries> {
+/// Writes the small tables; `slices` are the profile's. `suffix` tells the files of one checkpoint from another's.
+pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -> Result<Entries> {
     let mut entries = Entries::new();
-    for ((name, schema), columns) in TABLES.into_iter().zip(encode(profile)) {
+    for ((name, schema), columns) in TABLES.into_iter().zip(encode(profile, slices)) {
         let mut writer = TableWriter::create(folder, &format!("{name}{suffix}.parquet"), schema)?;
         writer.append(&columns)?;
         entries.insert(name.to_owned(), writer.finish()?);
@@ -116,13 +116,13 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     Ok(profile)
 }
 
-fn encode(p: &Profile) -> [Vec<Column>; 8] {
+fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 8] {
     [
         objects(&p.objects),
         object_parts(&p.objects),
         threads(&p.threads),
         regions(&p.regions),
-        slices(&p.slices),
+        slice_times(slices),
         sites(&p.sites),
         first_touches(&p.first_touches),
         migrations(&p.migrations),
@@ -291,7 +291,7 @@ fn read_regions(c: &[Column]) -> std::result::Result<Vec<Region>, String> {
     (0..c[0].len()).map(row).collect()
 }
 
-fn slices(rows: &[Slice]) -> Vec<Column> {
+fn slice_times(rows: &[Slice]) -> Vec<Column> {
     vec![ids(rows), u64s(rows, |s| s.start_ns), u64s(rows, |s| s.end_ns)]
 }
 

@@ -1,12 +1,12 @@
 //! What must hold in a profile, whoever wrote it: readers downstream index without asking again.
 
-use nodewise_profile::{Access, PageNumber, Profile};
+use nodewise_profile::{Access, PageNumber, Profile, Slice};
 
 /// Why a profile is refused.
 pub type Refusal = String;
 
-/// Checks references between the small tables, and their ranges.
-pub fn tables(p: &Profile) -> Result<(), Refusal> {
+/// Checks references between the small tables, and their ranges; `slices` are the profile's.
+pub fn tables(p: &Profile, slices: &[Slice]) -> Result<(), Refusal> {
     for (i, o) in p.objects.iter().enumerate() {
         let unknown_maker = o.thread.index() >= p.threads.len() && o.thread.0 != 0;
         if unknown_maker || (o.site.index() >= p.sites.len() && o.site.0 != 0) {
@@ -23,23 +23,23 @@ pub fn tables(p: &Profile) -> Result<(), Refusal> {
         }
     }
     let mut earlier = 0;
-    for (i, s) in p.slices.iter().enumerate() {
+    for (i, s) in slices.iter().enumerate() {
         if s.start_ns < earlier || s.end_ns < s.start_ns {
             return Err(format!("slice {i} goes back in time"));
         }
         earlier = s.start_ns;
     }
-    first_touches(p)?;
-    migrations(p)
+    first_touches(p, slices.len())?;
+    migrations(p, slices.len())
 }
 
-fn first_touches(p: &Profile) -> Result<(), Refusal> {
+fn first_touches(p: &Profile, slices: usize) -> Result<(), Refusal> {
     let mut next = PageNumber(0);
     for (i, t) in p.first_touches.iter().enumerate() {
         let known = t.object.index() < p.objects.len()
             && t.thread.index() < p.threads.len()
             && t.region.index() < p.regions.len()
-            && t.slice.index() < p.slices.len()
+            && t.slice.index() < slices
             && (t.site.index() < p.sites.len() || t.site.0 == 0);
         if !known {
             return Err(format!("first touch {i} names something that does not exist"));
@@ -55,10 +55,10 @@ fn first_touches(p: &Profile) -> Result<(), Refusal> {
 /// Nodes beyond which no kernel numbers one.
 const NODES: u16 = 1024;
 
-fn migrations(p: &Profile) -> Result<(), Refusal> {
+fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
     let mut earlier = 0;
     for (i, m) in p.migrations.iter().enumerate() {
-        if m.slice.index() >= p.slices.len() || m.object.index() >= p.objects.len() {
+        if m.slice.index() >= slices || m.object.index() >= p.objects.len() {
             return Err(format!(
                 "migration {i} names a slice or object that does not exist"
             ));

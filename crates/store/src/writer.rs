@@ -6,12 +6,13 @@ use crate::manifest::{FILE, Group, Manifest};
 use crate::table::{TableWriter, partial};
 use crate::{tables, validate};
 use nodewise_profile::{Access, Meta, Profile, Slice, SliceId};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// Rows of one row group, the unit that is buffered and decoded: 28 MiB in memory.
 const GROUP_ROWS: usize = 1 << 19;
-/// Rows after which a file is closed.
-const FILE_ROWS: u64 = 1 << 21;
+/// Row groups after which a file is closed.
+const FILE_GROUPS: u64 = 4;
 
 /// Writes a profile slice by slice in bounded memory.
 ///
@@ -21,7 +22,9 @@ pub struct Writer {
     folder: PathBuf,
     manifest: Manifest,
     slices: Vec<Slice>,
+    /// Fewer than a row group's.
     pending: Vec<Access>,
+    group_rows: usize,
     open: Option<(TableWriter, SliceId)>,
     /// Files that are whole and stay.
     closed: Vec<Group>,
@@ -44,10 +47,20 @@ impl Writer {
             manifest,
             slices: Vec::new(),
             pending: Vec::new(),
+            group_rows: GROUP_ROWS,
             open: None,
             closed: Vec::new(),
             checkpoints: 0,
         })
+    }
+
+    /// So many rows are buffered, and make a row group; else 2¹⁹.
+    #[must_use]
+    pub fn with_group_rows(self, rows: NonZeroUsize) -> Self {
+        Self {
+            group_rows: rows.get(),
+            ..self
+        }
     }
 
     /// Appends the next slice with all its rows, in any order. Their `slice` field is set here.
@@ -62,18 +75,22 @@ impl Writer {
         if !rows.is_sorted_by_key(key) {
             rows.sort_unstable_by_key(key);
         }
-        for part in rows.chunks(GROUP_ROWS) {
-            if self.pending.len() + part.len() > GROUP_ROWS {
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let room = self.group_rows - self.pending.len();
+            let (part, later) = rest.split_at(rest.len().min(room));
+            self.pending.extend_from_slice(part);
+            rest = later;
+            if self.pending.len() == self.group_rows {
                 self.flush()?;
             }
-            self.pending.extend_from_slice(part);
         }
         Ok(id)
     }
 
     /// Makes everything so far readable, should nothing follow. `profile` is what is known by now;
-    /// its slices are those that were appended. However often this is done, there are not more files in the end:
-    /// the small tables and the last rows are written again.
+    /// its slices are those that were appended. However often this is done, every file of rows but the last is
+    /// of a whole row group and more: the small tables and the rows of less than one are written again.
     ///
     /// # Errors
     /// When `profile` contradicts itself, or a file cannot be written.
@@ -93,11 +110,7 @@ impl Writer {
 
     /// Tables and rows first, then the manifest that names them, then away with those it no longer names.
     fn publish(&mut self, profile: &Profile, suffix: &str, complete: bool) -> Result<()> {
-        let profile = Profile {
-            slices: self.slices.clone(),
-            ..profile.clone()
-        };
-        validate::tables(&profile).map_err(Error::invalid)?;
+        validate::tables(profile, &self.slices).map_err(Error::invalid)?;
         let rest = if complete {
             self.flush().map(|()| None)
         } else {
@@ -105,7 +118,7 @@ impl Writer {
         }?;
         self.close_file()?;
         let accesses = self.closed.iter().cloned().chain(rest).collect();
-        let tables = tables::write(&self.folder, suffix, &profile)?;
+        let tables = tables::write(&self.folder, suffix, profile, &self.slices)?;
         let old_tables = std::mem::replace(&mut self.manifest.tables, tables);
         let old_accesses = std::mem::replace(&mut self.manifest.accesses, accesses);
         self.manifest.meta = (&profile.meta).into();
@@ -120,7 +133,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The rows that wait for more, in a file until the next checkpoint.
+    /// The rows that wait for more, in a file of their own until the next checkpoint.
     fn tail(&self, suffix: &str) -> Result<Option<Group>> {
         let Some(first) = self.pending.first() else {
             return Ok(None);
@@ -149,7 +162,7 @@ impl Writer {
         let mut full = false;
         if let Some((file, _)) = &mut self.open {
             file.append(&accesses::columns(&self.pending))?;
-            full = file.rows() >= FILE_ROWS;
+            full = file.rows() >= FILE_GROUPS * self.group_rows as u64;
         }
         self.pending.clear();
         if full { self.close_file() } else { Ok(()) }

@@ -10,6 +10,7 @@ use nodewise_profile::{
 use nodewise_store::{Error, ErrorKind, Reader, Writer, latest, unused};
 use proptest::prelude::*;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,8 +42,19 @@ impl Drop for Folder {
 }
 
 /// Writes a recording; after which slices there is a checkpoint is up to the bits of `checkpoints`.
-fn write(folder: &Path, (profile, slices): &Recording, checkpoints: u32, finish: bool) {
-    let mut writer = Writer::create(folder, &profile.meta, false).unwrap();
+fn write(folder: &Path, recording: &Recording, checkpoints: u32, finish: bool) {
+    let writer = Writer::create(folder, &recording.0.meta, false).unwrap();
+    fill(writer, recording, checkpoints, finish);
+}
+
+/// The same in row groups of `group` rows.
+fn write_in_groups(folder: &Path, recording: &Recording, checkpoints: u32, finish: bool, group: usize) {
+    let writer = Writer::create(folder, &recording.0.meta, false).unwrap();
+    let writer = writer.with_group_rows(NonZeroUsize::new(group).unwrap());
+    fill(writer, recording, checkpoints, finish);
+}
+
+fn fill(mut writer: Writer, (profile, slices): &Recording, checkpoints: u32, finish: bool) {
     for (i, rows) in slices.iter().enumerate() {
         writer.slice(profile.slices[i], rows).unwrap();
         if checkpoints >> i & 1 == 1 {
@@ -79,6 +91,15 @@ fn expected(slices: &[Vec<Access>], n: usize) -> Vec<Access> {
         .collect()
 }
 
+/// Few enough rows for several row groups, and files.
+fn groups() -> impl Strategy<Value = usize> {
+    1..12usize
+}
+
+fn manifest(folder: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap()
+}
+
 fn access_files(folder: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     let mut files: Vec<PathBuf> = names
@@ -99,20 +120,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_written_is_read_back(recording in recording(), checkpoints in any::<u32>()) {
+    fn what_is_written_is_read_back(recording in recording(), checkpoints in any::<u32>(), group in groups()) {
         let folder = Folder::new();
-        write(&folder.profile(), &recording, checkpoints, true);
+        write_in_groups(&folder.profile(), &recording, checkpoints, true, group);
         let (profile, all) = read_all(&folder.profile()).unwrap();
         prop_assert_eq!(&profile, &recording.0);
         prop_assert_eq!(all, expected(&recording.1, usize::MAX));
     }
 
     #[test]
-    fn a_recording_cut_short_is_read_up_to_its_last_checkpoint(recording in recording(), last in 0..6u32) {
+    fn a_recording_cut_short_is_read_up_to_its_last_checkpoint(
+        recording in recording(), last in 0..6u32, before in any::<u32>(), group in groups(),
+    ) {
         let folder = Folder::new();
         let n = recording.1.len();
         let last = (last as usize) % n;
-        write(&folder.profile(), &recording, 1 << last, false);
+        let checkpoints = 1 << last | before & ((1 << last) - 1);
+        write_in_groups(&folder.profile(), &recording, checkpoints, false, group);
         let (profile, all) = read_all(&folder.profile()).unwrap();
         prop_assert!(profile.meta.truncated.is_some());
         prop_assert_eq!(&profile.slices[..], &recording.0.slices[..=last]);
@@ -120,7 +144,40 @@ proptest! {
     }
 
     #[test]
-    fn checkpoints_add_no_files(recording in recording(), checkpoints in any::<u32>()) {
+    fn however_often_a_file_of_rows_is_of_a_whole_row_group_unless_the_last(
+        recording in recording(), checkpoints in any::<u32>(), group in groups(), finish in any::<bool>(),
+    ) {
+        let folder = Folder::new();
+        let always = if finish { 0 } else { 1 };
+        write_in_groups(&folder.profile(), &recording, checkpoints | always, finish, group);
+        let manifest = manifest(&folder.profile());
+        let files = manifest["accesses"].as_array().unwrap();
+        let rows: Vec<u64> = files.iter().map(|f| f["rows"].as_u64().unwrap()).collect();
+        let but_the_last = rows.split_last().map_or(&[][..], |(_, before)| before);
+        prop_assert!(but_the_last.iter().all(|r| *r >= group as u64), "{:?} in groups of {}", rows, group);
+        prop_assert!(!rows.contains(&0), "{:?}", rows);
+    }
+
+    #[test]
+    fn nothing_of_a_checkpoint_is_left_at_the_end(
+        recording in recording(), checkpoints in any::<u32>(), group in groups(),
+    ) {
+        let folder = Folder::new();
+        write_in_groups(&folder.profile(), &recording, checkpoints, true, group);
+        let manifest = manifest(&folder.profile());
+        let tables = manifest["tables"].as_object().unwrap().values();
+        let listed = tables.chain(manifest["accesses"].as_array().unwrap());
+        let mut named: Vec<_> = listed.map(|e| e["file"].as_str().unwrap().to_owned()).collect();
+        named.push("manifest.json".to_owned());
+        named.sort();
+        let all = fs::read_dir(folder.profile()).unwrap();
+        let mut there: Vec<_> = all.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        there.sort();
+        prop_assert_eq!(there, named);
+    }
+
+    #[test]
+    fn checkpoints_add_no_files_before_there_is_a_row_group(recording in recording(), checkpoints in any::<u32>()) {
         let (once, often) = (Folder::new(), Folder::new());
         let names = |folder: &Folder| {
             let all = fs::read_dir(folder.profile()).unwrap();
