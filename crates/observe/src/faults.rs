@@ -397,10 +397,11 @@ impl Watch {
         self.following.moved_of(pid)
     }
 
-    /// The same, counted now: where the kernel does not tell of each move, it is asked now and then only.
-    pub fn count_moved(&mut self, pid: u32) -> u64 {
+    /// The same, counted now: where the kernel does not tell of each move, it is asked now and then only. `None`
+    /// where it does not count.
+    pub fn count_moved(&mut self, pid: u32) -> Option<u64> {
         self.following.count_moves(&self.host, pid);
-        self.moved(pid)
+        self.following.moved().map(|_| self.moved(pid))
     }
 
     /// Figures of the whole observation.

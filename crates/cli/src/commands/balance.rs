@@ -9,6 +9,8 @@ mod recording;
 mod report;
 mod session;
 mod settings;
+mod timed;
+mod unseen;
 mod whom;
 
 use crate::exit::Outcome;

@@ -1,10 +1,10 @@
 //! A program that we start and stand in for, balanced from its first page on.
 
+use super::Arguments;
 use super::place::{Place, own};
 use super::session::Session;
 use super::settings::Threads;
 use super::whom::Whom;
-use super::Arguments;
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
@@ -88,7 +88,9 @@ fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
             Some(holder)
         }
         Err(error) => {
-            eprintln!("nodewise: the kernel's own balancing is not kept away: {error}; its moves are counted apart");
+            eprintln!(
+                "nodewise: the kernel's own balancing is not kept away: {error}; its moves are counted apart"
+            );
             None
         }
     }
@@ -107,6 +109,8 @@ fn alone(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
     let folder = Folder::new(plan).map_err(own_failure)?;
     let mut command = command(plan, words, &folder)?;
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
-    let status = child.wait(NEVER, |_| NEVER).map_err(|e| failure(125, e.to_string()))?;
+    let status = child
+        .wait(NEVER, |_| NEVER)
+        .map_err(|e| failure(125, e.to_string()))?;
     Ok(Outcome::Child(shell_status(status)))
 }

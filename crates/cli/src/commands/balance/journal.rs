@@ -52,7 +52,11 @@ impl Journal {
 
     /// A page was found elsewhere, and not by a decision; `by_kernel` if its own balancing has moved some.
     pub fn found_elsewhere(&mut self, now_ns: u64, by_kernel: bool, moved: &MovedPages) {
-        let by = if by_kernel { Migration::KERNEL } else { Migration::UNKNOWN };
+        let by = if by_kernel {
+            Migration::KERNEL
+        } else {
+            Migration::UNKNOWN
+        };
         if let Some(recording) = &mut self.recording {
             recording.moved(now_ns, by, &Reason::default(), moved);
         }
@@ -99,7 +103,10 @@ impl Journal {
         let verb = if self.dry { "would move" } else { "moved" };
         if !self.verbose {
             let bytes = format_bytes(self.bytes(pages));
-            eprintln!("nodewise: {seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs", runs.len());
+            eprintln!(
+                "nodewise: {seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs",
+                runs.len()
+            );
             return;
         }
         let mut names = Names::default();
@@ -116,7 +123,9 @@ impl Journal {
     /// `12.3 s: moved 7f12a000 (mapping 7f120000, 64 MiB) 512 KiB, node 0 to 1: 9 samples to 2, over 4`.
     fn line(&self, seconds: f64, verb: &str, run: &Run<'_>, name: &str) -> String {
         let (each, reason) = (run.first, run.first.reason);
-        let home = reason.home_count.map_or_else(|| "unseen".into(), |c| format!("{c:.0}"));
+        let home = reason
+            .home_count
+            .map_or_else(|| "unseen".into(), |c| format!("{c:.0}"));
         format!(
             "{seconds:.1} s: {verb} {:x} ({name}) {}, node {} to {}: {:.0} samples to {home}, needed more than {:.1}",
             each.page.virtual_number() << BASE_PAGE_SHIFT,
@@ -157,7 +166,10 @@ fn runs<'a>(moves: &[&'a Move], page_shift: u32) -> Vec<Run<'a>> {
             {
                 run.pages += 1;
             }
-            _ => runs.push(Run { first: each, pages: 1 }),
+            _ => runs.push(Run {
+                first: each,
+                pages: 1,
+            }),
         }
     }
     runs
@@ -174,7 +186,8 @@ impl Names {
         let process = page.process();
         let areas = self.areas.entry(process).or_insert_with(|| {
             let pid = processes.pid(process);
-            pid.and_then(|pid| Host::default().maps(pid).ok()).unwrap_or_default()
+            pid.and_then(|pid| Host::default().maps(pid).ok())
+                .unwrap_or_default()
         });
         let address = page.virtual_number() << BASE_PAGE_SHIFT;
         let area = areas.iter().find(|a| (a.start..a.end).contains(&address));
@@ -185,7 +198,11 @@ impl Names {
 fn name(area: &Area) -> String {
     let file = area.name.rsplit('/').next().unwrap_or_default();
     match file.trim_matches(['[', ']']) {
-        "" => format!("mapping {:x}, {}", area.start, format_bytes(area.end - area.start)),
+        "" => format!(
+            "mapping {:x}, {}",
+            area.start,
+            format_bytes(area.end - area.start)
+        ),
         named => named.to_owned(),
     }
 }

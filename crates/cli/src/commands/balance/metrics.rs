@@ -48,32 +48,96 @@ impl Drop for Metrics {
 /// The file's content. Every figure says whose it is; amounts of memory are in bytes.
 fn text(target: &str, report: &Report) -> String {
     let mut out = Figures {
-        labels: format!("target=\"{}\",policy=\"{}\"", quoted(target), quoted(&report.policy)),
+        labels: format!(
+            "target=\"{}\",policy=\"{}\"",
+            quoted(target),
+            quoted(&report.policy)
+        ),
         text: String::new(),
     };
     let ledger = &report.ledger;
     let page = (BASE_PAGE_SIZE << report.page_shift) as f64;
-    out.gauge("balance_processes", "Processes that are balanced.", report.processes as f64);
-    out.gauge("balance_paused", "1 while no decisions are made.", f64::from(u8::from(report.paused)));
-    out.counter("balance_intervals_total", "Decisions made.", report.intervals as f64);
-    out.counter("samples_total", "Accesses sampled by hint faults.", (report.figures.hints + report.figures.unknown) as f64);
-    out.counter("samples_lost_total", "Records that did not fit the kernel's buffers.", report.figures.lost as f64);
-    out.counter("migrated_bytes_total", "Bytes moved between nodes.", ledger.bytes as f64);
-    out.counter("ping_pong_bytes_total", "Bytes moved back to where they came from.", ledger.ping_pongs as f64 * page);
-    out.counter("forgotten_bytes_total", "Bytes whose earlier moves are forgotten: a next one counts as their first.", ledger.forgotten as f64 * page);
-    out.counter("evicted_bytes_total", "Bytes whose samples made room for those of others.", report.evicted as f64 * page);
-    out.counter("migration_seconds_total", "Time spent on moving pages.", ledger.spent_ns as f64 / 1e9);
+    out.gauge(
+        "balance_processes",
+        "Processes that are balanced.",
+        report.processes as f64,
+    );
+    out.gauge(
+        "balance_paused",
+        "1 while no decisions are made.",
+        f64::from(u8::from(report.paused)),
+    );
+    out.counter(
+        "balance_intervals_total",
+        "Decisions made.",
+        report.intervals as f64,
+    );
+    out.counter(
+        "samples_total",
+        "Accesses sampled by hint faults.",
+        (report.figures.hints + report.figures.unknown) as f64,
+    );
+    out.counter(
+        "samples_lost_total",
+        "Records that did not fit the kernel's buffers.",
+        report.figures.lost as f64,
+    );
+    out.counter(
+        "migrated_bytes_total",
+        "Bytes moved between nodes.",
+        ledger.bytes as f64,
+    );
+    out.counter(
+        "ping_pong_bytes_total",
+        "Bytes moved back to where they came from.",
+        ledger.ping_pongs as f64 * page,
+    );
+    out.counter(
+        "forgotten_bytes_total",
+        "Bytes whose earlier moves are forgotten: a next one counts as their first.",
+        ledger.forgotten as f64 * page,
+    );
+    out.counter(
+        "evicted_bytes_total",
+        "Bytes whose samples made room for those of others.",
+        report.evicted as f64 * page,
+    );
+    out.counter(
+        "migration_seconds_total",
+        "Time spent on moving pages.",
+        ledger.spent_ns as f64 / 1e9,
+    );
     if let Some(pages) = report.figures.kernel_moved {
-        out.counter("kernel_migrated_bytes_total", "Bytes that the kernel's balancing moved.", (pages * BASE_PAGE_SIZE) as f64);
+        out.counter(
+            "kernel_migrated_bytes_total",
+            "Bytes that the kernel's balancing moved.",
+            (pages * BASE_PAGE_SIZE) as f64,
+        );
     }
-    out.gauge("observing_cpu_ratio", "Share of the programs' CPU time that observing takes.", report.figures.cost);
-    out.gauge("migrating_ratio", "Share of run time that migrating took.", report.budget_used());
+    out.gauge(
+        "observing_cpu_ratio",
+        "Share of the programs' CPU time that observing takes.",
+        report.figures.cost,
+    );
+    out.gauge(
+        "migrating_ratio",
+        "Share of run time that migrating took.",
+        report.budget_used(),
+    );
     if let Some(share) = report.last.and_then(Locality::fraction) {
-        out.gauge("local_samples_ratio", "Share of the last interval's samples from the page's own node.", share);
+        out.gauge(
+            "local_samples_ratio",
+            "Share of the last interval's samples from the page's own node.",
+            share,
+        );
     }
     out.head("gauge", "stayed_bytes", "Bytes that were to move and have not.");
     for (cause, pages) in report.failures() {
-        out.value("stayed_bytes", &format!(",cause=\"{cause}\""), (pages * BASE_PAGE_SIZE) as f64);
+        out.value(
+            "stayed_bytes",
+            &format!(",cause=\"{cause}\""),
+            (pages * BASE_PAGE_SIZE) as f64,
+        );
     }
     out.text
 }
@@ -95,7 +159,10 @@ impl Figures {
     }
 
     fn head(&mut self, kind: &str, name: &str, help: &str) {
-        let _ = writeln!(self.text, "# HELP nodewise_{name} {help}\n# TYPE nodewise_{name} {kind}");
+        let _ = writeln!(
+            self.text,
+            "# HELP nodewise_{name} {help}\n# TYPE nodewise_{name} {kind}"
+        );
     }
 
     fn value(&mut self, name: &str, more: &str, value: f64) {
@@ -105,7 +172,9 @@ impl Figures {
 
 /// A label's value, as the format has it.
 fn quoted(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -126,10 +195,13 @@ mod tests {
         out.counter("migrated_bytes_total", "Bytes.", 4096.0);
         out.value("stayed_bytes", ",cause=\"busy\"", 0.0);
         let lines: Vec<&str> = out.text.lines().filter(|l| !l.starts_with('#')).collect();
-        assert_eq!(lines, [
-            "nodewise_migrated_bytes_total{target=\"pid 7\",policy=\"out-w\"} 4096",
-            "nodewise_stayed_bytes{target=\"pid 7\",policy=\"out-w\",cause=\"busy\"} 0",
-        ]);
+        assert_eq!(
+            lines,
+            [
+                "nodewise_migrated_bytes_total{target=\"pid 7\",policy=\"out-w\"} 4096",
+                "nodewise_stayed_bytes{target=\"pid 7\",policy=\"out-w\",cause=\"busy\"} 0",
+            ]
+        );
     }
 
     #[test]

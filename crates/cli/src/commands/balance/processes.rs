@@ -66,7 +66,10 @@ mod tests {
         assert_eq!(processes.ordinal(7), Some((0, false)));
         assert_eq!(processes.end(7), Some(0));
         assert_eq!(processes.ordinal(7), Some((1, true)));
-        assert_eq!((processes.pid(0), processes.pid(1), processes.pid(2)), (Some(7), Some(7), None));
+        assert_eq!(
+            (processes.pid(0), processes.pid(1), processes.pid(2)),
+            (Some(7), Some(7), None)
+        );
     }
 
     #[test]

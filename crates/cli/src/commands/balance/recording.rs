@@ -67,7 +67,9 @@ impl Recording {
         self.traced.look_at_threads();
         self.traced.cut(now_ns)?;
         let (share, samples) = (self.share, self.samples);
-        Ok(self.traced.checkpoint(|meta| describe(meta, now_ns, report, share, samples))?)
+        Ok(self
+            .traced
+            .checkpoint(|meta| describe(meta, now_ns, report, share, samples))?)
     }
 
     /// Neighbours that moved, by a policy or the kernel.
@@ -95,7 +97,13 @@ impl Recording {
 
     pub fn finish(mut self, now_ns: u64, report: &Report) -> anyhow::Result<()> {
         self.cut(now_ns, report)?;
-        describe(&mut self.traced.profile_mut().meta, now_ns, report, self.share, self.samples);
+        describe(
+            &mut self.traced.profile_mut().meta,
+            now_ns,
+            report,
+            self.share,
+            self.samples,
+        );
         self.traced.finish()?;
         eprintln!("nodewise: wrote {}", self.folder.display());
         Ok(())
@@ -108,7 +116,11 @@ fn describe(meta: &mut Meta, now_ns: u64, report: &Report, share: f64, samples: 
     meta.wall_ns = now_ns;
     meta.exit_status = report.status.map(i32::from);
     meta.kernel_migrations = report.figures.kernel_moved;
-    meta.sampling = Some(report.figures.sampling(share, samples, Duration::from_nanos(now_ns)));
+    meta.sampling = Some(
+        report
+            .figures
+            .sampling(share, samples, Duration::from_nanos(now_ns)),
+    );
     meta.held_back = [
         ("few samples", held_back.few_samples),
         ("resting", held_back.resting),

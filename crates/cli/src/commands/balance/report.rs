@@ -141,7 +141,8 @@ impl Report {
     }
 
     pub fn json(&self) -> Value {
-        let failures: serde_json::Map<_, _> = self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
+        let failures: serde_json::Map<_, _> =
+            self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
         json!({
             "policy": self.policy,
             "nodes": self.nodes,
@@ -197,10 +198,15 @@ impl Report {
 
     /// A few lines for people.
     pub fn text(&self) -> String {
-        let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |s| format!("{:.0} %", 100.0 * s));
+        let percent =
+            |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |s| format!("{:.0} %", 100.0 * s));
         let moved = match self.dry {
             true => format!("would have moved {} pages", self.would_move << self.page_shift),
-            false => format!("moved {} pages ({})", self.base_pages(), format_bytes(self.ledger.bytes)),
+            false => format!(
+                "moved {} pages ({})",
+                self.base_pages(),
+                format_bytes(self.ledger.bytes)
+            ),
         };
         let kernel = match self.figures.kernel_moved {
             Some(pages) => format!("the kernel moved {pages} pages by itself"),
@@ -228,9 +234,17 @@ impl Report {
                 1e3 * stalls.longest.as_secs_f64(),
             );
             let refused = stalls.refused;
-            out += &if refused > 0 { format!("; {refused} times it could not be\n") } else { "\n".to_owned() };
+            out += &if refused > 0 {
+                format!("; {refused} times it could not be\n")
+            } else {
+                "\n".to_owned()
+            };
         }
-        let stayed: Vec<String> = self.failures().filter(|f| f.1 > 0).map(|(n, p)| format!("{p} {n}")).collect();
+        let stayed: Vec<String> = self
+            .failures()
+            .filter(|f| f.1 > 0)
+            .map(|(n, p)| format!("{p} {n}"))
+            .collect();
         if !stayed.is_empty() {
             out += &format!("pages that stayed: {}\n", stayed.join(", "));
         }

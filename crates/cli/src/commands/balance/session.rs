@@ -1,16 +1,18 @@
 //! The loop: observe, decide, move, until the programs or their owner have had enough.
 
+use super::Arguments;
 use super::journal::Journal;
 use super::metrics::Metrics;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
 use super::report::{Report, check_files};
-use super::whom::Whom;
-use super::Arguments;
+use super::timed::{Timed, cpu_time};
+use super::unseen::Unseen;
+use super::whom::{Whom, may_stop};
 use crate::exit::Outcome;
 use anyhow::Context;
-use nodewise_control::{Actuator, Controller, DryRun, Fate, Interval, Observer, Settings, Tracker, run_interval};
+use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
 use nodewise_enforce::{Holder, HugePages, Linux, Stalls};
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::scan::{self, Scan};
@@ -20,7 +22,7 @@ use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, Watch};
 use nodewise_placement::{Move, Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -59,8 +61,7 @@ pub struct Session {
     held: (Duration, Duration),
     /// Samples since counts were halved.
     fresh: u64,
-    /// Pages that the kernel would not show when they had been moved, perhaps, and where to.
-    hidden: HashMap<PageNumber, Move>,
+    unseen: Unseen,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
     metrics: Option<Metrics>,
@@ -118,6 +119,14 @@ impl Mover {
         }
     }
 
+    /// Pages that the kernel would not show when they had been moved, perhaps, since the last call.
+    fn take_hidden(&mut self) -> HashSet<PageNumber> {
+        match self {
+            Self::Linux(linux) => linux.take_hidden(),
+            Self::Nobody(..) => HashSet::new(),
+        }
+    }
+
     fn forget(&mut self, pages: &Range<PageNumber>) {
         if let Self::Nobody(nobody, _) = self {
             nobody.forget(pages);
@@ -127,17 +136,28 @@ impl Mover {
 
 impl Session {
     /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
-    pub fn new(arguments: &Arguments, whom: &Whom, place: Place, holder: Option<Holder>) -> anyhow::Result<Self> {
+    pub fn new(
+        arguments: &Arguments,
+        whom: &Whom,
+        place: Place,
+        holder: Option<Holder>,
+    ) -> anyhow::Result<Self> {
         let host = Host::default();
         let shift = arguments.page_size.unwrap_or_else(default_page_shift);
         let policy = migration_policy(&arguments.policy, &place.machine)?;
         let report = Report::new(arguments, &place, policy.name(), shift);
-        let scan = arguments.scan_period.map(|period| hold_scan(&host, period)).transpose()?;
+        let scan = arguments
+            .scan_period
+            .map(|period| hold_scan(&host, period))
+            .transpose()?;
         let mut watch = whom.watch(&host, arguments.observe)?;
         if let Some(period) = arguments.scan_period {
             watch.own_scans(milliseconds(period));
         }
         let dry = arguments.dry_run || place.pretended;
+        if arguments.freeze && !dry {
+            watch.processes().into_iter().try_for_each(may_stop)?;
+        }
         let settings = limits(arguments, shift);
         let mover = match dry {
             true => Mover::Nobody(DryRun::new(&settings), holder),
@@ -154,7 +174,7 @@ impl Session {
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
-            hidden: HashMap::new(),
+            unseen: Unseen::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
             metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
             processes: Processes::default(),
@@ -211,7 +231,9 @@ impl Session {
         self.watch.charge(clock::own_cpu_time() - began);
         if let (Some(scan), Some(ms)) = (&self.scan, self.watch.new_scans()) {
             // What cannot be written now could be at the start: the budget's other means remain.
-            let _ = scan.set(Scan::every(ms));
+            if scan.set(Scan::every(ms)).is_ok() {
+                self.watch.scans_set(ms);
+            }
         }
     }
 
@@ -232,7 +254,10 @@ impl Session {
             }
             if let Some((process, _)) = known {
                 let (address, first) = (fault.address, touch.kind == Kind::First);
-                touched.entry(process).or_default().push(Touched { address, node, first });
+                touched
+                    .entry(process)
+                    .or_default()
+                    .push(Touched { address, node, first });
             }
         }
         for (process, touches) in touched {
@@ -242,7 +267,7 @@ impl Session {
             if let Some(process) = self.processes.end(*pid) {
                 let pages = PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0);
                 self.mover.forget(&pages);
-                self.hidden.retain(|page, _| !pages.contains(page));
+                self.unseen.forget_all(&pages);
                 self.observation.0.forget(pages);
                 self.kernel_moved.remove(pid);
             }
@@ -251,13 +276,14 @@ impl Session {
 
     /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
     fn take_in(&mut self, process: u16, touches: &[Touched]) {
-        let (shift, now_ns) = (BASE_PAGE_SHIFT + self.report.page_shift, self.now_ns());
+        let shift = BASE_PAGE_SHIFT + self.report.page_shift;
         let Some(pid) = self.processes.pid(process) else {
             return;
         };
         let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
         let fresh = new_pages(touches, shift);
-        self.forget_new(&fresh.iter().map(|a| page_of(*a)).collect::<Vec<_>>());
+        let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
+        self.forget_new(&fresh);
         let homes = self.homes(pid, &asked(touches, shift), page_of);
         let tracker = &mut self.observation.0;
         for touch in touches {
@@ -270,31 +296,56 @@ impl Session {
                 }
             }
         }
-        let seen = self.kernel_moved.get(&pid).copied().unwrap_or(0);
-        let by_kernel = self.watch.moved(pid) > seen;
-        for (page, home) in homes {
-            let before = tracker.home_of(page).filter(|b| *b != home);
-            let is_new = fresh.binary_search(&(page.virtual_number() << BASE_PAGE_SHIFT)).is_ok();
-            tracker.set_home(page, home);
-            let Some(from) = before.filter(|_| !is_new) else {
-                continue;
-            };
-            let moved = MovedPages { pid, page, count: 1, from, to: home };
-            match self.hidden.remove(&page).filter(|m| (m.from, m.to) == (from, home)) {
+        let mut elsewhere = Vec::new();
+        for (page, to) in homes {
+            let before = tracker.home_of(page).filter(|from| *from != to);
+            tracker.set_home(page, to);
+            if let Some(from) = before.filter(|_| fresh.binary_search(&page).is_err()) {
+                elsewhere.push(MovedPages {
+                    pid,
+                    page,
+                    count: 1,
+                    from,
+                    to,
+                });
+            }
+        }
+        self.found_elsewhere(pid, &elsewhere);
+    }
+
+    /// Pages are not where they were: our moves, the kernel's or somebody's.
+    fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
+        let mut kernel_moved = None;
+        if found.iter().any(|moved| self.unseen.contains(moved.page)) {
+            kernel_moved = self.watch.count_moved(pid);
+        }
+        let now_ns = self.now_ns();
+        let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
+        for moved in found {
+            match self.unseen.found(moved, kernel_moved) {
                 Some(ours) => {
-                    self.controller.arrived_after_all(page, from, home);
-                    self.journal.moved(now_ns, &self.controller.policy(), &ours.reason, &moved);
+                    self.controller
+                        .arrived_after_all(moved.page, moved.from, moved.to);
+                    self.journal
+                        .moved(now_ns, &self.controller.policy(), &ours.reason, moved);
                 }
-                None => self.journal.found_elsewhere(now_ns, by_kernel, &moved),
+                None => self.journal.found_elsewhere(now_ns, by_kernel, moved),
             }
         }
     }
 
     /// Where pages are, or would be; those of which nobody knows are left out. Given are an address that was
     /// touched of each.
-    fn homes(&self, pid: u32, asked: &[u64], page_of: impl Fn(u64) -> PageNumber) -> BTreeMap<PageNumber, NodeId> {
+    fn homes(
+        &self,
+        pid: u32,
+        asked: &[u64],
+        page_of: impl Fn(u64) -> PageNumber,
+    ) -> BTreeMap<PageNumber, NodeId> {
         let statuses = pages::query(pid, asked).unwrap_or_default();
-        let nodes = statuses.into_iter().map(|s| s.node().and_then(|n| self.place.node(n)));
+        let nodes = statuses
+            .into_iter()
+            .map(|s| s.node().and_then(|n| self.place.node(n)));
         let home = |(address, node): (&u64, Option<NodeId>)| {
             let page = page_of(*address);
             Some((page, self.mover.supposed_home(page).or(node)?))
@@ -329,7 +380,11 @@ impl Session {
         let took = clock::monotonic() - now;
         self.watch.charge_upkeep(took);
         self.held = (now + took, took);
-        let most = if self.watch.overdrawn() { SELDOM_HELD } else { self.interval };
+        let most = if self.watch.overdrawn() {
+            SELDOM_HELD
+        } else {
+            self.interval
+        };
         self.hold_pause = (self.hold_pause * 2).min(most).max(took * HOLD_SHARE);
         self.holds_at = now + self.hold_pause;
     }
@@ -339,35 +394,51 @@ impl Session {
     }
 
     fn decide(&mut self) {
-        let cpu = clock::own_cpu_time();
+        let cpu = cpu_time();
         self.journal.cut(self.now_ns(), &self.report);
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
-        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, self.mover.actuator());
-        let moving = Duration::from_nanos(turn.outcome.took_ns); // has a budget of its own
-        self.watch.charge_upkeep((clock::own_cpu_time() - cpu).saturating_sub(moving));
+        let mut mover = Timed::new(self.mover.actuator()); // has a budget of its own
+        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
+        let moving = mover.cpu;
+        self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
         if self.fresh > HALF_LIFE * self.observation.0.len() as u64 {
             self.observation.halve();
             self.fresh = 0;
         }
         self.observation.0.begin_interval();
-        for each in &turn.decision.moves {
-            self.hidden.remove(&each.page);
-        }
-        self.hidden.extend(hidden(&turn));
+        self.note_unseen(&turn);
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
         }
         self.note(&turn);
     }
 
+    /// The kernel's own moves count from the last look on, before ours.
+    fn note_unseen(&mut self, turn: &Interval) {
+        self.unseen.begin_interval();
+        let hidden = self.mover.take_hidden();
+        for each in &turn.decision.moves {
+            self.unseen.forget(each.page);
+            if let Some(pid) = self
+                .processes
+                .pid(each.page.process())
+                .filter(|_| hidden.contains(&each.page))
+            {
+                self.unseen.note(*each, self.watch.moved(pid));
+            }
+        }
+    }
+
     fn note(&mut self, turn: &Interval) {
         let policy = self.controller.policy();
-        self.journal.decided(self.now_ns(), &policy, turn, &self.processes);
+        self.journal
+            .decided(self.now_ns(), &policy, turn, &self.processes);
         self.report.evicted = self.observation.0.evicted();
         self.report.stalls = self.mover.stalls();
-        self.report.decided(turn, &self.controller, &self.watch, self.began);
+        self.report
+            .decided(turn, &self.controller, &self.watch, self.began);
         if let Some(metrics) = &mut self.metrics
             && let Err(error) = metrics.write(&self.report)
         {
@@ -378,7 +449,8 @@ impl Session {
 
     /// The last word: what was changed for the session is put back as this is dropped.
     pub fn finish(mut self, arguments: &Arguments, status: Option<u8>) -> anyhow::Result<()> {
-        self.report.ended(&self.controller, &self.watch, self.began, status);
+        self.report
+            .ended(&self.controller, &self.watch, self.began, status);
         let now = self.now_ns();
         self.journal.finish(now, &self.report)?;
         self.report.publish(arguments)
@@ -403,22 +475,22 @@ impl Observer for Observation {
     }
 }
 
-/// Pages of which a turn could not say where they came to lie.
-fn hidden(turn: &Interval) -> HashMap<PageNumber, Move> {
-    let moves = turn.decision.moves.iter().enumerate();
-    let hidden = moves.filter(|(i, _)| turn.outcome.fate(*i) == Fate::Busy);
-    hidden.map(|(_, each)| (each.page, *each)).collect()
-}
-
 /// A touched address of each page, which is to be asked about: another part of it may not be there.
 fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
     let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
-    by_page.into_values().map(|a| a >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT).collect()
+    by_page
+        .into_values()
+        .map(|a| a >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT)
+        .collect()
 }
 
 /// Where pages begin that are new memory, ascending.
 fn new_pages(touches: &[Touched], shift: u32) -> Vec<u64> {
-    let mut pages: Vec<u64> = touches.iter().filter(|t| t.first).map(|t| t.address >> shift << shift).collect();
+    let mut pages: Vec<u64> = touches
+        .iter()
+        .filter(|t| t.first)
+        .map(|t| t.address >> shift << shift)
+        .collect();
     pages.sort_unstable();
     pages.dedup();
     pages
@@ -431,8 +503,8 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     if place.single() {
         nothing_to_do()?;
     }
-    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])
-        .context("cannot wait for signals")?;
+    let signals =
+        Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
     let mut session = Session::new(arguments, whom, place, None)?;
     decline_balancing();
     let lasting = matches!(whom, Whom::Group(folder) if folder.exists());
@@ -454,7 +526,11 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
 
 fn linux(arguments: &Arguments, place: &Place, shift: u32, holder: Option<Holder>) -> Linux {
     let linux = Linux::new(place.os_indices(), shift, holder);
-    if arguments.freeze { linux.with_freeze() } else { linux }
+    if arguments.freeze {
+        linux.with_freeze()
+    } else {
+        linux
+    }
 }
 
 fn limits(arguments: &Arguments, shift: u32) -> Settings {
@@ -495,19 +571,32 @@ mod tests {
     use super::*;
 
     fn touch(address: u64, first: bool) -> Touched {
-        Touched { address, node: None, first }
+        Touched {
+            address,
+            node: None,
+            first,
+        }
     }
 
     #[test]
     fn of_a_huge_page_the_touched_part_is_asked_about() {
-        let touches = [touch(0x20_5123, false), touch(0x40_0008, false), touch(0x20_7fff, false)];
+        let touches = [
+            touch(0x20_5123, false),
+            touch(0x40_0008, false),
+            touch(0x20_7fff, false),
+        ];
         assert_eq!(asked(&touches, 21), [0x20_7000, 0x40_0000]);
         assert_eq!(asked(&touches, 12), [0x20_5000, 0x20_7000, 0x40_0000]);
     }
 
     #[test]
     fn memory_touched_first_is_new() {
-        let touches = [touch(0x5123, true), touch(0x3008, false), touch(0x1fff, true), touch(0x5000, true)];
+        let touches = [
+            touch(0x5123, true),
+            touch(0x3008, false),
+            touch(0x1fff, true),
+            touch(0x5000, true),
+        ];
         assert_eq!(new_pages(&touches, 12), [0x1000, 0x5000]);
     }
 }

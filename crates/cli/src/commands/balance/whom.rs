@@ -2,12 +2,12 @@
 
 use super::Arguments;
 use anyhow::{Context, bail};
-use nodewise_linux::Host;
 use nodewise_linux::pages::{self, CallError};
+use nodewise_linux::{Host, freeze};
 use nodewise_observe::faults::Watch;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// Where version 2 of control groups is.
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -31,7 +31,9 @@ impl Whom {
         match (arguments.pid.is_empty(), arguments.command.is_empty()) {
             (false, _) => Ok(Self::Processes(arguments.pid.clone())),
             (true, false) => Ok(Self::Command(arguments.command.clone())),
-            (true, true) => bail!("balance what? --pid N, --cgroup PATH or -- CMD; see nodewise balance --help"),
+            (true, true) => {
+                bail!("balance what? --pid N, --cgroup PATH or -- CMD; see nodewise balance --help")
+            }
         }
     }
 
@@ -84,6 +86,16 @@ fn may_move(pid: u32) -> anyhow::Result<bool> {
     }
 }
 
+/// Otherwise it would be moved while it runs, and every batch refused its stop. Who has ended is in nobody's way.
+pub fn may_stop(pid: u32) -> anyhow::Result<()> {
+    match freeze::may_stop(pid) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(
+            "--freeze: process {pid} is another user's: it is stopped with CAP_KILL only; run as its user, as root, or without --freeze"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// `redis-server`, `pid 4242`, `system.slice/redis-server.service`.
 impl fmt::Display for Whom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,14 +124,21 @@ mod tests {
         child.wait().unwrap();
         assert!(!may_move(pid).unwrap());
         assert!(may_move(std::process::id()).unwrap());
+        may_stop(pid).unwrap();
     }
 
     #[test]
     fn who_is_balanced_has_a_short_name() {
         let named = [
-            (Whom::Command(vec!["/usr/bin/redis-server".into(), "x".into()]), "redis-server"),
+            (
+                Whom::Command(vec!["/usr/bin/redis-server".into(), "x".into()]),
+                "redis-server",
+            ),
             (Whom::Processes(vec![7, 9]), "pid 7,9"),
-            (Whom::Group("/sys/fs/cgroup/system.slice/a.service".into()), "system.slice/a.service"),
+            (
+                Whom::Group("/sys/fs/cgroup/system.slice/a.service".into()),
+                "system.slice/a.service",
+            ),
         ];
         for (whom, name) in named {
             assert_eq!(whom.to_string(), name);

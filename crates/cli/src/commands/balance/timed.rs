@@ -1,0 +1,68 @@
+//! What moving takes of our own CPU time, which is not observing's.
+
+use nodewise_control::{Actuator, Outcome};
+use nodewise_linux::clock;
+use nodewise_placement::Move;
+use std::time::Duration;
+
+/// An actuator, and the CPU time of all our threads while it was at work.
+pub struct Timed<'a> {
+    actuator: &'a mut dyn Actuator,
+    pub cpu: Duration,
+}
+
+impl<'a> Timed<'a> {
+    pub fn new(actuator: &'a mut dyn Actuator) -> Self {
+        let cpu = Duration::ZERO;
+        Self { actuator, cpu }
+    }
+}
+
+impl Actuator for Timed<'_> {
+    fn apply(&mut self, moves: &[Move]) -> Outcome {
+        let began = cpu_time();
+        let outcome = self.actuator.apply(moves);
+        self.cpu += cpu_time().saturating_sub(began);
+        outcome
+    }
+}
+
+/// Of all threads that we have and had.
+pub fn cpu_time() -> Duration {
+    clock::cpu_time(std::process::id()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Duration = Duration::from_millis(20);
+
+    /// Takes CPU time in a thread of its own, and more of the clock's.
+    struct Busy;
+
+    impl Actuator for Busy {
+        fn apply(&mut self, _: &[Move]) -> Outcome {
+            let work = || {
+                let began = clock::own_cpu_time();
+                while clock::own_cpu_time() - began < WORK {}
+            };
+            std::thread::spawn(work).join().unwrap();
+            Outcome {
+                fates: vec![],
+                took_ns: 0,
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_actuators_threads_take_is_its_own() {
+        let mut busy = Busy;
+        let mut timed = Timed::new(&mut busy);
+        let began = cpu_time();
+        timed.apply(&[]);
+        timed.apply(&[]);
+        let all = cpu_time() - began;
+        assert!(timed.cpu >= 2 * WORK && timed.cpu <= all);
+    }
+}
