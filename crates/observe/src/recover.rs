@@ -9,23 +9,23 @@ use std::time::UNIX_EPOCH;
 
 /// Reads `folder/raw` into a profile of one slice that replaces what is in `folder`. Until that
 /// profile is whole, `folder` stays as it is. Of samples everything is in the profile already, up to the last
-/// checkpoint, and only the logs in `raw` go.
+/// checkpoint, and only the logs in `raw` go; before the first there is nothing, whatever the logs say.
 ///
 /// # Errors
 /// There is nothing to recover, or the profile cannot be written.
 pub fn recover(folder: &Path) -> Result<Profile, Error> {
     let raw = folder.join("raw");
     let kept = Reader::open(folder).map(Reader::into_profile);
-    if let Ok(profile) = &kept
-        && profile.meta.observer.is_sampled()
-        && profile.meta.truncated.is_some()
-    {
-        let _ = std::fs::remove_dir_all(&raw);
-        return kept.map_err(Error::from);
+    if Reader::meta(folder).is_ok_and(|meta| meta.observer.is_sampled()) {
+        let profile = kept?;
+        if profile.meta.truncated.is_some() || raw.is_dir() {
+            let _ = std::fs::remove_dir_all(&raw);
+            return Ok(profile);
+        }
+        return Err(nothing(folder));
     }
     if !raw.is_dir() {
-        let message = format!("{}: nothing to recover: it has no folder `raw`", folder.display());
-        return Err(Error::new(ErrorKind::Io, message));
+        return Err(nothing(folder));
     }
     let (fresh, old) = (beside(folder, "recovered"), beside(folder, "interrupted"));
     let Profile { meta, migrations, .. } = kept.unwrap_or_default();
@@ -46,6 +46,11 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
     std::fs::rename(&fresh, folder).map_err(io)?;
     std::fs::remove_dir_all(&old).map_err(io)?;
     Ok(profile)
+}
+
+fn nothing(folder: &Path) -> Error {
+    let message = format!("{}: nothing to recover: it has no folder `raw`", folder.display());
+    Error::new(ErrorKind::Io, message)
 }
 
 /// The moves of the last checkpoint, in the words of the recovered profile.
@@ -92,25 +97,44 @@ mod tests {
     use super::*;
     use nodewise_profile::{Meta, Observer, Slice};
 
-    #[test]
-    fn what_was_sampled_before_a_kill_stays() {
-        let folder = std::env::temp_dir().join(format!("nodewise-recover-{}", std::process::id()));
+    /// A sampled recording that is killed, and has logs.
+    fn killed(name: &str, seen: impl FnOnce(&mut Writer, Profile)) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("nodewise-recover-{name}-{}", std::process::id()));
         let meta = Meta {
             observer: Observer::Faults,
             ..Meta::default()
         };
         let mut writer = Writer::create(&folder, &meta, true).unwrap();
         std::fs::create_dir(folder.join("raw")).unwrap();
-        writer.slice(Slice::default(), &[]).unwrap();
         let profile = Profile {
             meta,
             ..Profile::default()
         };
-        writer.checkpoint(&profile).unwrap();
-        drop(writer);
+        seen(&mut writer, profile);
+        folder
+    }
+
+    #[test]
+    fn what_was_sampled_before_a_kill_stays() {
+        let folder = killed("after", |writer, profile| {
+            writer.slice(Slice::default(), &[]).unwrap();
+            writer.checkpoint(&profile).unwrap();
+        });
         assert_eq!(recover(&folder).unwrap().slices.len(), 1);
         assert!(!folder.join("raw").exists());
         assert_eq!(Reader::open(&folder).unwrap().profile().slices.len(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn of_samples_none_of_which_was_kept_nothing_is_made_and_nothing_goes() {
+        let folder = killed("before", |_, _| ());
+        let error = recover(&folder).unwrap_err().to_string();
+        assert!(
+            error.contains("before its first slice") && !error.contains('\n'),
+            "{error}"
+        );
+        assert!(folder.join("raw").exists() && Reader::open(&folder).is_err());
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
