@@ -63,6 +63,6 @@ def accesses(low, high, nodes):
     return max(low, 1 / nodes), min(high, 1)
 
 
-def of_one_node(samples):
+def of_one_node(samples, nodes):
     """The lower bound where every page was seen from one node alone, in closed form: Wilson's is n / (n + z²)."""
-    return max(0, (n := most(samples)) / (n + INTENSITY * Z**2) - EXCEPTED)
+    return max(1 / nodes, (n := most(samples)) / (n + INTENSITY * Z**2) - EXCEPTED)
