@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// How often the recorder looks up, when buffers do not fill earlier.
+/// How soon the recorder notices that it is over.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What keeps the kernel from moving the program's pages, say.
@@ -205,11 +205,11 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let mut due = self.slice;
         loop {
             let last = over(&self.watch);
-            self.watch.look(if last {
-                Duration::ZERO
-            } else {
-                LOOK.min(self.slice)
-            });
+            let wanted = last || self.watch.due(LOOK.min(self.slice));
+            if !wanted && clock::monotonic() - self.began < due {
+                continue; // looks are seldom while the budget is overdrawn
+            }
+            self.watch.look(Duration::ZERO);
             let began = clock::own_cpu_time();
             self.traced.take(&self.watch);
             self.watch.charge(clock::own_cpu_time() - began);
@@ -245,7 +245,9 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             .filter(|_| self.tend_due && self.tended < allowed)
         {
             tend();
-            self.tended += clock::monotonic() - began;
+            let took = clock::monotonic() - began;
+            self.watch.charge_upkeep(took);
+            self.tended += took;
             self.tend_due = fresh; // what is being touched now may have come after the look
         }
     }

@@ -296,6 +296,12 @@ impl Session {
                 }
             }
         }
+        self.set_homes(pid, homes, &fresh);
+    }
+
+    /// Pages were found there; a fresh one was nowhere before.
+    fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
+        let tracker = &mut self.observation.0;
         let mut elsewhere = Vec::new();
         for (page, to) in homes {
             let before = tracker.home_of(page).filter(|from| *from != to);
