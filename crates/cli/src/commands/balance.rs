@@ -3,6 +3,7 @@
 mod command;
 mod journal;
 mod metrics;
+mod mover;
 mod place;
 mod processes;
 mod recording;

@@ -3,6 +3,7 @@
 use super::Arguments;
 use super::journal::Journal;
 use super::metrics::Metrics;
+use super::mover::Mover;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
@@ -12,8 +13,8 @@ use super::unseen::Unseen;
 use super::whom::{Whom, may_stop};
 use crate::exit::Outcome;
 use anyhow::Context;
-use nodewise_control::{Actuator, Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
-use nodewise_enforce::{Holder, HugePages, Linux, Stalls};
+use nodewise_control::{Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
+use nodewise_enforce::{Holder, HugePages, Linux};
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
@@ -22,8 +23,7 @@ use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, Watch};
 use nodewise_placement::{Move, Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Pages followed at once, 16 bytes each.
@@ -81,58 +81,6 @@ struct Touched {
 
 /// What was sampled lately.
 struct Observation(Tracker);
-
-/// What carries moves out.
-enum Mover {
-    Linux(Linux),
-    Nobody(DryRun, Option<Holder>),
-}
-
-impl Mover {
-    fn actuator(&mut self) -> &mut dyn Actuator {
-        match self {
-            Self::Linux(linux) => linux,
-            Self::Nobody(nobody, _) => nobody,
-        }
-    }
-
-    fn holder(&mut self) -> Option<&mut Holder> {
-        match self {
-            Self::Linux(linux) => linux.holder(),
-            Self::Nobody(_, holder) => holder.as_mut(),
-        }
-    }
-
-    /// Where a page would be, had it been moved.
-    fn supposed_home(&self, page: PageNumber) -> Option<NodeId> {
-        match self {
-            Self::Linux(_) => None,
-            Self::Nobody(nobody, _) => nobody.home(page),
-        }
-    }
-
-    /// How long processes stood still, if they are stopped.
-    fn stalls(&self) -> Option<Stalls> {
-        match self {
-            Self::Linux(linux) => linux.stalls(),
-            Self::Nobody(..) => None,
-        }
-    }
-
-    /// Pages that the kernel would not show when they had been moved, perhaps, since the last call.
-    fn take_hidden(&mut self) -> HashSet<PageNumber> {
-        match self {
-            Self::Linux(linux) => linux.take_hidden(),
-            Self::Nobody(..) => HashSet::new(),
-        }
-    }
-
-    fn forget(&mut self, pages: &Range<PageNumber>) {
-        if let Self::Nobody(nobody, _) = self {
-            nobody.forget(pages);
-        }
-    }
-}
 
 impl Session {
     /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
