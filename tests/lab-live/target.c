@@ -12,6 +12,9 @@
  *   target hog NODE               takes all memory of a node that is to be had without force; `ready MIB`
  *   target pages PID NODE         how many pages of the segments lie there
  *   target strike SIG VICTIM PID NODE PAGES   signals VICTIM once so many lie there; says how many it saw
+ *   target stalls PID             until SIGTERM: how often PID is seen stopped, the longest of it and all in ms, and
+ *                                 how often it is seen otherwise
+ *   target catch PID STOPPER      kills STOPPER while it has PID stopped; `running MS` later, or `stopped`
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -259,10 +262,75 @@ static int strike(int number, int victim, int pid, int node, long enough) {
     return puts("0"), 1;
 }
 
+/* The first thread's; 0: it has ended. */
+static char state_of(int pid) {
+    char path[64], line[1024], *at = NULL;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    if (file && fgets(line, sizeof line, file)) at = strrchr(line, ')');
+    if (file) fclose(file);
+    return at ? at[2] : 0;
+}
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
+}
+
+/* Lengths are from the first sight of a stall to the last: it was no shorter. */
+static int stalls(int pid) {
+    struct timespec pause = {0, 200000};
+    double since = 0, last = 0, longest = 0, all = 0;
+    long times = 0, otherwise = 0;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    for (int before = 0, stopped; sigtimedwait(&set, NULL, &pause) < 0; before = stopped) {
+        double looked = now_ms();
+        stopped = state_of(pid) == 'T';
+        otherwise += !stopped;
+        if (!stopped) continue;
+        if (before) {
+            all += looked - last;
+            if (looked - since > longest) longest = looked - since;
+        } else {
+            since = now_ms();
+            times++;
+        }
+        last = now_ms();
+    }
+    return printf("%ld %.3f %.3f %ld\n", times, longest, all, otherwise), 0;
+}
+
+/* Stopped itself, STOPPER can let nobody run; it is killed if PID stands still then. */
+static int caught(int pid, int stopper) {
+    for (int tries = 0; tries < 20000; tries++, usleep(200)) {
+        if (state_of(pid) != 'T') continue;
+        if (kill(stopper, SIGSTOP)) fail("kill");
+        while (state_of(stopper) != 'T') usleep(100);
+        usleep(1000);
+        if (state_of(pid) == 'T') return 1;
+        kill(stopper, SIGCONT);
+    }
+    return 0;
+}
+
+static int catch(int pid, int stopper) {
+    if (!caught(pid, stopper)) return puts("never"), 1;
+    double killed = now_ms(), now = killed;
+    if (kill(stopper, SIGKILL)) fail("kill");
+    for (; now - killed < 5000 && state_of(pid) == 'T'; now = now_ms()) usleep(1000);
+    return printf("%s %.0f\n", now - killed < 5000 ? "running" : "stopped", now - killed), 0;
+}
+
 int main(int count, char **arguments) {
     if (count == 3 && !strcmp(arguments[1], "hog")) return hog(atoi(arguments[2]));
     if (count == 4 && !strcmp(arguments[1], "pages"))
         return printf("%ld\n", pages_on(atoi(arguments[2]), atoi(arguments[3]))), 0;
+    if (count == 3 && !strcmp(arguments[1], "stalls")) return stalls(atoi(arguments[2]));
+    if (count == 4 && !strcmp(arguments[1], "catch")) return catch(atoi(arguments[2]), atoi(arguments[3]));
     if (count == 7 && !strcmp(arguments[1], "strike"))
         return strike(atoi(arguments[2]), atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]), atol(arguments[6]));
     return count > 1 ? program(count, arguments) : 3;
