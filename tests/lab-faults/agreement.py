@@ -53,7 +53,9 @@ FEW = 20  # pages of an object below which nothing is said of it
 # others' (Wilson), the odds of which times 32 are 2.1; 2 % less is for the pages of which nothing is assumed.
 MANY, ALONE, LEAST = 200, 0.99, 0.3
 ROUNDING = 1e-9
-COMPARED = 8  # objects at least, of a dozen, with enough samples for two halves
+COMPARED = 5  # objects at least with enough samples for two halves
+# They sweep one way and then another, in the emulator about a slice each: halves of the slices see other visits.
+BY_TURNS = {"adi", "fft"}
 
 passed, failed = 0, 0
 
@@ -157,7 +159,7 @@ def halves(rows, minimum):
 
 def overlap(compared):
     """Were the bounds no wider than they must be, they would lie apart once in 200 times, and those of two objects
-    of a dozen in one run of 500; were they half as wide, once in 6 times, and of two objects in 6 runs of 10."""
+    of eight in one run of 1,500; were they half as wide, once in 6 times, and of two objects in 4 runs of 10."""
     for name, (one, other) in compared.items():
         print(f"      {name}: {one[0]:.3f} to {one[1]:.3f} of visits by half of the slices, {other[0]:.3f} to "
               f"{other[1]:.3f} by the other")
@@ -187,7 +189,8 @@ def compare(name, profile, exact, machine):
         title, truth = f"{name}, {objects.name[number] or objects.kind[number]}", share(counted.loc[pages]).mean()
         counts = judged.loc[pages, list(range(NODES))].to_numpy()
         told.append(interval(title, said[number], (seen.object == number).sum(), counts, truth))
-        compared[title] = halves(rows[rows.object == number], minimum)
+        if name not in BY_TURNS:
+            compared[title] = halves(rows[rows.object == number], minimum)
         if name == SHIFT:
             check(abs(truth - 0.5) < 0.01, f"{title}: two nodes' alike")
     check(told, f"{name}: {len(told)} objects have {FEW} judged pages")

@@ -95,8 +95,8 @@ pub struct Reason {
     pub against: f64,
     /// All accesses that the policy saw when it judged this page: what it rests on.
     pub evidence: f64,
-    /// The page is shared and goes where it spreads load: not because the node there uses it more.
-    pub spreads: bool,
+    /// Not because the node there uses it more: the page is shared and spread, or a recorded move is made again.
+    pub regardless: bool,
 }
 
 impl Reason {

@@ -61,7 +61,7 @@ impl MigrationPolicy for Recorded {
                     home_count: migration.home_count,
                     against: migration.against,
                     evidence: f64::INFINITY,
-                    spreads: false,
+                    regardless: true,
                 },
             })
         };

@@ -72,14 +72,14 @@ impl<'a> Counts<'a> {
             home_count: Some(self.local() as f64),
             against,
             evidence: self.total() as f64,
-            spreads: false,
+            regardless: false,
         }
     }
 
     /// For going where pages that nobody owns are spread.
     pub(super) fn spreading(&self, to: NodeId, against: f64) -> Reason {
         Reason {
-            spreads: true,
+            regardless: true,
             ..self.reason(to, against)
         }
     }

@@ -81,7 +81,7 @@ impl AccessorPolicy for InW {
             home_count: None,
             against: relative.against,
             evidence: to_count,
-            spreads: false,
+            regardless: false,
         };
         (to_count > relative.against).then(|| reason.per(relative.scale))
     }

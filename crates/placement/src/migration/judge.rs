@@ -57,7 +57,7 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
         home_count: None,
         against: threshold * evidence / remote,
         evidence,
-        spreads: false,
+        regardless: false,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }
@@ -80,7 +80,7 @@ pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judg
         home_count: None,
         against,
         evidence,
-        spreads: false,
+        regardless: false,
     };
     let to = (to_count > against).then(|| node_with(counts, most, home));
     to.flatten().map(|to| (to, reason))
@@ -110,7 +110,7 @@ pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> J
         home_count: Some(home_count),
         against,
         evidence: all.get(),
-        spreads: false,
+        regardless: false,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }
