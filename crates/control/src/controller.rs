@@ -294,12 +294,13 @@ impl Controller {
 const CHANCE: f64 = 1.644_854;
 
 /// Whether samples would show so much more from the new node than from the home only about one time in twenty, if
-/// both used the page alike. As each page is asked again and again, one that has moved before has to be surer: twice
+/// both used the page alike. As each page is asked again and again, one that has moved twice has to be surer: twice
 /// the variance. Where pages are spread nobody says that the new node uses it more.
 fn beyond_chance(reason: &Reason, moves: u16) -> bool {
     let home = reason.home_count.unwrap_or(0.0);
     let (more, both) = (reason.to_count - home, reason.to_count + home);
-    reason.regardless || more * more > CHANCE * CHANCE * f64::from(1 + moves.min(1)) * both
+    let doubt = if moves < 2 { 1.0 } else { 2.0 };
+    reason.regardless || more * more > CHANCE * CHANCE * doubt * both
 }
 
 /// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
