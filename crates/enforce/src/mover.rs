@@ -88,7 +88,7 @@ impl Mover {
     #[must_use]
     pub fn workers(&self, pairs: &[Pair]) -> usize {
         let chunks: u64 = pairs.iter().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
-        let cpus: usize = pairs.iter().map(|p| self.cpus([p.to, p.from]).len()).sum();
+        let cpus: usize = pairs.iter().map(|p| self.cpus(&[p.to, p.from]).len()).sum();
         let wanted = match self.workers {
             0 => (pairs.len() * WORKERS_PER_PAIR).min(cpus.max(pairs.len())),
             workers => workers,
@@ -97,9 +97,9 @@ impl Mover {
     }
 
     /// Those of the first of these nodes that has some.
-    fn cpus<const N: usize>(&self, nodes: [u32; N]) -> &[CpuId] {
+    fn cpus(&self, nodes: &[u32]) -> &[CpuId] {
         let of = |node: u32| self.nodes.iter().find(|n| n.os_index == node);
-        let nodes = nodes.into_iter().filter_map(of);
+        let nodes = nodes.iter().copied().filter_map(of);
         nodes
             .map(|n| n.cpus.as_slice())
             .find(|c| !c.is_empty())
@@ -118,7 +118,7 @@ impl Mover {
                 .filter(|(_, t)| t.node == node)
                 .unzip();
             let ask = || {
-                self.bind_to([node]);
+                self.bind_to(&[node]);
                 plan::homes(pid, &sent)
             };
             let found = std::thread::scope(|scope| scope.spawn(ask).join()).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Mover {
     }
 
     /// Binds the calling thread to the first of these nodes that has CPUs; unbound it is only slower.
-    fn bind_to<const N: usize>(&self, nodes: [u32; N]) {
+    fn bind_to(&self, nodes: &[u32]) {
         let cpus: Vec<u32> = self.cpus(nodes).iter().map(|c| c.0).collect();
         let _ = affinity::bind_this_thread(&cpus);
     }
@@ -166,7 +166,7 @@ impl Mover {
             let pair = queue.pair(at);
             if bound != Some(at) {
                 bound = Some(at);
-                self.bind_to([pair.to, pair.from]);
+                self.bind_to(&[pair.to, pair.from]);
             }
             let begin_ns = ledger.now_ns();
             let outcome = carry_out(kernel, &chunk, pair.to);

@@ -22,6 +22,7 @@ pub use traced::Traced;
 use attaching::{Threads, attach};
 use following::{Following, lives};
 use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
+use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::{Host, ReadError, clock};
 use nodewise_profile::Sampling;
 use std::path::Path;
@@ -226,24 +227,24 @@ impl Watch {
     }
 
     /// Says that the kernel scans every so many milliseconds because we asked: each hint fault is on our account,
-    /// at the cost of a minor fault, and the budget may want [others](Watch::new_scans).
+    /// at the cost of a minor fault, and the budget may want [others](Watch::adapt_scans).
     pub fn own_scans(&mut self, ms: u32) {
         self.budget.own_scans(ms, self.fault_ns);
         self.scans_wanted = Some(ms);
         self.figures.scan_ms = Some(ms);
     }
 
-    /// How often the kernel is to scan from now on, milliseconds, if that has changed since the last call; say
-    /// when it [does](Watch::scans_set).
-    pub fn new_scans(&mut self) -> Option<u32> {
+    /// Hint faults cost the program time whether or not they are reported: where we asked for them, fewer are
+    /// asked for while the budget is overdrawn.
+    pub fn adapt_scans(&mut self, held: &Held) {
         let wanted = self.budget.rate().scan_ms;
         let before = std::mem::replace(&mut self.scans_wanted, wanted);
-        wanted.filter(|_| wanted != before)
-    }
-
-    /// The kernel scans so often now, milliseconds.
-    pub fn scans_set(&mut self, ms: u32) {
-        self.figures.scan_ms = Some(ms);
+        // What cannot be written now could be at the start: the budget's other means remain.
+        if let Some(ms) = wanted.filter(|_| wanted != before)
+            && held.set(Scan::every(ms)).is_ok()
+        {
+            self.figures.scan_ms = Some(ms);
+        }
     }
 
     /// Charges the budget with what the caller does about the touches.

@@ -213,7 +213,9 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let began = clock::own_cpu_time();
             self.traced.take(&self.watch);
             self.watch.charge(clock::own_cpu_time() - began);
-            self.adapt_scans();
+            if let Some(held) = &self.held {
+                self.watch.adapt_scans(held);
+            }
             self.tend_program();
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
@@ -249,17 +251,6 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             self.watch.charge_upkeep(took);
             self.tended += took;
             self.tend_due = fresh; // what is being touched now may have come after the look
-        }
-    }
-
-    /// Hint faults cost the program time whether or not they are reported: where we asked for them, fewer
-    /// are asked for while the budget is overdrawn.
-    fn adapt_scans(&mut self) {
-        if let (Some(held), Some(ms)) = (&self.held, self.watch.new_scans()) {
-            // What cannot be written now could be at the start: the budget's other means remain.
-            if held.set(Scan::every(ms)).is_ok() {
-                self.watch.scans_set(ms);
-            }
         }
     }
 

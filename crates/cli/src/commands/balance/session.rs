@@ -177,11 +177,8 @@ impl Session {
         let began = clock::own_cpu_time();
         self.take_in_all();
         self.watch.charge(clock::own_cpu_time() - began);
-        if let (Some(scan), Some(ms)) = (&self.scan, self.watch.new_scans()) {
-            // What cannot be written now could be at the start: the budget's other means remain.
-            if scan.set(Scan::every(ms)).is_ok() {
-                self.watch.scans_set(ms);
-            }
+        if let Some(scan) = &self.scan {
+            self.watch.adapt_scans(scan);
         }
     }
 
@@ -375,11 +372,8 @@ impl Session {
         let hidden = self.mover.take_hidden();
         for each in &turn.decision.moves {
             self.unseen.forget(each.page);
-            if let Some(pid) = self
-                .processes
-                .pid(each.page.process())
-                .filter(|_| hidden.contains(&each.page))
-            {
+            let pid = self.processes.pid(each.page.process());
+            if let Some(pid) = pid.filter(|_| hidden.contains(&each.page)) {
                 self.unseen.note(*each, self.watch.moved(pid));
             }
         }
