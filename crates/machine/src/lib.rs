@@ -13,6 +13,7 @@
 mod assembly;
 mod error;
 mod file;
+mod flows;
 mod ids;
 mod library;
 mod machine;
@@ -22,6 +23,7 @@ mod text;
 mod validation;
 
 pub use error::{ErrorKind, MachineError};
+pub use flows::{Channels, Filling, Flow};
 pub use ids::{CpuId, NodeId};
 pub use machine::{Link, LinkId, Machine, Node, Route, Source};
 pub use text::{format_bytes, format_list, parse_bytes, parse_list};

@@ -1,6 +1,6 @@
 //! The machine as a list of things that carry bytes: controllers, links, narrow routes, backplane.
 
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{Channels, Machine, NodeId};
 
 /// Resources in one list: controllers first (by node), then links (by link), then the rest.
 pub(crate) struct Resources {
@@ -24,34 +24,23 @@ fn per_ns(megabytes_per_second: f64) -> f64 {
 impl Resources {
     pub fn new(machine: &Machine) -> Self {
         let nodes = machine.node_count();
-        let mut capacity: Vec<f64> = machine.nodes.iter().map(|n| per_ns(n.bandwidth)).collect();
-        capacity.extend(machine.links.iter().map(|l| per_ns(l.bandwidth)));
-        let backplane = machine.backplane.map(|total| {
-            capacity.push(per_ns(total));
-            capacity.len() as u32 - 1
-        });
-        let mut path = Vec::with_capacity(nodes * nodes);
-        for reader in machine.node_ids() {
-            for memory in machine.node_ids() {
-                let mut crossed = interconnect(machine, reader, memory, &mut capacity);
-                crossed.extend(backplane.filter(|_| reader != memory));
-                path.push(crossed);
-            }
-        }
-        let with_controller = |crossed: &[u32], memory: usize| {
+        let channels = Channels::of(machine);
+        let controllers = machine.nodes.iter().map(|n| n.bandwidth);
+        let capacity = controllers
+            .chain(channels.capacity.iter().copied())
+            .map(per_ns)
+            .collect();
+        let with_controller = |(to, from): (usize, usize), memory: usize| {
+            let way = channels.way(NodeId(to as u32), NodeId(from as u32));
             let mut all = vec![memory as u32];
-            all.extend(crossed);
+            all.extend(way.iter().map(|c| c + nodes as u32));
             all
         };
         let pairs = || (0..nodes).flat_map(|cpu| (0..nodes).map(move |memory| (cpu, memory)));
         Self {
             idle_ns: machine.latency_ns.iter().flatten().copied().collect(),
-            fetch: pairs()
-                .map(|(c, m)| with_controller(&path[c * nodes + m], m))
-                .collect(),
-            write_back: pairs()
-                .map(|(c, m)| with_controller(&path[m * nodes + c], m))
-                .collect(),
+            fetch: pairs().map(|(c, m)| with_controller((c, m), m)).collect(),
+            write_back: pairs().map(|(c, m)| with_controller((m, c), m)).collect(),
             capacity,
             nodes,
         }
@@ -88,23 +77,4 @@ impl Resources {
     pub fn write_back(&self, writer: usize, memory: usize) -> &[u32] {
         &self.write_back[writer * self.nodes + memory]
     }
-}
-
-/// Links of a remote route, and the route itself where it carries less than its narrowest link. A
-/// route without known links counts if it carries less than the controllers at its ends.
-fn interconnect(machine: &Machine, reader: NodeId, memory: NodeId, capacity: &mut Vec<f64>) -> Vec<u32> {
-    if reader == memory {
-        return Vec::new();
-    }
-    let route = machine.route(reader, memory);
-    let first_link = machine.node_count() as u32;
-    let mut crossed: Vec<u32> = route.links.iter().map(|l| first_link + l.0).collect();
-    let narrowest = crossed.iter().map(|&r| capacity[r as usize]).reduce(f64::min);
-    let ends = capacity[reader.index()].max(capacity[memory.index()]);
-    let alone = per_ns(route.bandwidth);
-    if alone > 0.0 && alone < narrowest.unwrap_or(ends) * 0.999 {
-        capacity.push(alone);
-        crossed.push(capacity.len() as u32 - 1);
-    }
-    crossed
 }
