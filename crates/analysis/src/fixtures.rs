@@ -22,6 +22,7 @@ pub(crate) fn machine(cpus: &[&[u32]]) -> Machine {
         latency_ns: (0..n).map(|r| (0..n).map(|m| latency(r, m)).collect()).collect(),
         links: Vec::new(),
         routes: vec![vec![Route::default(); n]; n],
+        hop_rules: Vec::new(),
         backplane: None,
         sources: Vec::new(),
     }

@@ -1,10 +1,12 @@
 //! From a machine file's entries to a machine: what is absent is derived.
 
 use crate::file::{LinkEntry, MachineFile, NodeEntry, RouteEntry};
+use crate::hops::carried;
 use crate::routing::{SharedLink, shortest_paths};
 use crate::text::{parse_bytes, parse_list};
 use crate::validation::{positive, square};
-use crate::{CpuId, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+use crate::{CpuId, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+use std::collections::BTreeSet;
 
 impl MachineFile {
     pub(crate) fn into_machine(self) -> Result<Machine, MachineError> {
@@ -20,6 +22,7 @@ impl MachineFile {
             links: links.iter().map(SharedLink::shown).collect(),
             nodes,
             sources: self.sources(),
+            hop_rules: self.hop_rules,
             latency_ns: self.latency_ns,
             backplane: self.backplane,
             name: self.name,
@@ -46,17 +49,33 @@ impl MachineFile {
             }
             positive(matrix.iter().flatten().copied(), what)?;
         }
-        let outside = |r: &RouteEntry| r.from == r.to || r.from.max(r.to) as usize >= count;
-        if let Some(index) = self.routes.iter().position(outside) {
-            return Err(MachineError::invalid(format!(
-                "routes[{index}]: must lead between different nodes of the machine"
-            )));
+        self.check_routes(count)?;
+        for (index, link) in self.links.iter().enumerate() {
+            positive([link.bandwidth], "a link's bandwidth").map_err(|e| e.at(&format!("links[{index}]")))?;
         }
-        positive(self.links.iter().map(|l| l.bandwidth), "a link's bandwidth")?;
-        positive(
-            self.routes.iter().filter_map(|r| r.bandwidth),
-            "a route's bandwidth",
-        )
+        for (index, route) in self.routes.iter().enumerate() {
+            positive(route.bandwidth, "a route's bandwidth")
+                .map_err(|e| e.at(&format!("routes[{index}]")))?;
+        }
+        Ok(())
+    }
+
+    fn check_routes(&self, count: usize) -> Result<(), MachineError> {
+        let mut seen = BTreeSet::new();
+        for (index, route) in self.routes.iter().enumerate() {
+            let wrong = |what: &str| Err(MachineError::invalid(format!("routes[{index}]: {what}")));
+            if route.from == route.to || route.from.max(route.to) as usize >= count {
+                return wrong("must lead between different nodes of the machine");
+            }
+            if !seen.insert((route.from, route.to)) {
+                return wrong(&format!("from {} to {} is given twice", route.from, route.to));
+            }
+            let stops = route.stops();
+            if stops.iter().collect::<BTreeSet<_>>().len() < stops.len() {
+                return wrong("passes a node twice");
+            }
+        }
+        Ok(())
     }
 
     fn nodes(&self) -> Result<Vec<Node>, MachineError> {
@@ -97,8 +116,9 @@ impl MachineFile {
     }
 
     /// Routes `[reader][memory]`: as listed, else of fewest links; as wide as listed, else as the
-    /// matrix says, else as the narrowest part.
+    /// matrix says, else as links and hop rules let through.
     fn routes(&self, links: &[SharedLink], nodes: &[Node]) -> Result<Vec<Vec<Route>>, MachineError> {
+        let shown: Vec<Link> = links.iter().map(SharedLink::shown).collect();
         let mut routes = shortest_routes(links, nodes.len())?;
         for (reader, row) in routes.iter_mut().enumerate() {
             for (memory, route) in row.iter_mut().enumerate() {
@@ -106,13 +126,13 @@ impl MachineFile {
                 if let Some((index, entry)) = listed {
                     route.links = listed_path(entry, links).map_err(|e| e.at(&format!("routes[{index}]")))?;
                 }
-                let widths = route.links.iter().map(|l| links[l.0 as usize].bandwidth);
-                let narrowest = widths.fold(nodes[memory].bandwidth, f64::min);
+                let way: Vec<&Link> = route.links.iter().map(|l| &shown[l.0 as usize]).collect();
+                let carried = carried(&way, &self.hop_rules).min(nodes[memory].bandwidth);
                 let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);
                 route.bandwidth = listed
                     .and_then(|(_, r)| r.bandwidth)
                     .or(matrix)
-                    .unwrap_or(narrowest);
+                    .unwrap_or(carried);
             }
         }
         Ok(routes)
@@ -150,6 +170,7 @@ fn crossbar(bandwidth: &[Vec<f64>]) -> Vec<SharedLink> {
         from: vec![NodeId(memory as u32)],
         to: vec![NodeId(reader as u32)],
         bandwidth: bandwidth[reader][memory],
+        class: None,
     };
     pairs.map(link).collect()
 }
@@ -181,11 +202,13 @@ fn listed_links(entry: &LinkEntry, count: usize) -> Result<Vec<SharedLink>, Mach
             "its ends must be different nodes of the machine",
         ));
     }
-    let bandwidth = entry.bandwidth;
-    Ok(ends
-        .into_iter()
-        .map(|(from, to)| SharedLink { from, to, bandwidth })
-        .collect())
+    let link = |(from, to)| SharedLink {
+        from,
+        to,
+        bandwidth: entry.bandwidth,
+        class: entry.class.clone(),
+    };
+    Ok(ends.into_iter().map(link).collect())
 }
 
 fn shortest_routes(links: &[SharedLink], count: usize) -> Result<Vec<Vec<Route>>, MachineError> {
@@ -193,7 +216,11 @@ fn shortest_routes(links: &[SharedLink], count: usize) -> Result<Vec<Vec<Route>>
     for memory in 0..count {
         let paths = shortest_paths(links, count, NodeId(memory as u32));
         for (reader, (row, path)) in routes.iter_mut().zip(paths).enumerate() {
-            let lost = || MachineError::invalid(format!("no links lead from node {memory} to node {reader}"));
+            let lost = || {
+                MachineError::invalid(format!(
+                    "no links lead from node {memory} to node {reader}, directly or over others: add one"
+                ))
+            };
             row[memory].links = path.ok_or_else(lost)?;
         }
     }
@@ -209,9 +236,11 @@ fn listed_path(entry: &RouteEntry, links: &[SharedLink]) -> Result<Vec<LinkId>, 
             .max_by(|a, b| a.1.bandwidth.total_cmp(&b.1.bandwidth))
             .map(|(id, _)| LinkId(id as u32))
             .ok_or_else(|| {
-                MachineError::invalid(format!("no link leads from node {} to node {}", pair[0], pair[1]))
+                MachineError::invalid(format!(
+                    "no link leads from node {} to node {}: add it, or go another way",
+                    pair[0], pair[1]
+                ))
             })
     };
-    let stops = [&[entry.from], &entry.via[..], &[entry.to]].concat();
-    stops.windows(2).map(step).collect()
+    entry.stops().windows(2).map(step).collect()
 }

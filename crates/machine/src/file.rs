@@ -1,7 +1,8 @@
 //! The machine file: TOML, described in `docs/machines.md`.
 
+use crate::hops::carried;
 use crate::text::{format_bytes, format_list};
-use crate::{LinkId, Machine, MachineError, Node, NodeId};
+use crate::{HopRule, Link, LinkId, Machine, MachineError, Node, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +26,8 @@ pub(crate) struct MachineFile {
     pub links: Vec<LinkEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hop_rules: Vec<HopRule>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,6 +62,8 @@ pub(crate) struct LinkEntry {
     pub between: Option<[End; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub among: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     pub bandwidth: f64,
 }
 
@@ -102,10 +107,22 @@ impl Machine {
     }
 
     /// The machine as a file that [`Machine::parse`] reads back: every link, and every route of
-    /// more than one, spelled out.
+    /// more than one, spelled out; the matrix of bandwidths where links and hop rules say otherwise.
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(&MachineFile::of(self)).expect("a machine file has nothing TOML lacks")
+    }
+}
+
+impl Machine {
+    /// Whether links, hop rules and memories give every route's bandwidth.
+    fn follows_its_links(&self) -> bool {
+        self.routes.iter().all(|row| {
+            row.iter().zip(&self.nodes).all(|(route, memory)| {
+                let way: Vec<&Link> = route.links.iter().map(|l| &self.links[l.0 as usize]).collect();
+                route.bandwidth == carried(&way, &self.hop_rules).min(memory.bandwidth)
+            })
+        })
     }
 }
 
@@ -131,10 +148,11 @@ impl MachineFile {
             page_size: format_bytes(machine.page_size),
             backplane: machine.backplane,
             latency_ns: machine.latency_ns.clone(),
-            bandwidth: Some(machine.routes.iter().map(row).collect()),
+            bandwidth: (!machine.follows_its_links()).then(|| machine.routes.iter().map(row).collect()),
             nodes: machine.nodes.iter().map(NodeEntry::of).collect(),
             links: links.map(|l| LinkEntry::of(machine, LinkId(l))).collect(),
             routes: RouteEntry::all(machine),
+            hop_rules: machine.hop_rules.clone(),
             sources: tell(false),
             assumed: tell(true),
         }
@@ -163,6 +181,7 @@ impl LinkEntry {
         Self {
             from: Some(end(from)),
             to: Some(end(to)),
+            class: machine.links[id.0 as usize].class.clone(),
             bandwidth: machine.links[id.0 as usize].bandwidth,
             ..Self::default()
         }
@@ -170,6 +189,11 @@ impl LinkEntry {
 }
 
 impl RouteEntry {
+    /// All nodes on the way, both ends with it.
+    pub(crate) fn stops(&self) -> Vec<u32> {
+        [&[self.from], &self.via[..], &[self.to]].concat()
+    }
+
     fn all(machine: &Machine) -> Vec<Self> {
         let pairs = machine
             .node_ids()

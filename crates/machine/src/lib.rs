@@ -14,6 +14,7 @@ mod assembly;
 mod error;
 mod file;
 mod flows;
+mod hops;
 mod ids;
 mod library;
 mod machine;
@@ -24,6 +25,7 @@ mod validation;
 
 pub use error::{ErrorKind, MachineError};
 pub use flows::{Channels, Filling, Flow};
+pub use hops::HopRule;
 pub use ids::{CpuId, NodeId};
 pub use machine::{Link, LinkId, Machine, Node, Route, Source};
 pub use text::{format_bytes, format_list, parse_bytes, parse_list};

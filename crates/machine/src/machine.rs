@@ -1,6 +1,6 @@
 //! The machine: everything about the hardware that a placement decision can depend on.
 
-use crate::{CpuId, NodeId};
+use crate::{CpuId, HopRule, NodeId};
 
 /// A memory node: a controller with its memory, and the CPUs next to it (none for CXL or HBM).
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +28,15 @@ pub struct Link {
     pub to: NodeId,
     /// MB/s in this direction.
     pub bandwidth: f64,
+    /// What kind of link it is, for [`Machine::hop_rules`]: `16bit`.
+    pub class: Option<String>,
 }
 
 /// How data travels from a memory node to a reading CPU node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
-    /// The links data crosses, from memory to reader; empty when local.
+    /// The links data crosses, from memory to reader; empty when local. What is written, and what asks for
+    /// data, goes the way of the opposite pair, which need not be this one backwards.
     pub links: Vec<LinkId>,
     /// What one reader gets over this route alone, MB/s: may be less than its narrowest link.
     pub bandwidth: f64,
@@ -56,6 +59,8 @@ pub struct Machine {
     pub links: Vec<Link>,
     /// Routes, same shape as the latency matrix.
     pub routes: Vec<Vec<Route>>,
+    /// What gets through from one class of link to the next; where no rule speaks, all that fits.
+    pub hop_rules: Vec<HopRule>,
     /// Shared by all nodes when set: a backplane's total, MB/s.
     pub backplane: Option<f64>,
     /// Where figures come from and which are assumptions.

@@ -8,6 +8,7 @@ pub(crate) struct SharedLink {
     pub from: Vec<NodeId>,
     pub to: Vec<NodeId>,
     pub bandwidth: f64,
+    pub class: Option<String>,
 }
 
 impl SharedLink {
@@ -21,6 +22,7 @@ impl SharedLink {
             from: self.from[0],
             to: self.to[0],
             bandwidth: self.bandwidth,
+            class: self.class.clone(),
         }
     }
 }
@@ -73,6 +75,7 @@ mod tests {
             from: vec![NodeId(from)],
             to: vec![NodeId(to)],
             bandwidth,
+            class: None,
         }
     }
 
@@ -100,6 +103,7 @@ mod tests {
             from: vec![NodeId(0), NodeId(1)],
             to: vec![NodeId(2), NodeId(3)],
             bandwidth: 1.0,
+            class: None,
         };
         for memory in [0, 1] {
             let paths = shortest_paths(std::slice::from_ref(&socket), 4, NodeId(memory));

@@ -1,5 +1,6 @@
 //! What every machine must satisfy, wherever it came from.
 
+use crate::hops;
 use crate::{CpuId, Machine, MachineError, NodeId};
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ impl Machine {
     pub fn validate(&self) -> Result<(), MachineError> {
         self.check_nodes()?;
         self.check_figures()?;
-        self.check_routes()
+        self.check_routes()?;
+        hops::check(&self.hop_rules, &self.links)
     }
 
     fn check_nodes(&self) -> Result<(), MachineError> {
@@ -53,7 +55,7 @@ impl Machine {
             self.routes.iter().flatten().map(|r| r.bandwidth),
             "a route's bandwidth",
         )?;
-        positive(self.backplane.into_iter(), "the backplane's bandwidth")
+        positive(self.backplane, "the backplane's bandwidth")
     }
 
     fn check_routes(&self) -> Result<(), MachineError> {
@@ -75,8 +77,8 @@ pub(crate) fn square<T>(matrix: &[Vec<T>], count: usize) -> bool {
     matrix.len() == count && matrix.iter().all(|row| row.len() == count)
 }
 
-pub(crate) fn positive(mut figures: impl Iterator<Item = f64>, what: &str) -> Result<(), MachineError> {
-    match figures.find(|f| !(f.is_finite() && *f > 0.0)) {
+pub(crate) fn positive(figures: impl IntoIterator<Item = f64>, what: &str) -> Result<(), MachineError> {
+    match figures.into_iter().find(|f| !(f.is_finite() && *f > 0.0)) {
         None => Ok(()),
         Some(bad) => Err(MachineError::invalid(format!(
             "{what} is {bad}; figures must be positive"

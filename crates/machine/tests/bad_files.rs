@@ -44,12 +44,21 @@ fn contradictions_are_refused_with_their_place() {
         "latency_ns is 0; figures must be positive",
     );
     refused("[200, 100]]", "[200, nan]]", "latency_ns is NaN");
-    refused("500", "-500", "a link's bandwidth is -500");
+    for bad in ["-500", "0", "nan", "inf"] {
+        refused("500", bad, "links[0]: a link's bandwidth is ");
+        refused(
+            "bandwidth = 1000",
+            &format!("bandwidth = {bad}"),
+            "a node's bandwidth is ",
+        );
+        let route = format!("routes = [{{ from = 0, to = 1, bandwidth = {bad} }}]\ntitle");
+        refused("title", &route, "routes[0]: a route's bandwidth is ");
+    }
     refused("between = [0, 1]", "between = [0, 2]", "links[0]: its ends");
     refused(
         "between = [0, 1]",
         "from = 0, to = 1",
-        "no links lead from node 1 to node 0",
+        "no links lead from node 1 to node 0, directly or over others: add one",
     );
     refused("between = [0, 1]", "from = 0", "give `from` and `to`");
     refused("\"0-1\"", "\"x\"", "nodes[0]: CPU list \"x\"");
@@ -66,7 +75,55 @@ fn contradictions_are_refused_with_their_place() {
     refused(
         "title",
         "routes = [{ from = 0, to = 1, via = [9] }]\ntitle",
-        "routes[0]",
+        "routes[0]: no link leads from node 0 to node 9: add it, or go another way",
+    );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 2 }]\ntitle",
+        "routes[0]: must lead between",
+    );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 1, via = [1] }]\ntitle",
+        "routes[0]: passes a node twice",
+    );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 1 }, { from = 0, to = 1 }]\ntitle",
+        "routes[1]: from 0 to 1 is given twice",
+    );
+}
+
+#[test]
+fn hop_rules_speak_once_of_classes_that_are_there() {
+    let rule = |from: &str, to: &str, factor: &str| {
+        format!("hop_rules = [{{ from = '{from}', to = '{to}', factor = {factor} }}]\ntitle")
+    };
+    refused(
+        "title",
+        &rule("16bit", "8bit", "0.64"),
+        "hop_rules[0]: no link is of class \"16bit\"; none has a class",
+    );
+    let classed = |rules: &str| {
+        let text = GOOD.replacen("title", rules, 1).replacen(
+            "bandwidth = 500",
+            "class = '8bit', bandwidth = 500",
+            1,
+        );
+        Machine::parse(&text, "two.toml").map_err(|e| e.to_string())
+    };
+    let because = |rules: &str| classed(rules).unwrap_err();
+    assert!(
+        because(&rule("16bit", "8bit", "0.64")).contains("no link is of class \"16bit\"; there are: 8bit")
+    );
+    for bad in ["0", "-1", "1.01", "nan"] {
+        assert!(because(&rule("8bit", "8bit", bad)).contains("hop_rules[0]: factor is "));
+    }
+    let twice = "hop_rules = [{ from = '8bit', to = '8bit', factor = 1 }, { from = '8bit', to = '8bit', factor = 0.5 }]\ntitle";
+    assert!(because(twice).contains("hop_rules[1]: \"8bit\" then \"8bit\" is given twice"));
+    assert_eq!(
+        classed(&rule("8bit", "8bit", "0.5")).unwrap().hop_rules[0].factor,
+        0.5
     );
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn machine(nodes: u32, cpus: u32) -> Machine {
             .collect(),
         links: Vec::new(),
         routes: vec![vec![Route::default(); nodes as usize]; nodes as usize],
+        hop_rules: Vec::new(),
         backplane: None,
         sources: Vec::new(),
     }

@@ -41,6 +41,7 @@ fn machine() -> Machine {
             ];
             NODES as usize
         ],
+        hop_rules: Vec::new(),
         backplane: None,
         sources: Vec::new(),
     }

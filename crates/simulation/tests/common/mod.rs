@@ -56,11 +56,13 @@ pub fn machine(nodes: u32, cpus: u32, controller: f64, link: f64) -> Machine {
                 from: NodeId(from),
                 to: NodeId(to),
                 bandwidth: link,
+                class: None,
             })
             .collect(),
         routes: (0..nodes)
             .map(|r| (0..nodes).map(|m| route(r, m)).collect())
             .collect(),
+        hop_rules: Vec::new(),
         backplane: None,
         sources: vec![],
     }
