@@ -1,6 +1,6 @@
 //! How data that move at the same time share a machine's links: max-min fair bandwidth.
 
-use crate::{Machine, NodeId, Route};
+use crate::{Filling, Machine, NodeId, Route};
 
 /// All that carries data between nodes, each with its width: links first, by [`crate::LinkId`]; then
 /// routes that carry less than their narrowest link; then the backplane.
@@ -83,70 +83,6 @@ fn way(route: &Route, local: bool, ends: f64, capacity: &mut Vec<f64>) -> Vec<u3
         crossed.push(capacity.len() as u32 - 1);
     }
     crossed
-}
-
-/// Max-min fair rates again and again: what one filling needs is kept for the next.
-#[derive(Clone, Debug)]
-pub struct Filling<'a> {
-    channels: &'a Channels,
-    /// MB/s, by flow of the last filling.
-    pub rates: Vec<f64>,
-    left: Vec<f64>,
-    rising: Vec<u32>,
-    used: Vec<u32>,
-}
-
-impl<'a> Filling<'a> {
-    /// Ready to fill.
-    #[must_use]
-    pub fn new(channels: &'a Channels) -> Self {
-        Self {
-            channels,
-            rates: Vec::new(),
-            left: channels.capacity.clone(),
-            rising: vec![0; channels.capacity.len()],
-            used: Vec::new(),
-        }
-    }
-
-    /// The rates of `flows`, as [`Channels::max_min`] says.
-    pub fn fill(&mut self, flows: &[Flow]) -> &[f64] {
-        self.begin(flows);
-        loop {
-            let level = |c: &u32| self.left[*c as usize] / f64::from(self.rising[*c as usize]);
-            self.used.retain(|c| self.rising[*c as usize] > 0);
-            let Some(lowest) = self.used.iter().map(level).reduce(f64::min) else {
-                return &self.rates;
-            };
-            let full = lowest * (1.0 + 1e-9);
-            for (flow, rate) in flows.iter().zip(&mut self.rates) {
-                let way = self.channels.way(flow.reader, flow.memory);
-                let level = |c: &u32| self.left[*c as usize] / f64::from(self.rising[*c as usize]);
-                if rate.is_infinite() && way.iter().any(|c| level(c) <= full) {
-                    *rate = lowest;
-                    for c in way {
-                        // A channel that this rate fills stays at its level for the flows beside.
-                        self.left[*c as usize] -= lowest;
-                        self.rising[*c as usize] -= 1;
-                    }
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, flows: &[Flow]) {
-        self.rates.clear();
-        self.rates.resize(flows.len(), f64::INFINITY);
-        self.rising.fill(0);
-        self.used.clear();
-        for c in flows.iter().flat_map(|f| self.channels.way(f.reader, f.memory)) {
-            if self.rising[*c as usize] == 0 {
-                self.used.push(*c);
-                self.left[*c as usize] = self.channels.capacity[*c as usize];
-            }
-            self.rising[*c as usize] += 1;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 mod assembly;
 mod error;
 mod file;
+mod filling;
 mod flows;
 mod hops;
 mod ids;
@@ -24,7 +25,8 @@ mod text;
 mod validation;
 
 pub use error::{ErrorKind, MachineError};
-pub use flows::{Channels, Filling, Flow};
+pub use filling::Filling;
+pub use flows::{Channels, Flow};
 pub use hops::HopRule;
 pub use ids::{CpuId, NodeId};
 pub use machine::{Link, LinkId, Machine, Node, Route, Source};
