@@ -1,11 +1,12 @@
 //! From a machine file's entries to a machine: what is absent is derived.
 
-use crate::file::{LinkEntry, MachineFile, NodeEntry, RouteEntry};
+use crate::file::{LinkEntry, MachineFile, NodeEntry};
 use crate::hops::carried;
+use crate::listed::RouteEntry;
 use crate::routing::{SharedLink, shortest_paths};
 use crate::text::{parse_bytes, parse_list};
 use crate::validation::{positive, square};
-use crate::{CpuId, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+use crate::{CpuId, Link, Machine, MachineError, Node, NodeId, Route, Source};
 use std::collections::BTreeSet;
 
 impl MachineFile {
@@ -119,13 +120,21 @@ impl MachineFile {
     /// matrix says, else as links and hop rules let through.
     fn routes(&self, links: &[SharedLink], nodes: &[Node]) -> Result<Vec<Vec<Route>>, MachineError> {
         let shown: Vec<Link> = links.iter().map(SharedLink::shown).collect();
-        let mut routes = shortest_routes(links, nodes.len())?;
-        for (reader, row) in routes.iter_mut().enumerate() {
-            for (memory, route) in row.iter_mut().enumerate() {
+        let count = nodes.len();
+        let mut routes = vec![vec![Route::default(); count]; count];
+        for memory in 0..count {
+            let mut shortest = shortest_paths(links, count, NodeId(memory as u32));
+            for (reader, row) in routes.iter_mut().enumerate() {
                 let listed = self.listed_route(reader, memory);
-                if let Some((index, entry)) = listed {
-                    route.links = listed_path(entry, links).map_err(|e| e.at(&format!("routes[{index}]")))?;
-                }
+                let route = &mut row[memory];
+                route.links = match listed {
+                    Some((index, entry)) => {
+                        entry.path(links).map_err(|e| e.at(&format!("routes[{index}]")))?
+                    }
+                    None => shortest[reader]
+                        .take()
+                        .ok_or_else(|| unreachable(memory, reader))?,
+                };
                 let way: Vec<&Link> = route.links.iter().map(|l| &shown[l.0 as usize]).collect();
                 let carried = carried(&way, &self.hop_rules).min(nodes[memory].bandwidth);
                 let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);
@@ -211,36 +220,8 @@ fn listed_links(entry: &LinkEntry, count: usize) -> Result<Vec<SharedLink>, Mach
     Ok(ends.into_iter().map(link).collect())
 }
 
-fn shortest_routes(links: &[SharedLink], count: usize) -> Result<Vec<Vec<Route>>, MachineError> {
-    let mut routes = vec![vec![Route::default(); count]; count];
-    for memory in 0..count {
-        let paths = shortest_paths(links, count, NodeId(memory as u32));
-        for (reader, (row, path)) in routes.iter_mut().zip(paths).enumerate() {
-            let lost = || {
-                MachineError::invalid(format!(
-                    "no links lead from node {memory} to node {reader}, directly or over others: add one"
-                ))
-            };
-            row[memory].links = path.ok_or_else(lost)?;
-        }
-    }
-    Ok(routes)
-}
-
-/// The links along a listed route; of several that join two nodes, the widest.
-fn listed_path(entry: &RouteEntry, links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
-    let step = |pair: &[u32]| {
-        let joins = |l: &SharedLink| l.joins(NodeId(pair[0]), NodeId(pair[1]));
-        let joining = links.iter().enumerate().filter(|(_, l)| joins(l));
-        joining
-            .max_by(|a, b| a.1.bandwidth.total_cmp(&b.1.bandwidth))
-            .map(|(id, _)| LinkId(id as u32))
-            .ok_or_else(|| {
-                MachineError::invalid(format!(
-                    "no link leads from node {} to node {}: add it, or go another way",
-                    pair[0], pair[1]
-                ))
-            })
-    };
-    entry.stops().windows(2).map(step).collect()
+fn unreachable(memory: usize, reader: usize) -> MachineError {
+    MachineError::invalid(format!(
+        "no links lead from node {memory} to node {reader}, directly or over others: add one"
+    ))
 }

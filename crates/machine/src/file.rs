@@ -1,6 +1,8 @@
 //! The machine file: TOML, described in `docs/machines.md`.
 
 use crate::hops::carried;
+use crate::listed::RouteEntry;
+use crate::routing::SharedLink;
 use crate::text::{format_bytes, format_list};
 use crate::{HopRule, Link, LinkId, Machine, MachineError, Node, NodeId};
 use serde::{Deserialize, Serialize};
@@ -84,17 +86,6 @@ impl End {
     }
 }
 
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RouteEntry {
-    pub from: u32,
-    pub to: u32,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub via: Vec<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<f64>,
-}
-
 impl Machine {
     /// The machine a file's text describes. `origin` names the file in errors.
     ///
@@ -173,7 +164,12 @@ impl NodeEntry {
 
 impl LinkEntry {
     fn of(machine: &Machine, id: LinkId) -> Self {
-        let (from, to) = machine.link_ends(id);
+        let SharedLink {
+            from,
+            to,
+            bandwidth,
+            class,
+        } = SharedLink::of(machine, id);
         let end = |nodes: Vec<NodeId>| match nodes[..] {
             [one] => End::One(one.0),
             _ => End::Shared(nodes.iter().map(|n| n.0).collect()),
@@ -181,30 +177,9 @@ impl LinkEntry {
         Self {
             from: Some(end(from)),
             to: Some(end(to)),
-            class: machine.links[id.0 as usize].class.clone(),
-            bandwidth: machine.links[id.0 as usize].bandwidth,
+            class,
+            bandwidth,
             ..Self::default()
         }
-    }
-}
-
-impl RouteEntry {
-    /// All nodes on the way, both ends with it.
-    pub(crate) fn stops(&self) -> Vec<u32> {
-        [&[self.from], &self.via[..], &[self.to]].concat()
-    }
-
-    fn all(machine: &Machine) -> Vec<Self> {
-        let pairs = machine
-            .node_ids()
-            .flat_map(|m| machine.node_ids().map(move |r| (m, r)));
-        let via = |(m, r): (NodeId, NodeId)| machine.via(r, m).iter().map(|n| n.0).collect();
-        let listed = pairs.map(|(m, r)| Self {
-            from: m.0,
-            to: r.0,
-            via: via((m, r)),
-            bandwidth: None,
-        });
-        listed.filter(|entry| !entry.via.is_empty()).collect()
     }
 }

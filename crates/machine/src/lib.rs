@@ -18,6 +18,7 @@ mod flows;
 mod hops;
 mod ids;
 mod library;
+mod listed;
 mod machine;
 mod routing;
 mod sysfs;

@@ -1,6 +1,6 @@
 //! Which links data crosses between two nodes.
 
-use crate::{Link, LinkId, NodeId};
+use crate::{Link, LinkId, Machine, NodeId};
 
 /// A link whose ends are groups of nodes: a socket's nodes share the links that leave it.
 #[derive(Clone, Debug)]
@@ -12,6 +12,18 @@ pub(crate) struct SharedLink {
 }
 
 impl SharedLink {
+    /// A machine's link, with all nodes that share it.
+    pub(crate) fn of(machine: &Machine, id: LinkId) -> Self {
+        let (from, to) = machine.link_ends(id);
+        let link = &machine.links[id.0 as usize];
+        Self {
+            from,
+            to,
+            bandwidth: link.bandwidth,
+            class: link.class.clone(),
+        }
+    }
+
     pub(crate) fn joins(&self, from: NodeId, to: NodeId) -> bool {
         self.from.contains(&from) && self.to.contains(&to)
     }

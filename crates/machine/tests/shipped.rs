@@ -1,6 +1,6 @@
 //! The shipped machines against the tables they come from.
 
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{Channels, Machine, NodeId};
 use std::collections::BTreeSet;
 
 fn table(name: &str) -> Vec<Vec<String>> {
@@ -247,4 +247,38 @@ fn a_shipped_machine_survives_writing_and_reading() {
         let again = Machine::parse(&machine.to_toml(), name).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(again, machine);
     }
+}
+
+#[test]
+fn a_route_over_links_that_no_chain_of_nodes_names_survives_writing_and_reading() {
+    let text = r#"
+        name = "odd"
+        title = "1 reads 0 over a link that 3 and 2 share, and over the narrower of two of its own"
+        latency_ns = [[1, 2, 2, 2], [2, 1, 2, 2], [2, 2, 1, 2], [2, 2, 2, 1]]
+        nodes = [
+            { cpus = "0", memory = "1G", bandwidth = 90 }, { cpus = "1", memory = "1G", bandwidth = 90 },
+            { cpus = "2", memory = "1G", bandwidth = 90 }, { cpus = "3", memory = "1G", bandwidth = 90 },
+        ]
+        links = [
+            { among = [0, 1, 2, 3], bandwidth = 50 },
+            { from = 0, to = 1, bandwidth = 40 },
+            { from = 2, to = 3, bandwidth = 30 },
+        ]
+        routes = [{ from = 0, to = 1, links = [12, 13] }, { from = 2, to = 3, links = [8, 13] }]
+    "#;
+    let machine = Machine::parse(text, "odd").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(machine.route(node(1), node(0)).bandwidth, 30.0);
+    let again =
+        Machine::parse(&machine.to_toml(), "again").unwrap_or_else(|e| panic!("{e}\n{}", machine.to_toml()));
+    assert_eq!(again, machine);
+    assert_eq!(Channels::of(&again), Channels::of(&machine));
+    let refused = |links: &str| {
+        let text = text.replace("links = [12, 13]", links);
+        Machine::parse(&text, "odd").unwrap_err().to_string()
+    };
+    assert!(
+        refused("links = [14]").contains("routes[0]: there is no link 14: they are numbered from 0 to 13")
+    );
+    assert!(refused("links = []").contains("routes[0]: crosses no link"));
+    assert!(refused("via = [2], links = [12]").contains("routes[0]: give `via` or `links`, not both"));
 }

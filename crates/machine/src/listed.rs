@@ -1,0 +1,99 @@
+//! A machine file's entries for routes: over which nodes, or over which links.
+
+use crate::routing::{SharedLink, shortest_paths};
+use crate::{LinkId, Machine, MachineError, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// `from` is the memory. `via` names nodes; `links`, instead, positions in [`Machine::links`].
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RouteEntry {
+    pub from: u32,
+    pub to: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+}
+
+impl RouteEntry {
+    /// All nodes on the way, both ends with it.
+    pub fn stops(&self) -> Vec<u32> {
+        [&[self.from], &self.via[..], &[self.to]].concat()
+    }
+
+    /// The links it names, or of those that join its nodes the widest ones.
+    pub fn path(&self, links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
+        match &self.links {
+            None => self.stops().windows(2).map(|pair| widest(links, pair)).collect(),
+            Some(_) if !self.via.is_empty() => Err(MachineError::invalid("give `via` or `links`, not both")),
+            Some(ids) => match ids.iter().find(|id| **id as usize >= links.len()) {
+                None if !ids.is_empty() => Ok(ids.iter().copied().map(LinkId).collect()),
+                None => Err(MachineError::invalid("crosses no link")),
+                Some(id) => Err(MachineError::invalid(format!(
+                    "there is no link {id}: they are numbered from 0 to {}, both directions of `between` and all of `among` counted",
+                    links.len() - 1
+                ))),
+            },
+        }
+    }
+
+    /// What must be told of a machine's routes: those of several links, and those that a reader would
+    /// take for others.
+    pub fn all(machine: &Machine) -> Vec<Self> {
+        let shared: Vec<SharedLink> = (0..machine.links.len() as u32)
+            .map(|l| SharedLink::of(machine, LinkId(l)))
+            .collect();
+        let from = |memory: NodeId| {
+            let shortest = shortest_paths(&shared, machine.node_count(), memory);
+            let told = |(reader, path)| Self::told(machine, &shared, (memory, reader), path);
+            machine
+                .node_ids()
+                .zip(shortest)
+                .filter_map(told)
+                .collect::<Vec<_>>()
+        };
+        machine.node_ids().flat_map(from).collect()
+    }
+
+    fn told(
+        machine: &Machine,
+        shared: &[SharedLink],
+        (memory, reader): (NodeId, NodeId),
+        shortest: Option<Vec<LinkId>>,
+    ) -> Option<Self> {
+        let links = &machine.route(reader, memory).links;
+        let via = machine.via(reader, memory).iter().map(|n| n.0).collect();
+        let mut entry = Self {
+            from: memory.0,
+            to: reader.0,
+            via,
+            links: None,
+            bandwidth: None,
+        };
+        if entry.via.is_empty() && shortest.as_ref() == Some(links) {
+            return None;
+        }
+        if entry.path(shared).as_ref() != Ok(links) {
+            entry.via.clear();
+            entry.links = Some(links.iter().map(|l| l.0).collect());
+        }
+        Some(entry)
+    }
+}
+
+fn widest(links: &[SharedLink], pair: &[u32]) -> Result<LinkId, MachineError> {
+    let joins = |l: &SharedLink| l.joins(NodeId(pair[0]), NodeId(pair[1]));
+    let joining = links.iter().enumerate().filter(|(_, l)| joins(l));
+    joining
+        .max_by(|a, b| a.1.bandwidth.total_cmp(&b.1.bandwidth))
+        .map(|(id, _)| LinkId(id as u32))
+        .ok_or_else(|| {
+            MachineError::invalid(format!(
+                "no link leads from node {} to node {}: add it, or go another way",
+                pair[0], pair[1]
+            ))
+        })
+}
