@@ -17,12 +17,14 @@ mod filling;
 mod flows;
 mod hops;
 mod ids;
+pub mod inference;
 mod library;
 mod listed;
 mod machine;
 mod routing;
 mod sysfs;
 mod text;
+mod together;
 mod validation;
 
 pub use error::{ErrorKind, MachineError};

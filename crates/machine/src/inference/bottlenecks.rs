@@ -1,0 +1,147 @@
+//! From pairs of flows to what they share: sets of flows that hold each other back at one capacity.
+
+use super::{Survey, Verdict};
+use std::collections::BTreeSet;
+
+/// Capacities that differ by less are taken for one: sums of two measured rates are no better.
+const ALIKE: f64 = 0.06;
+
+/// Something of limited width that several flows cross.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bottleneck {
+    /// MB/s.
+    pub capacity: f64,
+    /// Who crosses it: indices of the survey's flows, ascending.
+    pub flows: Vec<usize>,
+}
+
+impl Bottleneck {
+    fn covers(&self, other: &Self) -> bool {
+        alike(self.capacity, other.capacity)
+            && other.flows.iter().all(|f| self.flows.binary_search(f).is_ok())
+    }
+}
+
+pub(super) fn alike(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ALIKE * a.max(b)
+}
+
+/// The fewest and widest bottlenecks we can find that explain every pair.
+///
+/// A flow whose way is a single link is held back by exactly those that cross the link, and they hold back
+/// each other: its neighbours are a clique of one capacity. A flow over several links has neighbours
+/// that don't know each other, and says nothing by itself. What no such flow explains is covered greedily.
+pub(super) fn bottlenecks(survey: &Survey) -> Vec<Bottleneck> {
+    let sharing = Sharing::of(survey);
+    let levels = (0..survey.flows().len()).flat_map(|f| sharing.levels(f));
+    let mut found = widest(levels.filter(|b| sharing.agrees(b)).collect());
+    found.extend(sharing.rest(&found));
+    widest(found)
+}
+
+/// Those that no other covers, the largest first.
+fn widest(mut all: Vec<Bottleneck>) -> Vec<Bottleneck> {
+    all.sort_by(|a, b| {
+        let size = b.flows.len().cmp(&a.flows.len());
+        size.then_with(|| a.flows.cmp(&b.flows))
+            .then_with(|| a.capacity.total_cmp(&b.capacity))
+    });
+    let mut kept: Vec<Bottleneck> = Vec::new();
+    for one in all {
+        if !kept.iter().any(|k| k.covers(&one)) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+struct Sharing<'a> {
+    survey: &'a Survey,
+    /// By flow: who holds it back, at which capacity, ascending.
+    neighbours: Vec<Vec<(f64, usize)>>,
+}
+
+impl<'a> Sharing<'a> {
+    fn of(survey: &'a Survey) -> Self {
+        let count = survey.flows().len();
+        let mut neighbours = vec![Vec::new(); count];
+        for high in 0..count {
+            for low in 0..high {
+                if let Verdict::Sharing(capacity) = survey.verdict(low, high) {
+                    neighbours[low].push((capacity, high));
+                    neighbours[high].push((capacity, low));
+                }
+            }
+        }
+        neighbours
+            .iter_mut()
+            .for_each(|n| n.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        Self { survey, neighbours }
+    }
+
+    /// A flow with those that hold it back, one bottleneck a capacity.
+    fn levels(&self, flow: usize) -> Vec<Bottleneck> {
+        let mut levels: Vec<&[(f64, usize)]> = Vec::new();
+        let mut rest = &self.neighbours[flow][..];
+        while let Some((lowest, _)) = rest.first() {
+            let (level, above) = rest.split_at(rest.partition_point(|n| alike(n.0, *lowest)));
+            levels.push(level);
+            rest = above;
+        }
+        let bottleneck = |level: &[(f64, usize)]| {
+            let mut flows: Vec<usize> = level.iter().map(|n| n.1).chain([flow]).collect();
+            flows.sort_unstable();
+            let capacity = level[level.len() / 2].0;
+            Bottleneck { capacity, flows }
+        };
+        levels.into_iter().map(bottleneck).collect()
+    }
+
+    /// Whether any two of its flows hold each other back as it says, or could not, being too narrow.
+    fn agrees(&self, bottleneck: &Bottleneck) -> bool {
+        let flows = &bottleneck.flows;
+        let rest = |i: usize| flows[i + 1..].iter();
+        (0..flows.len()).all(|i| rest(i).all(|f| self.fits(flows[i], *f, bottleneck.capacity)))
+    }
+
+    fn fits(&self, i: usize, j: usize, capacity: f64) -> bool {
+        let alone = self.survey.alone();
+        match self.survey.verdict(i, j) {
+            Verdict::Unknown => true,
+            Verdict::Sharing(at) => at <= capacity * (1.0 + ALIKE),
+            Verdict::Apart => alone[i].median + alone[j].median <= capacity * (1.0 + ALIKE),
+        }
+    }
+
+    /// Cliques over the pairs that no bottleneck explains, the narrowest first.
+    fn rest(&self, known: &[Bottleneck]) -> Vec<Bottleneck> {
+        let mut open: Vec<(f64, [usize; 2])> = Vec::new();
+        for (i, neighbours) in self.neighbours.iter().enumerate() {
+            let later = neighbours.iter().filter(|n| n.1 > i);
+            open.extend(later.map(|n| (n.0, [i, n.1])));
+        }
+        let explained = |b: &Bottleneck, (capacity, pair): &(f64, [usize; 2])| {
+            b.capacity <= capacity * (1.0 + ALIKE) && pair.iter().all(|f| b.flows.binary_search(f).is_ok())
+        };
+        open.retain(|p| !known.iter().any(|b| explained(b, p)));
+        open.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+        let mut found: Vec<Bottleneck> = Vec::new();
+        for pair in open {
+            if !found.iter().any(|b| explained(b, &pair)) {
+                found.push(self.grown(pair));
+            }
+        }
+        found
+    }
+
+    fn grown(&self, (capacity, pair): (f64, [usize; 2])) -> Bottleneck {
+        let mut flows: BTreeSet<usize> = pair.into();
+        for (_, h) in self.neighbours[pair[0]].iter().filter(|n| alike(n.0, capacity)) {
+            if flows.iter().all(|f| self.fits(*f, *h, capacity)) {
+                flows.insert(*h);
+            }
+        }
+        let flows = flows.into_iter().collect();
+        Bottleneck { capacity, flows }
+    }
+}

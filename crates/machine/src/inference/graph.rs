@@ -1,0 +1,168 @@
+//! From bottlenecks to a machine: directed links and what crosses them.
+
+use super::bottlenecks::{Bottleneck, alike};
+use crate::{Flow, Link, LinkId, Machine, NodeId};
+use std::collections::BTreeSet;
+
+/// A bottleneck no narrower than this share of what a node has locally is the node's own.
+const OWN: f64 = 0.85;
+
+/// What a bottleneck is taken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A directed link; several nodes may share an end.
+    Link {
+        /// Where data come from.
+        from: Vec<NodeId>,
+        /// Where they go.
+        to: Vec<NodeId>,
+    },
+    /// A memory's controller: all its flows come from one memory, at about its local bandwidth.
+    Controller(NodeId),
+    /// What a node's CPUs take in: all its flows go to one reader, at about its local bandwidth.
+    Intake(NodeId),
+    /// All flows cross it.
+    Backplane,
+}
+
+/// Says what each bottleneck is. `local`: what each node's CPUs have from its memory, where known.
+pub(super) fn places(flows: &[Flow], alone: &[f64], all: &[Bottleneck], local: &[Option<f64>]) -> Vec<Place> {
+    let nodes = |b: &Bottleneck| all_of_one(flows, b, local).or_else(|| backplane(flows, b));
+    let mut places: Vec<Option<Place>> = all.iter().map(nodes).collect();
+    let links: Vec<&Bottleneck> = all
+        .iter()
+        .zip(&places)
+        .filter(|p| p.1.is_none())
+        .map(|p| p.0)
+        .collect();
+    let crossed = |flow: &usize| links.iter().filter(|b| b.flows.contains(flow)).count();
+    for (bottleneck, place) in all.iter().zip(&mut places).filter(|p| p.1.is_none()) {
+        let direct: Vec<usize> = bottleneck
+            .flows
+            .iter()
+            .copied()
+            .filter(|f| crossed(f) == 1)
+            .collect();
+        let filling = direct
+            .iter()
+            .copied()
+            .filter(|f| alike(alone[*f], bottleneck.capacity))
+            .collect();
+        let ends = [filling, direct, bottleneck.flows.clone()];
+        let ends = ends.into_iter().find(|e| !e.is_empty()).unwrap_or_default();
+        let end = |node: fn(&Flow) -> NodeId| -> Vec<NodeId> {
+            ends.iter()
+                .map(|f| node(&flows[*f]))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
+        };
+        *place = Some(Place::Link {
+            from: end(|f| f.memory),
+            to: end(|f| f.reader),
+        });
+    }
+    places.into_iter().flatten().collect()
+}
+
+fn all_of_one(flows: &[Flow], bottleneck: &Bottleneck, local: &[Option<f64>]) -> Option<Place> {
+    let own = |node: fn(&Flow) -> NodeId| {
+        let mut nodes = bottleneck.flows.iter().map(|f| node(&flows[*f]));
+        let first = nodes.next()?;
+        let wide = local.get(first.index()).copied().flatten()? * OWN <= bottleneck.capacity;
+        (wide && nodes.all(|n| n == first)).then_some(first)
+    };
+    own(|f| f.memory)
+        .map(Place::Controller)
+        .or_else(|| own(|f| f.reader).map(Place::Intake))
+}
+
+fn backplane(flows: &[Flow], bottleneck: &Bottleneck) -> Option<Place> {
+    (bottleneck.flows.len() == flows.len()).then_some(Place::Backplane)
+}
+
+/// Makes these links and routes the machine's. Routes of other pairs stay as they are.
+pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)], machine: &mut Machine) {
+    let mut links: Vec<Link> = Vec::new();
+    let mut ends: Vec<(&[NodeId], &[NodeId])> = Vec::new();
+    let mut ways: Vec<Vec<u32>> = vec![Vec::new(); flows.len()];
+    for (bottleneck, place) in found {
+        match place {
+            Place::Link { from, to } => {
+                for flow in &bottleneck.flows {
+                    ways[*flow].push(links.len() as u32);
+                }
+                links.push(link(from[0], to[0], bottleneck.capacity));
+                ends.push((from, to));
+            }
+            Place::Backplane => machine.backplane = Some(bottleneck.capacity),
+            Place::Controller(_) | Place::Intake(_) => {}
+        }
+    }
+    let old = std::mem::take(&mut machine.links);
+    let measured: BTreeSet<Flow> = flows.iter().copied().collect();
+    for ((flow, width), way) in flows.iter().zip(alone).zip(&mut ways) {
+        if way.is_empty() {
+            way.push(links.len() as u32);
+            links.push(link(flow.memory, flow.reader, *width));
+        }
+        let ordered = chain(way, *flow, &ends).unwrap_or_else(|| way.clone());
+        let route = &mut machine.routes[flow.reader.index()][flow.memory.index()];
+        route.links = ordered.into_iter().map(LinkId).collect();
+        route.bandwidth = *width;
+    }
+    for (reader, row) in machine.routes.iter_mut().enumerate() {
+        for (memory, route) in row.iter_mut().enumerate() {
+            let (reader, memory) = (NodeId(reader as u32), NodeId(memory as u32));
+            if !measured.contains(&Flow { reader, memory }) {
+                for id in &mut route.links {
+                    links.push(old[id.0 as usize].clone());
+                    *id = LinkId(links.len() as u32 - 1);
+                }
+            }
+        }
+    }
+    machine.links = links;
+    machine.hop_rules.clear();
+}
+
+fn link(from: NodeId, to: NodeId, bandwidth: f64) -> Link {
+    Link {
+        from,
+        to,
+        bandwidth,
+        class: None,
+    }
+}
+
+/// The order in which links lead from a flow's memory to its reader, if they do.
+fn chain(way: &[u32], flow: Flow, ends: &[(&[NodeId], &[NodeId])]) -> Option<Vec<u32>> {
+    if way.iter().any(|l| *l as usize >= ends.len()) {
+        return None;
+    }
+    let mut order = Vec::new();
+    continued(way, &[flow.memory], flow.reader, ends, &mut order).then_some(order)
+}
+
+fn continued(
+    way: &[u32],
+    at: &[NodeId],
+    reader: NodeId,
+    ends: &[(&[NodeId], &[NodeId])],
+    order: &mut Vec<u32>,
+) -> bool {
+    if order.len() == way.len() {
+        return at.contains(&reader);
+    }
+    for link in way {
+        let (from, to) = ends[*link as usize];
+        if !order.contains(link) && from.iter().any(|n| at.contains(n)) {
+            order.push(*link);
+            if continued(way, to, reader, ends, order) {
+                return true;
+            }
+            order.pop();
+        }
+    }
+    false
+}

@@ -1,0 +1,236 @@
+//! Which flows to let run together next, and what was learnt of each pair.
+
+use super::bottlenecks::Bottleneck;
+use super::{Estimate, wide};
+use crate::{Flow, NodeId};
+
+/// A loss below this share of what a flow has alone is not told from noise.
+const VISIBLE: f64 = 0.05;
+/// Intervals hold the true figure with 95 %; a loss counts beyond half as much again.
+const SURE: f64 = 1.5;
+/// A pair that was in so many groups in which somebody lost is measured by itself.
+const SUSPECT: u8 = 2;
+
+/// What is known of two flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// Never measured together.
+    Unknown,
+    /// Each has beside the other what it has alone.
+    Apart,
+    /// Together they get no more than this, MB/s: the narrowest that both cross.
+    Sharing(f64),
+}
+
+/// Pairs of flows, measured in groups as long as nobody in a group loses anything: then all its pairs are
+/// known at once. Groups have distinct readers and memories, so that neither CPUs nor controllers
+/// come in; pairs that have one in common are measured by themselves.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    flows: Vec<Flow>,
+    alone: Vec<Estimate>,
+    /// MB/s together, by pair: NaN unknown, infinite apart.
+    together: Vec<f32>,
+    doubt: Vec<u8>,
+    /// Pairs before it are known, or suspect (groups); known or impossible (pairs).
+    next_group: usize,
+    next_pair: usize,
+    /// What only three flows or more can fill.
+    pub(super) wide: Vec<Bottleneck>,
+}
+
+/// Lets flows run together until every pair is known, then all that can at once, to find what only many of
+/// them fill. `alone` is what each has by itself; `divisible` forbids two flows of a reader whose CPUs
+/// cannot be divided; `measure` gives what these flows get together, MB/s, or `None` when time is up.
+pub fn survey(
+    alone: &[(Flow, Estimate)],
+    divisible: impl Fn(NodeId) -> bool,
+    mut measure: impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
+) -> Survey {
+    let mut survey = Survey::new(alone);
+    while let Some(group) = survey.next(&divisible) {
+        let Some(rates) = measure(&survey.of(&group)) else {
+            return survey;
+        };
+        survey.tell(&group, &rates);
+    }
+    wide::look(&mut survey, &mut measure);
+    survey
+}
+
+impl Survey {
+    /// A survey of these flows, each with what it has alone, MB/s.
+    fn new(flows: &[(Flow, Estimate)]) -> Self {
+        let pairs = flows.len() * flows.len().saturating_sub(1) / 2;
+        Self {
+            flows: flows.iter().map(|f| f.0).collect(),
+            alone: flows.iter().map(|f| f.1).collect(),
+            together: vec![f32::NAN; pairs],
+            doubt: vec![0; pairs],
+            next_group: 0,
+            next_pair: 0,
+            wide: Vec::new(),
+        }
+    }
+
+    /// The flows of these indices.
+    pub(super) fn of(&self, group: &[usize]) -> Vec<Flow> {
+        group.iter().map(|i| self.flows[*i]).collect()
+    }
+
+    /// The flows.
+    #[must_use]
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// What each has alone, MB/s.
+    #[must_use]
+    pub fn alone(&self) -> &[Estimate] {
+        &self.alone
+    }
+
+    /// How many pairs there are, and how many of them are not known.
+    #[must_use]
+    pub fn pairs(&self) -> (usize, usize) {
+        let unknown = self.together.iter().filter(|c| c.is_nan()).count();
+        (self.together.len(), unknown)
+    }
+
+    /// What is known of the i-th and the j-th flow.
+    #[must_use]
+    pub fn verdict(&self, i: usize, j: usize) -> Verdict {
+        match self.together[self.pair(i, j)] {
+            c if c.is_nan() => Verdict::Unknown,
+            c if c.is_infinite() => Verdict::Apart,
+            c => Verdict::Sharing(f64::from(c)),
+        }
+    }
+
+    /// What to let run together next, by index; `None` when every pair is known but those that `divisible`
+    /// forbids: two flows of a reader whose CPUs cannot be divided between them.
+    fn next(&mut self, divisible: impl Fn(NodeId) -> bool) -> Option<Vec<usize>> {
+        if let Some(seed) = self.seed() {
+            return Some(self.grown(seed));
+        }
+        let count = self.together.len();
+        while self.next_pair < count {
+            let [i, j] = self.ends(self.next_pair);
+            let one_reader = self.flows[i].reader == self.flows[j].reader;
+            let possible = !one_reader || divisible(self.flows[i].reader);
+            if self.together[self.next_pair].is_nan() && possible {
+                return Some(vec![i, j]);
+            }
+            self.next_pair += 1;
+        }
+        None
+    }
+
+    /// What the flows of [`Survey::next`] got together, MB/s.
+    fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
+        let lost: Vec<bool> = group.iter().zip(rates).map(|(i, r)| self.loses(*i, r)).collect();
+        for (a, i) in group.iter().enumerate() {
+            for (b, j) in group.iter().enumerate().skip(a + 1) {
+                let pair = self.pair(*i, *j);
+                if group.len() == 2 {
+                    self.together[pair] = self.of_two([*i, *j], [rates[a], rates[b]]);
+                } else if !lost[a] && !lost[b] {
+                    self.together[pair] = f32::INFINITY;
+                } else if self.together[pair].is_nan() {
+                    self.doubt[pair] = self.doubt[pair].saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Whether a flow gets visibly less than alone.
+    pub(super) fn loses(&self, flow: usize, rate: &Estimate) -> bool {
+        let alone = self.alone[flow];
+        let noise = SURE * alone.half_width().hypot(rate.half_width());
+        alone.median - rate.median > noise.max(VISIBLE * alone.median)
+    }
+
+    /// Whether two flows can be in one group: nothing in common, and not known to share.
+    fn combine(&self, i: usize, j: usize) -> bool {
+        let (a, b) = (self.flows[i], self.flows[j]);
+        a.reader != b.reader && a.memory != b.memory && !matches!(self.verdict(i, j), Verdict::Sharing(_))
+    }
+
+    fn of_two(&self, [i, j]: [usize; 2], rates: [Estimate; 2]) -> f32 {
+        let sum = rates[0].median + rates[1].median;
+        if self.all_lose(&[i, j], &rates) {
+            sum as f32
+        } else {
+            f32::INFINITY
+        }
+    }
+
+    /// Whether flows together get visibly less than each alone: by the narrowest one's measure.
+    pub(super) fn all_lose(&self, group: &[usize], rates: &[Estimate]) -> bool {
+        let alone = || group.iter().map(|i| &self.alone[*i]);
+        let sum: f64 = alone().map(|a| a.median).sum();
+        let together: f64 = rates.iter().map(|r| r.median).sum();
+        let width: f64 = alone().chain(rates).map(|e| e.half_width().powi(2)).sum();
+        let narrowest = alone().map(|a| a.median).fold(f64::INFINITY, f64::min);
+        sum - together > (SURE * width.sqrt()).max(VISIBLE * narrowest)
+    }
+
+    /// Whether two flows can run in one crowd: known to be apart, and nothing in common.
+    pub(super) fn apart(&self, i: usize, j: usize) -> bool {
+        i != j && self.combine(i, j) && self.verdict(i, j) == Verdict::Apart
+    }
+
+    /// A pair to begin a group with.
+    fn seed(&mut self) -> Option<[usize; 2]> {
+        while self.next_group < self.together.len() {
+            let [i, j] = self.ends(self.next_group);
+            if self.open(i, j) {
+                return Some([i, j]);
+            }
+            self.next_group += 1;
+        }
+        None
+    }
+
+    /// A pair that a group may tell about.
+    fn open(&self, i: usize, j: usize) -> bool {
+        let pair = self.pair(i, j);
+        self.together[pair].is_nan() && self.doubt[pair] < SUSPECT && self.combine(i, j)
+    }
+
+    /// The pair with all that may go with it, those first that tell most.
+    fn grown(&self, seed: [usize; 2]) -> Vec<usize> {
+        let mut group = seed.to_vec();
+        loop {
+            let gain = |k: usize| {
+                let fits = |&i: &usize| i != k && self.combine(i, k) && self.doubt[self.pair(i, k)] < SUSPECT;
+                let news = || group.iter().filter(|i| self.open(**i, k)).count();
+                group.iter().all(fits).then(news).filter(|n| *n > 0)
+            };
+            let best = (0..self.flows.len())
+                .filter_map(|k| Some((gain(k)?, std::cmp::Reverse(k))))
+                .max();
+            match best {
+                Some((_, std::cmp::Reverse(k))) => group.push(k),
+                None => return group,
+            }
+        }
+    }
+
+    /// Pairs are numbered (0,1), (0,2), (1,2), (0,3), …
+    fn pair(&self, i: usize, j: usize) -> usize {
+        let (low, high) = (i.min(j), i.max(j));
+        high * (high - 1) / 2 + low
+    }
+
+    fn ends(&self, pair: usize) -> [usize; 2] {
+        let mut high = ((2.0 * pair as f64 + 0.25).sqrt() + 0.5) as usize;
+        while high * (high - 1) / 2 > pair {
+            high -= 1;
+        }
+        while (high + 1) * high / 2 <= pair {
+            high += 1;
+        }
+        [pair - high * (high - 1) / 2, high]
+    }
+}

@@ -1,0 +1,392 @@
+//! Hidden links found again from bandwidths alone: machines whose wiring is known are "measured" through
+//! max-min fairness, with and without noise.
+
+use nodewise_machine::inference::{Estimate, Inferred, Place, Survey, Verdict, survey};
+use nodewise_machine::{Channels, Flow, Machine, NodeId};
+use proptest::prelude::*;
+use std::cell::Cell;
+
+/// Numbers that look random, from a seed (`xorshift64*`).
+struct Random(u64);
+
+impl Random {
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.unit() * end as f64) as usize
+    }
+
+    /// About 1, with this standard deviation (a sum of uniform numbers).
+    fn about_one(&mut self, deviation: f64) -> f64 {
+        1.0 + deviation * ((0..12).map(|_| self.unit()).sum::<f64>() - 6.0)
+    }
+}
+
+fn flows(machine: &Machine) -> Vec<Flow> {
+    let pairs = machine
+        .cpu_nodes()
+        .flat_map(|r| machine.node_ids().map(move |m| (r, m)));
+    pairs
+        .filter(|(r, m)| r != m)
+        .map(|(reader, memory)| Flow { reader, memory })
+        .collect()
+}
+
+/// Measures as hardware would: each figure is the median of nine runs, each off by about `noise`.
+struct Rig {
+    machine: Machine,
+    channels: Channels,
+    noise: f64,
+    runs: Cell<usize>,
+}
+
+impl Rig {
+    fn new(machine: Machine, noise: f64) -> Self {
+        let channels = Channels::of(&machine);
+        Self {
+            machine,
+            channels,
+            noise,
+            runs: Cell::new(0),
+        }
+    }
+
+    fn measure(&self, flows: &[Flow], random: &mut Random) -> Vec<Estimate> {
+        let noisy = |rate: &f64| {
+            let samples: Vec<f64> = (0..9).map(|_| rate * random.about_one(self.noise)).collect();
+            Estimate::of(&samples).unwrap()
+        };
+        self.runs.set(self.runs.get() + 1);
+        self.channels.max_min(flows).iter().map(noisy).collect()
+    }
+
+    fn survey(&self, seed: u64) -> Survey {
+        let mut random = Random::of(seed);
+        let alone: Vec<(Flow, Estimate)> = flows(&self.machine)
+            .into_iter()
+            .map(|f| (f, self.measure(&[f], &mut random)[0]))
+            .collect();
+        self.runs.set(0);
+        survey(&alone, |_| true, |flows| Some(self.measure(flows, &mut random)))
+    }
+
+    /// Whether two flows visibly share: what `Verdict::Sharing` has to say.
+    fn share(&self, a: Flow, b: Flow) -> bool {
+        let [x, y] = [a, b].map(|f| self.channels.max_min(&[f])[0]);
+        let together: f64 = self.channels.max_min(&[a, b]).iter().sum();
+        x + y - together > 0.05 * x.min(y)
+    }
+}
+
+/// The machine with its links forgotten and found again.
+fn inferred(rig: &Rig, survey: &Survey) -> Machine {
+    let local: Vec<Option<f64>> = rig.machine.nodes.iter().map(|n| Some(n.bandwidth)).collect();
+    let mut machine = rig.machine.clone();
+    machine.backplane = None;
+    Inferred::of(survey, &local).apply(&mut machine);
+    machine.validate().unwrap();
+    machine
+}
+
+/// Share of the pairs called sharing that are, and of those that are that were called so.
+fn precision_and_recall(rig: &Rig, survey: &Survey) -> (f64, f64) {
+    let flows = survey.flows();
+    let (mut both, mut called, mut real) = (0, 0, 0);
+    for j in 0..flows.len() {
+        for i in 0..j {
+            let (is, said) = (
+                rig.share(flows[i], flows[j]),
+                matches!(survey.verdict(i, j), Verdict::Sharing(_)),
+            );
+            both += usize::from(is && said);
+            called += usize::from(said);
+            real += usize::from(is);
+        }
+    }
+    let of = |all: usize| if all == 0 { 1.0 } else { both as f64 / all as f64 };
+    (of(called), of(real))
+}
+
+/// Errors of the found machine's bandwidths for sets of flows that nobody measured: mean and largest share.
+fn errors(rig: &Rig, machine: &Machine, distinct: bool, seed: u64) -> (f64, f64) {
+    let (all, found, mut random) = (flows(&rig.machine), Channels::of(machine), Random::of(seed));
+    let mut errors: Vec<f64> = Vec::new();
+    for _ in 0..300 {
+        let size = 2 + random.below(10);
+        let mut set: Vec<Flow> = Vec::new();
+        for _ in 0..size {
+            let flow = all[random.below(all.len())];
+            if !distinct
+                || set
+                    .iter()
+                    .all(|f| f.reader != flow.reader && f.memory != flow.memory)
+            {
+                set.push(flow);
+            }
+        }
+        set.sort_unstable();
+        set.dedup();
+        let real = rig.channels.max_min(&set);
+        let error = |(r, f): (&f64, &f64)| (r - f).abs() / r;
+        errors.extend(real.iter().zip(&found.max_min(&set)).map(error));
+    }
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    (mean, errors.iter().copied().fold(0.0, f64::max))
+}
+
+fn synthetic(nodes: usize, links: &str) -> Machine {
+    let row = |r: usize| {
+        (0..nodes)
+            .map(|m| if r == m { "90" } else { "150" })
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let latency: Vec<String> = (0..nodes).map(|r| format!("[{}]", row(r))).collect();
+    let list: Vec<String> = (0..nodes)
+        .map(|n| {
+            format!(
+                "{{ cpus = \"{}-{}\", memory = \"4G\", bandwidth = 40000 }}",
+                2 * n,
+                2 * n + 1
+            )
+        })
+        .collect();
+    let text = format!(
+        "name = \"t\"\ntitle = \"t\"\nlatency_ns = [{}]\nnodes = [{}]\n{links}\n",
+        latency.join(", "),
+        list.join(", ")
+    );
+    Machine::parse(&text, "test").unwrap()
+}
+
+fn ring(nodes: usize, both_ways: bool) -> Machine {
+    let kind = if both_ways {
+        ("between = [", "]")
+    } else {
+        ("from = ", "")
+    };
+    let entry = |n: usize| match both_ways {
+        true => format!(
+            "{{ {}{n}, {}{}, bandwidth = 10000 }}",
+            kind.0,
+            (n + 1) % nodes,
+            kind.1
+        ),
+        false => format!("{{ from = {n}, to = {}, bandwidth = 10000 }}", (n + 1) % nodes),
+    };
+    let links: Vec<String> = (0..nodes).map(entry).collect();
+    synthetic(nodes, &format!("links = [{}]", links.join(", ")))
+}
+
+fn star() -> Machine {
+    let links: Vec<String> = (1..6)
+        .map(|n| format!("{{ between = [0, {n}], bandwidth = {}000 }}", 4 + n))
+        .collect();
+    synthetic(6, &format!("links = [{}]", links.join(", ")))
+}
+
+/// Machines whose links pairs or crowds fill.
+fn identifiable() -> Vec<(&'static str, Machine)> {
+    let named = |name: &'static str| (name, Machine::named(name).unwrap());
+    vec![
+        named("machine-a"),
+        named("nehalem-2s"),
+        named("westmere-4s"),
+        named("epyc-2s-nps4"),
+        named("epyc-1s-nps4"),
+        named("2s-skx-class"),
+        named("xeon8269cy-2s-snc2"),
+        ("ring both ways", ring(8, true)),
+        ("ring one way", ring(5, false)),
+        ("star", star()),
+        (
+            "crossbar",
+            synthetic(6, "links = [{ among = [0, 1, 2, 3, 4, 5], bandwidth = 9000 }]"),
+        ),
+        (
+            "backplane",
+            synthetic(
+                5,
+                "backplane = 12000\nlinks = [{ among = [0, 1, 2, 3, 4], bandwidth = 9000 }]",
+            ),
+        ),
+        (
+            "wide backplane",
+            synthetic(
+                8,
+                "backplane = 30000\nlinks = [{ among = [0, 1, 2, 3, 4, 5, 6, 7], bandwidth = 9000 }]",
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn without_noise_sharing_links_and_unseen_sets_are_found_exactly() {
+    for (name, machine) in identifiable() {
+        let rig = Rig::new(machine, 0.0);
+        let survey = rig.survey(1);
+        assert_eq!(precision_and_recall(&rig, &survey), (1.0, 1.0), "{name}");
+        assert_eq!(survey.pairs().1, 0, "{name}: pairs left");
+        let found = inferred(&rig, &survey);
+        for distinct in [true, false] {
+            let (_, largest) = errors(&rig, &found, distinct, 2);
+            assert!(largest < 1e-6, "{name}: {largest}");
+        }
+    }
+}
+
+#[test]
+fn with_one_percent_of_noise_unseen_sets_are_predicted_within_two() {
+    for (name, machine) in identifiable() {
+        let rig = Rig::new(machine, 0.01);
+        for seed in 1..6 {
+            let survey = rig.survey(seed);
+            assert_eq!(precision_and_recall(&rig, &survey), (1.0, 1.0), "{name}");
+            let (mean, largest) = errors(&rig, &inferred(&rig, &survey), false, seed);
+            assert!(
+                mean < 0.005 && largest < 0.02,
+                "{name}: mean {mean}, largest {largest}"
+            );
+        }
+    }
+}
+
+#[test]
+fn with_four_percent_of_noise_one_pair_in_a_hundred_is_mistaken_at_most() {
+    for (name, machine) in identifiable() {
+        let rig = Rig::new(machine, 0.04);
+        for seed in 1..6 {
+            let survey = rig.survey(seed);
+            let flows = survey.flows();
+            let pairs = (0..flows.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+            let said = |i, j| matches!(survey.verdict(i, j), Verdict::Sharing(_));
+            let mistaken = pairs
+                .filter(|(i, j)| said(*i, *j) != rig.share(flows[*i], flows[*j]))
+                .count();
+            assert!(mistaken * 100 <= survey.pairs().0, "{name}: {mistaken}");
+            let (mean, _) = errors(&rig, &inferred(&rig, &survey), false, seed);
+            assert!(mean < 0.02, "{name}: {mean}");
+        }
+    }
+}
+
+#[test]
+fn machine_a_has_its_links_and_two_hop_routes_again() {
+    let rig = Rig::new(Machine::named("machine-a").unwrap(), 0.01);
+    let found = inferred(&rig, &rig.survey(7));
+    assert_eq!(found.links.len(), rig.machine.links.len());
+    for flow in flows(&rig.machine) {
+        let (reader, memory) = (flow.reader, flow.memory);
+        assert_eq!(
+            found.via(reader, memory),
+            rig.machine.via(reader, memory),
+            "{memory} to {reader}"
+        );
+    }
+    for link in &rig.machine.links {
+        let same = found
+            .links
+            .iter()
+            .find(|l| (l.from, l.to) == (link.from, link.to))
+            .unwrap();
+        assert!(
+            (same.bandwidth - link.bandwidth).abs() < 0.02 * link.bandwidth,
+            "{link:?} {same:?}"
+        );
+    }
+}
+
+#[test]
+fn groups_save_most_measurements_where_little_is_shared() {
+    let runs = |name: &str| {
+        let rig = Rig::new(Machine::named(name).unwrap(), 0.01);
+        let pairs = rig.survey(1).pairs().0;
+        (rig.runs.get(), pairs)
+    };
+    let (runs, pairs) = runs("machine-a");
+    assert!(pairs == 1540 && runs < 500, "{runs} of {pairs}");
+}
+
+#[test]
+fn a_link_that_nothing_fills_is_invisible() {
+    // Four nodes that read 85 MB/s each over a ring of 400.
+    let rig = Rig::new(Machine::named("sci-cluster-4").unwrap(), 0.0);
+    let found = Inferred::of(&rig.survey(1), &[]);
+    assert!(found.bottlenecks.is_empty());
+}
+
+#[test]
+fn controllers_are_told_from_links_by_the_local_bandwidth() {
+    // Node 0's memory gives 10,000 to whoever asks; links carry 9,000 each.
+    let text = "links = [{ from = 0, to = [1, 2, 3], bandwidth = 10000 }, { among = [1, 2, 3], bandwidth = 9000 }, \
+                { from = [1, 2, 3], to = 0, bandwidth = 9000 }]";
+    let rig = Rig::new(synthetic(4, text), 0.0);
+    let survey = rig.survey(1);
+    let places = |local: f64| {
+        let found = Inferred::of(&survey, &[Some(local), None, None, None]);
+        found.bottlenecks.into_iter().map(|b| b.1).collect::<Vec<Place>>()
+    };
+    assert!(places(10_500.0).contains(&Place::Controller(NodeId(0))));
+    let nodes = |all: &[u32]| all.iter().copied().map(NodeId).collect();
+    let link = Place::Link {
+        from: nodes(&[0]),
+        to: nodes(&[1, 2, 3]),
+    };
+    assert!(places(30_000.0).contains(&link));
+    // What all flows to one reader share is its own when it reads no faster at home.
+    assert!(places(9_500.0).contains(&Place::Intake(NodeId(0))));
+}
+
+#[test]
+fn when_time_is_up_what_is_known_stands() {
+    let rig = Rig::new(Machine::named("machine-a").unwrap(), 0.0);
+    let mut random = Random::of(1);
+    let alone: Vec<(Flow, Estimate)> = flows(&rig.machine)
+        .into_iter()
+        .map(|f| (f, rig.measure(&[f], &mut random)[0]))
+        .collect();
+    let mut left = 60;
+    let survey = survey(
+        &alone,
+        |_| false,
+        |flows| {
+            left -= 1;
+            (left >= 0).then(|| rig.measure(flows, &mut random))
+        },
+    );
+    let (pairs, unknown) = survey.pairs();
+    assert!(0 < unknown && unknown < pairs, "{unknown} of {pairs}");
+    inferred(&rig, &survey);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn random_graphs_are_found_again(seed in any::<u64>(), nodes in 3usize..9, density in 0.2f64..0.9) {
+        let mut random = Random::of(seed);
+        let mut links: Vec<String> = Vec::new();
+        for from in 0..nodes {
+            for to in (0..nodes).filter(|to| *to != from) {
+                // A ring keeps it connected.
+                if to == (from + 1) % nodes || random.unit() < density {
+                    links.push(format!("{{ from = {from}, to = {to}, bandwidth = {} }}", 2000 + random.below(9) * 1000));
+                }
+            }
+        }
+        let rig = Rig::new(synthetic(nodes, &format!("links = [{}]", links.join(", "))), 0.0);
+        let survey = rig.survey(seed);
+        prop_assert_eq!(precision_and_recall(&rig, &survey), (1.0, 1.0));
+        let (_, largest) = errors(&rig, &inferred(&rig, &survey), false, seed);
+        prop_assert!(largest < 1e-6, "largest {}", largest);
+    }
+}
