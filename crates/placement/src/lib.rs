@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asym;
 mod distribution;
 pub mod formulas;
 mod mapping;

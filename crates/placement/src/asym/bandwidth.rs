@@ -1,0 +1,65 @@
+//! C_bw and P_wbw.
+
+use super::{Cluster, NodePlacement};
+use nodewise_machine::{Channels, Filling, Flow, NodeId};
+
+/// The bandwidth of clusters, for one placement after another.
+#[derive(Clone, Debug)]
+pub struct Bandwidth<'a> {
+    filling: Filling<'a>,
+    flows: Vec<Flow>,
+    by_cluster: Vec<f64>,
+}
+
+impl<'a> Bandwidth<'a> {
+    /// On a machine with these channels.
+    #[must_use]
+    pub fn new(channels: &'a Channels) -> Self {
+        Self {
+            filling: Filling::new(channels),
+            flows: Vec::new(),
+            by_cluster: Vec::new(),
+        }
+    }
+
+    /// C_bw by cluster, MB/s, where each has these nodes: max-min fair bandwidth summed over the ordered
+    /// pairs of its nodes, with the data of all clusters on their way at once. A cluster on one node has none.
+    pub fn of<'n>(&mut self, nodes: impl Iterator<Item = &'n [NodeId]>) -> &[f64] {
+        self.flows.clear();
+        self.by_cluster.clear();
+        let mut counts = std::mem::take(&mut self.by_cluster);
+        for nodes in nodes {
+            let before = self.flows.len();
+            self.flows.extend(pairs(nodes));
+            counts.push((self.flows.len() - before) as f64);
+        }
+        let mut rates = self.filling.fill(&self.flows).iter();
+        for each in &mut counts {
+            *each = rates.by_ref().take(*each as usize).sum();
+        }
+        self.by_cluster = counts;
+        &self.by_cluster
+    }
+}
+
+/// What the nodes of a cluster read from each other.
+pub(super) fn pairs(nodes: &[NodeId]) -> impl Iterator<Item = Flow> + '_ {
+    nodes.iter().flat_map(move |&reader| {
+        let others = nodes.iter().filter(move |m| **m != reader);
+        others.map(move |&memory| Flow { reader, memory })
+    })
+}
+
+/// C_bw(P) by cluster, MB/s: see [`Bandwidth::of`].
+#[must_use]
+pub fn cluster_bandwidth(channels: &Channels, placement: &NodePlacement) -> Vec<f64> {
+    let nodes = placement.places.iter().map(Vec::as_slice);
+    Bandwidth::new(channels).of(nodes).to_vec()
+}
+
+/// P_wbw: the sum of C_bw(P) × weight over all clusters (AsymSched, Table 4).
+#[must_use]
+pub fn weighted_bandwidth(channels: &Channels, clusters: &[Cluster], placement: &NodePlacement) -> f64 {
+    let bandwidth = cluster_bandwidth(channels, placement);
+    clusters.iter().zip(bandwidth).map(|(c, b)| c.weight * b).sum()
+}

@@ -1,0 +1,196 @@
+//! What there is to decide: which free nodes the clusters that may move get.
+
+use super::bandwidth::pairs;
+use super::{AsymError, Cluster, Place};
+use nodewise_machine::{Channels, Flow, NodeId};
+
+/// Nodes by their position among the free ones.
+pub(super) type Set = u128;
+
+/// The positions in a set, ascending.
+pub(super) fn members(mut set: Set) -> impl Iterator<Item = usize> + Clone {
+    std::iter::from_fn(move || {
+        let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(first)
+    })
+}
+
+/// Clusters of more than one node, each of which is to get a set of the free nodes. Where those of one node
+/// are makes no difference to bandwidth: they take what is left.
+#[derive(Debug)]
+pub(super) struct Problem<'a> {
+    pub channels: &'a Channels,
+    pub clusters: &'a [Cluster],
+    /// Nodes that no fixed cluster has, ascending.
+    pub nodes: Vec<NodeId>,
+    /// Clusters of several nodes: larger ones first, of equally large ones the heavier first.
+    pub wide: Vec<usize>,
+    /// Clusters of one node.
+    pub narrow: Vec<usize>,
+    /// Clusters that stay.
+    pub fixed: Vec<usize>,
+    /// What each of those has on the links.
+    pub fixed_flows: Vec<Vec<Flow>>,
+}
+
+impl<'a> Problem<'a> {
+    pub fn new(channels: &'a Channels, places: &[Place], clusters: &'a [Cluster]) -> Result<Self, AsymError> {
+        let (fixed, free): (Vec<usize>, Vec<usize>) = (0..clusters.len()).partition(|c| clusters[*c].fixed);
+        let taken: Vec<NodeId> = fixed
+            .iter()
+            .flat_map(|c| clusters[*c].at.iter().copied())
+            .collect();
+        let usable = places
+            .iter()
+            .filter(|p| p.threads > 0 && !taken.contains(&p.node));
+        let mut nodes: Vec<NodeId> = usable.map(|p| p.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let (mut wide, narrow): (Vec<usize>, Vec<usize>) = free
+            .into_iter()
+            .filter(|c| clusters[*c].nodes > 0)
+            .partition(|c| clusters[*c].nodes > 1);
+        let first = |a: &usize, b: &usize| {
+            let (a, b) = (&clusters[*a], &clusters[*b]);
+            b.nodes.cmp(&a.nodes).then(b.weight.total_cmp(&a.weight))
+        };
+        wide.sort_by(first);
+        let fixed_flows = fixed.iter().map(|c| pairs(&clusters[*c].at).collect()).collect();
+        let problem = Self {
+            channels,
+            clusters,
+            nodes,
+            wide,
+            narrow,
+            fixed,
+            fixed_flows,
+        };
+        problem.check()?;
+        Ok(problem)
+    }
+
+    fn check(&self) -> Result<(), AsymError> {
+        let wrong = |text: String| Err(AsymError(text));
+        let moving = self.wide.len() + self.narrow.len();
+        let needed = self.size_of_all();
+        let free = self.nodes.len();
+        if let Some(bad) = self
+            .clusters
+            .iter()
+            .find(|c| !(c.weight >= 0.0 && c.weight.is_finite()))
+        {
+            return wrong(format!(
+                "a cluster of application {} has the weight {}; weights must be 0 or more",
+                bad.application, bad.weight
+            ));
+        }
+        if moving > 0 && free == 0 {
+            return wrong(
+                "no node is left for threads: all are forbidden, without CPUs or taken by programs \
+                          that pin themselves; allow some (cpuset, --nodes)"
+                    .to_owned(),
+            );
+        }
+        if needed > free {
+            return wrong(format!(
+                "{moving} clusters of threads need {needed} nodes, but only {free} are free; \
+                 allow more nodes or run fewer programs"
+            ));
+        }
+        if free > Set::BITS as usize {
+            return wrong(format!(
+                "{free} nodes are more than the search can tell apart: {}",
+                Set::BITS
+            ));
+        }
+        self.check_connected()
+    }
+
+    /// Every pair of nodes that data may cross must be joined.
+    fn check_connected(&self) -> Result<(), AsymError> {
+        let any = |_: &()| !self.wide.is_empty();
+        let free = Some(()).filter(any).into_iter().flat_map(|()| pairs(&self.nodes));
+        let cut = |f: &Flow| {
+            let way = self.channels.way(f.reader, f.memory);
+            way.is_empty() || way.iter().any(|c| self.channels.capacity[*c as usize] <= 0.0)
+        };
+        let all = free.chain(self.fixed_flows.iter().flatten().copied());
+        match all.into_iter().find(cut) {
+            None => Ok(()),
+            Some(Flow { reader, memory }) => Err(AsymError(format!(
+                "no links lead from node {memory} to node {reader}, so bandwidth between them is unknown; \
+                 complete the machine's links (`nodewise topo --measure`) or forbid one of them"
+            ))),
+        }
+    }
+
+    fn size_of_all(&self) -> usize {
+        let moving = self.wide.iter().chain(&self.narrow);
+        moving.map(|c| self.clusters[*c].nodes).sum()
+    }
+
+    /// Nodes that the wide cluster in this slot needs.
+    pub fn size(&self, slot: usize) -> usize {
+        self.clusters[self.wide[slot]].nodes
+    }
+
+    /// What its bandwidth counts for.
+    pub fn weight(&self, slot: usize) -> f64 {
+        self.clusters[self.wide[slot]].weight
+    }
+
+    /// Slots of equally large clusters, as ranges: heavier clusters come first in each.
+    pub fn runs(&self) -> Vec<std::ops::Range<usize>> {
+        let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+        for slot in 0..self.wide.len() {
+            match runs.last_mut() {
+                Some(run) if self.size(run.start) == self.size(slot) => run.end = slot + 1,
+                _ => runs.push(slot..slot + 1),
+            }
+        }
+        runs
+    }
+
+    /// Placements that differ in which nodes a cluster has: N! / (∏ n! · free!).
+    pub fn possible(&self) -> f64 {
+        let mut left = self.nodes.len();
+        let moving = self.wide.iter().chain(&self.narrow);
+        moving.fold(1.0, |all, c| {
+            let ways = choose(left, self.clusters[*c].nodes);
+            left -= self.clusters[*c].nodes;
+            all * ways
+        })
+    }
+
+    /// The same where clusters of one size are not told apart, and those of one node left out.
+    pub fn partitions(&self) -> f64 {
+        let mut left = self.nodes.len();
+        let mut all = 1.0;
+        for run in self.runs() {
+            for (nth, slot) in run.enumerate() {
+                all *= choose(left, self.size(slot)) / (nth + 1) as f64;
+                left -= self.size(slot);
+            }
+        }
+        all
+    }
+
+    /// What the nodes of a set read from each other.
+    pub fn flows_of(&self, set: Set) -> impl Iterator<Item = Flow> + '_ {
+        members(set).flat_map(move |r| {
+            let others = members(set).filter(move |m| *m != r);
+            others.map(move |m| Flow {
+                reader: self.nodes[r],
+                memory: self.nodes[m],
+            })
+        })
+    }
+}
+
+/// How many sets of `k` there are among `n`.
+pub(super) fn choose(n: usize, k: usize) -> f64 {
+    (0..k)
+        .map(|i| n.saturating_sub(i) as f64 / (i + 1) as f64)
+        .product()
+}

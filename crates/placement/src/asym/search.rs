@@ -1,0 +1,108 @@
+//! Step 2: the best placement.
+
+use super::bound;
+use super::descent::Descent;
+use super::enumeration::{Arrangement, Enumerated, Enumeration};
+use super::found::{Counts, Found, placement};
+use super::problem::Problem;
+use super::{AsymError, Cluster, Place};
+use nodewise_machine::Channels;
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Placements are good from this share of the best on: 0.9 (AsymSched 4.2, step 3).
+    pub keep: f64,
+    /// How long to look where not everything can be looked at: flows whose rates are computed. `None` keeps
+    /// to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
+    pub effort: Option<usize>,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            keep: 0.9,
+            effort: None,
+            seed: 0,
+        }
+    }
+}
+
+/// Up to so many partitions of nodes are all looked at: there are 840 at most on eight nodes.
+const FEW: f64 = 2_000.0;
+/// Sets of one size that branch and bound is tried on.
+const MOST_SETS: f64 = 600.0;
+
+/// The best placement of clusters on these nodes, and all that are nearly as good.
+///
+/// Exact on eight nodes, and wherever branch and bound ends within the effort; beyond that the best that
+/// local search finds, with a bound on what it may have missed.
+///
+/// # Errors
+/// One line: more clusters than nodes, no node left, nodes that no links join, a weight that is none.
+pub fn search<'a>(
+    channels: &'a Channels,
+    places: &[Place],
+    clusters: &'a [Cluster],
+    options: &Options,
+) -> Result<Found<'a>, AsymError> {
+    let problem = Problem::new(channels, places, clusters)?;
+    let few = problem.partitions() <= FEW;
+    let (mut found, computed) = if few {
+        everything(&problem, options)
+    } else {
+        most(&problem, options)
+    };
+    let best = found.kept.iter().max_by(|a, b| a.weighted.total_cmp(&b.weighted));
+    let best = best.expect("a problem that was checked has a placement").clone();
+    let names: Vec<usize> = (0..best.sets.len()).collect();
+    found
+        .kept
+        .retain(|a| a.weighted >= options.keep * best.weighted * (1.0 - 1e-9));
+    let upper_bound = match found.complete {
+        true => best.weighted,
+        false => bound::of_all_placements(&problem).max(best.weighted),
+    };
+    Ok(Found {
+        best: placement(&problem, &best, &names),
+        weighted: best.weighted,
+        upper_bound,
+        exact: found.complete,
+        all_good_known: few,
+        counts: Counts::new(problem.possible(), computed),
+        kept: found.kept,
+        keep: options.keep,
+        problem,
+    })
+}
+
+fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, usize) {
+    let all = Enumeration::new(problem, f64::INFINITY).expect("any number of sets");
+    let found = all.run(options.keep, Vec::new(), usize::MAX);
+    let computed = found.computed;
+    (found, computed)
+}
+
+/// Local search, then branch and bound on what may be better.
+fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, usize) {
+    let nodes = problem.nodes.len();
+    let effort = options.effort.unwrap_or(500 * nodes * nodes);
+    let mut descent = Descent::new(problem, options.seed, effort);
+    let known = descent.run();
+    let found = match Enumeration::new(problem, MOST_SETS) {
+        Some(all) => all.run(1.0, known, effort / 16),
+        None => incomplete(known),
+    };
+    let computed = descent.computed + found.computed;
+    (found, computed)
+}
+
+fn incomplete(kept: Vec<Arrangement>) -> Enumerated {
+    Enumerated {
+        kept,
+        complete: false,
+        computed: 0,
+    }
+}
