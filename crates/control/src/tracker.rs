@@ -4,7 +4,7 @@ mod entry;
 #[cfg(test)]
 mod laws;
 
-use self::entry::{Entry, Layout};
+use self::entry::{Entry, LARGEST, Layout};
 use crate::Observer;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
@@ -20,8 +20,11 @@ const EVICTED: usize = 8;
 ///
 /// A page is observed from the first [`Tracker::settle`] after [`Tracker::set_home`] on.
 ///
-/// Counts have eight bits: when one would exceed 255, all of its page are halved, so that their ratios
-/// stay. A halving loses less than one of each node's count, however many there were. On machines with
+/// Counts have seven bits: when one would exceed 127, all of its page are halved, so that their ratios
+/// stay. A halving loses less than one of each node's count, however many there were. When the last samples of a
+/// page all come from one node, as they would have by chance one time in a thousand if it was used as before,
+/// all others' counts are forgotten: who uses it has changed, and one need not wait for old counts to fade.
+/// On machines with
 /// more than eight nodes a page has the counts of three, which include every node with more than a
 /// third of its accesses; each is too large by at most the smallest of the three, never too small.
 ///
@@ -65,8 +68,8 @@ impl Tracker {
             return;
         }
         let mut found = self.find(number);
-        if found.is_none() && weight > u32::from(u8::MAX) {
-            // Too much for an entry of its own that is added to an earlier one later.
+        if found.is_none() && (weight > u32::from(LARGEST) || self.entries.len() >= self.cap) {
+            // Too much for an entry of its own that is added to an earlier one later, or no room for it.
             self.sort();
             found = self.find(number);
         }
@@ -220,9 +223,6 @@ impl Tracker {
 
     fn make_room(&mut self) {
         if self.entries.len() >= self.cap {
-            self.sort();
-        }
-        if self.entries.len() >= self.cap {
             self.evict((self.cap / EVICTED).max(1));
         }
         if self.entries.len() == self.entries.capacity() {
@@ -234,7 +234,7 @@ impl Tracker {
     /// Drops so many of the coldest pages, of equally cold ones evenly over the address space.
     fn evict(&mut self, pages: usize) {
         let layout = self.layout;
-        let mut by_total = vec![0usize; 8 * usize::from(u8::MAX) + 1];
+        let mut by_total = vec![0usize; 8 * usize::from(LARGEST) + 1];
         self.entries
             .iter()
             .for_each(|e| by_total[layout.total(e) as usize] += 1);

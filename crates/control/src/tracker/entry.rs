@@ -9,12 +9,22 @@ const NUMBER_BITS: u32 = 40;
 const UNKNOWN: u8 = u8::MAX;
 /// Pairs of node and count on machines with more than eight nodes.
 const PAIRS: usize = 3;
+/// Bits of a count. On machines with up to eight nodes, the eighth ones of all counts are the trail.
+const COUNT_BITS: u32 = 7;
+pub(super) const LARGEST: u8 = (1 << COUNT_BITS) - 1;
+/// Where the trail is on larger machines.
+const TRAIL: usize = 7;
+/// The longest run of samples that is remembered.
+pub(super) const LONGEST: u8 = 31;
+/// Samples that came by chance this seldom are taken for a change of who uses the page.
+const CHANCE_OF_CHANGE: f64 = 2e-3;
 
 /// A page's number and home, then its counts.
 ///
 /// The number, below its process's ordinal, has the upper 56 bits. Up to eight nodes, home and first
 /// toucher have four bits each (15 is unknown), and every node has a count. On larger machines the home
-/// has all eight bits; there are three pairs of node and count, and the first toucher.
+/// has all eight bits; there are three pairs of node and count, the first toucher, and the trail: which
+/// count the last samples went to (three bits), and how many in a row (five).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     key: u64,
@@ -69,6 +79,7 @@ impl Layout {
     pub fn set_home(self, entry: &mut Entry, home: NodeId) {
         if self.home(entry).is_some_and(|before| before != home) {
             self.shrink(entry, u8::BITS);
+            self.set_trail(entry, 0, 0);
         }
         let low = if self.few() {
             (home.0 as u8) << 4 | entry.low() & 15
@@ -110,47 +121,112 @@ impl Layout {
         self.add(entry, node.0 as u8, weight);
     }
 
-    /// Adds to a count; if it comes above 255, all of the page's are halved until it does not.
+    /// Adds to a count, and to the trail.
     fn add(self, entry: &mut Entry, node: u8, weight: u32) {
+        let (trailed, run) = self.trail(entry);
+        let follows = run > 0 && self.node_at(entry, trailed) == node;
+        let at = self.count(entry, node, weight);
+        let run = u32::from(if follows { run } else { 0 }).saturating_add(weight);
+        self.set_trail(entry, at, run.min(u32::from(LONGEST)) as u8);
+        self.notice_change(entry, at);
+    }
+
+    /// Adds to a count, whose place it says; if it came above the largest, all of the page's are halved
+    /// until it does not.
+    fn count(self, entry: &mut Entry, node: u8, weight: u32) -> usize {
         let at = if self.few() {
             usize::from(node)
         } else {
             pair(&mut entry.cells, node)
         };
-        let sum = u64::from(entry.cells[at]) + u64::from(weight);
-        let halvings = (u64::BITS - sum.leading_zeros()).saturating_sub(8);
+        let sum = u64::from(self.count_at(entry, at)) + u64::from(weight);
+        let halvings = (u64::BITS - sum.leading_zeros()).saturating_sub(COUNT_BITS);
         if halvings > 0 {
             self.shrink(entry, halvings);
         }
-        entry.cells[at] = (sum >> halvings) as u8;
+        self.set_count(entry, at, (sum >> halvings) as u8);
+        at
     }
 
-    /// What `other` counted of the same page, later.
+    /// Where the last samples in a row would hardly have come from one node if the page was still used as
+    /// it was before them, all others' counts are forgotten.
+    fn notice_change(self, entry: &mut Entry, at: usize) {
+        let (own, total, run) = (self.count_at(entry, at), self.total(entry), self.trail(entry).1);
+        let before = total - u32::from(own.min(run));
+        if total > u32::from(own) && is_change(before, u32::from(own.saturating_sub(run)), run) {
+            (0..self.counts_kept())
+                .filter(|other| *other != at)
+                .for_each(|other| self.set_count(entry, other, 0));
+        }
+    }
+
+    /// What `other` counted of the same page, later: from one node.
     pub fn absorb(self, entry: &mut Entry, other: &Entry) {
         if let (None, Some(first)) = (self.first(entry), self.first(other)) {
             self.set_first(entry, first.0 as u8);
         }
-        self.each(other, |node, count| self.add(entry, node, u32::from(count)));
+        self.each(other, |node, count| {
+            if count > 0 {
+                self.add(entry, node, u32::from(count));
+            }
+        });
+    }
+
+    /// How many counts there are.
+    fn counts_kept(self) -> usize {
+        if self.few() { 8 } else { PAIRS }
+    }
+
+    fn count_at(self, entry: &Entry, at: usize) -> u8 {
+        if self.few() {
+            entry.cells[at] & LARGEST
+        } else {
+            entry.cells[2 * at + 1]
+        }
+    }
+
+    fn set_count(self, entry: &mut Entry, at: usize, count: u8) {
+        if self.few() {
+            entry.cells[at] = entry.cells[at] & !LARGEST | count;
+        } else {
+            entry.cells[2 * at + 1] = count;
+        }
+    }
+
+    fn node_at(self, entry: &Entry, at: usize) -> u8 {
+        if self.few() { at as u8 } else { entry.cells[2 * at] }
+    }
+
+    /// Which count the last samples went to, and how many.
+    fn trail(self, entry: &Entry) -> (usize, u8) {
+        let trail = if self.few() {
+            let bits = entry.cells.iter().enumerate();
+            bits.fold(0, |trail, (i, cell)| trail | cell >> COUNT_BITS << i)
+        } else {
+            entry.cells[TRAIL]
+        };
+        (usize::from(trail / (LONGEST + 1)), trail % (LONGEST + 1))
+    }
+
+    fn set_trail(self, entry: &mut Entry, at: usize, run: u8) {
+        let trail = at as u8 * (LONGEST + 1) + run;
+        if self.few() {
+            for (i, cell) in entry.cells.iter_mut().enumerate() {
+                *cell = *cell & LARGEST | (trail >> i & 1) << COUNT_BITS;
+            }
+        } else {
+            entry.cells[TRAIL] = trail;
+        }
     }
 
     fn each(self, entry: &Entry, mut count: impl FnMut(u8, u8)) {
-        if self.few() {
-            (0u8..)
-                .zip(&entry.cells[..self.nodes])
-                .for_each(|(node, c)| count(node, *c));
-        } else {
-            entry.cells[..2 * PAIRS]
-                .chunks(2)
-                .for_each(|pair| count(pair[0], pair[1]));
-        }
+        (0..self.counts_kept()).for_each(|at| count(self.node_at(entry, at), self.count_at(entry, at)));
     }
 
     pub fn counts(self, entry: &Entry, counts: &mut [u64]) {
         if self.few() {
-            counts
-                .iter_mut()
-                .zip(entry.cells)
-                .for_each(|(to, count)| *to = u64::from(count));
+            let stored = entry.cells.iter().map(|cell| u64::from(cell & LARGEST));
+            counts.iter_mut().zip(stored).for_each(|(to, count)| *to = count);
             return;
         }
         counts.fill(0);
@@ -165,12 +241,18 @@ impl Layout {
 
     /// Halves all counts so many times.
     pub fn shrink(self, entry: &mut Entry, halvings: u32) {
-        let step = if self.few() { 1 } else { 2 };
-        let counts = entry.cells[..if self.few() { 8 } else { 2 * PAIRS }].iter_mut();
-        for count in counts.skip(step - 1).step_by(step) {
-            *count = count.checked_shr(halvings).unwrap_or(0);
+        for at in 0..self.counts_kept() {
+            let count = self.count_at(entry, at);
+            self.set_count(entry, at, count.checked_shr(halvings).unwrap_or(0));
         }
     }
+}
+
+/// Whether `run` samples from one node are beyond chance, after it had `own` of the `before` earlier ones
+/// (Laplace's rule of succession).
+pub(super) fn is_change(before: u32, own: u32, run: u8) -> bool {
+    let chance = f64::from(own + 1) / f64::from(before + 2);
+    chance.powi(i32::from(run)) < CHANCE_OF_CHANGE
 }
 
 impl Entry {
@@ -203,5 +285,5 @@ fn pair(cells: &mut [u8; 8], node: u8) -> usize {
     }
     let at = own.unwrap_or(least);
     cells[2 * at] = node;
-    2 * at + 1
+    at
 }

@@ -1,5 +1,6 @@
 //! The tracker against a map that keeps everything.
 
+use super::entry::{LONGEST, is_change};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ struct Page {
     settled: bool,
     counts: Vec<f64>,
     first: Option<u32>,
+    /// The node of the last samples, and how many in a row.
+    trail: (u32, u32),
 }
 
 /// Counts of any size, in exact fractions; told when the tracker halved a page.
@@ -27,11 +30,33 @@ struct Page {
 struct Naive(BTreeMap<u64, Page>);
 
 impl Naive {
-    fn add(&mut self, page: u64, node: u32, weight: u32, nodes: usize) {
+    /// `stored`: what the tracker had of the page.
+    fn add(&mut self, page: u64, node: u32, weight: u32, nodes: usize, stored: &[u64]) {
         let page = self.0.entry(page).or_default();
         page.counts.resize(nodes, 0.0);
-        page.counts[node as usize] += f64::from(weight);
+        let at = node as usize;
+        let run = if page.trail.0 == node {
+            page.trail.1 + weight
+        } else {
+            weight
+        };
+        page.trail = (node, run.min(u32::from(LONGEST)));
+        page.counts[at] += f64::from(weight);
         page.first.get_or_insert(node);
+        let halvings = (stored[at] + u64::from(weight))
+            .checked_ilog2()
+            .unwrap_or(0)
+            .saturating_sub(6);
+        let own = (stored[at] + u64::from(weight)) >> halvings;
+        let others: u64 = (0..nodes)
+            .filter(|n| *n != at)
+            .map(|n| stored[n] >> halvings)
+            .sum();
+        let early = own.saturating_sub(u64::from(page.trail.1)) as u32;
+        if is_change(others as u32 + early, early, page.trail.1 as u8) {
+            let forgotten = page.counts.iter_mut().enumerate().filter(|(n, _)| *n != at);
+            forgotten.for_each(|(_, count)| *count = 0.0);
+        }
     }
 
     /// The page is halved as often as it takes its stored counts to fit.
@@ -76,8 +101,9 @@ fn play(tracker: &mut Tracker, naive: &mut Naive, event: &Event) {
     let nodes = tracker.layout.nodes;
     match *event {
         Event::Add(page, node, weight) => {
+            let before = stored(tracker, page).map_or(vec![0; nodes], |s| s.0);
             tracker.add(PageNumber(page), NodeId(node), weight);
-            naive.add(page, node, weight, nodes);
+            naive.add(page, node, weight, nodes, &before);
             naive.follow(page, &stored(tracker, page).unwrap().0);
         }
         Event::Home(page, node) => {
@@ -85,6 +111,7 @@ fn play(tracker: &mut Tracker, naive: &mut Naive, event: &Event) {
             if let Some(page) = naive.0.get_mut(&page) {
                 let before = page.home.replace(node);
                 if before.is_some_and(|b| b != node) {
+                    page.trail = (0, 0);
                     page.counts.fill(0.0);
                 }
             }
@@ -141,13 +168,18 @@ proptest! {
     fn nothing_small_is_lost_or_made_up(adds in proptest::collection::vec((0u64..30, 0u32..100, 1u32..4), 0..300)) {
         for nodes in [8, 100] {
             let mut tracker = Tracker::new(nodes, 0, 1000);
-            let (mut totals, mut exact) = (BTreeMap::new(), BTreeMap::new());
+            let (mut totals, mut exact, mut trails) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
             for &(page, node, weight) in &adds {
                 let node = node % nodes as u32;
                 let total = totals.entry(page).or_insert(0);
-                if *total + weight < 256 {
+                let own = exact.entry((page, node)).or_insert(0u64);
+                let (last, run) = trails.get(&page).copied().unwrap_or((node, 0));
+                let run = weight + if last == node { run } else { 0 };
+                let (before, early) = (*total + weight - run, *own as u32 + weight - run);
+                if *total + weight < 128 && !is_change(before, early, run.min(u32::from(LONGEST)) as u8) {
                     *total += weight;
-                    *exact.entry((page, node)).or_insert(0u64) += u64::from(weight);
+                    *own += u64::from(weight);
+                    trails.insert(page, (node, run));
                     tracker.add(PageNumber(page), NodeId(node), weight);
                 }
             }
@@ -218,6 +250,28 @@ fn a_page_that_moves_counts_anew() {
         assert_eq!((seen(&tracker), tracker.home_of(page)), (vec![0, 0, 0], Some(to)));
         tracker.add(page, NodeId(1), 3);
         assert_eq!(seen(&tracker), [0, 3, 0]);
+    }
+}
+
+#[test]
+fn a_change_is_seen_after_a_few_samples_and_what_is_shared_is_no_change() {
+    for nodes in [4, 100] {
+        let seen = |samples: &[u32]| {
+            let mut tracker = Tracker::new(nodes, 0, 10);
+            for node in samples {
+                tracker.add(PageNumber(7), NodeId(*node), 1);
+            }
+            stored(&tracker, 7).unwrap().0[..3].to_vec()
+        };
+        let until = |history: &[u32]| {
+            let all = |run| [history, &vec![2; run]].concat();
+            (1..30).find(|run| seen(&all(*run))[..2] == [0, 0]).unwrap()
+        };
+        // Who had all for long loses it soonest.
+        assert_eq!([2, 4, 8, 40].map(|long| until(&vec![0; long])), [5, 4, 3, 2]);
+        assert_eq!(until(&[2, 0, 2, 0, 0, 2, 2, 0]), 9);
+        assert_eq!(seen(&[0, 2, 0, 2, 2, 2, 0, 0, 0]), [5, 0, 4]);
+        assert_eq!(seen(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 0]), [1, 0, 3]);
     }
 }
 
