@@ -40,13 +40,12 @@ impl Freezer {
             return work();
         }
         self.let_run(pid);
-        let began = Instant::now();
         let frozen = Frozen::stop(pid);
         let refused = frozen.is_err() && Host::default().has_process(pid); // who has ended refuses nothing
         let result = work();
         self.stalls.refused += u64::from(refused);
-        if frozen.is_ok_and(|f| f.is_ours()) {
-            self.note(pid, began.elapsed());
+        if let Some(stood) = frozen.ok().and_then(Frozen::resume) {
+            self.note(pid, stood);
         }
         result
     }

@@ -26,6 +26,8 @@ struct Watched {
     process: OwnedFd,
     pipe: Arc<OwnedFd>,
     watcher: libc::pid_t,
+    /// When it was told to stop.
+    since: Instant,
     /// Stops with us, whoever stops us.
     heart: Option<JoinHandle<()>>,
 }
@@ -53,6 +55,7 @@ impl Frozen {
         let pipe = Arc::new(pipe);
         let heart = Some(beat(Arc::downgrade(&pipe)));
         let frozen = Self(Some(Watched {
+            since: Instant::now(),
             process,
             pipe,
             watcher,
@@ -63,10 +66,13 @@ impl Frozen {
         Ok(frozen)
     }
 
-    /// Whether it was us who stopped it.
+    /// Lets it run on. How long it stood still; `None` if it was not us who stopped it.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
-        self.0.is_some()
+    pub fn resume(self) -> Option<Duration> {
+        let since = self.0.as_ref()?.since;
+        // An error means that the process has ended.
+        let _ = self.signal(libc::SIGCONT);
+        Some(since.elapsed())
     }
 
     fn signal(&self, signal: libc::c_int) -> io::Result<()> {
@@ -235,7 +241,7 @@ mod tests {
     fn a_frozen_process_stands_still_until_dropped() {
         let sleeper = Sleeper::start();
         let frozen = Frozen::stop(sleeper.0.id()).unwrap();
-        assert!(frozen.is_ours() && sleeper.comes_to(true));
+        assert!(frozen.0.is_some() && sleeper.comes_to(true));
         drop(frozen);
         assert!(sleeper.comes_to(false));
     }

@@ -59,13 +59,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Arguments { stock: true, .. } => Some(mover::migrate_pages(&plan, &pairs)?),
         _ => Some(ours(arguments, &plan)?),
     };
-    let stopped = frozen.as_ref().is_some_and(Frozen::is_ours);
-    drop(frozen);
+    let frozen = frozen.and_then(Frozen::resume);
     let findings = Findings {
         name,
         plan,
         planned,
-        frozen: stopped.then(|| start.elapsed()),
+        frozen,
         chunk: (!arguments.stock).then_some(arguments.chunk),
         moved,
     };
