@@ -48,11 +48,9 @@ impl RouteEntry {
             .collect();
         let from = |memory: NodeId| {
             let shortest = shortest_paths(&shared, machine.node_count(), memory);
-            let told = |(reader, path)| Self::told(machine, &shared, (memory, reader), path);
-            machine
-                .node_ids()
-                .zip(shortest)
-                .filter_map(told)
+            let routes = machine.node_ids().zip(&shortest);
+            routes
+                .filter_map(|(reader, path)| Self::told(machine, &shared, (memory, reader), path.as_ref()))
                 .collect::<Vec<_>>()
         };
         machine.node_ids().flat_map(from).collect()
@@ -62,7 +60,7 @@ impl RouteEntry {
         machine: &Machine,
         shared: &[SharedLink],
         (memory, reader): (NodeId, NodeId),
-        shortest: Option<Vec<LinkId>>,
+        shortest: Option<&Vec<LinkId>>,
     ) -> Option<Self> {
         let links = &machine.route(reader, memory).links;
         let via = machine.via(reader, memory).iter().map(|n| n.0).collect();
@@ -73,7 +71,7 @@ impl RouteEntry {
             links: None,
             bandwidth: None,
         };
-        if entry.via.is_empty() && shortest.as_ref() == Some(links) {
+        if entry.via.is_empty() && shortest == Some(links) {
             return None;
         }
         if entry.path(shared).as_ref() != Ok(links) {
