@@ -62,7 +62,12 @@ fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Rou
             if reader != memory {
                 row[memory].links.push(LinkId(links.len() as u32));
                 let (from, to) = (NodeId(memory as u32), NodeId(reader as u32));
-                links.push(Link { from, to, bandwidth, class: None });
+                links.push(Link {
+                    from,
+                    to,
+                    bandwidth,
+                    class: None,
+                });
             }
         }
     }

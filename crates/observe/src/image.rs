@@ -79,6 +79,21 @@ impl Image {
         }
     }
 
+    /// Its log has come, in this folder; until then it was a stranger.
+    pub(crate) fn has_log(&mut self, folder: PathBuf) {
+        self.pool = Pool::new(&folder);
+        self.folder = folder;
+    }
+
+    /// A thread that was given its number before the log named it.
+    pub(crate) fn know_thread(&mut self, tables: &mut Tables, tid: u32, id: ThreadId) {
+        let Some(place) = self.threads.iter().position(|t| t.tid == tid && t.id.is_none()) else {
+            return;
+        };
+        self.threads[place].id = Some(id);
+        tables.profile.threads[id.index()].start = self.start_routine(tables, place);
+    }
+
     /// Why the process stopped recording, if it did.
     pub fn truncated(&self) -> Option<String> {
         std::fs::read_to_string(self.folder.join("truncated")).ok()

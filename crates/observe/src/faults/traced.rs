@@ -208,12 +208,12 @@ impl Traced {
             }
         }
         for (pid, (_, folder)) in newest {
-            let known = self
-                .processes
-                .get(&pid)
-                .is_some_and(|p| p.folder.as_ref() == Some(&folder));
-            if !known && self.ordinals < MOST_PROCESSES {
-                self.begin(pid, Some(folder));
+            match self.processes.get_mut(&pid) {
+                Some(known) if known.folder.as_ref() == Some(&folder) => {}
+                // Sampled while it was being loaded: it is the same program.
+                Some(early) if early.folder.is_none() => early.has_log(folder, &mut self.tables),
+                _ if self.ordinals < MOST_PROCESSES => self.begin(pid, Some(folder)),
+                _ => {}
             }
         }
         for process in self
@@ -341,6 +341,16 @@ impl Traced {
 }
 
 impl Process {
+    fn has_log(&mut self, folder: PathBuf, tables: &mut Tables) {
+        self.image.has_log(folder.clone());
+        self.folder = Some(folder);
+        // A log that cannot be read tells nothing more; samples go on.
+        let _ = self.image.follow(tables);
+        for (tid, id) in &self.threads {
+            self.image.know_thread(tables, *tid, *id);
+        }
+    }
+
     /// Whether a log that names the program's threads does not name this one.
     fn is_stranger(&self, tid: u32) -> bool {
         self.folder.is_some() && !self.image.threads.iter().any(|t| t.tid == tid)
@@ -389,6 +399,26 @@ mod tests {
     use super::*;
     use nodewise_profile::{AccessSource, Migration};
     use nodewise_store::Reader;
+
+    #[test]
+    fn a_program_sampled_before_it_logs_is_one_program() {
+        let folder = std::env::temp_dir().join(format!("nodewise-early-{}", std::process::id()));
+        let raw = folder.join("raw");
+        let writer = Writer::create(&folder.join("profile"), &Meta::default(), true).unwrap();
+        let mut traced = Traced::new(&Host::default(), writer);
+        traced.log_below(&raw);
+        traced.begin(4_000_000, None);
+        std::fs::create_dir_all(raw.join("4000000-1")).unwrap();
+        traced.find_folders();
+        let ordinals = |t: &Traced| t.processes.values().map(|p| p.image.ordinal).collect::<Vec<_>>();
+        assert_eq!(ordinals(&traced), [Some(0)]);
+        assert!(traced.processes[&4_000_000].folder.is_some());
+        // The next program of the same process is another one.
+        std::fs::create_dir_all(raw.join("4000000-2")).unwrap();
+        traced.find_folders();
+        assert_eq!(ordinals(&traced), [Some(1)]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn who_is_killed_leaves_what_was_cut_and_moved_by_then() {
