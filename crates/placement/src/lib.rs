@@ -32,4 +32,4 @@ pub use rules::{
     Applied, Dealt, Distribution, DistributionError, Kept, Order, Placement, PlacementError, Recognised,
     Rule, Run, Selector, ThreadBinding, apply, recognise,
 };
-pub use threads::{THREAD_POLICIES, sharing_aware, thread_policy};
+pub use threads::{Parts, SharingGraph, THREAD_POLICIES, partition, sharing_aware, thread_policy};

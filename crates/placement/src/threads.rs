@@ -1,11 +1,14 @@
 //! The registry of thread policies: which thread runs where.
 
 mod file;
+mod partition;
 mod sharing_aware;
+mod sharing_graph;
 
+pub use partition::{Parts, partition};
 pub use sharing_aware::sharing_aware;
+pub use sharing_graph::SharingGraph;
 
-use self::sharing_aware::MOST_COMPARED;
 use crate::policies::Outside;
 use crate::rules::nodes_by_number;
 use crate::{PolicyError, ThreadBinding};
@@ -55,13 +58,7 @@ pub fn thread_policy(
             }
         },
     };
-    let name = match text {
-        "sharing-aware" if cpus.len() > MOST_COMPARED => {
-            &*format!("sharing-aware (blocks: more than {MOST_COMPARED} threads)")
-        }
-        _ => text,
-    };
-    Ok(Affinity::of_cpus(name, profile, machine, &cpus))
+    Ok(Affinity::of_cpus(text, profile, machine, &cpus))
 }
 
 impl ThreadBinding {
@@ -112,21 +109,6 @@ mod tests {
         assert_eq!(nodes("scatter"), [0, 1, 2, 3, 0, 1, 2, 3]);
         let found = nodes("sharing-aware");
         assert!((0..4).all(|t| found[t] == found[t + 4]), "{found:?}");
-    }
-
-    #[test]
-    fn thousands_of_threads_are_placed_in_blocks_and_the_name_says_so() {
-        let all = |_: u64, _: u32| 1;
-        let Recorded {
-            profile,
-            histogram,
-            machine,
-            ..
-        } = Recorded::new(machine(2, 4), 3000, &[(2, &all)]);
-        let affinity = thread_policy("sharing-aware", &profile, &histogram, &machine, &Nothing).unwrap();
-        assert_eq!(affinity.name, "sharing-aware (blocks: more than 256 threads)");
-        assert!(affinity.nodes.is_sorted());
-        assert_eq!(affinity.nodes.iter().filter(|n| n.0 == 1).count(), 1500);
     }
 
     #[test]

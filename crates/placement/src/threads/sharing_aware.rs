@@ -1,165 +1,59 @@
 //! Threads that share pages on one node (Diener, Cruz and Navaux, IPDPS 2013: reference [12] of
 //! the locality-vs-balance paper, which assigns its threads so).
 
-use nodewise_analysis::{Histogram, SharingMatrix, thread_numbers};
+use super::{Parts, SharingGraph, partition};
+use nodewise_analysis::{Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine, NodeId};
-use nodewise_profile::{Profile, ThreadId};
-
-/// Sweeps over all pairs before settling for what was found; each one only improves.
-const SWEEPS: usize = 16;
+use nodewise_profile::Profile;
 
 /// What leaving the order of threads must save: neighbours in number are neighbours in blocks, and
 /// rules by thread carry over to other thread counts only while that holds.
 const WORTH_IT: f64 = 0.05;
 
-/// Beyond this many threads comparing all pairs takes longer than it is worth: plain blocks have to do.
-pub(super) const MOST_COMPARED: usize = 256;
-
-/// The CPU of each thread number. Nodes take equal shares of the threads. Of two starts, blocks of
-/// consecutive threads and groups grown greedily around the most communicative one, both improved
-/// by exchanging pairs, the one that costs least (communication × latency) is taken, unless plain
-/// blocks cost nearly as little. More than 256 threads go in plain blocks.
+/// The CPU of each thread number. Nodes take equal shares of the threads; of all ways to deal them out
+/// [`partition`] looks for the one that costs least (communication × latency), which is taken unless plain
+/// blocks cost nearly as little.
 #[must_use]
 pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Vec<CpuId> {
-    let numbers = thread_numbers(profile);
-    let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
-    let blocks = seats(threads, machine);
-    if threads > MOST_COMPARED {
-        return on_cpus(&blocks, machine);
-    }
-    let problem = Problem::new(&numbers, threads, histogram, machine);
-    let best = [blocks.clone(), problem.greedy(&blocks)]
-        .into_iter()
-        .map(|start| problem.exchanged(start))
-        .min_by(|a, b| problem.cost(a).total_cmp(&problem.cost(b)))
-        .filter(|best| problem.cost(best) < problem.cost(&blocks) * (1.0 - WORTH_IT));
-    on_cpus(&best.unwrap_or(blocks), machine)
+    let graph = SharingGraph::of(histogram, &thread_numbers(profile));
+    on_cpus(&places(&graph, machine), machine)
 }
 
-/// What threads (by number) say to each other, and what that costs between nodes.
-struct Problem {
-    threads: usize,
-    communication: Vec<f64>,
-    nodes: usize,
-    latency: Vec<f64>,
+/// The node of each vertex of the graph.
+pub(super) fn places(graph: &SharingGraph, machine: &Machine) -> Vec<NodeId> {
+    let parts = parts(graph.len(), machine);
+    let (best, blocks) = (partition(graph, &parts), parts.blocks());
+    let worth_it = parts.cost(graph, &best) < parts.cost(graph, &blocks) * (1.0 - WORTH_IT);
+    let chosen = if worth_it { best } else { blocks };
+    chosen.into_iter().map(NodeId).collect()
 }
 
-impl Problem {
-    fn new(numbers: &[u32], threads: usize, histogram: &Histogram, machine: &Machine) -> Self {
-        let matrix = SharingMatrix::of(histogram);
-        let mut communication = vec![0.0; threads * threads];
-        for (i, &a) in numbers.iter().enumerate().take(matrix.threads()) {
-            for (j, &b) in numbers.iter().enumerate().take(matrix.threads()) {
-                let shared = matrix.between(ThreadId::from_index(i), ThreadId::from_index(j));
-                communication[a as usize * threads + b as usize] += shared as f64;
-            }
-        }
-        let cell = |a: NodeId, b: NodeId| machine.latency(a, b) - machine.latency(a, a);
-        let latency = machine
-            .node_ids()
-            .flat_map(|a| machine.node_ids().map(move |b| cell(a, b)))
-            .collect();
-        Self {
-            threads,
-            communication,
-            nodes: machine.node_count(),
-            latency,
-        }
-    }
-
-    fn between(&self, a: usize, b: usize) -> f64 {
-        self.communication[a * self.threads + b]
-    }
-
-    /// What a thread's communication costs from a node.
-    fn cost_of(&self, thread: usize, node: NodeId, places: &[NodeId]) -> f64 {
-        let latency = &self.latency[node.index() * self.nodes..][..self.nodes];
-        let others = (0..self.threads).filter(|o| *o != thread);
-        others
-            .map(|o| self.between(thread, o) * latency[places[o].index()])
-            .sum()
-    }
-
-    fn cost(&self, places: &[NodeId]) -> f64 {
-        (0..self.threads)
-            .map(|t| self.cost_of(t, places[t], places))
-            .sum()
-    }
-
-    /// Fills the seats node by node: the free thread that communicates most with those already on
-    /// the node, or, for its first seat, with all free ones.
-    fn greedy(&self, seats: &[NodeId]) -> Vec<NodeId> {
-        let mut places: Vec<Option<NodeId>> = vec![None; self.threads];
-        for &node in seats {
-            let free: Vec<usize> = (0..self.threads).filter(|t| places[*t].is_none()).collect();
-            let group: Vec<usize> = (0..self.threads).filter(|t| places[*t] == Some(node)).collect();
-            let partners = if group.is_empty() { &free } else { &group };
-            let weight = |t: usize| -> f64 { partners.iter().map(|p| self.between(t, *p)).sum() };
-            // The first of equals, so that without any sharing threads stay in order.
-            let chosen = free
-                .iter()
-                .copied()
-                .rev()
-                .max_by(|a, b| weight(*a).total_cmp(&weight(*b)));
-            if let Some(thread) = chosen {
-                places[thread] = Some(node);
-            }
-        }
-        places.into_iter().map(Option::unwrap_or_default).collect()
-    }
-
-    /// Exchanges pairs of threads while that saves anything.
-    fn exchanged(&self, mut places: Vec<NodeId>) -> Vec<NodeId> {
-        for _ in 0..SWEEPS {
-            let mut improved = false;
-            for a in 0..self.threads {
-                for b in a + 1..self.threads {
-                    if places[a] != places[b] && self.exchange_saves(a, b, &mut places) {
-                        improved = true;
-                    }
-                }
-            }
-            if !improved {
-                break;
-            }
-        }
-        places
-    }
-
-    /// Exchanges two threads if that saves more than rounding does.
-    fn exchange_saves(&self, a: usize, b: usize, places: &mut [NodeId]) -> bool {
-        let pair =
-            |places: &[NodeId]| self.cost_of(a, places[a], places) + self.cost_of(b, places[b], places);
-        let before = pair(places);
-        places.swap(a, b);
-        let saves = pair(places) < before * (1.0 - 1e-9);
-        if !saves {
-            places.swap(a, b);
-        }
-        saves
+/// As even as the nodes' CPUs allow; a part a node.
+fn parts(threads: usize, machine: &Machine) -> Parts {
+    let farther = |a: NodeId, b: NodeId| machine.latency(a, b) - machine.latency(a, a);
+    let pairs = machine
+        .node_ids()
+        .flat_map(|a| machine.node_ids().map(move |b| (a, b)));
+    Parts {
+        sizes: seats(threads, machine),
+        // Both ends wait; where remote is as near as local, only what is told to whom is gone.
+        costs: pairs.map(|(a, b)| farther(a, b) + farther(b, a)).collect(),
     }
 }
 
-/// One node per thread, ascending: as even as the nodes' CPUs allow.
-fn seats(threads: usize, machine: &Machine) -> Vec<NodeId> {
-    let mut taken = vec![0usize; machine.node_count()];
+/// How many threads each node takes.
+fn seats(threads: usize, machine: &Machine) -> Vec<u32> {
+    let mut taken = vec![0u32; machine.node_count()];
+    let cpus = |n: &NodeId| machine.nodes[n.index()].cpus.len() as u32;
     for _ in 0..threads {
-        let load = |n: &NodeId| taken[n.index()] / machine.nodes[n.index()].cpus.len();
-        let next = machine.cpu_nodes().min_by_key(|n| {
-            let full = load(n);
-            (
-                full,
-                taken[n.index()] - full * machine.nodes[n.index()].cpus.len(),
-            )
-        });
+        let next = machine
+            .cpu_nodes()
+            .min_by_key(|n| (taken[n.index()] / cpus(n), taken[n.index()] % cpus(n)));
         if let Some(node) = next {
             taken[node.index()] += 1;
         }
     }
-    machine
-        .node_ids()
-        .flat_map(|n| std::iter::repeat_n(n, taken[n.index()]))
-        .collect()
+    taken
 }
 
 /// Each thread on the next CPU of its node; more threads than CPUs begin again.
@@ -188,11 +82,12 @@ mod tests {
             let accesses = |page: u64, thread: u32| pages[page as usize][thread as usize];
             let recorded = Recorded::new(machine(3, cpus), 9, &[(pages.len() as u64, &accesses)]);
             let Recorded { profile, histogram, machine, .. } = &recorded;
-            let problem = Problem::new(&thread_numbers(profile), 9, histogram, machine);
+            let graph = SharingGraph::of(histogram, &thread_numbers(profile));
+            let parts = parts(graph.len(), machine);
             let found = sharing_aware(profile, histogram, machine);
-            let nodes: Vec<NodeId> = found.iter().map(|c| NodeId(c.0 / cpus)).collect();
-            prop_assert!(problem.cost(&nodes) <= problem.cost(&seats(9, machine)) + 1e-6);
-            for node in machine.node_ids() {
+            let nodes: Vec<u32> = found.iter().map(|c| c.0 / cpus).collect();
+            prop_assert!(parts.cost(&graph, &nodes) <= parts.cost(&graph, &parts.blocks()) + 1e-6);
+            for node in 0..3 {
                 prop_assert_eq!(nodes.iter().filter(|n| **n == node).count(), 3);
             }
         }
@@ -202,12 +97,19 @@ mod tests {
     fn nodes_with_more_cpus_take_more_threads_once_the_others_are_full() {
         let mut machine = machine(2, 4);
         machine.nodes[1].cpus.truncate(2);
-        let counts = |threads| {
-            let seats = seats(threads, &machine);
-            [0, 1].map(|n| seats.iter().filter(|s| s.0 == n).count())
-        };
-        assert_eq!(counts(4), [2, 2]);
-        assert_eq!(counts(6), [4, 2]);
-        assert_eq!(counts(12), [8, 4]);
+        for (threads, expected) in [(4, [2, 2]), (6, [4, 2]), (12, [8, 4])] {
+            assert_eq!(seats(threads, &machine), expected);
+        }
+    }
+
+    #[test]
+    fn thousands_of_threads_that_share_in_groups_meet_on_their_nodes() {
+        // Threads that are equal modulo 8 use the same pages.
+        let grouped = |page: u64, thread: u32| u64::from(u64::from(thread) % 8 == page % 8);
+        let recorded = Recorded::new(machine(8, 16), 2000, &[(64, &grouped)]);
+        let found = sharing_aware(&recorded.profile, &recorded.histogram, &recorded.machine);
+        for thread in 0..1992 {
+            assert_eq!(found[thread].0 / 16, found[thread + 8].0 / 16, "thread {thread}");
+        }
     }
 }

@@ -1,0 +1,94 @@
+//! A smaller graph that looks alike: vertices that share most become one.
+
+use super::Parts;
+use crate::formulas::mix;
+use crate::threads::SharingGraph;
+
+const FREE: u32 = u32::MAX;
+
+/// A coarser graph, and where each vertex of the finer one went.
+pub(super) struct Coarse {
+    pub graph: SharingGraph,
+    into: Vec<u32>,
+}
+
+impl Coarse {
+    /// Parts of the finer graph's vertices, from those of this one's.
+    pub fn brought_back(&self, places: &[u32]) -> Vec<u32> {
+        self.into.iter().map(|c| places[*c as usize]).collect()
+    }
+
+    /// Parts of this graph's vertices, from those of the finer one's, which agree.
+    pub fn taken_along(&self, places: &[u32]) -> Vec<u32> {
+        let mut out = vec![0; self.graph.len()];
+        for (coarse, place) in self.into.iter().zip(places) {
+            out[*coarse as usize] = *place;
+        }
+        out
+    }
+}
+
+/// Matches each vertex, in order or, from the second seed on, in one drawn by it, with the free neighbour it shares most with for their
+/// sizes; with `within`, only with one of the same part. Nobody grows beyond a quarter of the smallest part.
+pub(super) fn coarsen(graph: &SharingGraph, parts: &Parts, seed: u64, within: Option<&[u32]>) -> Coarse {
+    let smallest = parts.sizes.iter().copied().filter(|s| *s > 0).min().unwrap_or(1);
+    let most = (smallest / 4).max(1);
+    let mut order: Vec<usize> = (0..graph.len()).collect();
+    if seed > 0 {
+        order.sort_by_key(|v| mix(*v as u64 ^ (seed << 32)));
+    }
+    let mut partner = vec![FREE; graph.len()];
+    for &v in &order {
+        if partner[v] != FREE {
+            continue;
+        }
+        let fits = |u: usize| {
+            partner[u] == FREE && graph.size(v) + graph.size(u) <= most && within.is_none_or(|p| p[v] == p[u])
+        };
+        let free = graph.neighbours(v).iter().filter(|(u, _)| fits(*u as usize));
+        let heaviest = free
+            .map(|(u, w)| (*u, w / f64::from(graph.size(*u as usize))))
+            .reduce(|best, next| if next.1 > best.1 { next } else { best });
+        let other = heaviest.map_or(v as u32, |h| h.0);
+        partner[v] = other;
+        partner[other as usize] = v as u32;
+    }
+    contracted(graph, &partner)
+}
+
+fn contracted(graph: &SharingGraph, partner: &[u32]) -> Coarse {
+    let mut into = vec![FREE; graph.len()];
+    let mut members: Vec<[usize; 2]> = Vec::new();
+    for v in 0..graph.len() {
+        if into[v] == FREE {
+            let other = partner[v] as usize;
+            (into[v], into[other]) = (members.len() as u32, members.len() as u32);
+            members.push([v, other]);
+        }
+    }
+    let distinct = |[a, b]: [usize; 2]| [Some(a), (a != b).then_some(b)].into_iter().flatten();
+    let sizes = members
+        .iter()
+        .map(|m| distinct(*m).map(|v| graph.size(v)).sum())
+        .collect();
+    let mut sums = vec![0.0; members.len()];
+    let (mut touched, mut pairs) = (Vec::new(), Vec::new());
+    for (coarse, both) in members.iter().enumerate() {
+        for (u, weight) in distinct(*both).flat_map(|v| graph.neighbours(v)) {
+            let other = into[*u as usize];
+            if other as usize > coarse {
+                if sums[other as usize] == 0.0 {
+                    touched.push(other);
+                }
+                sums[other as usize] += weight;
+            }
+        }
+        touched.sort_unstable();
+        pairs.extend(touched.iter().map(|o| (coarse as u32, *o, sums[*o as usize])));
+        touched.drain(..).for_each(|o| sums[o as usize] = 0.0);
+    }
+    Coarse {
+        graph: SharingGraph::assembled(sizes, &pairs),
+        into,
+    }
+}

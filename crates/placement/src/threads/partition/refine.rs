@@ -1,0 +1,256 @@
+//! Pairs of parts exchange vertices while that saves anything; sizes come out right.
+
+use super::Parts;
+use crate::threads::SharingGraph;
+
+/// Rounds over all pairs of parts.
+const ROUNDS: usize = 8;
+/// Moves in a row that save nothing before two parts are left alone; half as many where there are more.
+const PATIENCE: usize = 96;
+
+/// Improves `places`. With single threads each part ends with exactly its size; with vertices of several, no
+/// further from it than the largest vertex, unless it began so.
+pub(super) fn refine(graph: &SharingGraph, parts: &Parts, places: Vec<u32>) -> Vec<u32> {
+    let mut refinement = Refinement::new(graph, parts, places);
+    refinement.even_out();
+    let count = parts.count();
+    // When each part, and each pair, last changed or was tried.
+    let (mut changed, mut tried) = (vec![1usize; count], vec![0usize; count * count]);
+    for time in 2..ROUNDS + 2 {
+        let before = changed.clone();
+        for p in 0..count {
+            for q in p + 1..count {
+                if changed[p].max(changed[q]) <= tried[p * count + q] {
+                    continue;
+                }
+                tried[p * count + q] = time;
+                if refinement.exchange(p as u32, q as u32) {
+                    // Later than any try of this round, itself included.
+                    (changed[p], changed[q]) = (time + 1, time + 1);
+                }
+            }
+        }
+        if changed == before {
+            break;
+        }
+    }
+    refinement.places
+}
+
+struct Refinement<'a> {
+    graph: &'a SharingGraph,
+    parts: &'a Parts,
+    places: Vec<u32>,
+    /// What vertex v shares with part p, `[v * parts + p]`.
+    shared: Vec<f64>,
+    filled: Vec<i64>,
+    /// Where in the pair under way a vertex is.
+    at: Vec<u32>,
+}
+
+impl<'a> Refinement<'a> {
+    fn new(graph: &'a SharingGraph, parts: &'a Parts, places: Vec<u32>) -> Self {
+        let count = parts.count();
+        let (mut shared, mut filled) = (vec![0.0; graph.len() * count], vec![0; count]);
+        for v in 0..graph.len() {
+            filled[places[v] as usize] += i64::from(graph.size(v));
+            for (u, weight) in graph.neighbours(v) {
+                shared[v * count + places[*u as usize] as usize] += weight;
+            }
+        }
+        Self {
+            graph,
+            parts,
+            shared,
+            filled,
+            at: vec![AWAY; places.len()],
+            places,
+        }
+    }
+
+    fn excess(&self, part: u32) -> i64 {
+        self.filled[part as usize] - i64::from(self.parts.sizes[part as usize])
+    }
+
+    /// What moving a vertex from its part to another saves.
+    fn saving(&self, vertex: usize, to: u32) -> f64 {
+        let count = self.parts.count();
+        let row = |p: u32| &self.parts.costs[p as usize * count..][..count];
+        let costs = row(self.places[vertex]).iter().zip(row(to));
+        let shared = &self.shared[vertex * count..][..count];
+        shared
+            .iter()
+            .zip(costs)
+            .map(|(s, (here, there))| s * (here - there))
+            .sum()
+    }
+
+    fn put(&mut self, vertex: usize, to: u32) {
+        let (count, from) = (self.parts.count(), self.places[vertex]);
+        let size = i64::from(self.graph.size(vertex));
+        self.filled[from as usize] -= size;
+        self.filled[to as usize] += size;
+        self.places[vertex] = to;
+        for (u, weight) in self.graph.neighbours(vertex) {
+            let row = &mut self.shared[*u as usize * count..][..count];
+            row[from as usize] -= weight;
+            row[to as usize] += weight;
+        }
+    }
+
+    /// Moves what costs least from parts that have too much to those that have too little.
+    fn even_out(&mut self) {
+        loop {
+            let tolerated = i64::from(self.graph.largest()) - 1;
+            let parts = 0..self.parts.count() as u32;
+            let Some(full) = parts.clone().find(|p| self.excess(*p) > tolerated) else {
+                return;
+            };
+            let short: Vec<u32> = parts.filter(|p| self.excess(*p) < 0).collect();
+            let members = (0..self.places.len()).filter(|v| self.places[*v] == full);
+            let fits =
+                |v: usize, to: u32| self.excess(to) + i64::from(self.graph.size(v)) <= tolerated.max(0);
+            let moves = members.flat_map(|v| short.iter().map(move |to| (v, *to)));
+            let best = moves
+                .filter(|(v, to)| fits(*v, *to))
+                .map(|(v, to)| (v, to, self.saving(v, to)))
+                .reduce(|best, next| if next.2 > best.2 { next } else { best });
+            let Some((vertex, to, _)) = best else { return };
+            self.put(vertex, to);
+        }
+    }
+
+    /// One pass of Kernighan and Lin between two parts: moves that save most, the fuller part's first, each
+    /// vertex once; what came after the best moment is not made. Whether anything improved.
+    fn exchange(&mut self, p: u32, q: u32) -> bool {
+        let mut pair = Pair::new(self, [p, q]);
+        let moves = pair.pass(self);
+        pair.forget(&mut self.at);
+        for &v in &moves {
+            self.put(v, if self.places[v] == p { q } else { p });
+        }
+        !moves.is_empty()
+    }
+}
+
+/// Nobody of the pair.
+const AWAY: u32 = u32::MAX;
+/// The side, in a position.
+const SIDE: u32 = 1 << 31;
+
+/// Two parts while they exchange.
+struct Pair {
+    parts: [u32; 2],
+    vertices: [Vec<usize>; 2],
+    /// What moving each of them to the other part saves; -∞ once it has moved.
+    saves: [Vec<f64>; 2],
+}
+
+impl Pair {
+    fn new(all: &mut Refinement<'_>, parts: [u32; 2]) -> Self {
+        let mut pair = Self {
+            parts,
+            vertices: [Vec::new(), Vec::new()],
+            saves: [Vec::new(), Vec::new()],
+        };
+        for (v, place) in all.places.iter().enumerate() {
+            if let Some(side) = parts.iter().position(|p| p == place) {
+                all.at[v] = pair.vertices[side].len() as u32 | (SIDE * side as u32);
+                pair.vertices[side].push(v);
+                pair.saves[side].push(all.saving(v, parts[1 - side]));
+            }
+        }
+        pair
+    }
+
+    fn forget(&self, at: &mut [u32]) {
+        self.vertices.iter().flatten().for_each(|v| at[*v] = AWAY);
+    }
+
+    /// The moves up to the best moment.
+    fn pass(&mut self, all: &Refinement<'_>) -> Vec<usize> {
+        let tolerated = i64::from(all.graph.largest()) - 1;
+        let uneven = |e: [i64; 2]| (e[0].abs().max(e[1].abs()) - tolerated).max(0);
+        let mut excess = self.parts.map(|p| all.excess(p));
+        let least = 1e-9 * self.saves.iter().flatten().map(|s| s.abs()).sum::<f64>();
+        let (mut saved, mut best) = (0.0, (uneven(excess), 0.0));
+        let (mut order, mut kept) = (Vec::new(), 0);
+        let patience = PATIENCE / (all.parts.count() - 1).min(2);
+        if all.parts.count() > 2 && uneven(excess) == 0 && !self.promises() {
+            return order;
+        }
+        while order.len() < kept + patience {
+            let Some((side, at)) = self.next(excess) else {
+                break;
+            };
+            let vertex = self.vertices[side][at];
+            saved += self.saves[side][at];
+            let size = i64::from(all.graph.size(vertex));
+            excess[side] -= size;
+            excess[1 - side] += size;
+            self.lift(all, side, at);
+            order.push(vertex);
+            let now = (uneven(excess), saved);
+            if now.0 < best.0 || (now.0 == best.0 && now.1 > best.1 + least) {
+                (best, kept) = (now, order.len());
+            }
+        }
+        order.truncate(kept);
+        order
+    }
+
+    /// Whether any two could change places for less, were it not for what they share.
+    fn promises(&self) -> bool {
+        let most =
+            |side: usize| largest(&self.saves[side]).map_or(f64::NEG_INFINITY, |at| self.saves[side][at]);
+        most(0) + most(1) > 0.0
+    }
+
+    /// Who moves next: the one that saves most on the side that has more than it should; of both, if even.
+    fn next(&self, excess: [i64; 2]) -> Option<(usize, usize)> {
+        let best = |side: usize| largest(&self.saves[side]).map(|at| (side, at));
+        let saves = |(side, at): (usize, usize)| self.saves[side][at];
+        match (excess[0] - excess[1]).signum() {
+            1 => best(0),
+            -1 => best(1),
+            _ => [best(0), best(1)]
+                .into_iter()
+                .flatten()
+                .reduce(|a, b| if saves(b) > saves(a) { b } else { a }),
+        }
+    }
+
+    /// Takes a vertex out and tells those it shares with that it went to the other side.
+    fn lift(&mut self, all: &Refinement<'_>, side: usize, at: usize) {
+        let [p, q] = self.parts.map(|p| p as usize);
+        let twice = 2.0 * all.parts.costs[p * all.parts.count() + q];
+        self.saves[side][at] = f64::NEG_INFINITY;
+        for (u, weight) in all.graph.neighbours(self.vertices[side][at]) {
+            let position = all.at[*u as usize];
+            if position != AWAY {
+                let its = (position / SIDE) as usize;
+                let change = if its == side { twice } else { -twice };
+                self.saves[its][(position % SIDE) as usize] += change * weight;
+            }
+        }
+    }
+}
+
+/// Where the largest is, the first of equals; `None` if all are -∞.
+fn largest(values: &[f64]) -> Option<usize> {
+    let mut lanes = [f64::NEG_INFINITY; 8];
+    let greater = |a: f64, b: f64| if a > b { a } else { b };
+    let chunks = values.chunks_exact(lanes.len());
+    let mut most = chunks
+        .remainder()
+        .iter()
+        .copied()
+        .fold(f64::NEG_INFINITY, greater);
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = greater(*lane, *value);
+        }
+    }
+    most = lanes.into_iter().fold(most, greater);
+    (most > f64::NEG_INFINITY).then(|| values.iter().position(|v| *v == most))?
+}

@@ -1,0 +1,290 @@
+//! Who shares pages with whom, of any number of threads: a sparse, weighted graph.
+
+use crate::formulas::mix;
+use nodewise_analysis::{Entry, Histogram};
+use nodewise_profile::PageNumber;
+
+/// Up to so many threads a page joins each pair of those that use it.
+const PAIRED: usize = 64;
+
+/// Beyond that it joins each with so many others.
+const JOINED: usize = 16;
+
+/// Sums of pairs that wait to be merged; 16 bytes each.
+const WAITING: usize = 1 << 22;
+
+/// Up to so many threads sums are kept in a matrix.
+const MATRIX: usize = 1024;
+
+/// An undirected graph: threads, and what each pair has in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharingGraph {
+    /// `edges[offsets[v]..offsets[v + 1]]` are of vertex v.
+    offsets: Vec<usize>,
+    /// Neighbour and weight, ascending by neighbour.
+    edges: Vec<(u32, f64)>,
+    /// Threads that a vertex stands for.
+    sizes: Vec<u32>,
+}
+
+impl SharingGraph {
+    /// Of single threads, from pairs in any order; equal pairs add up, a thread shares nothing with itself.
+    #[must_use]
+    pub fn of_pairs(threads: usize, pairs: impl IntoIterator<Item = (u32, u32, f64)>) -> Self {
+        let mut sums = Sums::default();
+        for (a, b, weight) in pairs.into_iter().filter(|(a, b, w)| a != b && *w > 0.0) {
+            sums.add(a, b, weight);
+        }
+        Self::assembled(vec![1; threads], &sums.merged())
+    }
+
+    /// What the threads of a histogram share, by `numbers[thread]`: of each page, two threads have in
+    /// common what the lesser of them accesses (see [`nodewise_analysis::SharingMatrix`]). A page that more
+    /// than 64 threads use joins each of them with 16 others, its neighbours in order and some drawn by the
+    /// page's number, weighed up to the same sum: memory and time stay in proportion to the histogram.
+    #[must_use]
+    pub fn of(histogram: &Histogram, numbers: &[u32]) -> Self {
+        let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
+        let pages = histogram.iter().map(|page| (page.page, page.entries));
+        if threads <= MATRIX {
+            return Self::from_matrix(threads, pages, numbers);
+        }
+        let mut sums = Sums::default();
+        for (page, entries) in pages {
+            join(page, entries, &mut |a, b, weight| {
+                sums.add(numbers[a], numbers[b], weight);
+            });
+        }
+        Self::assembled(vec![1; threads], &sums.merged())
+    }
+
+    fn from_matrix<'a>(
+        threads: usize,
+        pages: impl Iterator<Item = (PageNumber, &'a [Entry])>,
+        numbers: &[u32],
+    ) -> Self {
+        let mut cells = vec![0.0; threads * threads];
+        for (page, entries) in pages {
+            join(page, entries, &mut |a, b, weight| {
+                let (a, b) = (numbers[a] as usize, numbers[b] as usize);
+                cells[a.min(b) * threads + a.max(b)] += weight;
+            });
+        }
+        let pair = |i: usize| ((i / threads) as u32, (i % threads) as u32, cells[i]);
+        let pairs = (0..cells.len()).map(pair).filter(|(a, b, w)| a != b && *w > 0.0);
+        Self::assembled(vec![1; threads], &pairs.collect::<Vec<_>>())
+    }
+
+    /// From pairs that ascend, each once, the lesser vertex first.
+    pub(super) fn assembled(sizes: Vec<u32>, pairs: &[(u32, u32, f64)]) -> Self {
+        let mut offsets = vec![0; sizes.len() + 1];
+        for (a, b, _) in pairs {
+            offsets[*a as usize + 1] += 1;
+            offsets[*b as usize + 1] += 1;
+        }
+        for v in 0..sizes.len() {
+            offsets[v + 1] += offsets[v];
+        }
+        let mut next = offsets.clone();
+        let mut edges = vec![(0, 0.0); pairs.len() * 2];
+        // The greater ends' lists fill up with lesser neighbours first: both passes keep them ascending.
+        for &(a, b, weight) in pairs {
+            edges[next[b as usize]] = (a, weight);
+            next[b as usize] += 1;
+        }
+        for &(a, b, weight) in pairs {
+            edges[next[a as usize]] = (b, weight);
+            next[a as usize] += 1;
+        }
+        Self {
+            offsets,
+            edges,
+            sizes,
+        }
+    }
+
+    /// Vertices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Whether there are no vertices.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Who a vertex shares with, ascending, and how much.
+    #[must_use]
+    pub fn neighbours(&self, vertex: usize) -> &[(u32, f64)] {
+        &self.edges[self.offsets[vertex]..self.offsets[vertex + 1]]
+    }
+
+    /// The share of all communication that stays inside parts; 1 where there is none.
+    #[must_use]
+    pub fn kept_inside(&self, parts: &[u32]) -> f64 {
+        let (mut all, mut inside) = (0.0, 0.0);
+        for v in 0..self.len() {
+            for (u, weight) in self.neighbours(v) {
+                all += weight;
+                inside += if parts[v] == parts[*u as usize] {
+                    *weight
+                } else {
+                    0.0
+                };
+            }
+        }
+        if all > 0.0 { inside / all } else { 1.0 }
+    }
+
+    /// The graph of some vertices, which ascend, and what is between them.
+    pub(super) fn induced(&self, members: &[u32]) -> Self {
+        let mut at = vec![u32::MAX; self.len()];
+        members.iter().zip(0..).for_each(|(v, i)| at[*v as usize] = i);
+        let (mut offsets, mut edges) = (vec![0], Vec::new());
+        for v in members {
+            let all = self.neighbours(*v as usize).iter();
+            edges.extend(
+                all.map(|(u, w)| (at[*u as usize], *w))
+                    .filter(|e| e.0 != u32::MAX),
+            );
+            offsets.push(edges.len());
+        }
+        Self {
+            offsets,
+            edges,
+            sizes: members.iter().map(|v| self.sizes[*v as usize]).collect(),
+        }
+    }
+
+    /// Threads that a vertex stands for.
+    pub(super) fn size(&self, vertex: usize) -> u32 {
+        self.sizes[vertex]
+    }
+
+    /// The most threads that a vertex stands for.
+    pub(super) fn largest(&self) -> u32 {
+        self.sizes.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Neighbours of all vertices.
+    pub(super) fn edge_count(&self) -> usize {
+        self.edges.len()
+    }
+}
+
+/// Calls `add` with pairs of threads of a page and what they have in common.
+fn join(page: PageNumber, entries: &[Entry], add: &mut impl FnMut(usize, usize, f64)) {
+    let common = |a: &Entry, b: &Entry| a.accesses().min(b.accesses()) as f64;
+    if entries.len() <= PAIRED {
+        for (i, a) in entries.iter().enumerate() {
+            for b in &entries[i + 1..] {
+                add(a.thread.index(), b.thread.index(), common(a, b));
+            }
+        }
+        return;
+    }
+    let count = entries.len();
+    let weight = (count - 1) as f64 / JOINED as f64;
+    let steps = steps(page, count);
+    for (i, a) in entries.iter().enumerate() {
+        for step in &steps {
+            let b = &entries[(i + step) % count];
+            add(a.thread.index(), b.thread.index(), common(a, b) * weight);
+        }
+    }
+}
+
+/// How far each thread's partners are, around the circle of a page's threads; each pair is met once.
+fn steps(page: PageNumber, count: usize) -> Vec<usize> {
+    let half = (count - 1) / 2;
+    let mut steps = vec![1];
+    let mut draw = page.0;
+    while steps.len() < JOINED / 2 {
+        draw = mix(draw);
+        let step = 1 + (draw % half as u64) as usize;
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+/// Pairs under way: what was merged, and what waits to be.
+#[derive(Default)]
+struct Sums {
+    merged: Vec<(u32, u32, f64)>,
+    waiting: Vec<(u32, u32, f64)>,
+}
+
+impl Sums {
+    fn add(&mut self, a: u32, b: u32, weight: f64) {
+        self.waiting.push((a.min(b), a.max(b), weight));
+        if self.waiting.len() >= WAITING.max(self.merged.len()) {
+            self.merge();
+        }
+    }
+
+    fn merge(&mut self) {
+        self.merged.append(&mut self.waiting);
+        // Stable, so that sums are added in the order they came.
+        self.merged.sort_by_key(|(a, b, _)| (*a, *b));
+        self.merged.dedup_by(|next, sum| {
+            let same = (next.0, next.1) == (sum.0, sum.1);
+            sum.2 += if same { next.2 } else { 0.0 };
+            same
+        });
+    }
+
+    fn merged(mut self) -> Vec<(u32, u32, f64)> {
+        self.merge();
+        self.merged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{Recorded, machine};
+    use nodewise_analysis::SharingMatrix;
+    use nodewise_profile::ThreadId;
+
+    #[test]
+    fn few_threads_share_what_the_matrix_says() {
+        let accesses = |page: u64, thread: u32| (page * 7 + u64::from(thread) * 3) % 5;
+        let recorded = Recorded::new(machine(2, 4), 12, &[(40, &accesses)]);
+        let numbers: Vec<u32> = (0..12).rev().collect();
+        let graph = SharingGraph::of(&recorded.histogram, &numbers);
+        let matrix = SharingMatrix::of(&recorded.histogram);
+        for a in 0..12u32 {
+            for b in 0..12u32 {
+                let edges = graph.neighbours(numbers[a as usize] as usize);
+                let edge = edges.iter().find(|(u, _)| *u == numbers[b as usize]);
+                let expected = matrix.between(ThreadId(a), ThreadId(b)) as f64;
+                assert_eq!(edge.map_or(0.0, |e| e.1), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_of_thousands_joins_few_pairs_and_keeps_the_sum() {
+        let all = |_: u64, _: u32| 3;
+        let recorded = Recorded::new(machine(2, 4), 3000, &[(2, &all)]);
+        let numbers: Vec<u32> = (0..3000).collect();
+        let graph = SharingGraph::of(&recorded.histogram, &numbers);
+        assert!(graph.edge_count() <= 2 * 3000 * JOINED);
+        for v in 0..3000 {
+            let sum: f64 = graph.neighbours(v).iter().map(|e| e.1).sum();
+            assert!((sum - 2.0 * 3.0 * 2999.0).abs() < 1e-6 * sum, "{sum}");
+        }
+    }
+
+    #[test]
+    fn pairs_add_up_whatever_their_order() {
+        let graph = SharingGraph::of_pairs(3, [(2, 0, 1.0), (0, 2, 2.0), (1, 1, 9.0), (1, 2, 4.0)]);
+        assert_eq!(graph.neighbours(2), [(0, 3.0), (1, 4.0)]);
+        assert_eq!(graph.neighbours(1), [(2, 4.0)]);
+        assert_eq!(graph.kept_inside(&[0, 1, 0]), 3.0 / 7.0);
+    }
+}
