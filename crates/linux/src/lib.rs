@@ -20,6 +20,7 @@ pub mod maps;
 pub mod mark;
 pub mod memfd;
 pub mod mempolicy;
+pub mod node_memory;
 pub mod numa_maps;
 pub mod pagemap;
 pub mod pages;

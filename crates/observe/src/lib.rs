@@ -7,6 +7,8 @@
 //! program is never stopped by us: raw files are read as they are, and hold whatever a process that
 //! died has counted. Nothing is trusted in them beyond what is checked.
 //!
+//! [`hardware`] measures what the machine itself gives: latency and bandwidth between its nodes.
+//!
 //! **Non-goals.** What the counts mean (see `nodewise-analysis`); printing (see the command).
 
 #![forbid(unsafe_code)]
@@ -19,6 +21,7 @@ mod emulator;
 mod error;
 mod events;
 pub mod faults;
+pub mod hardware;
 mod image;
 mod layout;
 mod objects;

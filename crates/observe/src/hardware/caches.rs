@@ -1,0 +1,55 @@
+//! How much the caches of some CPUs hold.
+
+use nodewise_linux::Host;
+use nodewise_machine::parse_bytes;
+use std::collections::BTreeSet;
+
+/// Where the kernel does not tell.
+const UNKNOWN: u64 = 32 << 20;
+
+/// Bytes of all second- and further-level caches that these CPUs have, each counted once.
+pub(super) fn caches(host: &Host, cpus: &[u32]) -> u64 {
+    let mut seen = BTreeSet::new();
+    let mut all = 0;
+    for cpu in cpus {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache");
+        let levels = host.names(&folder).unwrap_or_default();
+        for index in levels.iter().filter(|name| name.starts_with("index")) {
+            let line = |file: &str| host.line(&format!("{folder}/{index}/{file}"));
+            let level = line("level").and_then(|l| l.parse::<u32>().ok()).unwrap_or(0);
+            let size = line("size").and_then(|s| parse_bytes(&s)).unwrap_or(0);
+            if level >= 2 && seen.insert((level, line("shared_cpu_list").unwrap_or_default())) {
+                all += size;
+            }
+        }
+    }
+    if all == 0 { UNKNOWN } else { all }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_cache_counts_once_and_the_first_level_not() {
+        let root = std::env::temp_dir().join(format!("nodewise-caches-{}", std::process::id()));
+        for (cpu, index, level, size, shared) in [
+            (0, 0, "1", "32K", "0"),
+            (0, 2, "2", "1M", "0"),
+            (0, 3, "3", "16M", "0-1"),
+            (1, 2, "2", "1M", "1"),
+            (1, 3, "3", "16M", "0-1"),
+        ] {
+            let folder = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            for (file, text) in [("level", level), ("size", size), ("shared_cpu_list", shared)] {
+                std::fs::write(folder.join(file), text).unwrap();
+            }
+        }
+        let host = Host::at(&root);
+        assert_eq!(caches(&host, &[0, 1]), 18 << 20);
+        assert_eq!(caches(&host, &[1]), 17 << 20);
+        assert_eq!(caches(&host, &[7]), UNKNOWN);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,191 @@
+//! Figure after figure: which CPUs and which memory each is measured with.
+
+use super::pace::Pace;
+use super::site::{Place, Site};
+use super::stream::{self, Lane, Part};
+use super::{Matrix, Progress, chase};
+use nodewise_linux::{affinity, clock};
+use nodewise_machine::inference::Estimate;
+use nodewise_machine::{Flow, NodeId};
+
+/// Loads of a sample: some milliseconds, so that the clock does not matter.
+const LOADS: usize = 1 << 14;
+/// Half of a node's CPUs that read less than this share of what all read cannot stand for them.
+const AS_GOOD: f64 = 0.95;
+
+/// Measurements at a site.
+pub(super) struct Runs<'a, 'b> {
+    site: &'a mut Site,
+    pace: &'a Pace,
+    progress: &'b mut dyn FnMut(Progress),
+}
+
+impl<'a, 'b> Runs<'a, 'b> {
+    pub(super) fn new(site: &'a mut Site, pace: &'a Pace, progress: &'b mut dyn FnMut(Progress)) -> Self {
+        Self { site, pace, progress }
+    }
+
+    /// Nanoseconds of a load, by a CPU of each node from each memory.
+    pub(super) fn latencies(&mut self) -> Matrix {
+        self.each("latency", |runs, reader, memory| {
+            let cpus = runs.site.nodes[reader].cpus.clone();
+            let pace = runs.pace;
+            let place = &mut runs.site.nodes[memory];
+            std::thread::scope(|scope| scope.spawn(|| latency(place, &cpus, pace)).join().ok()?)
+        })
+    }
+
+    /// MB/s that each node reads from each memory.
+    pub(super) fn reads(&mut self) -> Matrix {
+        self.each("read bandwidth", |runs, reader, memory| {
+            let flow = flow(reader, memory);
+            Some(runs.read(&[flow], usize::MAX)?[0])
+        })
+    }
+
+    /// MB/s that each node writes to each memory.
+    pub(super) fn writes(&mut self) -> Matrix {
+        self.each("write bandwidth", |runs, writer, memory| {
+            let cpus = runs.site.nodes[writer].cpus.clone();
+            let words = runs.site.nodes[memory].memory.as_mut()?.words_mut();
+            let parts = words.chunks_mut(words_each(words.len(), cpus.len()));
+            let lane = |(cpu, part)| Lane {
+                cpu,
+                flow: 0,
+                part: Part::Write(part),
+            };
+            let mut lanes: Vec<Lane> = cpus.into_iter().zip(parts).map(lane).collect();
+            Some(stream::rates(&mut lanes, 1, runs.pace)?[0])
+        })
+    }
+
+    /// Nodes half of whose CPUs read their best remote memory as fast as all.
+    pub(super) fn divisible(&mut self, read: &Matrix) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        for (reader, row) in read.iter().enumerate() {
+            let remote = row.iter().enumerate().filter(|(m, _)| *m != reader);
+            let known = remote.filter_map(|(m, figure)| Some((m, (*figure)?.median)));
+            let Some((memory, all)) = known.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+                continue;
+            };
+            let cpus = self.site.nodes[reader].cpus.len();
+            if row.iter().flatten().count() < 2 || cpus < 2 {
+                continue;
+            }
+            let half = self.read(&[flow(reader, memory)], cpus / 2);
+            if half.is_some_and(|h| h[0].median >= AS_GOOD * all) {
+                found.push(NodeId(reader as u32));
+            }
+        }
+        found
+    }
+
+    /// MB/s of reads that run at the same time: the `done`-th of at most `of` such groups.
+    pub(super) fn together(&mut self, flows: &[Flow], done: usize, of: usize) -> Option<Vec<Estimate>> {
+        let what = "flows together";
+        (self.progress)(Progress {
+            what,
+            done,
+            of: of.max(done),
+        });
+        self.read(flows, usize::MAX)
+    }
+
+    /// Deals the readers' CPUs and the memories among the flows. At most `most` CPUs each.
+    fn read(&mut self, flows: &[Flow], most: usize) -> Option<Vec<Estimate>> {
+        let nodes = &self.site.nodes;
+        let mut lanes = Vec::new();
+        for (index, flow) in flows.iter().enumerate() {
+            let (turn, turns) = place_among(flows, index, |f| f.reader);
+            let cpus = nodes[flow.reader.index()].cpus.iter().skip(turn).step_by(turns);
+            let cpus: Vec<u32> = cpus.copied().take(most).collect();
+            let words = nodes[flow.memory.index()].memory.as_ref()?.words();
+            let (turn, turns) = place_among(flows, index, |f| f.memory);
+            let words = words.chunks(words.len() / turns).nth(turn)?;
+            let parts = words.chunks(words_each(words.len(), cpus.len()));
+            let lane = |(cpu, part)| Lane {
+                cpu,
+                flow: index,
+                part: Part::Read(part),
+            };
+            lanes.extend(cpus.into_iter().zip(parts).map(lane));
+        }
+        stream::rates(&mut lanes, flows.len(), self.pace)
+    }
+
+    /// A figure for every pair that can be measured.
+    fn each(
+        &mut self,
+        what: &'static str,
+        mut figure: impl FnMut(&mut Self, usize, usize) -> Option<Estimate>,
+    ) -> Matrix {
+        let count = self.site.nodes.len();
+        let readers = self.site.nodes.iter().filter(|n| !n.cpus.is_empty()).count();
+        let memories = self.site.nodes.iter().filter(|n| n.memory.is_some()).count();
+        let (mut done, of) = (0, readers * memories);
+        let mut matrix = vec![vec![None; count]; count];
+        for (reader, row) in matrix.iter_mut().enumerate() {
+            for (memory, cell) in row.iter_mut().enumerate() {
+                let nodes = &self.site.nodes;
+                if !nodes[reader].cpus.is_empty() && nodes[memory].memory.is_some() {
+                    (self.progress)(Progress { what, done, of });
+                    *cell = figure(self, reader, memory);
+                    done += 1;
+                }
+            }
+        }
+        matrix
+    }
+}
+
+/// Walks on along the chain of a node's memory, by one of the CPUs after the other.
+fn latency(place: &mut Place, cpus: &[u32], pace: &Pace) -> Option<Estimate> {
+    let words = place.memory.as_ref()?.words();
+    let (chain, rest) = words.split_at(words.len() / 2);
+    let _ = affinity::bind_this_thread(&cpus[..1]);
+    stream::pass(rest);
+    let mut turn = 0;
+    let at = &mut place.at;
+    let found = pace.repeat(1, |samples| {
+        let _ = affinity::bind_this_thread(&cpus[turn % cpus.len()..][..1]);
+        turn += 1;
+        *at = chase::walk(chain, *at, 64);
+        let start = clock::monotonic();
+        *at = chase::walk(chain, *at, LOADS);
+        samples[0].push((clock::monotonic() - start).as_secs_f64() * 1e9 / LOADS as f64);
+    })?;
+    Some(found[0])
+}
+
+fn flow(reader: usize, memory: usize) -> Flow {
+    let [reader, memory] = [reader, memory].map(|n| NodeId(n as u32));
+    Flow { reader, memory }
+}
+
+/// The how-manieth of how many flows that have the same node at an end.
+fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (usize, usize) {
+    let same = |f: &&Flow| end(f) == end(&flows[index]);
+    (
+        flows[..index].iter().filter(same).count(),
+        flows.iter().filter(same).count(),
+    )
+}
+
+/// Words for each of some CPUs, whole pages.
+fn words_each(words: usize, cpus: usize) -> usize {
+    (words / cpus.max(1) & !511).max(512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_of_one_node_take_turns() {
+        let flows = [flow(0, 1), flow(2, 1), flow(0, 3)];
+        assert_eq!(place_among(&flows, 2, |f| f.reader), (1, 2));
+        assert_eq!(place_among(&flows, 1, |f| f.memory), (1, 2));
+        assert_eq!(place_among(&flows, 1, |f| f.reader), (0, 1));
+        assert_eq!((words_each(8192, 3), words_each(100, 1)), (2560, 512));
+    }
+}

@@ -1,0 +1,94 @@
+//! How often to repeat, and when to stop.
+
+use super::Settings;
+use nodewise_linux::clock;
+use nodewise_machine::inference::Estimate;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Repeats until figures are sure enough.
+pub(super) struct Pace {
+    settings: Settings,
+    end: Duration,
+    cut: AtomicBool,
+}
+
+impl Pace {
+    pub(super) fn new(settings: &Settings, start: Duration) -> Self {
+        Self {
+            settings: settings.clone(),
+            end: start + settings.limit,
+            cut: AtomicBool::new(false),
+        }
+    }
+
+    /// How long a sample of a bandwidth takes.
+    pub(super) fn window(&self) -> Duration {
+        self.settings.window
+    }
+
+    /// Whether something was not measured, or less well, because time was up.
+    pub(super) fn was_cut(&self) -> bool {
+        self.cut.load(Relaxed)
+    }
+
+    /// Takes samples of several figures at a time until all are narrow; `None` when time was up before the
+    /// first.
+    pub(super) fn repeat(
+        &self,
+        figures: usize,
+        mut sample: impl FnMut(&mut [Vec<f64>]),
+    ) -> Option<Vec<Estimate>> {
+        let mut samples: Vec<Vec<f64>> = vec![Vec::new(); figures];
+        while !self.enough(&samples) {
+            if clock::monotonic() >= self.end {
+                self.cut.store(true, Relaxed);
+                break;
+            }
+            sample(&mut samples);
+        }
+        samples.iter().map(|s| Estimate::of(s)).collect()
+    }
+
+    fn enough(&self, samples: &[Vec<f64>]) -> bool {
+        let count = samples.iter().map(Vec::len).min().unwrap_or(0);
+        let narrow = |s: &Vec<f64>| Estimate::of(s).is_some_and(|e| e.spread() <= self.settings.precision);
+        count >= *self.settings.samples.end()
+            || count >= *self.settings.samples.start() && samples.iter().all(narrow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(limit: Duration) -> Pace {
+        let settings = Settings {
+            limit,
+            ..Settings::quick()
+        };
+        Pace::new(&settings, clock::monotonic())
+    }
+
+    #[test]
+    fn steady_figures_need_few_samples_and_unsteady_ones_end() {
+        let hour = Duration::from_secs(3600);
+        let steady = pace(hour).repeat(1, |s| s[0].push(5.0)).unwrap();
+        assert_eq!((steady[0].samples, steady[0].median), (6, 5.0));
+        let mut next = 0.0;
+        let unsteady = pace(hour).repeat(2, |s| {
+            next += 1.0;
+            s[0].push(next);
+            s[1].push(5.0);
+        });
+        assert_eq!(unsteady.unwrap()[1].samples, 18);
+    }
+
+    #[test]
+    fn when_time_is_up_nothing_begins() {
+        let late = pace(Duration::ZERO);
+        assert!(!late.was_cut());
+        assert_eq!(late.repeat(1, |s| s[0].push(1.0)), None);
+        assert!(late.was_cut());
+    }
+}
