@@ -90,10 +90,15 @@ impl Budget {
         self.batch.per_unit() * 1e9 + self.gigabyte.per_unit() * bytes as f64
     }
 
+    /// Time that may be spent in all of the run so far; `None`: any.
+    pub fn allowed_ns(&self) -> Option<f64> {
+        self.share.is_finite().then_some(self.share * self.run_ns as f64)
+    }
+
     /// Time that may be spent now; `None`: any.
     pub fn left_ns(&self) -> Option<u64> {
-        let left = self.share * self.run_ns as f64 - self.spent_ns as f64;
-        self.share.is_finite().then_some(left.max(0.0) as u64)
+        let left = self.allowed_ns()? - self.spent_ns as f64;
+        Some(left.max(0.0) as u64)
     }
 
     /// Pages that may be moved now, as one batch, so that what was spent and what they are predicted to

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asym;
 mod budget;
 mod controller;
 mod interval;

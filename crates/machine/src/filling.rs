@@ -3,24 +3,45 @@
 use crate::{Channels, Flow};
 
 /// Max-min fair rates again and again: what one filling needs is kept for the next.
+///
+/// Channels in use have slots, flows the slots they cross, slots the flows that cross them, so that each level
+/// costs a look at all slots and at the flows that stop there.
 #[derive(Clone, Debug)]
 pub struct Filling<'a> {
     channels: &'a Channels,
     /// MB/s, by flow of the last filling.
     pub rates: Vec<f64>,
-    /// The channels in use, and where each of all channels is in these tables.
     used: Vec<u32>,
+    /// By channel.
     slot: Vec<u32>,
-    /// By channel in use: what is left, among so many that still rise, and so how high they get.
-    left: Vec<f64>,
-    rising: Vec<u32>,
+    slots: Vec<Slot>,
+    /// By slot: the rate at which it is full; padded to whole blocks by what never is.
     level: Vec<f64>,
-    /// The flows of each channel in use: those of the first, then of the second, and so on; where each ends.
+    /// By flow: where its slots end in `crossed`.
+    crossed_ends: Vec<u32>,
+    crossed: Vec<u32>,
+    /// The flows of the first slot, of the second, and so on.
     members: Vec<u32>,
-    ends: Vec<u32>,
+    full: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+/// A channel in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// What those that have stopped leave.
+    left: f64,
+    /// Flows that rise on, and those that have just stopped.
+    rising: u32,
+    stopped: u32,
+    /// Where its flows begin and end in `members`.
+    begin: u32,
+    end: u32,
 }
 
 const UNUSED: u32 = u32::MAX;
+/// Levels looked at together.
+const BLOCK: usize = 8;
 
 impl<'a> Filling<'a> {
     /// Ready to fill.
@@ -31,95 +52,137 @@ impl<'a> Filling<'a> {
             rates: Vec::new(),
             used: Vec::new(),
             slot: vec![UNUSED; channels.capacity.len()],
-            left: Vec::new(),
-            rising: Vec::new(),
+            slots: Vec::new(),
             level: Vec::new(),
+            crossed_ends: Vec::new(),
+            crossed: Vec::new(),
             members: Vec::new(),
-            ends: Vec::new(),
+            full: Vec::new(),
+            touched: Vec::new(),
         }
     }
 
     /// The rates of `flows`, as [`Channels::max_min`] says.
     pub fn fill(&mut self, flows: &[Flow]) -> &[f64] {
         self.begin(flows);
+        self.list();
         loop {
-            let lowest = self
-                .level
-                .iter()
-                .fold(f64::INFINITY, |a, b| if *b < a { *b } else { a });
+            let lowest = self.find_full();
             if lowest == f64::INFINITY {
                 return &self.rates;
             }
-            let full = lowest * (1.0 + 1e-9);
-            for slot in 0..self.level.len() {
-                // Others only rise while flows below their level are taken out.
-                if self.level[slot] <= full {
-                    self.freeze(slot, lowest, flows);
-                }
+            for at in 0..self.full.len() {
+                self.stop(self.full[at], lowest);
             }
+            self.rise(lowest);
         }
     }
 
-    /// The flows of a full channel stay where they are.
-    fn freeze(&mut self, slot: usize, rate: f64, flows: &[Flow]) {
-        let begin = slot.checked_sub(1).map_or(0, |s| self.ends[s]);
-        for member in begin..self.ends[slot] {
-            let flow = self.members[member as usize] as usize;
-            if self.rates[flow].is_finite() {
-                continue;
-            }
-            self.rates[flow] = rate;
-            for c in self.channels.way(flows[flow].reader, flows[flow].memory) {
-                let s = self.slot[*c as usize] as usize;
-                self.left[s] = (self.left[s] - rate).max(0.0);
-                self.rising[s] -= 1;
-                self.level[s] = match self.rising[s] {
-                    0 => f64::INFINITY,
-                    rising => self.left[s] / f64::from(rising),
-                };
-            }
-        }
+    /// How many channels the flows of the last filling cross, all together: what it took.
+    #[must_use]
+    pub fn crossings(&self) -> usize {
+        self.crossed.len()
     }
 
     fn begin(&mut self, flows: &[Flow]) {
         self.rates.clear();
         self.rates.resize(flows.len(), f64::INFINITY);
-        for c in self.used.drain(..) {
-            self.slot[c as usize] = UNUSED;
-        }
-        self.left.clear();
-        self.rising.clear();
-        for c in flows.iter().flat_map(|f| self.channels.way(f.reader, f.memory)) {
-            let slot = &mut self.slot[*c as usize];
-            if *slot == UNUSED {
-                *slot = self.used.len() as u32;
-                self.used.push(*c);
-                self.left.push(self.channels.capacity[*c as usize]);
-                self.rising.push(0);
+        self.used.drain(..).for_each(|c| self.slot[c as usize] = UNUSED);
+        self.slots.clear();
+        self.crossed.clear();
+        self.crossed_ends.clear();
+        for flow in flows {
+            for c in self.channels.way(flow.reader, flow.memory) {
+                let slot = &mut self.slot[*c as usize];
+                if *slot == UNUSED {
+                    *slot = self.used.len() as u32;
+                    self.used.push(*c);
+                    self.slots.push(Slot {
+                        left: self.channels.capacity[*c as usize],
+                        ..Slot::default()
+                    });
+                }
+                self.slots[*slot as usize].rising += 1;
+                self.crossed.push(*slot);
             }
-            self.rising[*slot as usize] += 1;
+            self.crossed_ends.push(self.crossed.len() as u32);
         }
-        let levels = self.left.iter().zip(&self.rising);
-        self.level.clear();
-        self.level.extend(levels.map(|(left, n)| left / f64::from(*n)));
-        self.list(flows);
     }
 
-    fn list(&mut self, flows: &[Flow]) {
-        self.ends.clear();
+    fn list(&mut self) {
         let mut all = 0;
-        for n in &self.rising {
-            self.ends.push(all);
-            all += n;
+        self.level.clear();
+        for slot in &mut self.slots {
+            (slot.begin, slot.end) = (all, all);
+            all += slot.rising;
+            self.level.push(slot.left / f64::from(slot.rising));
         }
+        self.level
+            .resize(self.slots.len().next_multiple_of(BLOCK), f64::INFINITY);
         self.members.clear();
         self.members.resize(all as usize, 0);
-        for (index, flow) in flows.iter().enumerate() {
-            for c in self.channels.way(flow.reader, flow.memory) {
-                let end = &mut self.ends[self.slot[*c as usize] as usize];
-                self.members[*end as usize] = index as u32;
-                *end += 1;
+        let mut begin = 0;
+        for (flow, &end) in self.crossed_ends.iter().enumerate() {
+            for slot in &self.crossed[begin as usize..end as usize] {
+                let slot = &mut self.slots[*slot as usize];
+                self.members[slot.end as usize] = flow as u32;
+                slot.end += 1;
             }
+            begin = end;
+        }
+    }
+
+    /// The lowest level and, in `full`, all slots at it.
+    fn find_full(&mut self) -> f64 {
+        let mut least = [f64::INFINITY; BLOCK];
+        for block in self.level.chunks_exact(BLOCK) {
+            for (least, level) in least.iter_mut().zip(block) {
+                *least = if level < least { *level } else { *least };
+            }
+        }
+        let lowest = least.into_iter().fold(f64::INFINITY, f64::min);
+        let most = lowest * (1.0 + 1e-9);
+        self.full.clear();
+        for (nth, block) in self.level.chunks_exact(BLOCK).enumerate() {
+            if block.iter().fold(false, |any, level| any | (*level <= most)) {
+                let at = (0..BLOCK).filter(|i| block[*i] <= most);
+                self.full.extend(at.map(|i| (nth * BLOCK + i) as u32));
+            }
+        }
+        lowest
+    }
+
+    /// The flows of a full slot stay where they are.
+    fn stop(&mut self, slot: u32, rate: f64) {
+        let Slot { begin, end, .. } = self.slots[slot as usize];
+        for flow in &self.members[begin as usize..end as usize] {
+            let flow = *flow as usize;
+            if self.rates[flow].is_finite() {
+                continue;
+            }
+            self.rates[flow] = rate;
+            let begin = flow.checked_sub(1).map_or(0, |f| self.crossed_ends[f]);
+            for slot in &self.crossed[begin as usize..self.crossed_ends[flow] as usize] {
+                let stopped = &mut self.slots[*slot as usize].stopped;
+                if *stopped == 0 {
+                    self.touched.push(*slot);
+                }
+                *stopped += 1;
+            }
+        }
+    }
+
+    /// What those that stopped at this rate leave lets the others rise.
+    fn rise(&mut self, rate: f64) {
+        for at in self.touched.drain(..) {
+            let slot = &mut self.slots[at as usize];
+            let stopped = std::mem::take(&mut slot.stopped);
+            slot.left = (slot.left - rate * f64::from(stopped)).max(0.0);
+            slot.rising -= stopped;
+            self.level[at as usize] = match slot.rising {
+                0 => f64::INFINITY,
+                rising => slot.left / f64::from(rising),
+            };
         }
     }
 }

@@ -13,8 +13,10 @@ mod descent;
 mod enumeration;
 mod equivalence;
 mod found;
+mod naming;
 mod problem;
 mod search;
+mod seating;
 
 #[cfg(test)]
 mod laws;
@@ -88,24 +90,6 @@ impl Cluster {
 
     fn resident_on(&self, node: NodeId) -> u64 {
         self.resident.get(node.index()).copied().unwrap_or(0)
-    }
-
-    /// These nodes in the order of its virtual nodes: those it is on stay what they are.
-    pub(crate) fn seated(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
-        let stays = |n: &NodeId| self.at.iter().take(self.nodes).position(|a| a == n);
-        let mut seats: Vec<Option<NodeId>> = vec![None; nodes.len()];
-        nodes.retain(|n| match stays(n) {
-            Some(seat) if seats.get(seat).is_some_and(Option::is_none) => {
-                seats[seat] = Some(*n);
-                false
-            }
-            _ => true,
-        });
-        let mut rest = nodes.into_iter();
-        seats
-            .into_iter()
-            .filter_map(|s| s.or_else(|| rest.next()))
-            .collect()
     }
 }
 

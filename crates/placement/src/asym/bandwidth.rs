@@ -8,6 +8,7 @@ use nodewise_machine::{Channels, Filling, Flow, NodeId};
 pub struct Bandwidth<'a> {
     filling: Filling<'a>,
     flows: Vec<Flow>,
+    ends: Vec<usize>,
     by_cluster: Vec<f64>,
 }
 
@@ -18,6 +19,7 @@ impl<'a> Bandwidth<'a> {
         Self {
             filling: Filling::new(channels),
             flows: Vec::new(),
+            ends: Vec::new(),
             by_cluster: Vec::new(),
         }
     }
@@ -26,19 +28,27 @@ impl<'a> Bandwidth<'a> {
     /// pairs of its nodes, with the data of all clusters on their way at once. A cluster on one node has none.
     pub fn of<'n>(&mut self, nodes: impl Iterator<Item = &'n [NodeId]>) -> &[f64] {
         self.flows.clear();
-        self.by_cluster.clear();
-        let mut counts = std::mem::take(&mut self.by_cluster);
+        self.ends.clear();
         for nodes in nodes {
-            let before = self.flows.len();
-            self.flows.extend(pairs(nodes));
-            counts.push((self.flows.len() - before) as f64);
+            for &reader in nodes {
+                let others = nodes.iter().filter(|m| **m != reader);
+                self.flows.extend(others.map(|&memory| Flow { reader, memory }));
+            }
+            self.ends.push(self.flows.len());
         }
-        let mut rates = self.filling.fill(&self.flows).iter();
-        for each in &mut counts {
-            *each = rates.by_ref().take(*each as usize).sum();
+        let rates = self.filling.fill(&self.flows);
+        self.by_cluster.clear();
+        let mut begin = 0;
+        for &end in &self.ends {
+            self.by_cluster.push(rates[begin..end].iter().sum());
+            begin = end;
         }
-        self.by_cluster = counts;
         &self.by_cluster
+    }
+
+    /// What the last one took: channels crossed by flows.
+    pub(super) fn crossings(&self) -> usize {
+        self.filling.crossings()
     }
 }
 

@@ -4,23 +4,41 @@
 //! placements; there, each exchange of two nodes is judged by what all clusters really get.
 
 use super::Bandwidth;
-use super::bound::alone;
 use super::enumeration::Arrangement;
 use super::problem::{Problem, Set};
-use nodewise_machine::{Flow, NodeId};
+use nodewise_machine::{Channels, Flow, NodeId};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Local optima of the quick sum that are followed further.
+const STARTS: usize = 4;
+/// Exchanges that are judged for a node.
+const PARTNERS: usize = 12;
+/// How much worse than before the next place to look from may be.
+const SLACK: f64 = 0.005;
 
 /// One search. Slots are those of the problem, and one more for nodes that no wide cluster has.
 pub(super) struct Descent<'a> {
     problem: &'a Problem<'a>,
     bandwidth: Bandwidth<'a>,
-    /// By pair of nodes: what they get alone, both ways.
+    /// By pair of nodes: what they get, both ways, with nobody beside them.
     pairs: Vec<f64>,
     weights: Vec<f64>,
+    runs: Vec<Range<usize>>,
+    got: Vec<f64>,
     chance: Chance,
-    /// Flows that may still be filled.
+    /// What may still be spent: channels crossed by flows.
     pub effort: usize,
+    /// From this on nothing is better.
+    enough: f64,
     /// Fillings so far.
     pub computed: usize,
+}
+
+/// What a flow gets for its share of capacity: less the more channels it takes up, which others may want.
+fn spread(channels: &Channels, flow: &Flow) -> f64 {
+    let way = channels.way(flow.reader, flow.memory).iter();
+    1.0 / way.map(|c| 1.0 / channels.capacity[*c as usize]).sum::<f64>()
 }
 
 /// SplitMix64.
@@ -39,31 +57,38 @@ impl Chance {
 #[derive(Clone, Debug, PartialEq)]
 struct State {
     slots: Vec<Vec<usize>>,
+    /// The same nodes by their names.
+    names: Vec<Vec<NodeId>>,
     /// By node: its slot, and its place there.
     owner: Vec<(usize, usize)>,
 }
 
 impl State {
-    fn of(slots: Vec<Vec<usize>>, nodes: usize) -> Self {
-        let mut owner = vec![(0, 0); nodes];
+    fn of(slots: Vec<Vec<usize>>, nodes: &[NodeId]) -> Self {
+        let mut owner = vec![(0, 0); nodes.len()];
         for (slot, members) in slots.iter().enumerate() {
             for (at, node) in members.iter().enumerate() {
                 owner[*node] = (slot, at);
             }
         }
-        Self { slots, owner }
+        let names = slots
+            .iter()
+            .map(|s| s.iter().map(|i| nodes[*i]).collect())
+            .collect();
+        Self { slots, names, owner }
     }
 
     fn swap(&mut self, a: usize, b: usize) {
         let ((s, i), (t, j)) = (self.owner[a], self.owner[b]);
-        self.slots[s][i] = b;
-        self.slots[t][j] = a;
+        let (x, y) = (self.names[s][i], self.names[t][j]);
+        (self.slots[s][i], self.names[s][i]) = (b, y);
+        (self.slots[t][j], self.names[t][j]) = (a, x);
         self.owner.swap(a, b);
     }
 }
 
 impl<'a> Descent<'a> {
-    pub fn new(problem: &'a Problem<'a>, seed: u64, effort: usize) -> Self {
+    pub fn new(problem: &'a Problem<'a>, seed: u64, effort: usize, upper_bound: f64) -> Self {
         let nodes = &problem.nodes;
         let between = |a: &NodeId, b: &NodeId| {
             let one = |reader: &NodeId, memory: &NodeId| Flow {
@@ -74,7 +99,7 @@ impl<'a> Descent<'a> {
                 if a == b {
                     0.0
                 } else {
-                    alone(problem.channels, &flow)
+                    spread(problem.channels, &flow)
                 }
             };
             rate(one(a, b)) + rate(one(b, a))
@@ -87,8 +112,11 @@ impl<'a> Descent<'a> {
                 .collect(),
             bandwidth: Bandwidth::new(problem.channels),
             weights: weights.collect(),
+            runs: problem.runs(),
+            got: Vec::new(),
             chance: Chance(seed),
             effort,
+            enough: upper_bound * (1.0 - 1e-9),
             computed: 0,
             problem,
         }
@@ -97,30 +125,49 @@ impl<'a> Descent<'a> {
     /// The best that the effort allows, and what it came by on the way.
     pub fn run(&mut self) -> Vec<Arrangement> {
         let mut found = self.starts();
-        found.truncate(8);
-        for (_, state) in &mut found {
-            self.climb(state);
+        found.truncate(STARTS);
+        for (worth, state) in &mut found {
+            *worth = self.climb(state, self.enough, (0..state.owner.len()).collect());
         }
-        let value = |this: &mut Self, state: &State| this.value(state);
-        let mut best = found[0].1.clone();
-        let mut most = value(self, &best);
-        for (_, state) in &found {
-            let worth = value(self, state);
-            if worth > most {
-                (most, best) = (worth, state.clone());
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut most, mut best) = found[0].clone();
+        let (mut now, mut state) = (most, best.clone());
+        while self.effort > 0 && most < self.enough {
+            let mut next = state.clone();
+            let shaken = self.shake(&mut next);
+            let worth = self.climb(&mut next, self.enough, shaken);
+            if worth > now * (1.0 - SLACK) {
+                (now, state) = (worth, next);
             }
-        }
-        while self.effort > 0 {
-            let mut state = best.clone();
-            self.shake(&mut state);
-            self.climb(&mut state);
-            let worth = value(self, &state);
-            if worth > most * (1.0 + 1e-12) {
-                (most, best) = (worth, state.clone());
+            if now > most {
+                (most, best) = (now, state.clone());
+            } else if now < most * (1.0 - 4.0 * SLACK) {
+                (now, state) = (most, best.clone());
             }
         }
         found.push((most, best));
         found.iter().map(|(_, state)| self.arrangement(state)).collect()
+    }
+
+    /// From where clusters are, if they are on free nodes of their own, as few exchanges as it finds until
+    /// this much is reached.
+    pub fn near(&mut self, enough: f64) -> Option<Arrangement> {
+        let n = self.problem.nodes.len();
+        let mut left: Vec<usize> = (0..n).collect();
+        let mut slots = Vec::new();
+        for (slot, cluster) in self.problem.wide.iter().enumerate() {
+            let mut slots_nodes = Vec::new();
+            for node in &self.problem.clusters[*cluster].at {
+                let at = left.iter().position(|i| self.problem.nodes[*i] == *node)?;
+                slots_nodes.push(left.swap_remove(at));
+            }
+            (slots_nodes.len() == self.problem.size(slot)).then(|| slots.push(slots_nodes))?;
+        }
+        slots.push(left);
+        let mut state = State::of(slots, &self.problem.nodes);
+        self.effort = self.effort.max(n * n * 20);
+        self.climb(&mut state, enough, (0..n).collect());
+        Some(self.arrangement(&state))
     }
 
     /// Local optima of the quick sum, the best by what clusters really get first.
@@ -131,11 +178,13 @@ impl<'a> Descent<'a> {
         for nth in 0.. {
             let mut state = self.grown(nth);
             self.settle(&mut state);
+            // A quick sum over all pairs is not for nothing either.
+            self.effort = self.effort.saturating_sub(state.owner.len().pow(2));
             let worth = self.value(&state);
             if found.iter().all(|(w, _)| *w != worth) {
                 found.push((worth, state));
             }
-            if nth >= 4 && before - self.effort > budget {
+            if worth >= self.enough || nth >= 4 && before - self.effort > budget {
                 break;
             }
         }
@@ -167,7 +216,7 @@ impl<'a> Descent<'a> {
             }
         }
         slots[self.problem.wide.len()] = left;
-        State::of(slots, n)
+        State::of(slots, &self.problem.nodes)
     }
 
     fn widest(&self, of: &[usize], with: &[usize]) -> usize {
@@ -200,9 +249,20 @@ impl<'a> Descent<'a> {
             + self.weights[t] * (table[a * width + t] - between - table[b * width + t])
     }
 
+    /// Two nodes have been exchanged: the table follows.
+    fn exchanged(&self, state: &State, table: &mut [f64], a: usize, b: usize) {
+        let width = self.weights.len();
+        let (t, s) = (state.owner[a].0, state.owner[b].0);
+        for node in 0..state.owner.len() {
+            let shift = self.pair(node, b) - self.pair(node, a);
+            table[node * width + s] += shift;
+            table[node * width + t] -= shift;
+        }
+    }
+
     /// Exchanges nodes while the quick sum grows.
     fn settle(&self, state: &mut State) {
-        let (n, width) = (state.owner.len(), self.weights.len());
+        let n = state.owner.len();
         let mut table = self.table(state);
         loop {
             let mut grew = false;
@@ -214,11 +274,7 @@ impl<'a> Descent<'a> {
                     }
                     state.swap(a, b);
                     grew = true;
-                    for node in 0..n {
-                        let shift = self.pair(node, b) - self.pair(node, a);
-                        table[node * width + s] += shift;
-                        table[node * width + t] -= shift;
-                    }
+                    self.exchanged(state, &mut table, a, b);
                 }
             }
             if !grew {
@@ -227,77 +283,100 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// Exchanges nodes while that is worth it, those first that the quick sum likes.
-    fn climb(&mut self, state: &mut State) {
+    /// Exchanges nodes while that is worth it and not enough: those in the queue, and then those whose
+    /// clusters have changed, each with the few partners that the quick sum likes best. What that comes to.
+    fn climb(&mut self, state: &mut State, enough: f64, mut queue: VecDeque<usize>) -> f64 {
         let mut worth = self.value(state);
-        loop {
-            let before = worth;
-            for (_, a, b) in self.promising(state) {
-                if state.owner[a].0 == state.owner[b].0 {
-                    continue;
-                }
-                if self.effort == 0 {
-                    return;
+        let mut table = self.table(state);
+        let mut waits = vec![false; state.owner.len()];
+        queue.iter().for_each(|node| waits[*node] = true);
+        while let Some(a) = queue.pop_front() {
+            waits[a] = false;
+            for b in self.partners(state, &table, a) {
+                if self.effort == 0 || worth >= enough {
+                    return worth;
                 }
                 state.swap(a, b);
                 let now = self.value(state);
-                if now > worth * (1.0 + 1e-12) {
-                    worth = now;
-                } else {
+                if now <= worth * (1.0 + 1e-12) {
                     state.swap(a, b);
+                    continue;
                 }
-            }
-            if worth <= before {
-                return;
+                worth = now;
+                self.exchanged(state, &mut table, a, b);
+                let changed = [state.owner[a].0, state.owner[b].0];
+                let wide = changed.iter().filter(|s| **s < self.problem.wide.len());
+                for node in wide.flat_map(|s| &state.slots[*s]).chain([&a, &b]) {
+                    if !std::mem::replace(&mut waits[*node], true) {
+                        queue.push_back(*node);
+                    }
+                }
+                break;
             }
         }
+        worth
     }
 
-    /// All exchanges, the best by the quick sum first.
-    fn promising(&self, state: &State) -> Vec<(f64, usize, usize)> {
-        let table = self.table(state);
-        let n = state.owner.len();
-        let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
-        let differ = pairs.filter(|(a, b)| {
-            let (s, t) = (state.owner[*a].0, state.owner[*b].0);
+    /// Nodes to exchange this one with, the best by the quick sum first.
+    fn partners(&self, state: &State, table: &[f64], a: usize) -> Vec<usize> {
+        let s = state.owner[a].0;
+        let others = (0..state.owner.len()).filter(|b| {
+            let t = state.owner[*b].0;
             s != t && self.weights[s] + self.weights[t] > 0.0
         });
-        let mut all: Vec<_> = differ
-            .map(|(a, b)| (self.quick_gain(state, &table, a, b), a, b))
-            .collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        all
+        let mut all: Vec<(f64, usize)> = others.map(|b| (self.quick_gain(state, table, a, b), b)).collect();
+        all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        all.truncate(PARTNERS);
+        all.into_iter().map(|(_, b)| b).collect()
     }
 
-    /// A few nodes exchanged at random.
-    fn shake(&mut self, state: &mut State) {
+    /// A few nodes exchanged at random: which.
+    fn shake(&mut self, state: &mut State) -> VecDeque<usize> {
         let n = state.owner.len();
-        for _ in 0..2 + self.chance.below(3) {
+        let mut shaken = VecDeque::new();
+        for _ in 0..2 + self.chance.below(2) {
             let (a, b) = (self.chance.below(n), self.chance.below(n));
             if state.owner[a].0 != state.owner[b].0 {
                 state.swap(a, b);
+                shaken.extend([a, b]);
             }
         }
+        shaken
     }
 
     /// P_wbw with the heaviest clusters on the widest sets.
     fn value(&mut self, state: &State) -> f64 {
-        self.arrangement(state).weighted
+        self.fill(state);
+        let problem = self.problem;
+        let mut sum = 0.0;
+        for (at, fixed) in problem.fixed.iter().enumerate() {
+            sum += problem.clusters[*fixed].weight * self.got[problem.wide.len() + at];
+        }
+        for run in &self.runs {
+            let got = &mut self.got[run.clone()];
+            got.sort_unstable_by(|a, b| b.total_cmp(a));
+            let weighed = got.iter().zip(&self.weights[run.clone()]);
+            sum += weighed.map(|(b, w)| b * w).sum::<f64>();
+        }
+        sum
     }
 
     fn arrangement(&mut self, state: &State) -> Arrangement {
-        let problem = self.problem;
-        let wide = &state.slots[..problem.wide.len()];
-        let nodes: Vec<Vec<NodeId>> = wide
-            .iter()
-            .map(|s| s.iter().map(|i| problem.nodes[*i]).collect())
-            .collect();
-        let fixed = problem.fixed.iter().map(|c| problem.clusters[*c].at.as_slice());
-        let bandwidth = self.bandwidth.of(nodes.iter().map(Vec::as_slice).chain(fixed));
+        self.fill(state);
+        let wide = &state.slots[..self.problem.wide.len()];
         let sets: Vec<Set> = wide.iter().map(|s| s.iter().map(|i| 1 << i).sum()).collect();
+        Arrangement::new(self.problem, &sets, &self.got)
+    }
+
+    /// What each slot, and then each fixed cluster, gets.
+    fn fill(&mut self, state: &State) {
+        let problem = self.problem;
+        let fixed = problem.fixed.iter().map(|c| problem.clusters[*c].at.as_slice());
+        let wide = state.names[..problem.wide.len()].iter().map(Vec::as_slice);
+        let got = self.bandwidth.of(wide.chain(fixed));
+        self.got.clear();
+        self.got.extend_from_slice(got);
         self.computed += 1;
-        let flows: usize = wide.iter().map(|s| s.len() * (s.len() - 1)).sum();
-        self.effort = self.effort.saturating_sub(flows + 32);
-        Arrangement::new(problem, &sets, bandwidth)
+        self.effort = self.effort.saturating_sub(self.bandwidth.crossings() + 32);
     }
 }

@@ -43,6 +43,15 @@ impl Arrangement {
             weighted: wide + rest,
         }
     }
+
+    /// P_wbw where slot s has set `names[s]`.
+    pub fn worth(&self, problem: &Problem<'_>, names: &[usize]) -> f64 {
+        let slots = names.iter().enumerate();
+        self.rest
+            + slots
+                .map(|(slot, set)| problem.weight(slot) * self.bandwidth[*set])
+                .sum::<f64>()
+    }
 }
 
 /// What was found so far.

@@ -1,10 +1,15 @@
 //! What a search found.
 
+use super::NodePlacement;
 use super::enumeration::Arrangement;
-use super::problem::{Problem, members};
-use super::{Cluster, NodePlacement};
+use super::naming::{Names, fewest_bytes, ways};
+use super::problem::Problem;
+use super::seating::placement;
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
+
+/// Placements that are all compared for what they move, at most.
+const COMPARED: f64 = 20_000.0;
 
 /// How many placements there are and how many were looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,36 +87,43 @@ impl Found<'_> {
         let least = self.good_enough() * (1.0 - 1e-9);
         self.kept.iter().flat_map(move |arrangement| {
             let named = Names::new(runs.clone(), arrangement.sets.len());
-            let worth = move |names: &[usize]| self.worth(arrangement, names);
+            let worth = move |names: &[usize]| arrangement.worth(&self.problem, names);
             let good = named
                 .map(move |names| (worth(&names), names))
                 .filter(move |(w, _)| *w >= least);
-            good.map(move |(worth, names)| (self.placement(arrangement, &names), worth))
+            good.map(move |(worth, names)| (placement(&self.problem, arrangement, &names), worth))
         })
     }
 
-    /// P_wbw where slot s has set `names[s]`.
-    pub(super) fn worth(&self, arrangement: &Arrangement, names: &[usize]) -> f64 {
-        let slots = names.iter().enumerate();
-        arrangement.rest
-            + slots
-                .map(|(s, set)| self.problem.weight(s) * arrangement.bandwidth[*set])
-                .sum::<f64>()
-    }
-
-    /// Of the good placements the one that moves least memory, of equals the best; with its P_wbw.
+    /// Of the good placements the one that moves least memory, of equals the best; with its P_wbw. Where
+    /// there are too many to compare, one that moves little.
     #[must_use]
     pub fn least_moved(&self) -> (NodePlacement, f64) {
+        if let Some(current) = self.current() {
+            return current;
+        }
+        let best = || (self.best.clone(), self.weighted);
+        if self.best.memory_to_move(self.problem.clusters) == 0 {
+            return best();
+        }
         let cost = |(placement, worth): &(NodePlacement, f64)| {
             (
                 placement.memory_to_move(self.problem.clusters),
                 Reverse(worth.to_bits()),
             )
         };
-        let own = self.current().into_iter();
-        own.chain(self.good())
-            .min_by_key(cost)
-            .unwrap_or_else(|| (self.best.clone(), self.weighted))
+        let least = if ways(&self.problem.runs()) * self.kept.len() as f64 <= COMPARED {
+            self.good().min_by_key(cost)
+        } else {
+            self.kept.iter().map(|a| self.little_moved(a)).min_by_key(cost)
+        };
+        least.unwrap_or_else(best)
+    }
+
+    fn little_moved(&self, arrangement: &Arrangement) -> (NodePlacement, f64) {
+        let names = fewest_bytes(&self.problem, arrangement, self.good_enough() * (1.0 - 1e-9));
+        let worth = arrangement.worth(&self.problem, &names);
+        (placement(&self.problem, arrangement, &names), worth)
     }
 
     /// Where clusters are, if that is a good placement.
@@ -130,99 +142,5 @@ impl Found<'_> {
         let whole = moving().all(|c| c.at.len() == c.nodes);
         let worth = super::weighted_bandwidth(channels, clusters, &placement);
         (apart && whole && worth >= self.good_enough() * (1.0 - 1e-9)).then_some((placement, worth))
-    }
-
-    /// Slot s gets set `names[s]`, narrow clusters what is left.
-    pub(super) fn placement(&self, arrangement: &Arrangement, names: &[usize]) -> NodePlacement {
-        placement(&self.problem, arrangement, names)
-    }
-}
-
-pub(super) fn placement(problem: &Problem<'_>, arrangement: &Arrangement, names: &[usize]) -> NodePlacement {
-    let clusters = problem.clusters;
-    let mut places: Vec<Vec<NodeId>> = vec![Vec::new(); clusters.len()];
-    for &c in &problem.fixed {
-        places[c].clone_from(&clusters[c].at);
-    }
-    let mut left = problem.nodes.clone();
-    for (slot, set) in names.iter().enumerate() {
-        let nodes: Vec<NodeId> = members(arrangement.sets[*set])
-            .map(|i| problem.nodes[i])
-            .collect();
-        left.retain(|n| !nodes.contains(n));
-        let cluster = problem.wide[slot];
-        places[cluster] = clusters[cluster].seated(nodes);
-    }
-    seat_narrow(problem, left, &mut places);
-    NodePlacement { places }
-}
-
-/// Those that can stay do, of several on one node the one with most memory there.
-fn seat_narrow(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mut [Vec<NodeId>]) {
-    let clusters = problem.clusters;
-    let here = |c: &usize| clusters[*c].at.first().copied();
-    let bytes = |c: &usize| here(c).map(|n| clusters[*c].resident_on(n));
-    let mut order = problem.narrow.clone();
-    order.sort_by_key(|c| Reverse(bytes(c)));
-    let mut moving = Vec::new();
-    for c in order {
-        match left.iter().position(|n| Some(*n) == here(&c)) {
-            Some(at) => places[c] = vec![left.remove(at)],
-            None => moving.push(c),
-        }
-    }
-    for (c, node) in moving.into_iter().zip(left) {
-        places[c] = vec![node];
-    }
-}
-
-/// Every way of giving each slot a set of its size: permutations within runs, the first one in order.
-struct Names {
-    runs: Vec<std::ops::Range<usize>>,
-    next: Option<Vec<usize>>,
-}
-
-impl Names {
-    fn new(runs: Vec<std::ops::Range<usize>>, slots: usize) -> Self {
-        let next = Some((0..slots).collect());
-        Self { runs, next }
-    }
-}
-
-impl Iterator for Names {
-    type Item = Vec<usize>;
-
-    fn next(&mut self) -> Option<Vec<usize>> {
-        let names = self.next.take()?;
-        let mut after = names.clone();
-        let advanced = self
-            .runs
-            .iter()
-            .any(|run| next_permutation(&mut after[run.clone()]));
-        self.next = advanced.then_some(after);
-        Some(names)
-    }
-}
-
-/// The next in lexicographic order; the first again, and false, after the last.
-fn next_permutation(names: &mut [usize]) -> bool {
-    let Some(at) = (1..names.len()).rev().find(|i| names[i - 1] < names[*i]) else {
-        names.reverse();
-        return false;
-    };
-    let with = (at..names.len())
-        .rev()
-        .find(|i| names[*i] > names[at - 1])
-        .unwrap_or(at);
-    names.swap(at - 1, with);
-    names[at..].reverse();
-    true
-}
-
-impl Cluster {
-    /// Whether it would be on other nodes there.
-    #[must_use]
-    pub fn moves(&self, to: &[NodeId]) -> bool {
-        self.at != to
     }
 }

@@ -3,8 +3,9 @@
 use super::bound;
 use super::descent::Descent;
 use super::enumeration::{Arrangement, Enumerated, Enumeration};
-use super::found::{Counts, Found, placement};
+use super::found::{Counts, Found};
 use super::problem::Problem;
+use super::seating::placement;
 use super::{AsymError, Cluster, Place};
 use nodewise_machine::Channels;
 
@@ -13,7 +14,7 @@ use nodewise_machine::Channels;
 pub struct Options {
     /// Placements are good from this share of the best on: 0.9 (AsymSched 4.2, step 3).
     pub keep: f64,
-    /// How long to look where not everything can be looked at: flows whose rates are computed. `None` keeps
+    /// How long to look where not everything can be looked at: channels crossed by flows whose rates are computed. `None` keeps
     /// to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
     pub effort: Option<usize>,
     /// Where chance begins.
@@ -32,6 +33,8 @@ impl Default for Options {
 
 /// Up to so many partitions of nodes are all looked at: there are 840 at most on eight nodes.
 const FEW: f64 = 2_000.0;
+/// What is spent on a pair of nodes: so that a decision on 16 takes 10 ms at most, on 64 100 ms.
+const EFFORT: usize = 400;
 /// Sets of one size that branch and bound is tried on.
 const MOST_SETS: f64 = 600.0;
 
@@ -50,7 +53,7 @@ pub fn search<'a>(
 ) -> Result<Found<'a>, AsymError> {
     let problem = Problem::new(channels, places, clusters)?;
     let few = problem.partitions() <= FEW;
-    let (mut found, computed) = if few {
+    let (mut found, upper_bound) = if few {
         everything(&problem, options)
     } else {
         most(&problem, options)
@@ -58,51 +61,49 @@ pub fn search<'a>(
     let best = found.kept.iter().max_by(|a, b| a.weighted.total_cmp(&b.weighted));
     let best = best.expect("a problem that was checked has a placement").clone();
     let names: Vec<usize> = (0..best.sets.len()).collect();
-    found
-        .kept
-        .retain(|a| a.weighted >= options.keep * best.weighted * (1.0 - 1e-9));
-    let upper_bound = match found.complete {
-        true => best.weighted,
-        false => bound::of_all_placements(&problem).max(best.weighted),
-    };
+    let good = |a: &Arrangement| a.weighted >= options.keep * best.weighted * (1.0 - 1e-9);
+    found.kept.retain(good);
     Ok(Found {
         best: placement(&problem, &best, &names),
         weighted: best.weighted,
-        upper_bound,
+        upper_bound: if found.complete {
+            best.weighted
+        } else {
+            upper_bound.max(best.weighted)
+        },
         exact: found.complete,
         all_good_known: few,
-        counts: Counts::new(problem.possible(), computed),
+        counts: Counts::new(problem.possible(), found.computed),
         kept: found.kept,
         keep: options.keep,
         problem,
     })
 }
 
-fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, usize) {
+/// With what no placement exceeds.
+fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let all = Enumeration::new(problem, f64::INFINITY).expect("any number of sets");
-    let found = all.run(options.keep, Vec::new(), usize::MAX);
-    let computed = found.computed;
-    (found, computed)
+    (all.run(options.keep, Vec::new(), usize::MAX), f64::INFINITY)
 }
 
 /// Local search, then branch and bound on what may be better.
-fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, usize) {
+fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let nodes = problem.nodes.len();
-    let effort = options.effort.unwrap_or(500 * nodes * nodes);
-    let mut descent = Descent::new(problem, options.seed, effort);
-    let known = descent.run();
-    let found = match Enumeration::new(problem, MOST_SETS) {
+    let effort = options.effort.unwrap_or(EFFORT * nodes * nodes);
+    let upper_bound = bound::of_all_placements(problem);
+    let mut descent = Descent::new(problem, options.seed, effort, upper_bound);
+    let mut known = descent.run();
+    let best = known.iter().map(|a| a.weighted).fold(0.0, f64::max);
+    known.extend(descent.near(best * options.keep));
+    let complete = best >= upper_bound * (1.0 - 1e-9);
+    let mut found = match Enumeration::new(problem, MOST_SETS).filter(|_| !complete) {
         Some(all) => all.run(1.0, known, effort / 16),
-        None => incomplete(known),
+        None => Enumerated {
+            kept: known,
+            complete,
+            computed: 0,
+        },
     };
-    let computed = descent.computed + found.computed;
-    (found, computed)
-}
-
-fn incomplete(kept: Vec<Arrangement>) -> Enumerated {
-    Enumerated {
-        kept,
-        complete: false,
-        computed: 0,
-    }
+    found.computed += descent.computed;
+    (found, upper_bound)
 }

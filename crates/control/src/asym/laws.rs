@@ -1,0 +1,305 @@
+//! What the scheduler promises.
+
+use super::*;
+use nodewise_machine::{Channels, Machine};
+use nodewise_placement::asym::{NodePlacement, Place, weighted_bandwidth};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000_000;
+const GB: u64 = 1_000_000_000;
+
+fn machine() -> Machine {
+    Machine::named("machine-a").unwrap()
+}
+
+fn places(nodes: &[u32]) -> Vec<Place> {
+    let place = |n: &u32| Place {
+        node: NodeId(*n),
+        threads: 8,
+    };
+    nodes.iter().map(place).collect()
+}
+
+fn all_places() -> Vec<Place> {
+    places(&[0, 1, 2, 3, 4, 5, 6, 7])
+}
+
+fn cluster(at: &[u32], weight: f64, bytes: u64) -> Cluster {
+    let mut resident = vec![0; 8];
+    at.iter().for_each(|n| resident[*n as usize] = bytes);
+    Cluster {
+        threads: (0..8 * at.len() as u32).collect(),
+        nodes: at.len(),
+        weight,
+        at: at.iter().copied().map(NodeId).collect(),
+        resident,
+        ..Cluster::default()
+    }
+}
+
+fn application(id: u32, clusters: Vec<Cluster>, run_s: u64) -> Application {
+    Application {
+        id,
+        clusters,
+        run_ns: run_s * SECOND,
+        accesses: vec![1.0; 8],
+    }
+}
+
+/// Threads go where they are told, and so does their memory.
+fn obey(applications: &mut [Application], decision: &Decision) {
+    for each in &decision.moves {
+        let application = applications
+            .iter_mut()
+            .find(|a| a.id == each.application)
+            .unwrap();
+        let cluster = &mut application.clusters[each.cluster];
+        let first = *each.threads.first().unwrap() as usize;
+        cluster.at.resize(cluster.nodes, each.to);
+        cluster.at[first / 8] = each.to;
+    }
+    for application in applications {
+        for cluster in &mut application.clusters {
+            let bytes = cluster.resident.iter().copied().max().unwrap_or(0);
+            cluster.resident.fill(0);
+            cluster
+                .at
+                .iter()
+                .for_each(|n| cluster.resident[n.index()] = bytes);
+        }
+    }
+}
+
+fn worth(applications: &[Application]) -> f64 {
+    let clusters: Vec<Cluster> = applications.iter().flat_map(|a| a.clusters.clone()).collect();
+    let channels = Channels::of(&machine());
+    weighted_bandwidth(&channels, &clusters, &NodePlacement::current(&clusters))
+}
+
+#[test]
+fn a_bad_start_is_left_for_a_good_placement_and_then_all_is_quiet() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let mut both = vec![
+        application(0, vec![cluster(&[0, 3, 5], 18.0, GB / 10)], 100),
+        application(1, vec![cluster(&[1, 2], 18.0, GB / 10)], 100),
+    ];
+    let before = worth(&both);
+    let first = scheduler.step(0, &all_places(), &both);
+    assert!(
+        first.then > first.now * 1.1 && first.then >= 0.9 * first.best,
+        "{first:?}"
+    );
+    assert!((first.now - before).abs() < 1e-6 * before);
+    assert!(!first.dynamic.is_empty() && first.full.is_empty() && first.refused.is_empty());
+    obey(&mut both, &first);
+    assert!((worth(&both) - first.then).abs() < 1e-6 * first.then);
+    for second in 1..20 {
+        both.iter_mut().for_each(|a| a.run_ns += SECOND);
+        let next = scheduler.step(second * SECOND, &all_places(), &both);
+        assert_eq!(next.moves, [], "second {second}");
+    }
+}
+
+#[test]
+fn memory_that_does_not_follow_in_two_seconds_is_moved_as_a_whole_once() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let mut one = vec![application(7, vec![cluster(&[0, 3], 18.0, GB / 10)], 100)];
+    let first = scheduler.step(0, &all_places(), &one);
+    let from: Vec<NodeId> = first.moves.iter().filter_map(|m| m.from).collect();
+    obey(&mut one, &first);
+    // All it uses is where it was.
+    one[0].accesses = (0..8).map(|n| f64::from(from.contains(&NodeId(n)))).collect();
+    assert_eq!(scheduler.step(SECOND, &all_places(), &one).full, []);
+    let full = scheduler.step(2 * SECOND, &all_places(), &one).full;
+    let moved: Vec<NodeId> = full[0].pairs.iter().map(|p| p.0).collect();
+    assert_eq!((full.len(), full[0].application, full[0].old_share), (1, 7, 1.0));
+    assert!(from.iter().all(|n| moved.contains(n)));
+    assert_eq!(scheduler.step(9 * SECOND, &all_places(), &one).full, []);
+}
+
+#[test]
+fn memory_that_followed_is_left_to_follow() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let mut one = vec![application(7, vec![cluster(&[0, 3], 18.0, GB / 10)], 100)];
+    let first = scheduler.step(0, &all_places(), &one);
+    assert!(!first.moves.is_empty());
+    obey(&mut one, &first);
+    assert_eq!(scheduler.step(5 * SECOND, &all_places(), &one).full, []);
+}
+
+#[test]
+fn who_may_not_move_for_its_cost_stays_and_the_sum_says_why() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    // 17 GB of one node take 5.1 s; after 100 s 5 may be spent.
+    let both = [
+        application(0, vec![cluster(&[0, 3, 5], 18.0, 17 * GB)], 100),
+        application(1, vec![cluster(&[1, 2], 18.0, GB / 10)], 100),
+    ];
+    let decision = scheduler.step(0, &all_places(), &both);
+    assert!(decision.moves.iter().all(|m| m.application == 1), "{decision:?}");
+    assert!(decision.moves.iter().all(|m| ![0, 3, 5].contains(&m.to.0)));
+    let refused = decision.refused[0];
+    assert_eq!((refused.application, refused.allowed_ns), (0, 5e9));
+    assert!(refused.predicted_ns > 4e9);
+    assert!(
+        refused.to_string().starts_with("application 0 stays: moving "),
+        "{refused}"
+    );
+    // After ten minutes it may.
+    let later = both.map(|a| Application {
+        run_ns: 600 * SECOND,
+        ..a
+    });
+    let decision = scheduler.step(100 * SECOND, &all_places(), &later);
+    assert!(decision.moves.iter().any(|m| m.application == 0), "{decision:?}");
+}
+
+#[test]
+fn a_node_that_vanished_is_left_whatever_that_costs() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let mut both = vec![
+        application(0, vec![cluster(&[0, 1, 2], 18.0, 50 * GB)], 1),
+        application(1, vec![cluster(&[4, 5], 18.0, 50 * GB)], 1),
+    ];
+    let decision = scheduler.step(0, &places(&[0, 1, 2, 3, 4, 6, 7]), &both);
+    obey(&mut both, &decision);
+    assert_eq!(
+        both[0].clusters[0].at,
+        [0, 1, 2].map(NodeId),
+        "nothing happened to this one"
+    );
+    assert!(
+        decision
+            .moves
+            .iter()
+            .all(|m| m.application == 1 && m.to != NodeId(5))
+    );
+    assert!(!both[1].clusters[0].at.contains(&NodeId(5)));
+}
+
+#[test]
+fn what_keeps_changing_back_and_forth_is_followed_ever_less() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let mut both = vec![
+        application(0, vec![cluster(&[0, 1, 2], 1.0, 0)], 100),
+        application(1, vec![cluster(&[3, 4, 5], 1.0, 0)], 100),
+    ];
+    let mut moved = Vec::new();
+    for second in 0..400u64 {
+        let heavy = usize::from(second / 2 % 2 == 1);
+        both[heavy].clusters[0].weight = 20.0;
+        both[1 - heavy].clusters[0].weight = 0.1;
+        let decision = scheduler.step(second * SECOND, &all_places(), &both);
+        if !decision.moves.is_empty() {
+            moved.push(second);
+        }
+        obey(&mut both, &decision);
+    }
+    assert!(moved.len() <= 14, "{moved:?}");
+}
+
+#[test]
+fn what_cannot_be_decided_is_one_line_and_moves_nothing() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let one = [application(0, vec![cluster(&[0, 1, 2], 18.0, 0)], 100)];
+    let decision = scheduler.step(0, &places(&[4, 5]), &one);
+    assert_eq!(decision.moves, []);
+    let trouble = decision.trouble.unwrap();
+    assert!(trouble.contains("need 3 nodes, but only 2 are free"), "{trouble}");
+    let trouble = scheduler.step(1, &[], &one).trouble.unwrap();
+    assert!(trouble.starts_with("no node is left for threads"), "{trouble}");
+    assert_eq!(scheduler.step(2, &all_places(), &[]), Decision::default());
+}
+
+/// One or two applications, some pinned, anywhere apart from each other.
+fn anything() -> impl Strategy<Value = Vec<Application>> {
+    let order = Just((0..8u32).collect::<Vec<_>>()).prop_shuffle();
+    let each = || {
+        (
+            1usize..4,
+            0.0f64..20.0,
+            0u64..20 * GB,
+            proptest::bool::weighted(0.2),
+        )
+    };
+    (order, proptest::collection::vec(each(), 1..4)).prop_map(|(nodes, each)| {
+        let mut left = &nodes[..];
+        let mut all = Vec::new();
+        for (id, (size, weight, bytes, fixed)) in each.into_iter().enumerate() {
+            if size <= left.len() {
+                let (at, rest) = left.split_at(size);
+                left = rest;
+                let one = Cluster {
+                    fixed,
+                    ..cluster(at, weight, bytes)
+                };
+                all.push(application(id as u32, vec![one], 0));
+            }
+        }
+        all
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn none_share_a_node_none_is_overspent_and_the_fixed_stay(
+        mut applications in anything(),
+        weights in proptest::collection::vec((0.0f64..20.0, 0.0f64..20.0, 0.0f64..20.0), 1..12),
+        steps in proptest::collection::vec((0u64..30, 0usize..9, any::<bool>()), 12),
+        dear in 0.1f64..4.0,
+    ) {
+        let mut scheduler = Scheduler::new(&machine(), Settings::default());
+        let (mut now, mut run_s) = (1000 * SECOND, 0);
+        let mut spent = [0u64; 3];
+        for ((a, b, c), (passed, gone, back)) in weights.into_iter().zip(steps) {
+            now = if back { now.saturating_sub(passed * SECOND) } else { now + passed * SECOND };
+            run_s += passed;
+            for (application, weight) in applications.iter_mut().zip([a, b, c]) {
+                application.run_ns = run_s * SECOND;
+                application.clusters[0].weight = weight;
+            }
+            let nodes: Vec<u32> = (0..8).filter(|n| *n as usize != gone).collect();
+            let before = applications.clone();
+            let decision = scheduler.step(now, &places(&nodes), &applications);
+            obey(&mut applications, &decision);
+            let mut taken: Vec<NodeId> = applications.iter().flat_map(|a| a.clusters[0].at.clone()).collect();
+            taken.sort_unstable();
+            prop_assert!(taken.windows(2).all(|w| w[0] != w[1]), "{taken:?}");
+            for (was, is) in before.iter().zip(&applications) {
+                let (was, is, id) = (&was.clusters[0], &is.clusters[0], is.id);
+                prop_assert!(!was.fixed || was.at == is.at);
+                let vanished = was.at.iter().any(|n| n.index() == gone);
+                let leaves = was.leaves(&is.at);
+                let took = (leaves as f64 * 0.3 * dear) as u64;
+                if leaves > 0 && !vanished {
+                    let predicted = leaves as f64 * scheduler.seconds_per_gb(id);
+                    let allowed = 0.05 * (run_s * SECOND) as f64;
+                    prop_assert!(spent[id as usize] as f64 + predicted <= allowed * (1.0 + 1e-9));
+                }
+                if leaves > 0 {
+                    spent[id as usize] += took;
+                    scheduler.moved(id, took, leaves);
+                }
+                if decision.trouble.is_none() && !was.fixed {
+                    prop_assert!(is.at.iter().all(|n| n.index() != gone), "{is:?} without {gone}");
+                }
+            }
+            prop_assert!(decision.then >= 0.0 && decision.best >= decision.then * (1.0 - 1e-9));
+        }
+    }
+
+    #[test]
+    fn what_stays_the_same_moves_once(applications in anything()) {
+        let mut applications = applications;
+        let mut scheduler = Scheduler::new(&machine(), Settings::default());
+        applications.iter_mut().for_each(|a| a.run_ns = 1 << 60);
+        let first = scheduler.step(0, &all_places(), &applications);
+        obey(&mut applications, &first);
+        for second in 1..12 {
+            let next = scheduler.step(second * SECOND, &all_places(), &applications);
+            prop_assert_eq!(&next.moves, &[]);
+        }
+    }
+}
