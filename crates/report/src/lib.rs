@@ -36,4 +36,4 @@ pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJou
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
-pub use topology_svg::topology_svg;
+pub use topology_svg::{links_svg, topology_svg};

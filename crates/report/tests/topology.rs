@@ -1,7 +1,7 @@
 //! The picture of a machine.
 
-use nodewise_machine::Machine;
-use nodewise_report::topology_svg;
+use nodewise_machine::{Channels, Flow, Machine};
+use nodewise_report::{links_svg, topology_svg};
 
 fn svg(name: &str) -> String {
     topology_svg(&Machine::named(name).unwrap_or_else(|e| panic!("{e}")))
@@ -46,4 +46,61 @@ fn text_from_a_machine_file_is_escaped() {
     let mut machine = Machine::named("nehalem-2s").unwrap();
     machine.title = "<script>alert('&')</script>".to_owned();
     assert!(!topology_svg(&machine).contains("<script>"));
+}
+
+#[test]
+fn load_is_colour_and_a_busy_direction_is_an_arrow_with_its_figure() {
+    let machine = Machine::named("machine-a").unwrap();
+    let flows = Flow::parse_list("0>3,4-5", 8).unwrap();
+    let channels = Channels::of(&machine);
+    let load = channels.loads(&flows, &channels.max_min(&flows));
+    let svg = links_svg(&machine, Some(&load));
+    assert_eq!(
+        count(&svg, "<line class=\"link full\"") - 1,
+        2,
+        "4 and 5 both ways, and the legend"
+    );
+    assert_eq!(count(&svg, "<line class=\"link most\"") - 1, 1, "0 to 2");
+    assert_eq!(count(&svg, "<line class=\"link much\"") - 1, 1, "2 to 3");
+    assert_eq!(count(&svg, "class=\"tag"), 4);
+    assert!(svg.contains("node 0 to node 2: 4.3 GB/s, of which 3.7 GB/s are used"));
+    let plain = links_svg(&machine, None);
+    assert!(count(&plain, "class=\"link idle\"") == 0 && count(&plain, "class=\"tag") == 0);
+}
+
+#[test]
+fn nodes_of_machine_a_stand_so_that_few_links_cross() {
+    let centre = |svg: &str, node: usize| {
+        let card = svg.split(&format!("<g><title>node {node}: CPUs")).nth(1).unwrap();
+        let text = card.split("<text").nth(1).unwrap();
+        let number = |key: &str| {
+            let from = text.split(&format!("{key}=\"")).nth(1).unwrap();
+            from.split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        (number("x"), number("y"))
+    };
+    let (svg, machine) = (svg("machine-a"), Machine::named("machine-a").unwrap());
+    let turn =
+        |a: (f64, f64), b: (f64, f64), c: (f64, f64)| (b.0 - a.0) * (c.1 - a.1) - (b.1 - a.1) * (c.0 - a.0);
+    let mut lines: Vec<_> = machine
+        .links
+        .iter()
+        .map(|l| (l.from.min(l.to), l.from.max(l.to)))
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let ends: Vec<_> = lines
+        .iter()
+        .map(|(a, b)| (centre(&svg, a.index()), centre(&svg, b.index())))
+        .collect();
+    let cross =
+        |(a, b), (c, d)| turn(a, b, c) * turn(a, b, d) < -1e-6 && turn(c, d, a) * turn(c, d, b) < -1e-6;
+    let crossings = (0..ends.len())
+        .flat_map(|i| (0..i).map(move |j| (i, j)))
+        .filter(|(i, j)| cross(ends[*i], ends[*j]));
+    assert_eq!(
+        crossings.count(),
+        3,
+        "of 20 lines; in a circle they would cross 19 times at least"
+    );
 }

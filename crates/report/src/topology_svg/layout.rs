@@ -1,7 +1,9 @@
-//! Where nodes go: in their sockets where sockets share links, else on a circle.
+//! Where nodes go: in their sockets where sockets share links, else on a circle, or on two squares where
+//! that keeps links apart.
 
+use super::arrangement::{self, Edge, SQUARES, Slot};
 use nodewise_machine::{LinkId, Machine, NodeId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 
 /// A rectangle by its centre.
@@ -47,46 +49,53 @@ impl Layout {
     pub fn of(machine: &Machine) -> Self {
         let sockets = shared_ends(machine);
         if sockets.is_empty() {
-            Self::circle(machine.node_count())
+            Self::apart(machine)
         } else {
             Self::in_sockets(machine, sockets)
         }
     }
 
-    /// Two nodes side by side, more from the top clockwise.
-    fn circle(count: usize) -> Self {
+    /// Two nodes side by side, more from the top clockwise; up to eight where their links cross least.
+    fn apart(machine: &Machine) -> Self {
+        let count = machine.node_count();
+        let edges = edges(machine);
+        let turn = |n: usize| TAU * (n as f64 / count as f64 + if count == 2 { 0.5 } else { -0.25 });
+        let circle: Vec<Slot> = (0..count).map(|n| (turn(n).cos(), turn(n).sin())).collect();
+        let whole = edges.len() * 2 == count * (count - 1);
+        if !(5..=SQUARES.len()).contains(&count) || whole || machine.backplane.is_some() {
+            return Self::placed(&circle);
+        }
+        let (round, squares) = (
+            arrangement::arrange(&edges, count, &circle),
+            arrangement::arrange(&edges, count, &SQUARES),
+        );
+        Self::placed(&if squares.1 < round.1 { squares.0 } else { round.0 })
+    }
+
+    fn placed(slots: &[Slot]) -> Self {
+        let count = slots.len();
+        let round = (count as f64 * 32.0 / TAU).max(230.0);
         let (card, (across, down)) = match count {
             1 => (CARD, (0.0, 0.0)),
             2 => (CARD, (130.0, 0.0)),
             3..=4 => (CARD, (190.0, 160.0)),
-            5..=8 => (CARD, (265.0, 225.0)),
+            5..=8 => (CARD, (320.0, 260.0)),
             9..=16 => ((108.0, 52.0), (330.0, 300.0)),
-            _ => (
-                (26.0, 22.0),
-                (
-                    (count as f64 * 32.0 / TAU).max(230.0),
-                    (count as f64 * 32.0 / TAU).max(230.0),
-                ),
-            ),
+            _ => ((26.0, 22.0), (round, round)),
         };
         let width = 2.0 * across + card.0 + 48.0;
         let height = TOP + 2.0 * down + card.1 + if count <= 2 { 90.0 } else { 24.0 };
         let centre = (width / 2.0, TOP + (height - TOP) / 2.0);
-        let spot = |n: usize| {
-            let turn = n as f64 / count as f64 + if count == 2 { 0.5 } else { -0.25 };
-            let (sin, cos) = (turn * TAU).sin_cos();
-            let (x, y) = (centre.0 + across * cos, centre.1 + down * sin);
-            Spot {
-                x,
-                y,
-                width: card.0,
-                height: card.1,
-            }
+        let spot = |(x, y): &Slot| Spot {
+            x: centre.0 + across * x,
+            y: centre.1 + down * y,
+            width: card.0,
+            height: card.1,
         };
         Self {
             width,
             height,
-            nodes: (0..count).map(spot).collect(),
+            nodes: slots.iter().map(spot).collect(),
             sockets: Vec::new(),
         }
     }
@@ -138,6 +147,17 @@ impl Layout {
             sockets,
         }
     }
+}
+
+/// Pairs of nodes with a link either way, as wide as the wider one.
+fn edges(machine: &Machine) -> Vec<Edge> {
+    let mut widths: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for link in &machine.links {
+        let (a, b) = (link.from.index(), link.to.index());
+        let width = widths.entry((a.min(b), a.max(b))).or_default();
+        *width = width.max(link.bandwidth);
+    }
+    widths.into_iter().map(|((a, b), width)| (a, b, width)).collect()
 }
 
 /// The groups of nodes that share links, when they part the machine.

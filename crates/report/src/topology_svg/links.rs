@@ -1,4 +1,5 @@
-//! Links: a line for both directions where they are alike, an arrow each where they are not.
+//! Links: a line for both directions where they are alike, an arrow each where they are not. Wider is more;
+//! colour is load, where there is one.
 
 use super::gigabytes;
 use super::layout::Layout;
@@ -9,11 +10,12 @@ use std::fmt::Write;
 /// Lines between more nodes than this hide each other; a sentence says it better.
 const MOST_LINES: usize = 130;
 
-pub fn draw(machine: &Machine, layout: &Layout) -> String {
+/// `load` is MB/s by link.
+pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String {
     if let Some(total) = machine.backplane {
         return backplane(machine, layout, total);
     }
-    let pairs = anchored(machine, layout);
+    let pairs = anchored(machine, layout, load);
     let (inside, lines): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.socket().is_some());
     if lines.len() > MOST_LINES {
         let text = format!("{} pairs of nodes, each with a link of its own", lines.len());
@@ -43,11 +45,19 @@ fn note(x: f64, y: f64, text: &str) -> String {
     format!("<text class=\"small middle\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n")
 }
 
-/// Two ends and the bandwidth there and back.
+/// Two ends and the way there and back.
 struct Pair {
     a: Anchor,
     b: Anchor,
-    both: [Option<f64>; 2],
+    both: [Option<Way>; 2],
+}
+
+/// One direction of a link, MB/s.
+#[derive(Clone, Copy)]
+struct Way {
+    bandwidth: f64,
+    /// Where loads are shown.
+    load: Option<f64>,
 }
 
 impl Pair {
@@ -57,7 +67,11 @@ impl Pair {
     }
 
     fn widest(&self) -> f64 {
-        self.both.iter().flatten().copied().fold(0.0, f64::max)
+        self.both
+            .iter()
+            .flatten()
+            .map(|w| w.bandwidth)
+            .fold(0.0, f64::max)
     }
 }
 
@@ -72,14 +86,18 @@ struct Anchor {
 }
 
 /// Links by the pair of their ends.
-fn anchored(machine: &Machine, layout: &Layout) -> Vec<Pair> {
+fn anchored(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> Vec<Pair> {
     type Group = Vec<NodeId>;
-    let mut pairs: BTreeMap<(Group, Group), [Option<f64>; 2]> = BTreeMap::new();
+    let mut pairs: BTreeMap<(Group, Group), [Option<Way>; 2]> = BTreeMap::new();
     for (id, link) in machine.links.iter().enumerate() {
         let (from, to) = machine.link_ends(LinkId(id as u32));
         let back = usize::from(from > to);
         let key = if back == 1 { (to, from) } else { (from, to) };
-        pairs.entry(key).or_default()[back] = Some(link.bandwidth);
+        let load = load.map(|l| l[id]);
+        pairs.entry(key).or_default()[back] = Some(Way {
+            bandwidth: link.bandwidth,
+            load,
+        });
     }
     let pair = |((a, b), both): ((Group, Group), _)| Pair {
         a: anchor(&a, layout),
@@ -121,20 +139,57 @@ fn anchor(nodes: &[NodeId], layout: &Layout) -> Anchor {
 fn line(pair: &Pair, widest: f64) -> String {
     let Pair { a, b, both } = pair;
     if let [Some(there), Some(back)] = *both
-        && (there - back).abs() <= 0.002 * there
+        && (there.bandwidth - back.bandwidth).abs() <= 0.002 * there.bandwidth
+        && !there.busy()
+        && !back.busy()
     {
-        let what = format!("{} and {}: {} each way", a.label, b.label, gigabytes(there));
+        let what = format!(
+            "{} and {}: {} each way",
+            a.label,
+            b.label,
+            gigabytes(there.bandwidth)
+        );
         return stroke(a, b, there, widest, 0.0, &what);
     }
     let alone = both.iter().flatten().count() == 1;
     let (bend, one_way) = if alone { (0.0, ", one way") } else { (9.0, "") };
-    let arrow = |from: &Anchor, to: &Anchor, width: f64| {
-        let what = format!("{} to {}: {}{one_way}", from.label, to.label, gigabytes(width));
-        stroke(from, to, width, widest, bend, &what) + &head(from, to, bend)
+    let arrow = |from: &Anchor, to: &Anchor, way: Way| {
+        let load = way.load.filter(|_| way.busy()).map_or(String::new(), |load| {
+            format!(", of which {} are used", gigabytes(load))
+        });
+        let what = format!(
+            "{} to {}: {}{load}{one_way}",
+            from.label,
+            to.label,
+            gigabytes(way.bandwidth)
+        );
+        stroke(from, to, way, widest, bend, &what) + &head(from, to, way, bend) + &tag(from, to, way, bend)
     };
-    let there = both[0].map(|width| arrow(a, b, width));
-    let back = both[1].map(|width| arrow(b, a, width));
+    let there = both[0].map(|way| arrow(a, b, way));
+    let back = both[1].map(|way| arrow(b, a, way));
     there.into_iter().chain(back).collect()
+}
+
+impl Way {
+    fn busy(self) -> bool {
+        self.load.is_some_and(|load| load > 0.0)
+    }
+
+    /// The style of its load: nothing to see without one, else idle, and four steps up to full.
+    fn class(self) -> &'static str {
+        match self.load.map(|load| load / self.bandwidth) {
+            None => "",
+            Some(share) if share <= 0.0 => " idle",
+            Some(share) if share <= 0.5 => " some",
+            Some(share) if share <= 0.8 => " much",
+            Some(share) if share <= 0.995 => " most",
+            Some(_) => " full",
+        }
+    }
+
+    fn stroke_width(self, widest: f64) -> f64 {
+        1.2 + 6.0 * self.bandwidth / widest
+    }
 }
 
 /// Where the line from `a` to `b`, moved sideways, leaves the rectangle around `a`.
@@ -149,40 +204,76 @@ fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
     (a.at.0 + shift.0 + dx * reach, a.at.1 + shift.1 + dy * reach)
 }
 
-fn stroke(a: &Anchor, b: &Anchor, bandwidth: f64, widest: f64, aside: f64, what: &str) -> String {
+/// A line that ends where an arrow's head begins, if `what` speaks of one direction.
+fn stroke(a: &Anchor, b: &Anchor, way: Way, widest: f64, aside: f64, what: &str) -> String {
     let (from, to) = (edge(a, b, aside), edge(b, a, -aside));
-    let width = 1.2 + 6.0 * bandwidth / widest;
     let mut svg = format!(
-        "<g><title>{what}</title><line class=\"link\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke-width=\"{width:.1}\"/>",
-        from.0, from.1, to.0, to.1
+        "<g><title>{what}</title><line class=\"link{}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke-width=\"{:.1}\"/>",
+        way.class(),
+        from.0,
+        from.1,
+        to.0,
+        to.1,
+        way.stroke_width(widest)
     );
-    if a.socket.is_some() && b.socket.is_some() {
+    if a.socket.is_some() && b.socket.is_some() && !way.busy() {
         let _ = write!(
             svg,
             "<text class=\"small middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             (from.0 + to.0) / 2.0,
             (from.1 + to.1) / 2.0 - 9.0 + 20.0 * f64::from(aside > 0.0 && a.at.0 > b.at.0),
-            gigabytes(bandwidth)
+            gigabytes(way.bandwidth)
         );
     }
     svg.push_str("</g>\n");
     svg
 }
 
-fn head(from: &Anchor, to: &Anchor, aside: f64) -> String {
+fn head(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
     let tip = edge(to, from, -aside);
-    let (dx, dy) = (to.at.0 - from.at.0, to.at.1 - from.at.1);
-    let length = dx.hypot(dy).max(1.0);
-    let (ux, uy) = (dx / length, dy / length);
+    let (ux, uy) = direction(from, to);
     let wing = |side: f64| {
         let (back, out) = (14.0, side * 7.0);
         (tip.0 - back * ux - out * uy, tip.1 - back * uy + out * ux)
     };
     let (left, right) = (wing(1.0), wing(-1.0));
     format!(
-        "<polygon class=\"head\" points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>\n",
-        tip.0, tip.1, left.0, left.1, right.0, right.1
+        "<polygon class=\"head{}\" points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>\n",
+        way.class(),
+        tip.0,
+        tip.1,
+        left.0,
+        left.1,
+        right.0,
+        right.1
     )
+}
+
+/// What a busy link carries, on its line; beside it where the other direction has a line too.
+fn tag(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
+    let Some(load) = way.load.filter(|_| way.busy()) else {
+        return String::new();
+    };
+    let (a, b) = (edge(from, to, aside), edge(to, from, -aside));
+    let at = |a: f64, b: f64| a + (b - a) * 0.4;
+    let (ux, uy) = direction(from, to);
+    let (x, y) = if aside > 0.0 {
+        (-28.0 * uy, 9.0 * ux)
+    } else {
+        (0.0, 0.0)
+    };
+    format!(
+        "<text class=\"tag middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+        at(a.0, b.0) + x,
+        at(a.1, b.1) + y + 4.0,
+        gigabytes(load)
+    )
+}
+
+fn direction(from: &Anchor, to: &Anchor) -> (f64, f64) {
+    let (dx, dy) = (to.at.0 - from.at.0, to.at.1 - from.at.1);
+    let length = dx.hypot(dy).max(1.0);
+    (dx / length, dy / length)
 }
 
 /// All nodes on one hub: which pair talks matters less than the sum.
@@ -207,7 +298,11 @@ fn backplane(machine: &Machine, layout: &Layout, total: f64) -> String {
             .map(|l| l.bandwidth)
             .fold(0.0, f64::max);
         let what = format!("node {id} and backplane: {} each way", gigabytes(port));
-        svg.push_str(&stroke(&anchor(&[id], layout), &hub, port, total, 0.0, &what));
+        let way = Way {
+            bandwidth: port,
+            load: None,
+        };
+        svg.push_str(&stroke(&anchor(&[id], layout), &hub, way, total, 0.0, &what));
     }
     let (x, y) = hub.at;
     let _ = writeln!(
