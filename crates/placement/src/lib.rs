@@ -32,4 +32,7 @@ pub use rules::{
     Applied, Dealt, Distribution, DistributionError, Kept, Order, Placement, PlacementError, Recognised,
     Rule, Run, Selector, ThreadBinding, apply, recognise,
 };
-pub use threads::{Parts, SharingGraph, THREAD_POLICIES, partition, sharing_aware, thread_policy};
+pub use threads::{
+    NodeCpus, Parts, Placements, SharingGraph, THREAD_POLICIES, VirtualNodes, partition, sharing_aware,
+    thread_order, thread_policy, virtual_affinity,
+};

@@ -1,18 +1,24 @@
 //! The registry of thread policies: which thread runs where.
 
+mod cpus;
 mod file;
+mod hwloc;
+mod likwid;
 mod partition;
 mod sharing_aware;
 mod sharing_graph;
+mod virtual_nodes;
 
+pub use cpus::{NodeCpus, thread_order};
 pub use partition::{Parts, partition};
 pub use sharing_aware::sharing_aware;
 pub use sharing_graph::SharingGraph;
+pub use virtual_nodes::{Placements, VirtualNodes, virtual_affinity};
 
 use crate::policies::Outside;
 use crate::rules::nodes_by_number;
 use crate::{PolicyError, ThreadBinding};
-use nodewise_analysis::{Affinity, Histogram, compact_order, identity_order, scatter_order, thread_numbers};
+use nodewise_analysis::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine};
 use nodewise_profile::Profile;
 
@@ -24,6 +30,18 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
     (
         "sharing-aware",
         "threads that share pages on one node, all nodes equally loaded",
+    ),
+    (
+        "asym",
+        "sharing-aware on as few nodes as threads fill, those with the most bandwidth between them",
+    ),
+    (
+        "likwid:EXPR",
+        "CPUs by hand, as likwid-pin writes them: M0:0-3@M1:0-3",
+    ),
+    (
+        "hwloc:EXPR",
+        "CPUs by hand, as hwloc-calc writes them: numa:0-1.core:0-3",
     ),
     ("file:FILE", "as a TOML or CSV file says"),
 ];
@@ -40,23 +58,13 @@ pub fn thread_policy(
     outside: &dyn Outside,
 ) -> Result<Affinity, PolicyError> {
     let cpus = match text {
-        "compact" => compact_order(machine),
-        "identity" => identity_order(machine),
-        "scatter" => scatter_order(machine),
         "sharing-aware" => sharing_aware(profile, histogram, machine),
-        _ => match text.strip_prefix("file:") {
-            Some(path) => {
-                let content = outside.read(path).map_err(PolicyError)?;
-                file::cpus(&content, machine).map_err(|e| PolicyError(format!("{path}: {e}")))?
-            }
-            None => {
-                let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
-                return Err(PolicyError(format!(
-                    "unknown affinity `{text}`; known: {}",
-                    known.join(", ")
-                )));
-            }
-        },
+        "asym" => {
+            let threads = VirtualNodes::new(profile, histogram, machine);
+            let nodes = threads.by_bandwidth(machine)?;
+            return Ok(threads.affinity(text, profile, machine, &nodes));
+        }
+        _ => thread_order(text, &NodeCpus::from(machine), outside)?,
     };
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
 }
@@ -83,6 +91,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{Recorded, machine};
     use crate::policies::Nothing;
+    use nodewise_analysis::scatter_order;
     use nodewise_machine::NodeId;
 
     fn recorded() -> Recorded {
@@ -126,7 +135,8 @@ mod tests {
         };
         assert_eq!(
             error("close"),
-            "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, file:FILE"
+            "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, asym, likwid:EXPR, \
+             hwloc:EXPR, file:FILE"
         );
         assert_eq!(error("file:x"), "x: files cannot be read here");
     }

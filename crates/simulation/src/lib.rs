@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod calibration;
+mod choice;
 mod concurrency;
 mod counts;
 mod moving;
@@ -31,6 +32,7 @@ mod sharing;
 mod tally;
 
 pub use calibration::{Basis, Calibration};
+pub use choice::{Choice, Spread};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
@@ -39,6 +41,7 @@ pub use remoteness::{latency_ratio, with_latency_ratio};
 pub use share::SliceShare;
 pub use sharing::{Demand, drain_ns};
 
+use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::AccessSource;
 
@@ -80,10 +83,70 @@ pub fn simulate_moving<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    assert!(!mappings.is_empty(), "a simulation compares with a baseline");
-    let mut run = run::Run::new(context, mappings, moving, parameters);
+    let run = run::Run::new(context, mappings, moving, None, parameters);
+    Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
+}
+
+/// As [`simulate_moving`], each policy on nodes of its own: `context.machine` has virtual nodes, and virtual
+/// node i of policy p is `machine`'s node `on[p][i]`.
+///
+/// # Errors
+/// When the accesses cannot be read to their end.
+///
+/// # Panics
+/// As [`simulate_moving`]; if `on` is not parallel to mappings and policies that move pages, in this order.
+pub fn simulate_on<S: AccessSource>(
+    context: &Context<'_>,
+    (machine, on): (&Machine, &[Vec<NodeId>]),
+    mappings: &[Mapping],
+    moving: Vec<Moving>,
+    accesses: &S,
+    parameters: &Parameters,
+) -> Result<Simulation, S::Error> {
+    let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
+    Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
+}
+
+/// The time of each policy on every placement of the virtual nodes that `context.machine` has on the nodes of
+/// `machine`; mappings first, then policies that move pages, which decide as they would on the first placement.
+///
+/// # Errors
+/// When the accesses cannot be read to their end.
+///
+/// # Panics
+/// As [`simulate_moving`]; if there is no placement.
+pub fn survey<S: AccessSource>(
+    context: &Context<'_>,
+    (machine, placements): (&Machine, &[Vec<NodeId>]),
+    mappings: &[Mapping],
+    moving: Vec<Moving>,
+    accesses: &S,
+    parameters: &Parameters,
+) -> Result<Vec<Choice>, S::Error> {
+    let policies = mappings.len() + moving.len();
+    let on = vec![placements[0].clone(); policies];
+    let run = run::Run::new(context, mappings, moving, Some((machine, &on)), parameters);
+    let mut survey = choice::Survey::new(context, machine, placements, policies);
+    let run = played(context, run, accesses, parameters, &mut |slice, run| {
+        survey.add(slice, run)
+    })?;
+    Ok(survey.finish(&run))
+}
+
+/// Streams the accesses through a run; `also` sees each slice before it is added.
+fn played<'a, S: AccessSource>(
+    context: &Context<'a>,
+    mut run: run::Run<'a>,
+    accesses: &S,
+    parameters: &Parameters,
+    also: &mut dyn FnMut(&tally::SliceTally<'_>, &run::Run<'a>),
+) -> Result<run::Run<'a>, S::Error> {
     let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters.traffic);
-    accesses.visit(&mut |rows| tally.add(rows, &mut |slice| run.add(slice)))?;
-    tally.finish(&mut |slice| run.add(slice));
-    Ok(run.finish())
+    let mut add = |slice: &tally::SliceTally<'_>| {
+        also(slice, &run);
+        run.add(slice)
+    };
+    accesses.visit(&mut |rows| tally.add(rows, &mut add))?;
+    tally.finish(&mut add);
+    Ok(run)
 }

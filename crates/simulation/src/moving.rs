@@ -99,6 +99,7 @@ pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f
 }
 
 /// What a step looks at.
+#[derive(Clone, Copy)]
 pub(crate) struct World<'a> {
     pub context: &'a Context<'a>,
     pub resources: &'a Resources,

@@ -85,6 +85,9 @@ pub struct Prediction {
     pub controllers: Vec<ControllerUse>,
     /// By link; empty where the machine's links are unknown.
     pub links: Vec<LinkUse>,
+    /// The node of each virtual node, where each policy has nodes of its own ([`crate::simulate_on`]): then
+    /// `loaded_ns` is by virtual node, all else by the machine's.
+    pub nodes: Vec<NodeId>,
     /// By code region, longest first.
     pub regions: Vec<RegionCost>,
     /// Slice by slice; empty unless some policy of the simulation moves pages.

@@ -12,8 +12,12 @@ pub(crate) struct Resources {
     fetch: Vec<Vec<u32>>,
     /// What a line written back from CPU node to memory crosses, `[writer * nodes + memory]`.
     write_back: Vec<Vec<u32>>,
-    /// Memory nodes.
+    /// The controller of each node.
+    controllers: Vec<u32>,
+    /// Memory nodes that are used.
     pub nodes: usize,
+    /// Resources before the links.
+    pub before_links: usize,
 }
 
 /// MB/s to bytes a nanosecond.
@@ -23,26 +27,36 @@ fn per_ns(megabytes_per_second: f64) -> f64 {
 
 impl Resources {
     pub fn new(machine: &Machine) -> Self {
-        let nodes = machine.node_count();
+        Self::on(machine, &machine.node_ids().collect::<Vec<_>>())
+    }
+
+    /// All of a machine's resources, seen from some of its nodes, which are called 0, 1, …
+    pub fn on(machine: &Machine, at: &[NodeId]) -> Self {
         let channels = Channels::of(machine);
+        let before_links = machine.node_count();
         let controllers = machine.nodes.iter().map(|n| n.bandwidth);
         let capacity = controllers
             .chain(channels.capacity.iter().copied())
             .map(per_ns)
             .collect();
-        let with_controller = |(to, from): (usize, usize), memory: usize| {
-            let way = channels.way(NodeId(to as u32), NodeId(from as u32));
-            let mut all = vec![memory as u32];
-            all.extend(way.iter().map(|c| c + nodes as u32));
+        let with_controller = |(to, from): (NodeId, NodeId), memory: NodeId| {
+            let way = channels.way(to, from);
+            let mut all = vec![memory.0];
+            all.extend(way.iter().map(|c| c + before_links as u32));
             all
         };
-        let pairs = || (0..nodes).flat_map(|cpu| (0..nodes).map(move |memory| (cpu, memory)));
+        let pairs = || {
+            at.iter()
+                .flat_map(|cpu| at.iter().map(move |memory| (*cpu, *memory)))
+        };
         Self {
-            idle_ns: machine.latency_ns.iter().flatten().copied().collect(),
+            idle_ns: pairs().map(|(c, m)| machine.latency(c, m)).collect(),
             fetch: pairs().map(|(c, m)| with_controller((c, m), m)).collect(),
             write_back: pairs().map(|(c, m)| with_controller((m, c), m)).collect(),
+            controllers: at.iter().map(|n| n.0).collect(),
             capacity,
-            nodes,
+            nodes: at.len(),
+            before_links,
         }
     }
 
@@ -63,7 +77,7 @@ impl Resources {
 
     /// What a copy from one memory to another crosses: both controllers and the way between them.
     pub fn copy(&self, from: usize, to: usize) -> impl Iterator<Item = u32> + '_ {
-        self.fetch(to, from).iter().copied().chain([to as u32])
+        self.fetch(to, from).iter().copied().chain([self.controllers[to]])
     }
 
     /// The mean idle latency between different nodes, nanoseconds; 0 on one node.

@@ -12,10 +12,11 @@ use crate::share::{Matrix, SliceShare};
 use crate::tally::{Moves, SliceTally, slots};
 use crate::{Parameters, Range, Scenario};
 use nodewise_analysis::{Metrics, access_matrix, balance, measure};
-use nodewise_machine::NodeId;
+use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Sums over phases for one policy.
 #[derive(Clone)]
@@ -42,7 +43,11 @@ pub(crate) struct Run<'a> {
     parameters: Parameters,
     scenarios: Vec<Scenario>,
     calibration: Calibration,
-    resources: Resources,
+    /// What is real of the machine that policies see: all of it, or the nodes that each policy is on.
+    machine: &'a Machine,
+    on: Option<&'a [Vec<NodeId>]>,
+    /// By policy.
+    resources: Vec<Arc<Resources>>,
     slot_nodes: Vec<usize>,
     /// Mappings first, then those that move.
     sums: Vec<Sums>,
@@ -57,18 +62,26 @@ impl<'a> Run<'a> {
         context: &Context<'a>,
         mappings: &'a [Mapping],
         moving: Vec<Moving>,
+        on: Option<(&'a Machine, &'a [Vec<NodeId>])>,
         parameters: &Parameters,
     ) -> Self {
+        assert!(!mappings.is_empty(), "a simulation compares with a baseline");
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
         let parameters = Parameters {
             recording_cost: calibration.recording_cost,
             ..parameters.clone()
         };
-        let resources = Resources::new(context.machine);
         let scenarios = parameters.scenarios();
-        let sums = Sums::new(scenarios.len(), &resources);
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let policies = mappings.len() + tracks.len();
+        let resources = match on {
+            None => vec![Arc::new(Resources::new(context.machine)); policies],
+            Some((machine, on)) => {
+                assert_eq!(on.len(), policies, "each policy is somewhere");
+                on.iter().map(|at| Arc::new(Resources::on(machine, at))).collect()
+            }
+        };
+        let sums = Sums::new(scenarios.len(), &resources[0]);
         let mappable = match tracks.is_empty() {
             true => Vec::new(),
             false => {
@@ -83,6 +96,8 @@ impl<'a> Run<'a> {
             scenarios,
             calibration,
             slot_nodes: slots(context).1,
+            machine: on.map_or(context.machine, |o| o.0),
+            on: on.map(|o| o.1),
             sums: vec![sums; policies],
             resources,
             mappable,
@@ -95,6 +110,21 @@ impl<'a> Run<'a> {
     pub fn starts(&self) -> Vec<&'a Mapping> {
         let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
         self.mappings.iter().chain(moving).collect()
+    }
+
+    /// How time follows from traffic, in the typical scenario.
+    pub fn model(&self) -> (&Calibration, &Parameters, &Scenario) {
+        (&self.calibration, &self.parameters, &self.scenarios[0])
+    }
+
+    /// Their names, in order.
+    pub fn policies(&self) -> Vec<String> {
+        let moving = self.tracks.iter().map(|t| t.policy.clone());
+        self.mappings
+            .iter()
+            .map(|m| m.policy.clone())
+            .chain(moving)
+            .collect()
     }
 
     /// Whether pages move.
@@ -118,6 +148,7 @@ impl<'a> Run<'a> {
         let limit = concurrency::limit(context.profile, calibration, &scenarios[0], slice);
         let policies = sums.len();
         sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
+            let resources = &resources[policy];
             for phase in slice.phases {
                 let team = concurrency::is_team(context.profile, phase.region);
                 let at_a_time = if team { f64::INFINITY } else { limit };
@@ -160,13 +191,15 @@ impl<'a> Run<'a> {
         } = self;
         let world = World {
             context,
-            resources,
+            resources: &resources[0],
             placed: slice.placed,
             counts,
             slice: slice.slice,
             seconds_per_gb: parameters.seconds_per_gb,
         };
         let step = |(i, (track, sums)): (usize, (&mut Track, &mut Sums))| {
+            let resources = &resources[first + i];
+            let world = World { resources, ..world };
             (
                 first + i,
                 track.step(&world, first + i, &memories[track.memory], sums),
@@ -188,7 +221,7 @@ impl<'a> Run<'a> {
     pub fn finish(self) -> Simulation {
         let predictions = (0..self.sums.len()).map(|p| self.prediction(p)).collect();
         Simulation {
-            machine: self.context.machine.name.clone(),
+            machine: self.machine.name.clone(),
             affinity: self.context.affinity.name.clone(),
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
@@ -211,12 +244,13 @@ impl<'a> Run<'a> {
             local_fraction: placed.local_fraction,
             access_balance: placed.access_balance,
             page_balance: placed.page_balance,
-            mapped: placed.mapped,
+            mapped: self.really(placed.mapped, policy),
             latency_ns: ratio(weighted, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
-            loaded_ns: self.loaded(sums),
-            controllers: self.controllers(sums),
-            links: self.links(sums),
+            loaded_ns: self.loaded(policy),
+            controllers: self.controllers(policy),
+            links: self.links(policy),
+            nodes: self.on.map_or_else(Vec::new, |on| on[policy].clone()),
             regions: regions::costs(&sums.regions, self.context.profile),
             slices: sums.slices.clone(),
             moved: placed.moved,
@@ -268,31 +302,46 @@ impl<'a> Run<'a> {
     }
 
     fn measure(&self, mapping: &Mapping) -> Metrics {
-        let (c, nodes) = (&self.context, self.resources.nodes);
+        let (c, nodes) = (&self.context, self.resources[0].nodes);
         measure(c.profile, c.histogram, c.affinity, &mapping.nodes, nodes).program
     }
 
     fn mapped(&self, mapping: &Mapping) -> Mapped {
-        let (c, nodes) = (&self.context, self.resources.nodes);
+        let (c, nodes) = (&self.context, self.resources[0].nodes);
         let arrays = |object| is_mappable(c.profile, object);
         Mapped {
             accesses: access_matrix(c.histogram, c.affinity, &mapping.nodes, nodes, arrays),
         }
     }
 
-    fn loaded(&self, sums: &Sums) -> Vec<Vec<f64>> {
+    /// Accesses by the machine's own nodes.
+    fn really(&self, mapped: Mapped, policy: usize) -> Mapped {
+        let Some(on) = self.on else { return mapped };
+        let nodes = self.machine.node_count();
+        let mut accesses = vec![vec![0; nodes]; nodes];
+        for (reader, row) in on[policy].iter().zip(&mapped.accesses) {
+            for (memory, count) in on[policy].iter().zip(row) {
+                accesses[reader.index()][memory.index()] = *count;
+            }
+        }
+        Mapped { accesses }
+    }
+
+    fn loaded(&self, policy: usize) -> Vec<Vec<f64>> {
+        let (sums, resources) = (&self.sums[policy], &self.resources[policy]);
         let mean = |cell: usize| match sums.lines[cell] {
             lines if lines > 0.0 => sums.latency[cell] / lines,
-            _ => self.resources.idle_ns[cell],
+            _ => resources.idle_ns[cell],
         };
-        let nodes = self.resources.nodes;
+        let nodes = resources.nodes;
         (0..nodes)
             .map(|r| (0..nodes).map(|m| mean(r * nodes + m)).collect())
             .collect()
     }
 
-    fn utilization(&self, sums: &Sums, resource: usize) -> f64 {
-        let possible = self.resources.capacity[resource] * sums.ns[0];
+    fn utilization(&self, policy: usize, resource: usize) -> f64 {
+        let sums = &self.sums[policy];
+        let possible = self.resources[policy].capacity[resource] * sums.ns[0];
         if possible > 0.0 {
             sums.bytes[resource] / possible
         } else {
@@ -300,26 +349,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn controllers(&self, sums: &Sums) -> Vec<ControllerUse> {
+    fn controllers(&self, policy: usize) -> Vec<ControllerUse> {
         let controller = |node: NodeId| ControllerUse {
             node,
-            bytes: sums.bytes[node.index()],
-            utilization: self.utilization(sums, node.index()),
+            bytes: self.sums[policy].bytes[node.index()],
+            utilization: self.utilization(policy, node.index()),
         };
-        self.context.machine.node_ids().map(controller).collect()
+        self.machine.node_ids().map(controller).collect()
     }
 
-    fn links(&self, sums: &Sums) -> Vec<LinkUse> {
-        let links = self.context.machine.links.iter().enumerate();
+    fn links(&self, policy: usize) -> Vec<LinkUse> {
+        let links = self.machine.links.iter().enumerate();
         links
             .map(|(i, link)| {
-                let resource = self.resources.nodes + i;
-                let utilization = self.utilization(sums, resource);
+                let resource = self.resources[policy].before_links + i;
                 LinkUse {
                     from: link.from,
                     to: link.to,
-                    bytes: sums.bytes[resource],
-                    utilization,
+                    bytes: self.sums[policy].bytes[resource],
+                    utilization: self.utilization(policy, resource),
                 }
             })
             .collect()

@@ -1,12 +1,13 @@
 //! Affinities from files: TOML with `cpus = […]` (a map file's binding will do), or CSV lines
 //! `thread,cpu`.
 
+use super::NodeCpus;
 use crate::PolicyError;
-use nodewise_machine::{CpuId, Machine};
+use nodewise_machine::CpuId;
 use std::collections::BTreeMap;
 
 /// The CPU of each thread number.
-pub(super) fn cpus(text: &str, machine: &Machine) -> Result<Vec<CpuId>, PolicyError> {
+pub(super) fn cpus(text: &str, machine: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
     let cpus = match text.parse::<toml::Table>() {
         Ok(table) => from_toml(&table)?,
         Err(_) => from_csv(text)?,
@@ -14,8 +15,8 @@ pub(super) fn cpus(text: &str, machine: &Machine) -> Result<Vec<CpuId>, PolicyEr
     if cpus.is_empty() {
         return Err(PolicyError("no CPUs in it".into()));
     }
-    let known = machine.cpus();
-    match cpus.iter().find(|c| !known.iter().any(|k| k.0 == **c)) {
+    let known = machine.identity();
+    match cpus.iter().find(|c| known.binary_search(c).is_err()) {
         Some(cpu) => Err(PolicyError(format!("{} has no CPU {cpu}", machine.name))),
         None => Ok(cpus),
     }
@@ -66,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<u32>, String> {
-        let cpus = cpus(text, &machine(2, 2)).map_err(|e| e.to_string())?;
+        let cpus = cpus(text, &NodeCpus::from(&machine(2, 2))).map_err(|e| e.to_string())?;
         Ok(cpus.into_iter().map(|c| c.0).collect())
     }
 

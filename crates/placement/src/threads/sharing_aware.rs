@@ -16,16 +16,16 @@ const WORTH_IT: f64 = 0.05;
 #[must_use]
 pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Vec<CpuId> {
     let graph = SharingGraph::of(histogram, &thread_numbers(profile));
-    on_cpus(&places(&graph, machine), machine)
+    let places = dealt(&graph, &parts(graph.len(), machine));
+    let places: Vec<NodeId> = places.into_iter().map(NodeId).collect();
+    on_cpus(&places, machine)
 }
 
-/// The node of each vertex of the graph.
-pub(super) fn places(graph: &SharingGraph, machine: &Machine) -> Vec<NodeId> {
-    let parts = parts(graph.len(), machine);
-    let (best, blocks) = (partition(graph, &parts), parts.blocks());
+/// The part of each thread: the best that is found, or blocks where those cost nearly as little.
+pub(super) fn dealt(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
+    let (best, blocks) = (partition(graph, parts), parts.blocks());
     let worth_it = parts.cost(graph, &best) < parts.cost(graph, &blocks) * (1.0 - WORTH_IT);
-    let chosen = if worth_it { best } else { blocks };
-    chosen.into_iter().map(NodeId).collect()
+    if worth_it { best } else { blocks }
 }
 
 /// As even as the nodes' CPUs allow; a part a node.
@@ -35,29 +35,33 @@ fn parts(threads: usize, machine: &Machine) -> Parts {
         .node_ids()
         .flat_map(|a| machine.node_ids().map(move |b| (a, b)));
     Parts {
-        sizes: seats(threads, machine),
+        sizes: seats(threads, &cpus(machine)),
         // Both ends wait; where remote is as near as local, only what is told to whom is gone.
         costs: pairs.map(|(a, b)| farther(a, b) + farther(b, a)).collect(),
     }
 }
 
-/// How many threads each node takes.
-fn seats(threads: usize, machine: &Machine) -> Vec<u32> {
-    let mut taken = vec![0u32; machine.node_count()];
-    let cpus = |n: &NodeId| machine.nodes[n.index()].cpus.len() as u32;
+/// How many CPUs each node has.
+fn cpus(machine: &Machine) -> Vec<u32> {
+    machine.nodes.iter().map(|n| n.cpus.len() as u32).collect()
+}
+
+/// How many threads each node takes, by its CPUs.
+pub(super) fn seats(threads: usize, cpus: &[u32]) -> Vec<u32> {
+    let mut taken = vec![0u32; cpus.len()];
     for _ in 0..threads {
-        let next = machine
-            .cpu_nodes()
-            .min_by_key(|n| (taken[n.index()] / cpus(n), taken[n.index()] % cpus(n)));
+        let next = (0..cpus.len())
+            .filter(|n| cpus[*n] > 0)
+            .min_by_key(|n| (taken[*n] / cpus[*n], taken[*n] % cpus[*n]));
         if let Some(node) = next {
-            taken[node.index()] += 1;
+            taken[node] += 1;
         }
     }
     taken
 }
 
 /// Each thread on the next CPU of its node; more threads than CPUs begin again.
-fn on_cpus(places: &[NodeId], machine: &Machine) -> Vec<CpuId> {
+pub(super) fn on_cpus(places: &[NodeId], machine: &Machine) -> Vec<CpuId> {
     let mut next = vec![0; machine.node_count()];
     let cpu = |node: &NodeId| {
         let cpus = &machine.nodes[node.index()].cpus;
@@ -95,10 +99,8 @@ mod tests {
 
     #[test]
     fn nodes_with_more_cpus_take_more_threads_once_the_others_are_full() {
-        let mut machine = machine(2, 4);
-        machine.nodes[1].cpus.truncate(2);
         for (threads, expected) in [(4, [2, 2]), (6, [4, 2]), (12, [8, 4])] {
-            assert_eq!(seats(threads, &machine), expected);
+            assert_eq!(seats(threads, &[4, 2]), expected);
         }
     }
 
