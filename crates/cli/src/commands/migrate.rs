@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_enforce::mover::{self, CHUNK, Moved, Mover, Plan};
 use nodewise_linux::Host;
 use nodewise_linux::freeze::Frozen;
+use nodewise_linux::mempolicy::decline_balancing;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -50,6 +51,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
     nodes::check(&host, arguments.pid, &pairs)?;
     let name = host.status(arguments.pid).map(|s| s.name).unwrap_or_default();
+    // Where the kernel hides pages from us, asking is an access: none that has it fetch them to us.
+    decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
     let plan = Plan::of_nodes(arguments.pid, &pairs)?;
