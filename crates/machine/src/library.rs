@@ -17,6 +17,7 @@ shipped![
     "xeon-x7550",
     "opteron-6386",
     "machine-a",
+    "machine-b",
     "mai-itanium2-fss",
     "mai-opteron-8n",
     "nehalem-2s",

@@ -163,6 +163,19 @@ fn machine_a_reproduces_table_1_of_asymsched_within_one_percent() {
 }
 
 #[test]
+fn machine_b_is_machine_a_with_two_links_both_ways() {
+    let (a, b) = (load("machine-a"), load("machine-b"));
+    let pairs = || (0..8).flat_map(|m| (0..8).map(move |r| (m, r)));
+    let changed = |&(m, r): &(usize, usize)| a.via(node(r), node(m)) != b.via(node(r), node(m));
+    assert_eq!(pairs().filter(changed).collect::<Vec<_>>(), [(1, 4), (7, 2)]);
+    for (memory, reader) in [(1, 4), (7, 2)] {
+        assert!(b.via(node(reader), node(memory)).is_empty());
+        assert!(b.latency(node(reader), node(memory)) < a.latency(node(reader), node(memory)));
+    }
+    assert_eq!((b.cpus().len(), b.links.len()), (48, a.links.len() + 2));
+}
+
+#[test]
 fn two_hops_over_16_then_8_bits_get_less_than_the_narrower_link() {
     let machine = load("machine-a");
     let route = machine.route(node(3), node(0));
