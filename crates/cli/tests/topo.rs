@@ -44,7 +44,10 @@ fn text_has_matrix_links_routes_and_where_figures_come_from() {
         "8 nodes, 64 CPUs",
         "0>1>7",
         "7>3",
-        "0-1 2-3 4-5 6-7",
+        "16bit      0-1 2-3 4-5 6-7",
+        "nothing back  1>5 2>7 4>1 7>3",
+        "63.85 %  of the narrower link: 16bit followed by 8bit",
+        "7 reads 3 over 3>2>7, 1.91 GB/s; writes to it over 7>3, 3.75 GB/s",
         "assumed",
         "Lepers et al.",
     ] {
@@ -89,7 +92,42 @@ fn a_saved_machine_loads_as_the_one_it_was() {
         stdout(&["--machine", file]),
         stdout(&["--machine", "epyc-2s-nps4"])
     );
+    let again = folder.join("machine-a.toml");
+    let again = again.to_str().unwrap();
+    stdout(&["--machine", "machine-a", "-o", again]);
+    let text = std::fs::read_to_string(again).unwrap();
+    assert!(
+        text.contains("[[hop_rules]]") && !text.contains("\nbandwidth = [["),
+        "{text}"
+    );
+    assert_eq!(
+        stdout(&["--machine", again, "--json"]),
+        stdout(&["--machine", "machine-a", "--json"])
+    );
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn flows_that_move_together_share_what_they_both_cross() {
+    let text = stdout(&["--machine", "machine-a", "--flows", "0>2,0>3"]);
+    assert_eq!(text.matches("link 0>2").count(), 2, "{text}");
+    let json: serde_json::Value = serde_json::from_str(&stdout(&[
+        "--machine",
+        "machine-a",
+        "--flows",
+        "0>2,0>3",
+        "--json",
+    ]))
+    .unwrap();
+    let flow = &json["flows"][1];
+    assert_eq!(
+        (flow["via"].clone(), flow["together_MBps"].as_f64()),
+        (serde_json::json!([2]), Some(2164.5))
+    );
+    assert_eq!(json["total_MBps"], 4329.0);
+    let refused = topo(&["--machine", "machine-a", "--flows", "0>9"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no node 9; nodes are 0 to 7"));
 }
 
 #[test]

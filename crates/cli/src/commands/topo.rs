@@ -1,5 +1,7 @@
 //! `nodewise topo`: shows a machine.
 
+mod flows;
+mod graph;
 mod json;
 mod text;
 
@@ -19,6 +21,9 @@ pub struct Arguments {
     /// Print JSON: every figure, stable keys
     #[arg(long)]
     json: bool,
+    /// What flows get that move together: 2>3 (memory, reader), 0-1 (both ways), 0-1-4 (every pair), commas between
+    #[arg(long, value_name = "FLOWS", conflicts_with_all = ["list", "output"])]
+    flows: Option<String>,
     /// Draw a picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -38,6 +43,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return list();
     }
     let machine = load(&arguments.machine, arguments.root.as_deref())?;
+    if let Some(list) = &arguments.flows {
+        return together(&machine, list, arguments);
+    }
     if let Some(file) = &arguments.svg {
         write_file(file, &nodewise_report::topology_svg(&machine), arguments.force)?;
     }
@@ -48,6 +56,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         output::print(&(serde_json::to_string_pretty(&json::Topology::of(&machine))? + "\n"))?;
     } else if arguments.svg.is_none() && arguments.output.is_none() {
         output::print(&text::write(&machine, Screen::of_stdout()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Flows at their fair rates, as text, JSON or on the picture of the links.
+fn together(machine: &Machine, list: &str, arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let together = flows::Together::of(machine, list)?;
+    if let Some(file) = &arguments.svg {
+        write_file(file, &nodewise_report::links_svg(machine, Some(&together.load)), arguments.force)?;
+    }
+    if arguments.json {
+        output::print(&(serde_json::to_string_pretty(&together)? + "\n"))?;
+    } else if arguments.svg.is_none() {
+        output::print(&together.text())?;
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! The machine as JSON; keys are documented in `docs/machines.md`.
 
-use nodewise_machine::{LinkId, Machine, NodeId};
+use nodewise_machine::{HopRule, LinkId, Machine, NodeId};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -17,6 +17,7 @@ pub struct Topology {
     backplane: Option<f64>,
     links: Vec<Link>,
     routes: Vec<Route>,
+    hop_rules: Vec<HopRule>,
     sources: Vec<Source>,
 }
 
@@ -34,6 +35,7 @@ struct Node {
 struct Link {
     from: Vec<u32>,
     to: Vec<u32>,
+    class: Option<String>,
     #[serde(rename = "bandwidth_MBps")]
     bandwidth: f64,
 }
@@ -84,6 +86,7 @@ impl Topology {
             backplane: machine.backplane,
             links: (0..machine.links.len() as u32).map(|l| link(machine, LinkId(l))).collect(),
             routes: pairs.map(route).collect(),
+            hop_rules: machine.hop_rules.clone(),
             sources: machine.sources.iter().map(source).collect(),
         }
     }
@@ -102,7 +105,8 @@ fn node(machine: &Machine, id: NodeId) -> Node {
 
 fn link(machine: &Machine, id: LinkId) -> Link {
     let (from, to) = machine.link_ends(id);
-    Link { from: numbers(&from), to: numbers(&to), bandwidth: machine.links[id.0 as usize].bandwidth }
+    let link = &machine.links[id.0 as usize];
+    Link { from: numbers(&from), to: numbers(&to), class: link.class.clone(), bandwidth: link.bandwidth }
 }
 
 fn numbers(nodes: &[NodeId]) -> Vec<u32> {

@@ -1,7 +1,8 @@
 //! The machine on one screen.
 
+use super::graph;
 use crate::output::Screen;
-use nodewise_machine::{LinkId, Machine, NodeId, Source, format_list};
+use nodewise_machine::{Machine, NodeId, Source, format_list};
 use nodewise_report::bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,8 +14,7 @@ pub fn write(machine: &Machine, screen: Screen) -> String {
     let mut out = headline(machine, screen);
     out.push_str(&nodes(machine));
     out.push_str(&latencies(machine, screen));
-    out.push_str(&links(machine, screen));
-    out.push_str(&routes(machine, screen));
+    out.push_str(&graph::write(machine, screen));
     out.push('\n');
     for (assumed, label) in [(false, "source"), (true, "assumed")] {
         for source in machine.sources.iter().filter(|s| s.assumed == assumed) {
@@ -59,7 +59,7 @@ fn nodes(machine: &Machine) -> String {
 }
 
 /// MB/s as GB/s with three digits.
-fn gigabytes(bandwidth: f64) -> String {
+pub fn gigabytes(bandwidth: f64) -> String {
     format!("{} GB/s", short(bandwidth))
 }
 
@@ -121,64 +121,6 @@ fn latency_classes(machine: &Machine) -> String {
     let mut out = "\nlatency, ns\n".to_owned();
     for (latency, pairs) in classes.iter().take(MOST_COLUMNS) {
         let _ = writeln!(out, "{latency:>7}  {}", plural(*pairs, "pair"));
-    }
-    out
-}
-
-/// Links of equal bandwidth on one line; `0-1` goes both ways, `7>3` one way.
-fn links(machine: &Machine, screen: Screen) -> String {
-    let mut by_width: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    let ends: Vec<_> = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l))).collect();
-    for (id, ((from, to), link)) in ends.iter().zip(&machine.links).enumerate() {
-        let back = |other: usize| {
-            ends[other] == (to.clone(), from.clone()) && machine.links[other].bandwidth == link.bandwidth
-        };
-        let twin = (0..ends.len()).find(|other| *other != id && back(*other));
-        if twin.is_some_and(|other| other < id) {
-            continue;
-        }
-        let arrow = if twin.is_some() { "-" } else { ">" };
-        let text = format!("{}{arrow}{}", group(from), group(to));
-        by_width.entry(link.bandwidth.round() as u64).or_default().push(text);
-    }
-    let mut out = String::new();
-    if !by_width.is_empty() {
-        out.push_str("\nlinks (a-b both ways, a>b data flows one way)\n");
-    }
-    for (width, mut links) in by_width.into_iter().rev() {
-        let more = links.len().saturating_sub(120);
-        links.truncate(120);
-        let more = if more > 0 { format!("and {more} more") } else { String::new() };
-        let words = links.iter().map(String::as_str).chain([more.as_str()]).filter(|w| !w.is_empty());
-        out.push_str(&screen.wrap(&format!("{:>12}  ", gigabytes(width as f64)), words));
-    }
-    if let Some(total) = machine.backplane {
-        let _ = writeln!(out, "{:>12}  backplane, shared by all", gigabytes(total));
-    }
-    out
-}
-
-fn group(nodes: &[NodeId]) -> String {
-    match nodes {
-        [one] => one.to_string(),
-        _ => format!("{{{}}}", format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>()).replace('-', "..")),
-    }
-}
-
-/// Pairs that are more than one link apart, by the number of links.
-fn routes(machine: &Machine, screen: Screen) -> String {
-    let mut by_hops: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for memory in machine.node_ids() {
-        for reader in machine.node_ids().filter(|r| machine.route(*r, memory).links.len() > 1) {
-            let via = machine.via(reader, memory);
-            let stops = [&[memory][..], &via, &[reader]].concat();
-            let path: Vec<String> = stops.iter().map(ToString::to_string).collect();
-            by_hops.entry(via.len() + 1).or_default().push(path.join(">"));
-        }
-    }
-    let mut out = String::new();
-    for (hops, routes) in by_hops {
-        out.push_str(&screen.wrap(&format!("{hops:>7} hops  "), routes.iter().map(String::as_str)));
     }
     out
 }

@@ -1,0 +1,113 @@
+//! `topo --flows`: what a set of flows gets when all move together.
+
+use super::text::gigabytes;
+use anyhow::Context;
+use nodewise_machine::{Channels, Flow, LinkId, Machine};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Flows of a machine at their max-min fair rates; keys are documented in `docs/machines.md`.
+#[derive(Serialize)]
+pub struct Together {
+    machine: String,
+    flows: Vec<Moving>,
+    #[serde(rename = "total_MBps")]
+    total: f64,
+    links: Vec<Loaded>,
+    /// MB/s by link, for the picture.
+    #[serde(skip)]
+    pub load: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Moving {
+    memory: u32,
+    reader: u32,
+    via: Vec<u32>,
+    #[serde(rename = "alone_MBps")]
+    alone: f64,
+    #[serde(rename = "together_MBps")]
+    together: f64,
+    held_back_by: String,
+}
+
+/// A link that carries something.
+#[derive(Serialize)]
+struct Loaded {
+    from: Vec<u32>,
+    to: Vec<u32>,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: f64,
+    #[serde(rename = "load_MBps")]
+    load: f64,
+}
+
+impl Together {
+    pub fn of(machine: &Machine, list: &str) -> anyhow::Result<Self> {
+        let flows = Flow::parse_list(list, machine.node_count()).context("--flows")?;
+        let channels = Channels::of(machine);
+        let rates = channels.max_min(&flows);
+        let loads = channels.loads(&flows, &rates);
+        let moving = |(flow, rate): (&Flow, &f64)| Moving {
+            memory: flow.memory.0,
+            reader: flow.reader.0,
+            via: machine.via(flow.reader, flow.memory).iter().map(|n| n.0).collect(),
+            alone: channels.max_min(&[*flow])[0],
+            together: *rate,
+            held_back_by: channel(machine, channels.holds_back(*flow, &loads)),
+        };
+        Ok(Self {
+            machine: machine.name.clone(),
+            flows: flows.iter().zip(&rates).map(moving).collect(),
+            total: rates.iter().sum(),
+            links: (0..machine.links.len()).filter(|l| loads[*l] > 0.0).map(|l| loaded(machine, l, loads[l])).collect(),
+            load: loads[..machine.links.len()].to_vec(),
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let mut out = format!("{:12}{:>11}{:>12}  held back by\n", "data", "alone", "together");
+        for flow in &self.flows {
+            let stops = [&[flow.memory][..], &flow.via, &[flow.reader]].concat();
+            let path = stops.iter().map(ToString::to_string).collect::<Vec<_>>().join(">");
+            let (alone, together) = (gigabytes(flow.alone), gigabytes(flow.together));
+            let _ = writeln!(out, "{path:12}{alone:>11}{together:>12}  {}", flow.held_back_by);
+        }
+        let _ = writeln!(out, "{:12}{:>11}{:>12}", "in all", "", gigabytes(self.total));
+        out.push_str("\nlinks on the way\n");
+        for link in &self.links {
+            let ends = format!("{}>{}", group(&link.from), group(&link.to));
+            let share = 100.0 * link.load / link.bandwidth;
+            let (load, width) = (gigabytes(link.load), gigabytes(link.bandwidth));
+            let _ = writeln!(out, "{ends:12}{load:>11} of {width:>9}{share:>6.0} %");
+        }
+        out
+    }
+}
+
+fn loaded(machine: &Machine, link: usize, load: f64) -> Loaded {
+    let (from, to) = machine.link_ends(LinkId(link as u32));
+    let numbers = |nodes: Vec<nodewise_machine::NodeId>| nodes.iter().map(|n| n.0).collect();
+    Loaded { from: numbers(from), to: numbers(to), bandwidth: machine.links[link].bandwidth, load }
+}
+
+/// A channel's name: links first, the backplane last, between them routes that carry less than their links.
+fn channel(machine: &Machine, channel: Option<u32>) -> String {
+    let Some(channel) = channel else {
+        return "nothing".to_owned();
+    };
+    if (channel as usize) < machine.links.len() {
+        let (from, to) = machine.link_ends(LinkId(channel));
+        let numbers = |nodes: &[nodewise_machine::NodeId]| nodes.iter().map(|n| n.0).collect::<Vec<_>>();
+        return format!("link {}>{}", group(&numbers(&from)), group(&numbers(&to)));
+    }
+    let backplane = machine.backplane.is_some() && channel as usize + 1 == Channels::of(machine).capacity.len();
+    if backplane { "the backplane".to_owned() } else { "what its route lets through".to_owned() }
+}
+
+fn group(nodes: &[u32]) -> String {
+    match nodes {
+        [one] => one.to_string(),
+        _ => format!("{{{}}}", nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+    }
+}

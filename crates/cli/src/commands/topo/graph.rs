@@ -1,0 +1,126 @@
+//! What connects the nodes: links by width, routes by length, what is lost on the way, and the pairs whose
+//! requests go another way than their data.
+
+use super::text::gigabytes;
+use crate::output::Screen;
+use nodewise_machine::{LinkId, Machine, NodeId, format_list};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// More words than this on a line help nobody.
+const MOST_WORDS: usize = 120;
+
+pub fn write(machine: &Machine, screen: Screen) -> String {
+    links(machine, screen) + &hops(machine, screen) + &hop_rules(machine) + &requests(machine)
+}
+
+type Ends = (Vec<NodeId>, Vec<NodeId>);
+
+/// Links of one class and bandwidth on a line; `0-1` goes both ways, `7>3` one way.
+fn links(machine: &Machine, screen: Screen) -> String {
+    let mut by_width: BTreeMap<(Reverse<u64>, &str), Vec<String>> = BTreeMap::new();
+    let ends: Vec<Ends> = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l))).collect();
+    let opposite = |(from, to): &Ends, other: &Ends| (from, to) == (&other.1, &other.0);
+    let mut one_way = Vec::new();
+    for (id, (between, link)) in ends.iter().zip(&machine.links).enumerate() {
+        let back = |other: usize| opposite(between, &ends[other]) && machine.links[other].bandwidth == link.bandwidth;
+        let twin = (0..ends.len()).find(|other| *other != id && back(*other));
+        if twin.is_some_and(|other| other < id) {
+            continue;
+        }
+        let arrow = if twin.is_some() { "-" } else { ">" };
+        let text = format!("{}{arrow}{}", group(&between.0), group(&between.1));
+        if !ends.iter().any(|other| opposite(between, other)) {
+            one_way.push(text.clone());
+        }
+        let class = link.class.as_deref().unwrap_or_default();
+        by_width.entry((Reverse(link.bandwidth.round() as u64), class)).or_default().push(text);
+    }
+    let mut out = String::new();
+    if !by_width.is_empty() {
+        out.push_str("\nlinks (a-b alike both ways, a>b for data from a to b)\n");
+    }
+    let column = by_width.keys().map(|(_, class)| class.len()).max().unwrap_or(0);
+    for ((Reverse(width), class), links) in by_width {
+        let class = if column > 0 { format!("{class:column$}  ") } else { String::new() };
+        out.push_str(&list(&format!("{:>12}  {class}", gigabytes(width as f64)), links, screen));
+    }
+    if let Some(total) = machine.backplane {
+        let _ = writeln!(out, "{:>12}  backplane, shared by all", gigabytes(total));
+    }
+    if !one_way.is_empty() {
+        out.push_str(&list("nothing back  ", one_way, screen));
+    }
+    out
+}
+
+fn list(label: &str, mut words: Vec<String>, screen: Screen) -> String {
+    let more = words.len().saturating_sub(MOST_WORDS);
+    words.truncate(MOST_WORDS);
+    words.extend((more > 0).then(|| format!("and {more} more")));
+    screen.wrap(label, words.iter().map(String::as_str))
+}
+
+fn group(nodes: &[NodeId]) -> String {
+    match nodes {
+        [one] => one.to_string(),
+        _ => format!("{{{}}}", format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>()).replace('-', "..")),
+    }
+}
+
+/// The nodes that data pass from `memory` to `reader`, both with them.
+fn stops(machine: &Machine, reader: NodeId, memory: NodeId) -> Vec<NodeId> {
+    [&[memory][..], &machine.via(reader, memory), &[reader]].concat()
+}
+
+fn path(stops: &[NodeId]) -> String {
+    stops.iter().map(ToString::to_string).collect::<Vec<_>>().join(">")
+}
+
+fn pairs(machine: &Machine) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
+    machine.node_ids().flat_map(|m| machine.node_ids().map(move |r| (r, m))).filter(|(r, m)| r != m)
+}
+
+/// Pairs that are more than one link apart, by the number of links.
+fn hops(machine: &Machine, screen: Screen) -> String {
+    let mut by_hops: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (reader, memory) in pairs(machine) {
+        let stops = stops(machine, reader, memory);
+        if stops.len() > 2 {
+            by_hops.entry(stops.len() - 1).or_default().push(path(&stops));
+        }
+    }
+    by_hops.into_iter().map(|(hops, routes)| list(&format!("{hops:>7} hops  "), routes, screen)).collect()
+}
+
+fn hop_rules(machine: &Machine) -> String {
+    let rule = |r: &nodewise_machine::HopRule| {
+        format!("{:>12}  of the narrower link: {} followed by {}\n", format!("{} %", percent(r.factor)), r.from, r.to)
+    };
+    machine.hop_rules.iter().map(rule).collect()
+}
+
+/// Two decimals at most.
+fn percent(share: f64) -> f64 {
+    (share * 10_000.0).round() / 100.0
+}
+
+/// Where what asks for data, and what is written, does not go the way back of what is read.
+fn requests(machine: &Machine) -> String {
+    let mut found = String::new();
+    for (reader, memory) in pairs(machine) {
+        let data = stops(machine, reader, memory);
+        let request = stops(machine, memory, reader);
+        if !data.iter().eq(request.iter().rev()) {
+            let width = |r, m| gigabytes(machine.route(r, m).bandwidth);
+            let (read, write) = (width(reader, memory), width(memory, reader));
+            let (data, request) = (path(&data), path(&request));
+            let _ = writeln!(found, "    {reader} reads {memory} over {data}, {read}; writes to it over {request}, {write}");
+        }
+    }
+    if found.is_empty() {
+        return found;
+    }
+    format!("\nrequests, and what is written, go another way than what is read\n{found}")
+}
