@@ -3,11 +3,14 @@
 // `println!` panics when its reader has seen enough: output::print does not.
 #![deny(clippy::print_stdout)]
 
+mod asym;
 mod commands;
 mod exit;
+mod fold;
 mod launch;
 mod output;
 mod selection;
+mod threads;
 mod usage;
 
 use clap::Parser;

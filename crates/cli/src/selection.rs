@@ -21,7 +21,8 @@ pub struct Selection {
     /// A shipped machine's name, a machine file, or `this`
     #[arg(long, value_name = "M", default_value = "this")]
     pub machine: String,
-    /// Where threads run: sharing-aware (all nodes, sharers together), compact, identity, scatter, file:FILE
+    /// Where threads run: sharing-aware (all nodes, sharers together), asym (few nodes, the best connected),
+    /// compact, identity, scatter, likwid:EXPR, hwloc:EXPR, file:FILE
     #[arg(
         long,
         visible_alias = "threads-policy",

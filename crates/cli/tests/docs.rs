@@ -225,7 +225,7 @@ fn the_json_of_other_commands_has_no_undocumented_key() {
         (
             "docs/model.md",
             "## `nodewise simulate --json`",
-            vec!["simulate", folder],
+            vec!["simulate", folder, "--threads", "asym"],
         ),
         ("docs/machines.md", "## JSON of `nodewise topo`", vec!["topo"]),
     ] {

@@ -174,3 +174,50 @@ fn a_users_policy_decides_like_one_of_ours() {
         "{error}"
     );
 }
+
+#[test]
+fn a_map_of_asym_binds_to_chosen_nodes_and_keeps_pages_on_them() {
+    let profile = synthetic::profile("map-asym");
+    let arguments = [
+        "--machine",
+        "mai-opteron-8n",
+        "--threads",
+        "asym",
+        "--policy",
+        "interleave",
+        "-o",
+        "-",
+    ];
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewise"))
+        .arg("map")
+        .arg(&profile)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let (_, binding) = text(&output.stdout).split_once("[binding]").unwrap();
+    assert!(binding.contains("name = \"asym\""), "{binding}");
+    let (_, list) = binding.split_once("nodes = [").unwrap();
+    let list = list.split(']').next().unwrap();
+    let numbers = list.split(',').filter_map(|n| n.trim().parse().ok());
+    let mut nodes: Vec<i64> = numbers.collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    // Eight threads fill four nodes of two CPUs.
+    assert_eq!(nodes.len(), 4);
+    let used = text(&output.stdout)
+        .lines()
+        .filter_map(|l| l.split("interleave ").nth(1));
+    let mut lists = 0;
+    for list in used
+        .filter_map(|l| l.split('"').next())
+        .filter(|l| l.contains(','))
+    {
+        let list: Vec<i64> = list.split(',').map(|n| n.parse().unwrap()).collect();
+        assert!(
+            list.iter().all(|n| nodes.contains(n)),
+            "{list:?} is not on {nodes:?}"
+        );
+        lists += 1;
+    }
+    assert!(lists > 0, "no rule interleaves:\n{}", text(&output.stdout));
+}

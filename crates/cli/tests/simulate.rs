@@ -331,3 +331,44 @@ fn what_cannot_be_drawn_or_replayed_is_refused_in_one_line() {
     }
     assert!(!Path::new(file).exists());
 }
+
+#[test]
+fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_worth() {
+    let profile = synthetic::profile("simulate-asym");
+    let arguments = ["--machine", "mai-opteron-8n", "--policy", "locality,interleave"];
+    let on = json(&profile, &[&arguments[..], &["--threads", "4,asym"]].concat());
+    let choice = &on["choice"];
+    let nodes = choice["nodes"].as_u64().unwrap() as usize;
+    assert_eq!(choice["threads"].as_array().unwrap().len(), nodes);
+    assert_eq!(choice["complete"], true);
+    for p in choice["policies"].as_array().unwrap() {
+        let seconds = |key: &str| p[key]["seconds"].as_f64().unwrap();
+        let mean = p["mean_seconds"].as_f64().unwrap();
+        assert!(seconds("best") <= mean * (1.0 + 1e-9) && mean <= seconds("worst") * (1.0 + 1e-9));
+        assert!(seconds("best") <= seconds("by_bandwidth") && seconds("by_bandwidth") <= seconds("worst"));
+        let name = p["policy"].as_str().unwrap();
+        let all = on["policies"].as_array().unwrap();
+        let predicted = all.iter().find(|q| q["policy"] == name).unwrap();
+        assert_eq!(predicted["nodes"], p["best"]["nodes"], "{name}");
+        let again = predicted["seconds"].as_f64().unwrap();
+        assert!((again - seconds("best")).abs() < 1e-6 * again, "{name}: {again}");
+    }
+    let text = simulate(&profile, &[&arguments[..], &["--threads", "4,asym"]].concat());
+    assert!(String::from_utf8_lossy(&text.stdout).contains("4 threads need"));
+}
+
+#[test]
+fn a_number_of_threads_a_policy_or_both_are_taken() {
+    let profile = synthetic::profile("simulate-threads");
+    let affinity = |threads: &str| {
+        json(&profile, &["--machine", "xeon-x7550", "--threads", threads])["affinity"].clone()
+    };
+    assert_eq!(affinity("hwloc:numa:1"), "hwloc:numa:1");
+    assert_eq!(affinity("2,likwid:M0:0-1"), "likwid:M0:0-1");
+    let refused = simulate(&profile, &["--machine", "xeon-x7550", "--threads", "likwid:S0:0"]);
+    let line = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && line.trim_end().lines().count() == 1 && line.contains("M0 to M3"),
+        "{line}"
+    );
+}

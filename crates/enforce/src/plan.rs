@@ -89,7 +89,7 @@ impl Plan {
         let mut plan = Self {
             rules: Vec::new(),
             origin: Vec::new(),
-            threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding)),
+            threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding))?,
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
             objects: None,

@@ -2,7 +2,7 @@
 
 use crate::{EnforceError, Host};
 use nodewise_machine::{CpuId, NodeId};
-use nodewise_placement::ThreadBinding;
+use nodewise_placement::{NodeCpus, Outside, PagePolicy, ThreadBinding, thread_order};
 
 /// How to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Binding {
     Scatter,
     /// In the order of CPU numbers.
     Identity,
+    /// By a thread policy of that name, which needs no profile: `likwid:M0:0-3`, `hwloc:numa:1`, `file:FILE`.
+    Named(String),
     /// Not at all; distributions by thread go by where threads would be.
     None,
 }
@@ -29,12 +31,33 @@ impl std::str::FromStr for Binding {
             "scatter" => Self::Scatter,
             "identity" => Self::Identity,
             "none" => Self::None,
+            _ if text.contains(':') => Self::Named(text.to_owned()),
+            "sharing-aware" | "asym" => return Err(needs_profile(text)),
             _ => {
                 return Err(EnforceError::new(format!(
-                    "unknown binding `{text}`; known: map, compact, scatter, identity, none"
+                    "unknown binding `{text}`; known: map, compact, scatter, identity, likwid:EXPR, hwloc:EXPR, \
+                     file:FILE, none"
                 )));
             }
         })
+    }
+}
+
+fn needs_profile(policy: &str) -> EnforceError {
+    let error = thread_order(policy, &NodeCpus::default(), &HostFiles).err();
+    EnforceError::new(error.map_or_else(String::new, |e| e.to_string()))
+}
+
+/// Files of this host.
+struct HostFiles;
+
+impl Outside for HostFiles {
+    fn read(&self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))
+    }
+
+    fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String> {
+        Err(format!("{path} is no thread policy"))
     }
 }
 
@@ -51,8 +74,18 @@ pub struct Threads {
 
 impl Threads {
     /// Places `count` threads on `host`. With no CPU on any node everything is on node 0.
-    #[must_use]
-    pub fn new(host: &Host, count: usize, binding: &Binding, map: Option<&ThreadBinding>) -> Self {
+    ///
+    /// # Errors
+    /// An expression or a file that does not fit this host: one line.
+    pub fn new(
+        host: &Host,
+        count: usize,
+        binding: &Binding,
+        map: Option<&ThreadBinding>,
+    ) -> Result<Self, EnforceError> {
+        if let Binding::Named(name) = binding {
+            return Self::named(name, host, count);
+        }
         let name = match (binding, map) {
             (Binding::AsMapped | Binding::None, Some(map)) if !map.cpus.is_empty() => &map.name,
             (Binding::Scatter, _) => "scatter",
@@ -74,12 +107,28 @@ impl Threads {
             ),
             (None, None) => ("compact", deal(&compact(host), count)),
         };
+        Ok(Self::of(name, bound))
+    }
+
+    fn of(name: &str, bound: Vec<Bound>) -> Self {
         let (cpus, nodes) = bound.into_iter().unzip();
         Self {
             name: name.to_owned(),
             cpus,
             nodes,
         }
+    }
+
+    fn named(name: &str, host: &Host, count: usize) -> Result<Self, EnforceError> {
+        let here = NodeCpus {
+            name: "what may be used of this host".to_owned(),
+            nodes: host.nodes.iter().map(|n| n.cpus.clone()).collect(),
+        };
+        let order = thread_order(name, &here, &HostFiles);
+        let order = order.map_err(|e| EnforceError::new(format!("--bind {e}")))?;
+        let node = |cpu: &CpuId| here.nodes.iter().position(|n| n.contains(cpu)).unwrap_or(0);
+        let bound: Vec<Bound> = order.iter().map(|c| (*c, NodeId(node(c) as u32))).collect();
+        Ok(Self::of(name, deal(&bound, count)))
     }
 
     /// The value of `OMP_PLACES` that puts thread i on its CPU, with `OMP_PROC_BIND=close`.
@@ -163,7 +212,7 @@ fn reseated(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     order.sort_by_key(|i| recorded(*i, count, map));
     let mut bound = vec![Bound::default(); count];
     let mut next = order.into_iter();
-    for (node, share) in shares(host, count).into_iter().enumerate() {
+    for (node, share) in shares(host, count, map).into_iter().enumerate() {
         let cpus = host.nodes[node].cpus.iter().cycle().take(share);
         let mut threads: Vec<usize> = next.by_ref().take(share).collect();
         threads.sort_unstable();
@@ -174,13 +223,17 @@ fn reseated(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     bound
 }
 
-/// How many of `count` threads each node takes: equally many, as far as its CPUs go.
-fn shares(host: &Host, count: usize) -> Vec<usize> {
+/// How many of `count` threads each node takes: equally many, as far as its CPUs go. What was put on chosen
+/// nodes keeps to them while it fits.
+fn shares(host: &Host, count: usize, map: &ThreadBinding) -> Vec<usize> {
     let mut taken = vec![0; host.nodes.len()];
+    let cpus = |n: &usize| host.nodes[*n].cpus.len();
+    let chosen = |n: &usize| map.nodes.contains(&NodeId(*n as u32));
+    let room: usize = (0..taken.len()).filter(chosen).map(|n| cpus(&n)).sum();
+    let keeps = map.name == "asym" && room >= count;
     for _ in 0..count {
-        let cpus = |n: &usize| host.nodes[*n].cpus.len();
         let next = (0..taken.len())
-            .filter(|n| cpus(n) > 0)
+            .filter(|n| cpus(n) > 0 && (!keeps || chosen(n)))
             .min_by_key(|n| (taken[*n] / cpus(n), taken[*n] % cpus(n)));
         if let Some(node) = next {
             taken[node] += 1;
@@ -232,7 +285,7 @@ mod tests {
     #[test]
     fn names_deal_cpus_as_they_say() {
         let host = Host::pretended(2, 2);
-        let of = |binding| nodes(&Threads::new(&host, 6, &binding, None));
+        let of = |binding| nodes(&Threads::new(&host, 6, &binding, None).unwrap());
         assert_eq!(of(Binding::AsMapped), [0, 0, 1, 1, 0, 0]);
         assert_eq!(of(Binding::Scatter), [0, 1, 0, 1, 0, 1]);
         assert_eq!(of(Binding::Identity), [0, 0, 1, 1, 0, 0]);
@@ -242,7 +295,7 @@ mod tests {
     fn twice_the_threads_keep_their_share_of_the_nodes() {
         let host = Host::pretended(4, 4);
         let mapped = map("sharing-aware", &[3, 3, 1, 1, 0, 0, 2, 2]);
-        let threads = Threads::new(&host, 16, &Binding::AsMapped, Some(&mapped));
+        let threads = Threads::new(&host, 16, &Binding::AsMapped, Some(&mapped)).unwrap();
         assert_eq!(nodes(&threads), [3, 3, 3, 3, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 2, 2]);
         let mut cpus = threads.cpus.clone();
         cpus.sort_unstable();
@@ -259,7 +312,7 @@ mod tests {
             for (here, cpus, count) in [(2, 4, 4), (2, 8, 8), (2, 8, 15), (3, 4, 8), (2, 2, 9)] {
                 let mapped = map("sharing-aware", &recorded);
                 let host = Host::pretended(here, cpus);
-                let threads = Threads::new(&host, count, &Binding::AsMapped, Some(&mapped));
+                let threads = Threads::new(&host, count, &Binding::AsMapped, Some(&mapped)).unwrap();
                 for node in 0..here {
                     let share = nodes(&threads).iter().filter(|n| **n == node).count();
                     assert!(share.abs_diff(count / here as usize) <= 1, "{threads:?}");
@@ -267,7 +320,7 @@ mod tests {
             }
         }
         let mapped = map("sharing-aware", &[0, 0, 0, 0, 1, 1, 1, 1]);
-        let threads = Threads::new(&Host::pretended(2, 4), 4, &Binding::AsMapped, Some(&mapped));
+        let threads = Threads::new(&Host::pretended(2, 4), 4, &Binding::AsMapped, Some(&mapped)).unwrap();
         assert_eq!(threads.openmp_places(), "{0},{1},{4},{5}");
     }
 
@@ -279,14 +332,42 @@ mod tests {
             cpus: vec![CpuId(5), CpuId(2)],
             nodes: vec![NodeId(1), NodeId(0)],
         };
-        let threads = Threads::new(&host, 2, &Binding::AsMapped, Some(&mapped));
+        let threads = Threads::new(&host, 2, &Binding::AsMapped, Some(&mapped)).unwrap();
         assert_eq!(threads.openmp_places(), "{5},{2}");
     }
 
     #[test]
     fn a_full_node_overflows_to_its_neighbour() {
         let host = Host::pretended(2, 2);
-        let threads = Threads::new(&host, 4, &Binding::AsMapped, Some(&map("file:x", &[0, 0])));
+        let threads = Threads::new(&host, 4, &Binding::AsMapped, Some(&map("file:x", &[0, 0]))).unwrap();
         assert_eq!(nodes(&threads), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn expressions_name_cpus_of_this_host_and_what_needs_a_profile_says_how() {
+        let host = Host::pretended(2, 4);
+        let threads = |text: &str| Threads::new(&host, 3, &text.parse().unwrap(), None);
+        assert_eq!(threads("likwid:M1:0-1").unwrap().openmp_places(), "{4},{5},{4}");
+        assert_eq!(
+            threads("hwloc:numa:1.core:2 pu:0").unwrap().openmp_places(),
+            "{6},{0},{6}"
+        );
+        let error = threads("hwloc:numa:2").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--bind hwloc:numa:2: `numa:2`: there are numa:0 to numa:1 there"
+        );
+        let error = "asym".parse::<Binding>().unwrap_err().to_string();
+        assert!(error.contains("nodewise map --threads asym"), "{error}");
+    }
+
+    #[test]
+    fn threads_on_chosen_nodes_stay_on_them_whatever_their_number() {
+        let host = Host::pretended(4, 4);
+        let mapped = map("asym", &[3, 3, 3, 3, 1, 1, 1, 1]);
+        for count in [4, 6, 8] {
+            let threads = Threads::new(&host, count, &Binding::AsMapped, Some(&mapped)).unwrap();
+            assert!(nodes(&threads).iter().all(|n| [1, 3].contains(n)), "{threads:?}");
+        }
     }
 }

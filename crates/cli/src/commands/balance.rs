@@ -15,6 +15,7 @@ mod unseen;
 mod whom;
 
 use crate::exit::Outcome;
+use crate::threads::Threads;
 use nodewise_enforce::Binding;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,10 +34,11 @@ pub struct Arguments {
     /// All processes of a control group (version 2), those that come into it too
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// `off`: threads stay where they are; a number: CMD runs with so many, as `run` has it
-    #[arg(long, value_name = "off|N", default_value = "off", requires = "command", value_parser = settings::threads)]
-    threads: settings::Threads,
-    /// How CMD's threads are bound: compact, scatter, identity, none
+    /// `off`: threads stay where they are; a number: CMD runs with so many, as `run` has it; a thread policy, or
+    /// both (`24,scatter`): bound so, as by --bind
+    #[arg(long, value_name = "off|N|T|N,T", default_value = "off", requires = "command", value_parser = settings::threads)]
+    threads: Threads,
+    /// How CMD's threads are bound: compact, scatter, identity, likwid:EXPR, hwloc:EXPR, file:FILE, none
     #[arg(long, value_name = "T", default_value = "none", requires = "command")]
     bind: Binding,
     /// Decide so often

@@ -1,13 +1,16 @@
 //! `nodewise map`: a policy's decision as rules, readable and portable.
 
+use crate::asym::{ASYM, Asym};
 use crate::exit::Outcome;
 use crate::output::{self, write_file};
 use crate::selection::Selection;
 use anyhow::bail;
 use nodewise_placement::{Recognised, recognise};
+use nodewise_simulation::Parameters;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
+#[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
     selection: Selection,
@@ -23,15 +26,24 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let selected = arguments.selection.open()?;
-    let mappings = selected.mappings(&arguments.policy)?;
-    let [mapping] = mappings.as_slice() else {
+    let mut selected = arguments.selection.open()?;
+    let asym = match arguments.selection.affinity == ASYM {
+        true => Some(Asym::enter(&mut selected, None)?),
+        false => None,
+    };
+    let mut mappings = selected.mappings(&arguments.policy)?;
+    let [mapping] = mappings.as_mut_slice() else {
         bail!(
             "`{}` names {} policies; a map holds one",
             arguments.policy,
             mappings.len()
         );
     };
+    if let Some(asym) = asym {
+        let one = std::slice::from_ref(&*mapping);
+        let choices = asym.survey(&selected, one, Vec::new(), &Parameters::default())?;
+        asym.leave(&mut selected, mapping, asym.best(&choices[0]));
+    }
     let recognised = recognise(&selected.context(), mapping);
     if arguments.output.as_os_str() == "-" {
         output::print(&recognised.to_toml())?;

@@ -12,6 +12,7 @@ use nodewise_simulation::{Parameters, simulate};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
+#[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
     selection: Selection,

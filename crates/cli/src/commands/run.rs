@@ -25,7 +25,8 @@ pub struct Arguments {
     /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them, ascending
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,
-    /// How threads are bound: map (as the map says), compact, scatter, identity, none
+    /// How threads are bound: map (as the map says), compact, scatter, identity, likwid:EXPR, hwloc:EXPR,
+    /// file:FILE, none
     #[arg(long, value_name = "T", default_value = "map")]
     bind: Binding,
     /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]

@@ -1,18 +1,23 @@
 //! `nodewise simulate`: the predicted cost of each policy, side by side.
 
-mod fold;
 mod json;
 mod moving;
+mod nodes;
 mod show;
 mod sweep;
 mod table;
 
+use crate::asym::{ASYM, Asym};
 use crate::exit::Outcome;
+use crate::fold::folded;
 use crate::output;
 use crate::selection::{Selected, Selection};
+use crate::threads::{Threads, threads};
 use anyhow::bail;
 use moving::Limits;
-use nodewise_simulation::{Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use nodes::Worth;
+use nodewise_machine::Machine;
+use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
 
 /// What `--machine papers` stands for.
@@ -31,9 +36,10 @@ pub struct Arguments {
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
-    /// Run on this many CPUs: neighbouring threads of the recording share one
-    #[arg(long, value_name = "T")]
-    threads: Option<u32>,
+    /// Run on this many CPUs (neighbouring threads of the recording share one), under a thread policy, or both:
+    /// 24, scatter, 24,asym. With `asym` each policy gets the nodes it is fastest on
+    #[arg(long, value_name = "N|T|N,T", value_parser = threads)]
+    threads: Option<Threads>,
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     plain_cpu: Option<f64>,
@@ -71,13 +77,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         if let Some(policy) = &arguments.sweep {
             return sweep(policy, &selected, arguments);
         }
-        let simulation = predict(&selected, arguments)?;
-        done.push((selected.machine, selected.histogram.page_size(), simulation));
+        done.push(predict(selected, arguments)?);
     }
     if arguments.json {
         let all: Vec<_> = done
             .iter()
-            .map(|(m, size, s)| json::OnMachine::new(m, *size, s))
+            .map(|d| json::OnMachine::new(&d.machine, d.page_size, &d.simulation, d.worth.as_ref()))
             .collect();
         let text = match all.as_slice() {
             [one] => serde_json::to_string_pretty(one)?,
@@ -85,10 +90,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         };
         output::print(&(text + "\n"))?;
     } else {
-        let tables: Vec<_> = done.iter().map(|(m, _, s)| table::write(m, s)).collect();
+        let tables: Vec<_> = done.iter().map(Done::table).collect();
         output::print(&tables.join("\n"))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Everything predicted on one machine.
+struct Done {
+    machine: Machine,
+    page_size: u64,
+    simulation: Simulation,
+    /// What the choice of nodes is worth, where there was one.
+    worth: Option<Worth>,
+}
+
+impl Done {
+    fn table(&self) -> String {
+        let worth = self.worth.as_ref().map_or_else(String::new, Worth::table);
+        table::write(&self.machine, &self.simulation, &worth)
+    }
 }
 
 fn sweep(policy: &str, selected: &Selected, arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -102,18 +123,31 @@ fn sweep(policy: &str, selected: &Selected, arguments: &Arguments) -> anyhow::Re
 
 /// The profile on a machine whose remote memory may be nearer or farther than it is.
 fn open(arguments: &Arguments, machine: &str) -> anyhow::Result<Selected> {
-    let selection = Selection {
+    let mut selection = Selection {
         machine: machine.to_owned(),
         ..arguments.selection.clone()
     };
+    if let Some(policy) = policy(arguments) {
+        policy.clone_into(&mut selection.affinity);
+    }
     let mut selected = selection.open()?;
     if let Some(ratio) = arguments.latency_ratio {
         selected.machine = with_latency_ratio(&selected.machine, ratio);
     }
-    if let Some(cpus) = arguments.threads {
-        selected.affinity = fold::folded(&selected, &selection.affinity, cpus)?;
+    if let Some(cpus) = count(arguments) {
+        selected.affinity = folded(&selected, &selection.affinity, cpus)?;
     }
     Ok(selected)
+}
+
+/// How many threads are asked for.
+fn count(arguments: &Arguments) -> Option<u32> {
+    arguments.threads.as_ref()?.count
+}
+
+/// Which thread policy is asked for by `--threads`.
+fn policy(arguments: &Arguments) -> Option<&str> {
+    arguments.threads.as_ref()?.policy.as_deref()
 }
 
 fn parameters(arguments: &Arguments) -> Parameters {
@@ -126,32 +160,72 @@ fn parameters(arguments: &Arguments) -> Parameters {
 }
 
 /// Simulates a list of policies; what pages start from comes first, asked for or not.
-fn predict(selected: &Selected, arguments: &Arguments) -> anyhow::Result<Simulation> {
-    let Arguments { limits, .. } = arguments;
+fn predict(mut selected: Selected, arguments: &Arguments) -> anyhow::Result<Done> {
     let parameters = parameters(arguments);
-    let list = moving::split(&format!("{},{}", limits.start, arguments.policy));
+    let asym = match policy(arguments).unwrap_or(&arguments.selection.affinity) {
+        ASYM => Some(Asym::enter(&mut selected, count(arguments))?),
+        _ => None,
+    };
+    let list = moving::split(&format!("{},{}", arguments.limits.start, arguments.policy));
     let mappings = selected.mappings(&list.pages)?;
-    let moving = list
-        .moving
-        .iter()
-        .map(|p| limits.moving(p, selected, &parameters));
-    let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
-    if arguments.svg.is_some() {
-        let [one] = moving.as_mut_slice() else {
-            bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
-        };
-        one.traced = true;
-    }
-    let context = selected.context();
-    let simulation = simulate_moving(&context, &mappings, moving, &selected.reader, &parameters)?;
+    let movers = Movers {
+        arguments,
+        selected: &selected,
+        list: &list,
+        parameters: &parameters,
+    };
+    let (simulation, worth) = match &asym {
+        None => {
+            let context = selected.context();
+            let moving = movers.all()?;
+            (
+                simulate_moving(&context, &mappings, moving, &selected.reader, &parameters)?,
+                None,
+            )
+        }
+        Some(asym) => {
+            let (simulation, worth) = nodes::together(asym, &movers, &mappings)?;
+            (simulation, Some(worth))
+        }
+    };
     if let Some(file) = &arguments.svg {
-        output::write_file(
-            file,
-            &show::draw(selected, &mappings[0], &simulation),
-            arguments.force,
-        )?;
+        let picture = show::draw(&selected, &mappings[0], &simulation);
+        output::write_file(file, &picture, arguments.force)?;
     }
-    Ok(simulation)
+    Ok(Done {
+        page_size: selected.histogram.page_size(),
+        machine: asym.map_or(selected.machine, |a| a.machine),
+        simulation,
+        worth,
+    })
+}
+
+/// Policies that move pages, made anew for each pass.
+struct Movers<'a> {
+    arguments: &'a Arguments,
+    selected: &'a Selected,
+    list: &'a moving::Split,
+    parameters: &'a Parameters,
+}
+
+impl Movers<'_> {
+    fn one(&self, policy: &str) -> anyhow::Result<Moving> {
+        self.arguments
+            .limits
+            .moving(policy, self.selected, self.parameters)
+    }
+
+    fn all(&self) -> anyhow::Result<Vec<Moving>> {
+        let moving = self.list.moving.iter().map(|p| self.one(p));
+        let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
+        if self.arguments.svg.is_some() {
+            let [one] = moving.as_mut_slice() else {
+                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
+            };
+            one.traced = true;
+        }
+        Ok(moving)
+    }
 }
 
 fn traffic(text: &str) -> Result<Traffic, String> {

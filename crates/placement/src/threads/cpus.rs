@@ -6,7 +6,7 @@ use crate::policies::Outside;
 use nodewise_machine::{CpuId, Machine};
 
 /// Nodes with their CPUs, and whose they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCpus {
     /// As messages name the machine.
     pub name: String,

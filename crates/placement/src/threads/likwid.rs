@@ -85,15 +85,18 @@ fn domain(name: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
 }
 
 fn no_domain(name: &str, cpus: &NodeCpus) -> PolicyError {
-    let last = cpus.nodes.len() - 1;
+    let nodes = match cpus.nodes.len() {
+        0 | 1 => "M0".to_owned(),
+        count => format!("M0 to M{}", count - 1),
+    };
     PolicyError(match name.chars().next() {
         Some('S' | 'D' | 'C') => format!(
             "what shares a socket, die or cache (`{name}`) is not in a machine's description; use N (all of {}) \
-             or its memory nodes, M0 to M{last}",
+             or its memory nodes, {nodes}",
             cpus.name
         ),
         _ => format!(
-            "{} has no domain `{name}`; it has N (all CPUs) and M0 to M{last} (memory nodes)",
+            "{} has no domain `{name}`; it has N (all CPUs) and {nodes} (memory nodes)",
             cpus.name
         ),
     })

@@ -3,7 +3,6 @@
 use super::Arguments;
 use super::place::{Place, own};
 use super::session::Session;
-use super::settings::Threads;
 use super::whom::Whom;
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
@@ -62,12 +61,11 @@ pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome>
 
 /// First touch, threads bound as asked: as `run` starts it.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
+    let asked = &arguments.threads;
+    let named = asked.policy.as_ref().map(|policy| policy.parse());
     let options = Options {
-        binding: arguments.bind.clone(),
-        threads: match arguments.threads {
-            Threads::Off => None,
-            Threads::Count(count) => Some(count),
-        },
+        binding: named.unwrap_or_else(|| Ok(arguments.bind.clone()))?,
+        threads: asked.count.map(|n| n as usize),
         page_size: PageSize::Auto,
     };
     let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;

@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-/// What is done about threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// They stay where they are.
-    Off,
-    /// The command is to have so many.
-    Count(usize),
-}
-
-pub fn threads(text: &str) -> Result<Threads, String> {
-    match (text, text.parse()) {
-        ("off", _) => Ok(Threads::Off),
-        (_, Ok(count)) if count > 0 => Ok(Threads::Count(count)),
-        _ => Err(format!("`{text}` is neither off nor a number of threads")),
+/// `off`: they stay where they are; else as [`crate::threads`] has it.
+pub fn threads(text: &str) -> Result<crate::threads::Threads, String> {
+    match text {
+        "off" => Ok(crate::threads::Threads::default()),
+        _ => crate::threads::threads(text).map_err(|e| format!("off; or {e}")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `simulate --json`: its keys are described in `docs/model.md` and stay.
 
+use super::nodes::{self, Worth};
 use nodewise_machine::Machine;
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub struct OnMachine<'a> {
     calibration: Calibration,
     parameters: Parameters,
     sources: Vec<Source<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<nodes::Json>,
     policies: Vec<Policy<'a>>,
 }
 
@@ -55,6 +58,8 @@ struct Source<'a> {
 #[derive(Serialize)]
 struct Policy<'a> {
     policy: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<u32>,
     seconds: f64,
     seconds_range: [f64; 2],
     speedup: f64,
@@ -137,7 +142,12 @@ fn ends(range: Range) -> [f64; 2] {
 }
 
 impl<'a> OnMachine<'a> {
-    pub fn new(machine: &'a Machine, page_size: u64, simulation: &'a Simulation) -> Self {
+    pub fn new(
+        machine: &'a Machine,
+        page_size: u64,
+        simulation: &'a Simulation,
+        worth: Option<&Worth>,
+    ) -> Self {
         let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
         Self {
             machine: &machine.name,
@@ -172,6 +182,7 @@ impl<'a> OnMachine<'a> {
                 },
             },
             sources: machine.sources.iter().map(source).collect(),
+            choice: worth.map(Worth::json),
             policies: simulation.ranked().into_iter().map(policy).collect(),
         }
     }
@@ -215,6 +226,7 @@ fn policy(p: &Prediction) -> Policy<'_> {
     let ledger = &moved.ledger;
     Policy {
         policy: &p.policy,
+        nodes: p.nodes.iter().map(|n| n.0).collect(),
         seconds: p.seconds.typical,
         seconds_range: ends(p.seconds),
         speedup: p.speedup.typical,

@@ -4,7 +4,8 @@ use nodewise_machine::Machine;
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
-pub fn write(machine: &Machine, simulation: &Simulation) -> String {
+/// `worth` is what there is to say about the choice of nodes.
+pub fn write(machine: &Machine, simulation: &Simulation, worth: &str) -> String {
     let mut out = format!(
         "{}: {}\n{} threads on {} CPUs ({})\n\n",
         machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
@@ -13,6 +14,7 @@ pub fn write(machine: &Machine, simulation: &Simulation) -> String {
     out += &align(std::iter::once(header()).chain(rows));
     out.push('\n');
     out += &moves(simulation);
+    out += worth;
     if !simulation.is_memory_bound() {
         let share = simulation.baseline().memory_share.typical * 100.0;
         let _ = writeln!(

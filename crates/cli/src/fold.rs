@@ -6,9 +6,16 @@ use nodewise_analysis::{Affinity, Entry, Histogram, thread_numbers};
 use nodewise_placement::thread_policy;
 use nodewise_profile::{Profile, Thread, ThreadId};
 
-/// The affinity that `policy` gives `cpus` threads, each of which stands for equally many neighbours
-/// of the recording.
-pub fn folded(selected: &Selected, policy: &str, cpus: u32) -> anyhow::Result<Affinity> {
+/// What a few threads do, each of which stands for equally many neighbours of the recording.
+pub struct Folded {
+    pub profile: Profile,
+    pub histogram: Histogram,
+    /// By recorded thread.
+    pub groups: Vec<u32>,
+}
+
+/// So many threads.
+pub fn fewer(selected: &Selected, cpus: u32) -> anyhow::Result<Folded> {
     let numbers = thread_numbers(selected.profile());
     let threads = numbers.iter().max().map_or(0, |n| n + 1);
     if cpus == 0 || cpus > threads {
@@ -20,11 +27,23 @@ pub fn folded(selected: &Selected, policy: &str, cpus: u32) -> anyhow::Result<Af
         openmp: Some(n),
         ..Thread::default()
     };
-    let profile = Profile {
-        threads: (0..cpus).map(one).collect(),
-        ..Profile::default()
-    };
-    let histogram = regrouped(&selected.histogram, &groups, cpus as usize);
+    Ok(Folded {
+        profile: Profile {
+            threads: (0..cpus).map(one).collect(),
+            ..Profile::default()
+        },
+        histogram: regrouped(&selected.histogram, &groups, cpus as usize),
+        groups,
+    })
+}
+
+/// The affinity that `policy` gives them.
+pub fn folded(selected: &Selected, policy: &str, cpus: u32) -> anyhow::Result<Affinity> {
+    let Folded {
+        profile,
+        histogram,
+        groups,
+    } = fewer(selected, cpus)?;
     let few = thread_policy(policy, &profile, &histogram, &selected.machine, &Files)?;
     Ok(Affinity {
         name: few.name,

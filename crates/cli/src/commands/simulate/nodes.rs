@@ -1,0 +1,309 @@
+//! `simulate --threads asym`: each policy on the nodes it is fastest on, and what that is worth.
+
+use super::Movers;
+use super::table::{Row, align, significant};
+use crate::asym::Asym;
+use nodewise_machine::NodeId;
+use nodewise_placement::Mapping;
+use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
+use serde::Serialize;
+
+/// The dynamic memory migration of AsymSched: Carrefour's (its reference [12]).
+const DYNAMIC: &str = "balance:carrefour";
+/// Random starts of it.
+const STARTS: u64 = 8;
+
+/// What choosing nodes is worth.
+pub struct Worth {
+    /// Threads on each virtual node.
+    sizes: Vec<u32>,
+    of: usize,
+    possible: f64,
+    predicted: usize,
+    choices: Vec<(Choice, Places)>,
+    dynamic: Option<Dynamic>,
+}
+
+/// Nodes of the fastest and the slowest placement, and of the one that bandwidth alone chooses.
+struct Places {
+    best: Vec<NodeId>,
+    worst: Vec<NodeId>,
+    by_bandwidth: (Vec<NodeId>, usize),
+}
+
+/// Only pages move, from where they are first touched, with threads on nodes by chance.
+struct Dynamic {
+    start: String,
+    seconds: Vec<f64>,
+    latency_ns: Vec<f64>,
+    /// The same on the best nodes: what AsymSched does in the end.
+    on_best: (f64, f64),
+}
+
+/// Ranks all placements for each policy, then predicts each on its best.
+pub fn together(
+    asym: &Asym,
+    movers: &Movers<'_>,
+    mappings: &[Mapping],
+) -> anyhow::Result<(Simulation, Worth)> {
+    let (selected, parameters) = (movers.selected, movers.parameters);
+    let choices = asym.survey(selected, mappings, movers.all()?, parameters)?;
+    let on: Vec<Vec<NodeId>> = choices.iter().map(|c| asym.best(c).to_vec()).collect();
+    let machine = (&asym.machine, on.as_slice());
+    let context = selected.context();
+    let simulation = simulate_on(
+        &context,
+        machine,
+        mappings,
+        movers.all()?,
+        &selected.reader,
+        parameters,
+    )?;
+    let dynamic = dynamic(asym, movers, &mappings[0], &on[0])?;
+    Ok((simulation, Worth::new(asym, choices, dynamic)))
+}
+
+/// As many runs as starts, and one on the best nodes, in one pass.
+fn dynamic(
+    asym: &Asym,
+    movers: &Movers<'_>,
+    start: &Mapping,
+    best: &[NodeId],
+) -> anyhow::Result<Option<Dynamic>> {
+    let nodes: Vec<NodeId> = asym.machine.cpu_nodes().collect();
+    let drawn = (0..STARTS).filter_map(|seed| asym.threads.drawn(&asym.machine, &nodes, seed));
+    let mut on = vec![best.to_vec(), best.to_vec()];
+    on.extend(drawn);
+    if on.len() == 2 || asym.placements.all.len() < 2 {
+        return Ok(None);
+    }
+    let moving = on[1..]
+        .iter()
+        .map(|_| movers.one(DYNAMIC))
+        .collect::<anyhow::Result<_>>()?;
+    let (selected, start) = (movers.selected, std::slice::from_ref(start));
+    let context = selected.context();
+    let machine = (&asym.machine, on.as_slice());
+    let runs = simulate_on(
+        &context,
+        machine,
+        start,
+        moving,
+        &selected.reader,
+        movers.parameters,
+    )?
+    .predictions;
+    let of = |p: &nodewise_simulation::Prediction| (p.seconds.typical, p.latency_ns);
+    let (seconds, latency_ns) = runs[2..].iter().map(of).unzip();
+    Ok(Some(Dynamic {
+        start: start[0].policy.clone(),
+        seconds,
+        latency_ns,
+        on_best: of(&runs[1]),
+    }))
+}
+
+impl Worth {
+    fn new(asym: &Asym, choices: Vec<Choice>, dynamic: Option<Dynamic>) -> Self {
+        let placements = &asym.placements;
+        let places = |choice: &Choice| {
+            let spread = Spread::of(&choice.seconds);
+            Places {
+                best: placements.all[spread.least.0].clone(),
+                worst: placements.all[spread.most.0].clone(),
+                by_bandwidth: (
+                    placements.all[placements.by_bandwidth].clone(),
+                    placements.by_bandwidth,
+                ),
+            }
+        };
+        Self {
+            sizes: asym.threads.sizes.clone(),
+            of: asym.machine.node_count(),
+            possible: placements.possible,
+            predicted: placements.all.len(),
+            choices: choices
+                .into_iter()
+                .map(|c| (places(&c), c))
+                .map(|(p, c)| (c, p))
+                .collect(),
+            dynamic,
+        }
+    }
+
+    fn complete(&self) -> bool {
+        self.predicted as f64 >= self.possible
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let threads: u32 = self.sizes.iter().sum();
+        let all = match self.complete() {
+            true => format!("all {} placements of them predicted", self.predicted),
+            false => format!(
+                "{} of {:.0} placements of them predicted",
+                self.predicted, self.possible
+            ),
+        };
+        let plural = if self.sizes.len() == 1 { "" } else { "s" };
+        let rows = self.choices.iter().map(|(choice, places)| row(choice, places));
+        let mut out = format!(
+            "{threads} threads need {} node{plural} of {}; {all}.\n\n",
+            self.sizes.len(),
+            self.of
+        );
+        out += &align(std::iter::once(header()).chain(rows));
+        out += "Best and worst are compared with the mean over placements; latency is that of a line from memory.\n";
+        out += &self.dynamic.as_ref().map_or_else(String::new, Dynamic::text);
+        out.push('\n');
+        out
+    }
+
+    pub fn json(&self) -> Json {
+        Json {
+            nodes: self.sizes.len(),
+            threads: self.sizes.clone(),
+            placements: self.possible,
+            predicted: self.predicted,
+            complete: self.complete(),
+            policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p)).collect(),
+            dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
+        }
+    }
+}
+
+fn header() -> Row {
+    [
+        "policy",
+        "nodes",
+        "seconds",
+        "best",
+        "worst",
+        "latency",
+        "best",
+        "worst",
+        "by bandwidth alone",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+fn list(nodes: &[NodeId]) -> String {
+    nodes
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// How much faster, in per cent, than the mean.
+fn faster(mean: f64, seconds: f64) -> String {
+    let ratio = if seconds > 0.0 { mean / seconds } else { 1.0 };
+    format!("{:+.1} %", 100.0 * (ratio - 1.0))
+}
+
+fn row(choice: &Choice, places: &Places) -> Row {
+    let (seconds, latency) = (Spread::of(&choice.seconds), Spread::of(&choice.latency_ns));
+    let difference = |at: usize| format!("{:+.0} ns", choice.latency_ns[at] - latency.mean);
+    let (nodes, at) = &places.by_bandwidth;
+    vec![
+        choice.policy.clone(),
+        list(&places.best),
+        significant(seconds.least.1),
+        faster(seconds.mean, seconds.least.1),
+        faster(seconds.mean, seconds.most.1),
+        format!("{:.0} ns", latency.mean),
+        difference(seconds.least.0),
+        difference(seconds.most.0),
+        format!("{}: {}", list(nodes), faster(seconds.mean, choice.seconds[*at])),
+    ]
+}
+
+impl Dynamic {
+    fn text(&self) -> String {
+        let spread = Spread::of(&self.seconds);
+        format!(
+            "{DYNAMIC} from {}, on {} draws of nodes: {} s on average ({}–{}, deviation {}); on the best nodes {} s.\n",
+            self.start,
+            self.seconds.len(),
+            significant(spread.mean),
+            significant(spread.least.1),
+            significant(spread.most.1),
+            significant(spread.deviation),
+            significant(self.on_best.0),
+        )
+    }
+
+    fn json(&self) -> DynamicJson {
+        DynamicJson {
+            policy: DYNAMIC,
+            start: self.start.clone(),
+            seconds: self.seconds.clone(),
+            latency_ns: self.latency_ns.clone(),
+            deviation_seconds: Spread::of(&self.seconds).deviation,
+            on_best_seconds: self.on_best.0,
+            on_best_latency_ns: self.on_best.1,
+        }
+    }
+}
+
+/// `choice` of `simulate --json`: its keys are described in `docs/model.md`.
+#[derive(Serialize)]
+pub struct Json {
+    nodes: usize,
+    threads: Vec<u32>,
+    placements: f64,
+    predicted: usize,
+    complete: bool,
+    policies: Vec<PolicyJson>,
+    dynamic_migration: Option<DynamicJson>,
+}
+
+#[derive(Serialize)]
+struct PolicyJson {
+    policy: String,
+    best: At,
+    worst: At,
+    by_bandwidth: At,
+    mean_seconds: f64,
+    deviation_seconds: f64,
+    mean_latency_ns: f64,
+}
+
+#[derive(Serialize)]
+struct At {
+    nodes: Vec<u32>,
+    seconds: f64,
+    latency_ns: f64,
+}
+
+#[derive(Serialize)]
+struct DynamicJson {
+    policy: &'static str,
+    start: String,
+    seconds: Vec<f64>,
+    latency_ns: Vec<f64>,
+    deviation_seconds: f64,
+    on_best_seconds: f64,
+    on_best_latency_ns: f64,
+}
+
+impl PolicyJson {
+    fn new(choice: &Choice, places: &Places) -> Self {
+        let seconds = Spread::of(&choice.seconds);
+        let at = |nodes: &[NodeId], at: usize| At {
+            nodes: nodes.iter().map(|n| n.0).collect(),
+            seconds: choice.seconds[at],
+            latency_ns: choice.latency_ns[at],
+        };
+        Self {
+            policy: choice.policy.clone(),
+            best: at(&places.best, seconds.least.0),
+            worst: at(&places.worst, seconds.most.0),
+            by_bandwidth: at(&places.by_bandwidth.0, places.by_bandwidth.1),
+            mean_seconds: seconds.mean,
+            deviation_seconds: seconds.deviation,
+            mean_latency_ns: Spread::of(&choice.latency_ns).mean,
+        }
+    }
+}
