@@ -3,6 +3,7 @@
 use crate::routing::{SharedLink, shortest_paths};
 use crate::{LinkId, Machine, MachineError, NodeId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// `from` is the memory. `via` names nodes; `links`, instead, positions in [`Machine::links`].
 #[derive(Debug, Deserialize, Serialize)]
@@ -22,6 +23,12 @@ impl RouteEntry {
     /// All nodes on the way, both ends with it.
     pub fn stops(&self) -> Vec<u32> {
         [&[self.from], &self.via[..], &[self.to]].concat()
+    }
+
+    /// Whether it comes to a node again.
+    pub fn returns(&self) -> bool {
+        let stops = self.stops();
+        stops.iter().collect::<BTreeSet<_>>().len() < stops.len()
     }
 
     /// The links it names, or of those that join its nodes the widest ones.
@@ -74,7 +81,7 @@ impl RouteEntry {
         if entry.via.is_empty() && shortest == Some(links) {
             return None;
         }
-        if entry.path(shared).as_ref() != Ok(links) {
+        if entry.returns() || entry.path(shared).as_ref() != Ok(links) {
             entry.via.clear();
             entry.links = Some(links.iter().map(|l| l.0).collect());
         }

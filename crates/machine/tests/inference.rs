@@ -94,7 +94,8 @@ fn inferred(rig: &Rig, survey: &Survey) -> Machine {
     machine.backplane = None;
     Inferred::of(survey, &local).apply(&mut machine);
     machine.validate().unwrap();
-    machine
+    // A file says the same.
+    Machine::parse(&machine.to_toml(), "written").unwrap()
 }
 
 /// Share of the pairs called sharing that are, and of those that are that were called so.
@@ -369,7 +370,7 @@ fn when_time_is_up_what_is_known_stands() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_graphs_are_found_again(seed in any::<u64>(), nodes in 3usize..9, density in 0.2f64..0.9) {
@@ -388,5 +389,28 @@ proptest! {
         prop_assert_eq!(precision_and_recall(&rig, &survey), (1.0, 1.0));
         let (_, largest) = errors(&rig, &inferred(&rig, &survey), false, seed);
         prop_assert!(largest < 1e-6, "largest {}", largest);
+    }
+
+    #[test]
+    fn whatever_is_measured_makes_a_machine_that_a_file_gives_back(seed in any::<u64>(), nodes in 2usize..6) {
+        let machine = synthetic(nodes, &format!("links = [{{ among = {:?}, bandwidth = 9000 }}]", (0..nodes).collect::<Vec<_>>()));
+        let mut random = Random::of(seed);
+        let mut any = |flows: &[Flow]| -> Vec<Estimate> {
+            flows.iter().map(|_| Estimate::exact(100.0 + random.unit() * 900.0)).collect()
+        };
+        let alone: Vec<(Flow, Estimate)> = flows(&machine).into_iter().map(|f| (f, any(&[f])[0])).collect();
+        let survey = survey(&alone, |_| true, |flows| Some(any(flows)));
+        let mut found = machine.clone();
+        Inferred::of(&survey, &[Some(800.0), None]).apply(&mut found);
+        prop_assert!(found.validate().is_ok());
+        let read = Machine::parse(&found.to_toml(), "written").unwrap();
+        let (said, again) = (Channels::of(&found), Channels::of(&read));
+        let all = flows(&machine);
+        for _ in 0..20 {
+            let set: Vec<Flow> = (0..5).map(|_| all[random.below(all.len())]).collect();
+            for (a, b) in said.max_min(&set).iter().zip(again.max_min(&set)) {
+                prop_assert!((a - b).abs() < 1e-6 * a, "{set:?}: {a} {b}");
+            }
+        }
     }
 }

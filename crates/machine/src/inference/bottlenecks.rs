@@ -137,7 +137,7 @@ impl<'a> Sharing<'a> {
     fn grown(&self, (capacity, pair): (f64, [usize; 2])) -> Bottleneck {
         let mut flows: BTreeSet<usize> = pair.into();
         for (_, h) in self.neighbours[pair[0]].iter().filter(|n| alike(n.0, capacity)) {
-            if flows.iter().all(|f| self.fits(*f, *h, capacity)) {
+            if flows.iter().all(|f| f != h && self.fits(*f, *h, capacity)) {
                 flows.insert(*h);
             }
         }

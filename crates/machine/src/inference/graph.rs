@@ -89,47 +89,77 @@ pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)]
     for (bottleneck, place) in found {
         match place {
             Place::Link { from, to } => {
-                for flow in &bottleneck.flows {
-                    ways[*flow].push(links.len() as u32);
-                }
-                links.push(link(from[0], to[0], bottleneck.capacity));
+                bottleneck
+                    .flows
+                    .iter()
+                    .for_each(|f| ways[*f].push(links.len() as u32));
+                let inside = |f: &Flow| from.contains(&f.memory) && to.contains(&f.reader);
+                let members = || bottleneck.flows.iter().map(|f| flows[*f]);
+                let shown = members().find(inside).unwrap_or(flows[bottleneck.flows[0]]);
+                links.push(link(shown, bottleneck.capacity));
                 ends.push((from, to));
             }
             Place::Backplane => machine.backplane = Some(bottleneck.capacity),
             Place::Controller(_) | Place::Intake(_) => {}
         }
     }
-    let old = std::mem::take(&mut machine.links);
-    let measured: BTreeSet<Flow> = flows.iter().copied().collect();
-    for ((flow, width), way) in flows.iter().zip(alone).zip(&mut ways) {
-        if way.is_empty() {
-            way.push(links.len() as u32);
-            links.push(link(flow.memory, flow.reader, *width));
-        }
-        let ordered = chain(way, *flow, &ends).unwrap_or_else(|| way.clone());
+    for flow in private(flows, &ways, &links) {
+        ways[flow].push(links.len() as u32);
+        links.push(link(flows[flow], alone[flow]));
+    }
+    for ((flow, width), way) in flows.iter().zip(alone).zip(ways) {
         let route = &mut machine.routes[flow.reader.index()][flow.memory.index()];
+        let ordered = chain(&way, *flow, &ends).unwrap_or(way);
         route.links = ordered.into_iter().map(LinkId).collect();
         route.bandwidth = *width;
     }
+    keep_others(flows, links, machine);
+    machine.hop_rules.clear();
+}
+
+/// The flows that need a link of their own: those that share none, and those whose only one is crossed
+/// from a node and towards it. A link has two ends: what is shared both ways is no whole way.
+fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
+    let both_ways = |id: u32| {
+        let shown = &links[id as usize];
+        let whole = flows
+            .iter()
+            .zip(ways)
+            .filter(|(_, way)| way[..] == [id])
+            .map(|(f, _)| (f.memory, f.reader));
+        let (from, to): (Vec<_>, Vec<_>) = whole.chain([(shown.from, shown.to)]).unzip();
+        from.iter().any(|n| to.contains(n))
+    };
+    let both_ways: Vec<bool> = (0..links.len() as u32).map(both_ways).collect();
+    let alone = |way: &[u32]| match way {
+        [] => true,
+        [one] => both_ways[*one as usize],
+        _ => false,
+    };
+    (0..flows.len()).filter(|f| alone(&ways[*f])).collect()
+}
+
+/// Links of pairs that were not measured, after the new ones.
+fn keep_others(measured: &[Flow], mut links: Vec<Link>, machine: &mut Machine) {
+    let measured: BTreeSet<Flow> = measured.iter().copied().collect();
     for (reader, row) in machine.routes.iter_mut().enumerate() {
         for (memory, route) in row.iter_mut().enumerate() {
-            let (reader, memory) = (NodeId(reader as u32), NodeId(memory as u32));
+            let [reader, memory] = [reader, memory].map(|n| NodeId(n as u32));
             if !measured.contains(&Flow { reader, memory }) {
                 for id in &mut route.links {
-                    links.push(old[id.0 as usize].clone());
+                    links.push(machine.links[id.0 as usize].clone());
                     *id = LinkId(links.len() as u32 - 1);
                 }
             }
         }
     }
     machine.links = links;
-    machine.hop_rules.clear();
 }
 
-fn link(from: NodeId, to: NodeId, bandwidth: f64) -> Link {
+fn link(flow: Flow, bandwidth: f64) -> Link {
     Link {
-        from,
-        to,
+        from: flow.memory,
+        to: flow.reader,
         bandwidth,
         class: None,
     }
