@@ -3,6 +3,7 @@
 mod flows;
 mod graph;
 mod json;
+mod measure;
 mod text;
 
 use crate::exit::Outcome;
@@ -21,6 +22,8 @@ pub struct Arguments {
     /// Print JSON: every figure, stable keys
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    measure: measure::Measure,
     /// What flows get that move together: 2>3 (memory, reader), 0-1 (both ways), 0-1-4 (every pair), commas between
     #[arg(long, value_name = "FLOWS", conflicts_with_all = ["list", "output"])]
     flows: Option<String>,
@@ -41,6 +44,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.list {
         return list();
+    }
+    if arguments.measure.is_wanted() {
+        return measure::run(arguments);
     }
     let machine = load(&arguments.machine, arguments.root.as_deref())?;
     if let Some(list) = &arguments.flows {

@@ -14,7 +14,7 @@ pub(super) fn lay(words: &mut [u64], seed: u64) {
         state ^= state << 25;
         state ^= state >> 27;
         let random = state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-        next.swap(last, (random * last as u64 >> 32) as usize);
+        next.swap(last, ((random * last as u64) >> 32) as usize);
     }
     for (line, next) in words.chunks_exact_mut(LINE).zip(next) {
         line[0] = u64::from(next) * LINE as u64;

@@ -173,7 +173,7 @@ fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (
 
 /// Words for each of some CPUs, whole pages.
 fn words_each(words: usize, cpus: usize) -> usize {
-    (words / cpus.max(1) & !511).max(512)
+    ((words / cpus.max(1)) & !511).max(512)
 }
 
 #[cfg(test)]

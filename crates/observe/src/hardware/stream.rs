@@ -89,7 +89,10 @@ impl Lane<'_> {
         };
         let stream = words / STREAMS;
         let step = STEP.min(stream);
-        while step > 0 {
+        if step == 0 {
+            return;
+        }
+        loop {
             for at in (0..=stream - step).step_by(step) {
                 match &mut self.part {
                     Part::Read(part) => drop(black_box(sums(part, stream, at, step))),

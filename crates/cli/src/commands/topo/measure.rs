@@ -1,0 +1,184 @@
+//! `nodewise topo --measure`: latency and bandwidth of this host, and the links they tell of.
+
+mod json;
+mod text;
+
+use super::Arguments;
+use crate::exit::Outcome;
+use crate::output::{self, Screen, write_file};
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_linux::Host;
+use nodewise_machine::Machine;
+use nodewise_observe::hardware::{self, Measured, Settings};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+#[derive(clap::Args)]
+pub struct Measure {
+    /// Measure this host: latency, read and write bandwidth between all nodes, alone and together
+    #[arg(long, conflicts_with_all = ["machine", "list", "flows", "root"])]
+    measure: bool,
+    /// Within a twentieth instead of a hundredth, in a minute instead of ten
+    #[arg(long, requires = "measure")]
+    quick: bool,
+    /// Begin no further measurement after this time: 90, 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", requires = "measure", value_parser = crate::commands::tune::duration)]
+    time_limit: Option<Duration>,
+    /// Memory to measure with on each node, as 512M [default: four times the caches that reach it]
+    #[arg(long, value_name = "SIZE", requires = "measure", value_parser = size)]
+    buffer: Option<u64>,
+}
+
+impl Measure {
+    pub fn is_wanted(&self) -> bool {
+        self.measure
+    }
+
+    fn settings(&self) -> Settings {
+        let settings = if self.quick {
+            Settings::quick()
+        } else {
+            Settings::thorough()
+        };
+        Settings {
+            limit: self.time_limit.unwrap_or(settings.limit),
+            memory: self.buffer,
+            ..settings
+        }
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    nodewise_machine::parse_bytes(text)
+        .filter(|b| (1 << 20..1 << 44).contains(b))
+        .ok_or_else(|| format!("`{text}` is no size of 1 MiB or more; write 512M or 4G"))
+}
+
+/// What was measured, and where.
+struct Found {
+    machine: Machine,
+    measured: Measured,
+    /// `2026-11-22`.
+    date: String,
+    kernel: String,
+    /// What says that this is a virtual machine.
+    virtual_machine: Option<String>,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let written = || [&arguments.output, &arguments.svg].into_iter().flatten();
+    if let Some(file) = written().find(|f| f.symlink_metadata().is_ok() && !arguments.force) {
+        bail!(
+            "{}: exists already; choose another name or add --force",
+            file.display()
+        );
+    }
+    let found = measured(&arguments.measure, arguments.output.as_deref())?;
+    if let Some(file) = &arguments.svg {
+        write_file(
+            file,
+            &nodewise_report::topology_svg(&found.machine),
+            arguments.force,
+        )?;
+    }
+    if let Some(file) = &arguments.output {
+        write_file(file, &found.machine.to_toml(), arguments.force)?;
+    }
+    output::print(&if arguments.json {
+        found.json()?
+    } else {
+        found.text(Screen::of_stdout())
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
+    let host = Host::default();
+    let base = Machine::load("this")?;
+    let virtual_machine = hardware::virtual_machine(&host);
+    if let Some(why) = &virtual_machine {
+        eprintln!(
+            "nodewise: this is a virtual machine ({why}): what it measures need not be what the hardware gives, \
+             and under an emulator means nothing"
+        );
+    }
+    let bar = ProgressBar::new(0);
+    bar.set_style(
+        ProgressStyle::with_template("{msg:16} {bar:40} {pos} of {len}, {elapsed}")
+            .expect("a valid template"),
+    );
+    let measured = hardware::measure(&host, &base, &arguments.settings(), &mut |progress| {
+        bar.set_message(progress.what);
+        bar.set_length(progress.of as u64);
+        bar.set_position(progress.done as u64);
+    })?;
+    bar.finish_and_clear();
+    for note in &measured.notes {
+        eprintln!("nodewise: {note}");
+    }
+    if measured.cut_short {
+        eprintln!(
+            "nodewise: time was up before everything was measured as well as asked for; give it more by --time-limit"
+        );
+    }
+    let (date, kernel) = (today(), host.kernel_release().unwrap_or_else(|| "?".to_owned()));
+    let mut machine = measured.describe(base, &format!("on {date}, with Linux {kernel}"));
+    if virtual_machine.is_some() {
+        machine.title += " inside a virtual machine";
+    }
+    if let Some(stem) = file.and_then(Path::file_stem) {
+        machine.name = stem.to_string_lossy().into_owned();
+    }
+    Ok(Found {
+        machine,
+        measured,
+        date,
+        kernel,
+        virtual_machine,
+    })
+}
+
+/// Today's date in UTC.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (year, month, day) = civil(since.as_secs() / 86_400);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a day counted from 1970-01-01 (Gregorian; years begin in March while counting).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // since 0000-03-01
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + next, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{civil, size};
+
+    #[test]
+    fn days_have_their_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(11_017), (2000, 3, 1));
+        assert_eq!(civil(20_454), (2026, 1, 1));
+    }
+
+    #[test]
+    fn a_size_is_a_mebibyte_at_least() {
+        assert_eq!(size("64M"), Ok(64 << 20));
+        for bad in ["0", "1K", "-3M", "x", "999T"] {
+            assert!(size(bad).unwrap_err().contains("write 512M"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What was measured as JSON: the machine's keys, and `measured` with every figure's interval.
+//! Documented in `docs/measure.md`.
+
+use super::super::json::Topology;
+use super::Found;
+use nodewise_machine::Flow;
+use nodewise_machine::inference::{Estimate, Place, Survey, Verdict};
+use nodewise_observe::hardware::Matrix;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    machine: Topology,
+    measured: Figures,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    date: String,
+    kernel: String,
+    virtual_machine: Option<String>,
+    seconds: f64,
+    cut_short: bool,
+    notes: Vec<String>,
+    memory_bytes: Vec<u64>,
+    huge_share: f64,
+    latency_ns: Vec<Vec<Option<Figure>>>,
+    #[serde(rename = "read_MBps")]
+    read: Vec<Vec<Option<Figure>>>,
+    #[serde(rename = "write_MBps")]
+    write: Vec<Vec<Option<Figure>>>,
+    together: Option<Together>,
+}
+
+#[derive(Serialize)]
+struct Figure {
+    median: f64,
+    low: f64,
+    high: f64,
+    samples: u32,
+}
+
+#[derive(Serialize)]
+struct Together {
+    pairs: usize,
+    left_out: usize,
+    /// Nodes whose own flows could be compared.
+    divisible: Vec<u32>,
+    sharing: Vec<Sharing>,
+    bottlenecks: Vec<Bottleneck>,
+}
+
+#[derive(Serialize)]
+struct Sharing {
+    flows: [Way; 2],
+    #[serde(rename = "together_MBps")]
+    together: f64,
+}
+
+#[derive(Serialize)]
+struct Way {
+    memory: u32,
+    reader: u32,
+}
+
+#[derive(Serialize)]
+struct Bottleneck {
+    #[serde(rename = "capacity_MBps")]
+    capacity: f64,
+    kind: &'static str,
+    from: Vec<u32>,
+    to: Vec<u32>,
+    flows: Vec<Way>,
+}
+
+impl Found {
+    /// One document.
+    pub(super) fn json(&self) -> anyhow::Result<String> {
+        let measured = &self.measured;
+        let figures = Figures {
+            date: self.date.clone(),
+            kernel: self.kernel.clone(),
+            virtual_machine: self.virtual_machine.clone(),
+            seconds: measured.took.as_secs_f64(),
+            cut_short: measured.cut_short,
+            notes: measured.notes.clone(),
+            memory_bytes: measured.memory.clone(),
+            huge_share: measured.huge,
+            latency_ns: matrix(&measured.latency_ns),
+            read: matrix(&measured.read),
+            write: matrix(&measured.write),
+            together: measured.survey.as_ref().map(|s| self.flows_json(s)),
+        };
+        let machine = Topology::of(&self.machine);
+        Ok(serde_json::to_string_pretty(&Document {
+            machine,
+            measured: figures,
+        })? + "\n")
+    }
+
+    fn flows_json(&self, survey: &Survey) -> Together {
+        let (pairs, left_out) = survey.pairs();
+        let bottlenecks = self.measured.inferred().into_iter().flat_map(|i| i.bottlenecks);
+        let bottleneck = |(found, place): (nodewise_machine::inference::Bottleneck, Place)| {
+            let (kind, from, to) = ends(&place);
+            let flows = found.flows.iter().map(|f| way(survey.flows()[*f])).collect();
+            Bottleneck {
+                capacity: found.capacity,
+                kind,
+                from,
+                to,
+                flows,
+            }
+        };
+        Together {
+            pairs,
+            left_out,
+            divisible: self.measured.divisible.iter().map(|n| n.0).collect(),
+            sharing: sharing(survey),
+            bottlenecks: bottlenecks.map(bottleneck).collect(),
+        }
+    }
+}
+
+fn ends(place: &Place) -> (&'static str, Vec<u32>, Vec<u32>) {
+    let numbers = |nodes: &[nodewise_machine::NodeId]| nodes.iter().map(|n| n.0).collect();
+    match place {
+        Place::Link { from, to } => ("link", numbers(from), numbers(to)),
+        Place::Controller(node) => ("controller", vec![node.0], Vec::new()),
+        Place::Intake(node) => ("intake", Vec::new(), vec![node.0]),
+        Place::Backplane => ("backplane", Vec::new(), Vec::new()),
+    }
+}
+
+fn sharing(survey: &Survey) -> Vec<Sharing> {
+    let flows = survey.flows();
+    let pairs = (0..flows.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+    let shared = |(i, j)| match survey.verdict(i, j) {
+        Verdict::Sharing(together) => Some(Sharing {
+            flows: [way(flows[i]), way(flows[j])],
+            together,
+        }),
+        Verdict::Apart | Verdict::Unknown => None,
+    };
+    pairs.filter_map(shared).collect()
+}
+
+fn way(flow: Flow) -> Way {
+    Way {
+        memory: flow.memory.0,
+        reader: flow.reader.0,
+    }
+}
+
+fn matrix(figures: &Matrix) -> Vec<Vec<Option<Figure>>> {
+    let figure = |e: &Option<Estimate>| {
+        e.map(|e| Figure {
+            median: e.median,
+            low: e.low,
+            high: e.high,
+            samples: e.samples,
+        })
+    };
+    figures
+        .iter()
+        .map(|row| row.iter().map(figure).collect())
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! What was measured, on one screen.
+
+use super::Found;
+use crate::output::Screen;
+use nodewise_machine::inference::{Place, Survey};
+use nodewise_machine::{Flow, NodeId, format_list};
+use nodewise_observe::hardware::Matrix;
+use std::fmt::Write;
+
+/// Bottlenecks shown; JSON has all.
+const MOST: usize = 40;
+
+impl Found {
+    pub(super) fn text(&self, screen: Screen) -> String {
+        let measured = &self.measured;
+        let mut out = format!(
+            "{}: measured on {} with Linux {} in {:.1} s; medians, ± half of their 95 % interval\n",
+            screen.paint(1, &self.machine.name),
+            self.date,
+            self.kernel,
+            measured.took.as_secs_f64()
+        );
+        let most = measured.memory.iter().max().copied().unwrap_or(0) >> 20;
+        let _ = writeln!(
+            out,
+            "up to {most} MiB a node, {:.0} % of it on huge pages",
+            100.0 * measured.huge
+        );
+        for (title, matrix, unit) in [
+            ("latency, ns (row reads column)", &measured.latency_ns, 1.0),
+            ("reads, GB/s (row reads column)", &measured.read, 1000.0),
+            ("writes, GB/s (row writes to column)", &measured.write, 1000.0),
+        ] {
+            out.push_str(&table(title, matrix, unit));
+        }
+        out.push_str(
+            &measured
+                .survey
+                .as_ref()
+                .map_or(String::new(), |s| self.flows_text(s)),
+        );
+        out
+    }
+
+    fn flows_text(&self, survey: &Survey) -> String {
+        let (pairs, left) = survey.pairs();
+        let mut out = format!("\ntogether: {} of {pairs} pairs of flows known", pairs - left);
+        let undivided = self
+            .machine
+            .cpu_nodes()
+            .filter(|n| !self.measured.divisible.contains(n));
+        let undivided: Vec<u32> = undivided.map(|n| n.0).collect();
+        if left > 0 && !undivided.is_empty() {
+            let _ = write!(
+                out,
+                "; left out: pairs read by one of {}, half of whose CPUs read less than all",
+                format_list(&undivided)
+            );
+        }
+        out.push('\n');
+        let inferred = self.measured.inferred();
+        let shared = inferred.as_ref().map_or(&[][..], |i| &i.bottlenecks);
+        if shared.is_empty() {
+            out.push_str("  no two flows hold each other back\n");
+        }
+        for (bottleneck, place) in shared.iter().take(MOST) {
+            let flows: Vec<String> = bottleneck
+                .flows
+                .iter()
+                .map(|f| arrow(survey.flows()[*f]))
+                .collect();
+            let line = format!("  {:>6.1} GB/s  {}:", bottleneck.capacity / 1000.0, shown(place));
+            let _ = writeln!(out, "{line} {}", flows.join(", "));
+        }
+        if shared.len() > MOST {
+            let _ = writeln!(out, "  and {} more (--json)", shared.len() - MOST);
+        }
+        out
+    }
+}
+
+/// Data from memory to reader.
+fn arrow(flow: Flow) -> String {
+    format!("{}→{}", flow.memory, flow.reader)
+}
+
+fn shown(place: &Place) -> String {
+    let list = |nodes: &[NodeId]| format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>());
+    match place {
+        Place::Link { from, to } => format!("link {} → {}", list(from), list(to)),
+        Place::Controller(node) => format!("controller of {node}"),
+        Place::Intake(node) => format!("CPUs of {node}"),
+        Place::Backplane => "all".to_owned(),
+    }
+}
+
+fn table(title: &str, matrix: &Matrix, unit: f64) -> String {
+    let mut out = format!("\n{title}\n{:>5}", "");
+    for memory in 0..matrix.len() {
+        let _ = write!(out, "{memory:>14}");
+    }
+    out.push('\n');
+    for (reader, row) in matrix
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| row.iter().any(Option::is_some))
+    {
+        let _ = write!(out, "{reader:>5}");
+        for figure in row {
+            let cell = figure.map_or("-".to_owned(), |f| {
+                format!("{:.1} ±{:.1}", f.median / unit, f.half_width() / unit)
+            });
+            let _ = write!(out, "{cell:>14}");
+        }
+        out.push('\n');
+    }
+    out
+}
