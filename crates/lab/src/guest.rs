@@ -149,6 +149,12 @@ impl Guest {
         LabError::own(format!("the guest {when}: {why}"))
     }
 
+    /// Whether nobody said anything, neither the kernel nor QEMU.
+    pub fn is_silent(&self) -> bool {
+        let blank = |said: &[u8]| String::from_utf8_lossy(said).lines().all(|l| clean(l).is_empty());
+        blank(&self.console_said) && blank(&self.own_said)
+    }
+
     /// What does not fit is left out by the kernel, which goes on without.
     pub fn check_files(&self) -> Result<(), LabError> {
         if unpacked(&self.console_said) {
