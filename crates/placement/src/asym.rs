@@ -15,8 +15,10 @@ mod equivalence;
 mod found;
 mod naming;
 mod problem;
+mod quick;
 mod search;
 mod seating;
+mod state;
 
 #[cfg(test)]
 mod laws;

@@ -47,9 +47,10 @@ pub fn clusters_from_sharing(
 ) -> Result<Vec<Cluster>, AsymError> {
     let count = crew.len().min(sharing.threads());
     let between = |a: usize, b: usize| {
-        let same = a != b && crew[a].application == crew[b].application;
-        same.then(|| sharing.between(ThreadId::from_index(a), ThreadId::from_index(b)) as f64)
-            .unwrap_or(0.0)
+        if a == b || crew[a].application != crew[b].application {
+            return 0.0;
+        }
+        sharing.between(ThreadId::from_index(a), ThreadId::from_index(b)) as f64
     };
     let closest: Vec<f64> = (0..count)
         .map(|a| (0..count).map(|b| between(a, b)).fold(0.0, f64::max))
@@ -226,5 +227,140 @@ impl Cluster {
     pub fn aboard(&self, virtual_node: usize) -> Range<usize> {
         let (all, nodes) = (self.threads.len(), self.nodes.max(1));
         virtual_node * all / nodes..(virtual_node + 1) * all / nodes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_analysis::{Entry, Histogram};
+    use nodewise_profile::{ObjectId, PageNumber};
+
+    fn places(threads: &[usize]) -> Vec<Place> {
+        let place = |(n, threads): (usize, &usize)| Place {
+            node: NodeId(n as u32),
+            threads: *threads,
+        };
+        threads.iter().enumerate().map(place).collect()
+    }
+
+    fn crew(applications: &[u32]) -> Vec<Crew> {
+        let one = |(i, application): (usize, &u32)| Crew {
+            application: *application,
+            thread: i as u32,
+            remote: 10.0,
+        };
+        applications.iter().enumerate().map(one).collect()
+    }
+
+    /// Pages, each with who reads it how often.
+    fn sharing(threads: usize, pages: &[&[(u32, u64)]]) -> SharingMatrix {
+        let entry = |(thread, reads): &(u32, u64)| Entry {
+            reads: *reads,
+            thread: ThreadId(*thread),
+            ..Entry::default()
+        };
+        let ends = (0..=pages.len()).map(|n| pages[..n].iter().map(|p| p.len() as u64).sum());
+        SharingMatrix::of(&Histogram {
+            pages: (0..pages.len() as u64).map(PageNumber).collect(),
+            objects: vec![ObjectId(0); pages.len()],
+            offsets: ends.collect(),
+            entries: pages.iter().flat_map(|p| p.iter().map(entry)).collect(),
+            threads,
+            shift: 0,
+        })
+    }
+
+    fn threads(clusters: &[Cluster]) -> Vec<(Vec<u32>, usize)> {
+        clusters.iter().map(|c| (c.threads.clone(), c.nodes)).collect()
+    }
+
+    #[test]
+    fn threads_that_share_are_together_and_what_all_read_a_little_joins_nobody() {
+        let all: Vec<(u32, u64)> = (0..6).map(|t| (t, 3)).collect();
+        let sharing = sharing(
+            6,
+            &[
+                &[(0, 50), (1, 50)],
+                &[(1, 50), (2, 50)],
+                &[(3, 50), (4, 50), (5, 50)],
+                &all,
+            ],
+        );
+        let found = clusters_from_sharing(&sharing, &crew(&[0; 6]), &places(&[3; 4])).unwrap();
+        assert_eq!(threads(&found), [(vec![0, 1, 2], 1), (vec![3, 4, 5], 1)]);
+        assert_eq!(found[0].weight, 31f64.ln());
+        let found = clusters_from_sharing(&sharing, &crew(&[0; 6]), &places(&[2; 4])).unwrap();
+        assert_eq!(threads(&found), [(vec![0, 1, 2], 2), (vec![3, 4, 5], 2)]);
+    }
+
+    #[test]
+    fn small_clusters_share_nodes_with_their_own_kind_only() {
+        let sharing = sharing(6, &[&[(0, 9), (1, 9)]]);
+        let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 0, 1, 1]), &places(&[4; 4])).unwrap();
+        assert_eq!(threads(&found), [(vec![0, 1, 2, 3], 1), (vec![4, 5], 1)]);
+    }
+
+    #[test]
+    fn nodes_take_more_threads_than_cpus_only_when_they_have_to() {
+        let sharing = sharing(9, &[]);
+        let nodes = |places: &[Place]| {
+            let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), places).unwrap();
+            found.iter().map(|c| c.nodes).collect::<Vec<_>>()
+        };
+        assert_eq!(nodes(&places(&[2; 8])), [1; 6]);
+        assert_eq!(nodes(&places(&[2; 4])), [1, 1, 1]);
+        let error = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), &places(&[2; 2]));
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.starts_with("3 programs need a node each, but only 2 may be used"),
+            "{text}"
+        );
+        let error = clusters_from_sharing(&sharing, &crew(&[0; 9]), &[]).unwrap_err();
+        assert!(error.to_string().starts_with("no node is left"));
+    }
+
+    #[test]
+    fn counters_join_nodes_that_access_each_other_or_a_third() {
+        // Two threads a node of application 0 on nodes 0 to 3, and one of application 1 on node 0.
+        let nodes: Vec<NodeId> = [0, 0, 1, 1, 2, 2, 3, 3, 0].map(NodeId).to_vec();
+        let quiet = vec![100.0, 0.0, 0.0, 0.0, 0.0];
+        let mut accesses: Vec<Vec<f64>> = vec![quiet; 9];
+        accesses[0] = vec![60.0, 40.0, 0.0, 0.0, 0.0];
+        accesses[4] = vec![0.0, 0.0, 100.0, 0.0, 50.0];
+        accesses[6] = vec![0.0, 0.0, 0.0, 100.0, 90.0];
+        for (thread, node) in [(2, 1), (3, 1), (5, 2), (7, 3)] {
+            accesses[thread] = (0..5).map(|n| if n == node { 100.0 } else { 0.0 }).collect();
+        }
+        let found = clusters_from_counters(
+            &crew(&[0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            &nodes,
+            &accesses,
+            &places(&[2; 8]),
+        );
+        let found = found.unwrap();
+        assert_eq!(
+            threads(&found),
+            [(vec![0, 1, 2, 3], 2), (vec![4, 5, 6, 7], 2), (vec![8], 1)]
+        );
+        let remote = [40.0f64, 140.0, 0.0];
+        assert!(
+            found
+                .iter()
+                .zip(remote)
+                .all(|(c, r)| (c.weight - r.ln_1p()).abs() < 1e-12),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn threads_go_on_virtual_nodes_in_blocks() {
+        let cluster = Cluster {
+            threads: (0..7).collect(),
+            nodes: 3,
+            ..Cluster::default()
+        };
+        let aboard: Vec<_> = (0..3).map(|i| cluster.aboard(i)).collect();
+        assert_eq!(aboard, [0..2, 2..4, 4..7]);
     }
 }

@@ -34,7 +34,7 @@ impl Default for Options {
 /// Up to so many partitions of nodes are all looked at: there are 840 at most on eight nodes.
 const FEW: f64 = 2_000.0;
 /// What is spent on a pair of nodes: so that a decision on 16 takes 10 ms at most, on 64 100 ms.
-const EFFORT: usize = 400;
+const EFFORT: usize = 500;
 /// Sets of one size that branch and bound is tried on.
 const MOST_SETS: f64 = 600.0;
 
