@@ -258,7 +258,7 @@ fn tag(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
     let at = |a: f64, b: f64| a + (b - a) * 0.4;
     let (ux, uy) = direction(from, to);
     let (x, y) = if aside > 0.0 {
-        (-28.0 * uy, 9.0 * ux)
+        (-36.0 * uy, 11.0 * ux)
     } else {
         (0.0, 0.0)
     };
