@@ -128,7 +128,7 @@ pub fn survey<S: AccessSource>(
     let run = run::Run::new(context, mappings, moving, Some((machine, &on)), parameters);
     let mut survey = choice::Survey::new(context, machine, placements, policies);
     let run = played(context, run, accesses, parameters, &mut |slice, run| {
-        survey.add(slice, run)
+        survey.add(slice, run);
     })?;
     Ok(survey.finish(&run))
 }

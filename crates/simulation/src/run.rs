@@ -74,8 +74,8 @@ impl<'a> Run<'a> {
         let scenarios = parameters.scenarios();
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let policies = mappings.len() + tracks.len();
-        let resources = match on {
-            None => vec![Arc::new(Resources::new(context.machine)); policies],
+        let resources: Vec<Arc<Resources>> = match on {
+            None => std::iter::repeat_n(Arc::new(Resources::new(context.machine)), policies).collect(),
             Some((machine, on)) => {
                 assert_eq!(on.len(), policies, "each policy is somewhere");
                 on.iter().map(|at| Arc::new(Resources::on(machine, at))).collect()

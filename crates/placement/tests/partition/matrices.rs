@@ -46,7 +46,7 @@ fn pairs(threads: u32, weight: impl Fn(u32, u32) -> f64, most: u32) -> Vec<(u32,
 /// Four neighbours on a grid as square as the number allows.
 fn stencil(threads: u32) -> Vec<(u32, u32, f64)> {
     let width = (1..=threads)
-        .filter(|w| threads % w == 0 && w * w <= threads)
+        .filter(|w| threads.is_multiple_of(*w) && w * w <= threads)
         .max()
         .unwrap_or(1);
     let right = (0..threads)
