@@ -101,6 +101,20 @@ fn a_bad_start_is_left_for_a_good_placement_and_then_all_is_quiet() {
 }
 
 #[test]
+fn who_has_nothing_to_gain_stays_even_on_the_worst_nodes() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let both = [
+        application(0, vec![cluster(&[0, 3, 5], 0.0, 0)], 100),
+        application(1, vec![cluster(&[1, 2], 0.0, 0), cluster(&[7], 20.0, 0)], 100),
+    ];
+    let decision = scheduler.step(0, &all_places(), &both);
+    assert_eq!(
+        (decision.moves, decision.dynamic, decision.best),
+        (vec![], vec![], 0.0)
+    );
+}
+
+#[test]
 fn memory_that_does_not_follow_in_two_seconds_is_moved_as_a_whole_once() {
     let mut scheduler = Scheduler::new(&machine(), Settings::default());
     let mut one = vec![application(7, vec![cluster(&[0, 3], 18.0, GB / 10)], 100)];

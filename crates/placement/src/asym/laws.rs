@@ -346,6 +346,26 @@ fn fixed_clusters_keep_their_nodes_and_their_share_of_links() {
 }
 
 #[test]
+fn nodes_with_too_few_cpus_are_used_only_when_others_are_not_enough() {
+    let channels = Channels::of(&Machine::named("machine-a").unwrap());
+    let mut places = places(8);
+    // Two of the best nodes have lost a CPU each.
+    places[0].threads = 7;
+    places[2].threads = 7;
+    let used = |sizes: &[(usize, f64)]| {
+        let mut clusters = clusters(sizes);
+        clusters
+            .iter_mut()
+            .for_each(|c| c.threads = (0..8 * c.nodes as u32).collect());
+        let found = search(&channels, &places, &clusters, &Options::default()).unwrap();
+        let nodes = found.best.places.concat();
+        nodes.iter().filter(|n| [0, 2].contains(&n.0)).count()
+    };
+    assert_eq!(used(&[(3, 1.0), (3, 1.0)]), 0);
+    assert_eq!(used(&[(4, 1.0), (4, 1.0)]), 2);
+}
+
+#[test]
 fn what_cannot_be_placed_is_one_line() {
     let line = |machine: &Machine, places: &[Place], sizes: &[(usize, f64)]| {
         let clusters = clusters(sizes);

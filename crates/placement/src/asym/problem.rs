@@ -41,10 +41,8 @@ impl<'a> Problem<'a> {
             .iter()
             .flat_map(|c| clusters[*c].at.iter().copied())
             .collect();
-        let usable = places
-            .iter()
-            .filter(|p| p.threads > 0 && !taken.contains(&p.node));
-        let mut nodes: Vec<NodeId> = usable.map(|p| p.node).collect();
+        let usable = |p: &&Place| p.threads > 0 && !taken.contains(&p.node);
+        let mut nodes = roomy(places.iter().filter(usable).copied().collect(), clusters);
         nodes.sort_unstable();
         nodes.dedup();
         let (mut wide, narrow): (Vec<usize>, Vec<usize>) = free
@@ -186,6 +184,20 @@ impl<'a> Problem<'a> {
             })
         })
     }
+}
+
+/// The nodes with a CPU for each thread that may come, if those are enough: where CPUs are missing, threads go
+/// only when they have to.
+fn roomy(places: Vec<Place>, clusters: &[Cluster]) -> Vec<NodeId> {
+    let moving = || clusters.iter().filter(|c| !c.fixed && c.nodes > 0);
+    let most = moving()
+        .map(|c| c.threads.len().div_ceil(c.nodes))
+        .max()
+        .unwrap_or(0);
+    let needed: usize = moving().map(|c| c.nodes).sum();
+    let roomy = places.iter().filter(|p| p.threads >= most).count();
+    let kept = places.into_iter().filter(|p| roomy < needed || p.threads >= most);
+    kept.map(|p| p.node).collect()
 }
 
 /// How many sets of `k` there are among `n`.
