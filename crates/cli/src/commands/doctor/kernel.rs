@@ -97,7 +97,7 @@ fn nodes(host: &Host) -> Finding {
     match Machine::from_sysfs(&host.sys(), "this") {
         Ok(machine) if machine.node_count() > 1 => {
             let text = format!(
-                "{} memory nodes, NUMA factor {:.1} by the kernel's distances",
+                "{} memory nodes, NUMA factor {:.1} by the kernel's distances; `nodewise topo --measure` measures them",
                 machine.node_count(),
                 machine.numa_factor()
             );
