@@ -23,6 +23,8 @@ pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String 
     }
     let widest = pairs.iter().map(Pair::widest).fold(0.0, f64::max);
     let mut svg: String = lines.iter().map(|pair| line(pair, widest)).collect();
+    // Figures last: no line strikes one out.
+    svg.extend(lines.iter().map(|pair| tags(pair)));
     for (index, socket) in layout.sockets.iter().enumerate() {
         let widths = inside
             .iter()
@@ -64,6 +66,15 @@ impl Pair {
     /// The socket that both ends are in, when it is one.
     fn socket(&self) -> Option<usize> {
         self.a.socket.filter(|_| self.a.socket == self.b.socket)
+    }
+
+    /// How far the directions keep to their side.
+    fn bend(&self) -> f64 {
+        if self.both.iter().flatten().count() == 1 {
+            0.0
+        } else {
+            9.0
+        }
     }
 
     fn widest(&self) -> f64 {
@@ -151,8 +162,8 @@ fn line(pair: &Pair, widest: f64) -> String {
         );
         return stroke(a, b, there, widest, 0.0, &what);
     }
-    let alone = both.iter().flatten().count() == 1;
-    let (bend, one_way) = if alone { (0.0, ", one way") } else { (9.0, "") };
+    let bend = pair.bend();
+    let one_way = if bend > 0.0 { "" } else { ", one way" };
     let arrow = |from: &Anchor, to: &Anchor, way: Way| {
         let load = way.load.filter(|_| way.busy()).map_or(String::new(), |load| {
             format!(", of which {} are used", gigabytes(load))
@@ -163,10 +174,17 @@ fn line(pair: &Pair, widest: f64) -> String {
             to.label,
             gigabytes(way.bandwidth)
         );
-        stroke(from, to, way, widest, bend, &what) + &head(from, to, way, bend) + &tag(from, to, way, bend)
+        stroke(from, to, way, widest, bend, &what) + &head(from, to, way, bend)
     };
     let there = both[0].map(|way| arrow(a, b, way));
     let back = both[1].map(|way| arrow(b, a, way));
+    there.into_iter().chain(back).collect()
+}
+
+/// What the busy directions of a link carry.
+fn tags(pair: &Pair) -> String {
+    let there = pair.both[0].map(|way| tag(&pair.a, &pair.b, way, pair.bend()));
+    let back = pair.both[1].map(|way| tag(&pair.b, &pair.a, way, pair.bend()));
     there.into_iter().chain(back).collect()
 }
 
