@@ -33,10 +33,13 @@ impl Default for Options {
 
 /// Up to so many partitions of nodes are all looked at: there are 840 at most on eight nodes.
 const FEW: f64 = 2_000.0;
-/// What is spent on a pair of nodes: so that a decision on 16 takes 10 ms at most, on 64 100 ms.
-const EFFORT: usize = 500;
 /// Sets of one size that branch and bound is tried on.
 const MOST_SETS: f64 = 600.0;
+
+/// What a decision may spend, so that it takes 10 ms at most on 16 nodes and 100 ms on 64.
+fn decision_effort(nodes: usize) -> usize {
+    320 * (nodes + 8).pow(2)
+}
 
 /// The best placement of clusters on these nodes, and all that are nearly as good.
 ///
@@ -89,7 +92,7 @@ fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
 /// Local search, then branch and bound on what may be better.
 fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let nodes = problem.nodes.len();
-    let effort = options.effort.unwrap_or(EFFORT * nodes * nodes);
+    let effort = options.effort.unwrap_or(decision_effort(nodes));
     let upper_bound = bound::of_all_placements(problem);
     let mut descent = Descent::new(problem, options.seed, effort, upper_bound);
     let mut known = descent.run();
