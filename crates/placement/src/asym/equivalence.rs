@@ -22,6 +22,7 @@ pub(super) struct Classes<'a> {
     channels: Vec<Channel>,
     used: Vec<u32>,
     flow_colours: Vec<u64>,
+    distinct: Vec<u64>,
     cluster_colours: Vec<u64>,
 }
 
@@ -53,6 +54,7 @@ impl<'a> Classes<'a> {
             channels: vec![Channel::default(); problem.channels.capacity.len()],
             used: Vec::new(),
             flow_colours: Vec::new(),
+            distinct: Vec::new(),
             cluster_colours: Vec::new(),
         }
     }
@@ -178,11 +180,11 @@ impl<'a> Classes<'a> {
         }
     }
 
-    fn colours(&self) -> usize {
-        let colours = &self.flow_colours;
-        (0..colours.len())
-            .filter(|i| !colours[..*i].contains(&colours[*i]))
-            .count()
+    fn colours(&mut self) -> usize {
+        self.distinct.clone_from(&self.flow_colours);
+        self.distinct.sort_unstable();
+        self.distinct.dedup();
+        self.distinct.len()
     }
 
     /// The bandwidth of clusters of each colour.
