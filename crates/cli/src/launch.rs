@@ -24,7 +24,9 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new(plan: &Plan) -> Result<Self, EnforceError> {
-        let path = std::env::temp_dir().join(format!("nodewise-run-{}", std::process::id()));
+        let name = |n| std::env::temp_dir().join(format!("nodewise-run-{}-{n}", std::process::id()));
+        // A killed run leaves its folder, and its process number may be ours now.
+        let path = (0..).map(name).find(|path| !path.exists()).unwrap_or_default();
         let made = std::fs::create_dir(&path).and_then(|()| match &plan.table {
             Some(table) => std::fs::write(path.join("table"), table.to_bytes()),
             None => Ok(()),
