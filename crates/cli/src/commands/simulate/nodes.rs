@@ -196,15 +196,20 @@ fn list(nodes: &[NodeId]) -> String {
         .join(" ")
 }
 
+/// To a whole number; a little less than nothing is nothing, not minus nothing.
+fn rounded(x: f64) -> f64 {
+    x.round() + 0.0
+}
+
 /// How much faster, in per cent, than the mean.
 fn faster(mean: f64, seconds: f64) -> String {
     let ratio = if seconds > 0.0 { mean / seconds } else { 1.0 };
-    format!("{:+.1} %", 100.0 * (ratio - 1.0))
+    format!("{:+.1} %", rounded(1000.0 * (ratio - 1.0)) / 10.0)
 }
 
 fn row(choice: &Choice, places: &Places) -> Row {
     let (seconds, latency) = (Spread::of(&choice.seconds), Spread::of(&choice.latency_ns));
-    let difference = |at: usize| format!("{:+.0} ns", choice.latency_ns[at] - latency.mean);
+    let difference = |at: usize| format!("{:+.0} ns", rounded(choice.latency_ns[at] - latency.mean));
     let (nodes, at) = &places.by_bandwidth;
     vec![
         choice.policy.clone(),
