@@ -42,7 +42,7 @@ impl Asym {
             placements = threads.placements(&machine, DRAWN)?;
         }
         selected.machine = VirtualNodes::machine(&machine, &placements.all[placements.by_bandwidth]);
-        selected.affinity = virtual_affinity(ASYM, &groups, &threads.of);
+        selected.affinity = virtual_affinity(ASYM, &groups, &threads.of, &selected.machine);
         Ok(Self {
             machine,
             threads,

@@ -11,8 +11,9 @@ use std::ops::Range;
 /// partner: a page that everybody reads does not make one cluster of all.
 const CLOSE: f64 = 0.1;
 
-/// Much goes from a node's threads to another node when it is at least this part of all they access.
-const MUCH: f64 = 0.1;
+/// Much goes from a node's threads to another node when it is at least this part of what each node would get if all
+/// they access was spread evenly.
+const MUCH: f64 = 0.5;
 
 /// A thread, as far as clusters go.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,8 +70,9 @@ pub fn clusters_from_sharing(
 
 /// Clusters of counters, which tell how often each thread's CPU accesses each node (`accesses[thread][node]`, a
 /// second), with the paper's simplifying assumptions: (a) a thread may share data with any other of its
-/// application on its node; (b) where much goes from a CPU to a node, its thread may share data with any thread
-/// of its application there; and so may threads of two nodes that both access a third (Algorithm 1, line 1).
+/// application on its node; (b) where much goes from a node's CPUs to another node, their threads may share data
+/// with any thread of their application there; and so may threads of two nodes that both access a third
+/// (Algorithm 1, line 1).
 /// `nodes[thread]` is where it runs; remote accesses are taken from the counters.
 ///
 /// # Errors
@@ -101,7 +103,7 @@ pub fn clusters_from_counters(
         let all: f64 = sums.iter().sum();
         let here = key[&(*application, *from)];
         for (to, sum) in sums.iter().enumerate() {
-            if to != *from && *sum > 0.0 && *sum >= MUCH * all {
+            if to != *from && *sum > 0.0 && *sum * sums.len() as f64 >= MUCH * all {
                 let there = *key.entry((*application, to)).or_insert(here);
                 groups.join(here, there);
             }
@@ -174,9 +176,8 @@ fn none_fits(crew: &[Crew], nodes: usize) -> AsymError {
 /// The number of threads that most nodes take; of equally frequent ones the largest.
 fn usual(places: &[Place]) -> usize {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    places
-        .iter()
-        .for_each(|p| *counts.entry(p.threads.max(1)).or_default() += 1);
+    let takers = places.iter().filter(|p| p.threads > 0);
+    takers.for_each(|p| *counts.entry(p.threads).or_default() += 1);
     counts
         .into_iter()
         .max_by_key(|(threads, count)| (*count, *threads))
@@ -318,6 +319,17 @@ mod tests {
         );
         let error = clusters_from_sharing(&sharing, &crew(&[0; 9]), &[]).unwrap_err();
         assert!(error.to_string().starts_with("no node is left"));
+    }
+
+    #[test]
+    fn memory_spread_over_all_nodes_joins_them_however_many_there_are() {
+        for count in [2, 16, 64] {
+            let nodes: Vec<NodeId> = (0..count).map(NodeId).collect();
+            let spread = vec![vec![7.0; count as usize]; count as usize];
+            let crew = crew(&vec![0; count as usize]);
+            let found = clusters_from_counters(&crew, &nodes, &spread, &places(&vec![1; count as usize]));
+            assert_eq!(found.unwrap()[0].nodes, count as usize);
+        }
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl<'a> Descent<'a> {
             if found.iter().all(|(w, _)| *w != worth) {
                 found.push((worth, state));
             }
-            if worth >= self.enough || nth >= 4 && before - self.effort > budget {
+            if worth >= self.enough || nth >= 4 && (before - self.effort > budget || self.effort == 0) {
                 break;
             }
         }

@@ -46,7 +46,7 @@ impl Counts {
 /// What a search found.
 #[derive(Debug)]
 pub struct Found<'a> {
-    /// The placement of the highest weighted bandwidth; of equals the one that moves least memory.
+    /// A placement of the highest weighted bandwidth.
     pub best: NodePlacement,
     /// Its P_wbw, MB/s.
     pub weighted: f64,

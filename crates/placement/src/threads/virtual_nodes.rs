@@ -111,7 +111,9 @@ impl VirtualNodes {
         let (channels, clusters) = (Channels::of(machine), [cluster]);
         let found = search(&channels, &places, &clusters, &Options::default());
         let best = found.map_err(|e| PolicyError(format!("asym: {e}")))?.best;
-        let nodes = best.places.into_iter().next().unwrap_or_default();
+        let mut nodes = best.places.into_iter().next().unwrap_or_default();
+        // The bandwidth is that of the set; the virtual nodes with most threads come first.
+        nodes.sort_by_key(|n| (std::cmp::Reverse(machine.nodes[n.index()].cpus.len()), *n));
         let misfit = (0..nodes.len()).any(|i| !self.fits(nodes[i], self.sizes[i], machine));
         if nodes.len() != self.count() || misfit {
             return Err(PolicyError(format!(
@@ -190,12 +192,24 @@ impl VirtualNodes {
     }
 }
 
-/// The first CPU that virtual threads are said to run on; which does not matter, as long as they differ.
+/// Threads on the CPUs of virtual nodes, which are numbered node by node: `groups` has the virtual thread of each
+/// thread, `of` the node of each virtual thread. More threads than the node of `machine` has CPUs begin again.
 #[must_use]
-pub fn virtual_affinity(name: &str, groups: &[u32], of: &[u32]) -> Affinity {
+pub fn virtual_affinity(name: &str, groups: &[u32], of: &[u32], machine: &Machine) -> Affinity {
+    let mut first = vec![0];
+    for node in &machine.nodes {
+        first.push(first[first.len() - 1] + node.cpus.len() as u32);
+    }
+    let mut taken = vec![0; machine.nodes.len()];
+    let seat = |node: &u32| {
+        let node = *node as usize;
+        taken[node] += 1;
+        CpuId(first[node] + (taken[node] - 1) % machine.nodes[node].cpus.len() as u32)
+    };
+    let seats: Vec<CpuId> = of.iter().map(seat).collect();
     Affinity {
         name: name.to_owned(),
-        cpus: groups.iter().map(|g| CpuId(*g)).collect(),
+        cpus: groups.iter().map(|g| seats[*g as usize]).collect(),
         nodes: groups.iter().map(|g| NodeId(of[*g as usize])).collect(),
     }
 }
@@ -259,5 +273,33 @@ mod tests {
         let cpus: std::collections::BTreeSet<_> = affinity.cpus.iter().collect();
         assert_eq!(cpus.len(), 24);
         assert!(affinity.nodes.iter().all(|n| [2, 3, 6].contains(&n.0)));
+    }
+
+    #[test]
+    fn a_node_with_a_cpu_offline_takes_the_smaller_part() {
+        let mut recorded = recorded(63);
+        recorded.machine.nodes[0].cpus.remove(0);
+        let found = of(&recorded);
+        let nodes = found.by_bandwidth(&recorded.machine).unwrap();
+        assert_eq!((found.sizes[7], nodes[7]), (7, NodeId(0)));
+        let placements = found.placements(&recorded.machine, 100).unwrap();
+        assert!(placements.all.iter().all(|p| p[7] == NodeId(0)));
+    }
+
+    #[test]
+    fn threads_that_are_more_than_cpus_share_them() {
+        let recorded = recorded(70);
+        let found = of(&recorded);
+        let groups: Vec<u32> = (0..70).collect();
+        let affinity = virtual_affinity("asym", &groups, &found.of, &recorded.machine);
+        let cpus: std::collections::BTreeSet<_> = affinity.cpus.iter().collect();
+        assert_eq!(cpus.len(), 64);
+        assert!(
+            affinity
+                .cpus
+                .iter()
+                .zip(&affinity.nodes)
+                .all(|(c, n)| c.0 / 8 == n.0)
+        );
     }
 }
