@@ -56,9 +56,10 @@ const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more
 /// As a shell gives SIGILL.
 const ILLEGAL: u8 = 132;
 const NO_SUCH_INSTRUCTION: &str = "ended by an illegal instruction: QEMU has no AVX-512";
-/// How long a guest may take to come up, a busy host is slow; and how long one may that is the second. Rarely, on hosts
-/// that are much too busy, one hangs before it says a word.
-const BOOT: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(300)];
+/// How long a guest may take to come up: a busy host is slow.
+const BOOT: Duration = Duration::from_secs(300);
+/// Who has said nothing by then is started once more: rarely, on hosts that are much too busy, one hangs so.
+const FIRST_WORD: Duration = Duration::from_secs(120);
 
 impl Lab {
     /// Boots, runs, ends. QEMU does not outlive this call, nor this process, nor this thread.
@@ -66,10 +67,10 @@ impl Lab {
     /// # Errors
     /// QEMU does not start, the kernel does not come up, the guest breaks, or time runs out.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
-        let [first, second] = BOOT;
-        match self.attempt(first, on)? {
+        let begun = Instant::now();
+        match self.attempt(begun, FIRST_WORD, on)? {
             Some(session) => Ok(session),
-            None => self.attempt(second, on)?.ok_or_else(|| {
+            None => self.attempt(begun, BOOT, on)?.ok_or_else(|| {
                 LabError::own(
                     "the guest did not come up: it said nothing, twice; is this host much too busy?",
                 )
@@ -77,19 +78,23 @@ impl Lab {
         }
     }
 
-    /// Nothing if the guest did not come up in time and did not say why.
-    fn attempt(&self, boot: Duration, on: &mut dyn FnMut(Event<'_>)) -> Result<Option<Session>, LabError> {
+    /// Nothing if the guest said no word in time. The time limit counts from `begun`.
+    fn attempt(
+        &self,
+        begun: Instant,
+        first_word: Duration,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Session>, LabError> {
         let mut guest = Guest::start(self)?;
-        let mut story = Story::new(self);
+        let mut story = Story::new(self, begun);
         // Rows are written before what the guest says afterwards, and read with it.
         while !story.done && story.failed.is_none() {
             story.check_time(self)?;
-            if story.first_run.is_none() && story.started.elapsed() > boot {
-                return if guest.is_silent() {
-                    Ok(None)
-                } else {
-                    Err(guest.last_words(false))
-                };
+            if story.is_late(first_word) && guest.is_silent() {
+                return Ok(None);
+            }
+            if story.is_late(BOOT) {
+                return Err(guest.last_words(false));
             }
             let starting = story.first_run.is_none();
             let open = guest.read(story.pause(self), &mut |stream, bytes| {
@@ -136,6 +141,8 @@ struct Story {
     pages: Vec<(u32, u64)>,
     session: Session,
     objects: Vec<String>,
+    begun: Instant,
+    /// This guest's start.
     started: Instant,
     first_run: Option<Instant>,
     done: bool,
@@ -143,7 +150,7 @@ struct Story {
 }
 
 impl Story {
-    fn new(lab: &Lab) -> Self {
+    fn new(lab: &Lab, begun: Instant) -> Self {
         let outcome = |under: &crate::Under| Outcome {
             under: under.to_string(),
             ..Outcome::default()
@@ -160,6 +167,7 @@ impl Story {
                 ..Session::default()
             },
             objects: vec![String::new(); lab.runs.len()],
+            begun,
             started: Instant::now(),
             first_run: None,
             done: false,
@@ -168,13 +176,18 @@ impl Story {
     }
 
     fn pause(&self, lab: &Lab) -> Duration {
-        let left = lab.time_limit.map(|l| l.saturating_sub(self.started.elapsed()));
+        let left = lab.time_limit.map(|l| l.saturating_sub(self.begun.elapsed()));
         left.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
+    }
+
+    /// Whether it should have come up by now.
+    fn is_late(&self, limit: Duration) -> bool {
+        self.first_run.is_none() && self.started.elapsed() > limit
     }
 
     fn check_time(&self, lab: &Lab) -> Result<(), LabError> {
         match lab.time_limit {
-            Some(limit) if !self.done && self.started.elapsed() >= limit => Err(LabError::time(format!(
+            Some(limit) if !self.done && self.begun.elapsed() >= limit => Err(LabError::time(format!(
                 "the time limit of {} s is over{}; an emulated machine is about a hundred times slower than a real one",
                 limit.as_secs_f64(),
                 if self.first_run.is_some() {
