@@ -84,7 +84,8 @@ impl Traced {
 
     /// Takes what the last look saw.
     pub fn take(&mut self, watch: &Watch) {
-        self.find_folders();
+        let fresh: HashSet<u32> = watch.executed().iter().map(|(pid, _)| *pid).collect();
+        self.find_folders(&fresh);
         let mut executed = watch.executed().iter().peekable();
         for (number, touch) in watch.touches().iter().enumerate() {
             while let Some((pid, _)) = executed.next_if(|(_, at)| *at <= number) {
@@ -190,8 +191,9 @@ impl Traced {
         );
     }
 
-    /// Programs that log what they allocate have a folder each; the newest is the one that runs.
-    fn find_folders(&mut self) {
+    /// Programs that log what they allocate have a folder each; the newest is the one that runs. `fresh` are the
+    /// processes that began another program in between.
+    fn find_folders(&mut self, fresh: &HashSet<u32>) {
         let Some(raw) = &self.raw else {
             return;
         };
@@ -211,7 +213,9 @@ impl Traced {
             match self.processes.get_mut(&pid) {
                 Some(known) if known.folder.as_ref() == Some(&folder) => {}
                 // Sampled while it was being loaded: it is the same program.
-                Some(early) if early.folder.is_none() => early.has_log(folder, &mut self.tables),
+                Some(early) if early.folder.is_none() && !fresh.contains(&pid) => {
+                    early.has_log(folder, &mut self.tables)
+                }
                 _ if self.ordinals < MOST_PROCESSES => self.begin(pid, Some(folder)),
                 _ => {}
             }
@@ -328,7 +332,7 @@ impl Traced {
     /// # Errors
     /// The profile cannot be written.
     pub fn finish(mut self) -> Result<Profile, Error> {
-        self.find_folders();
+        self.find_folders(&HashSet::new());
         self.join_first_touches();
         let extents = objects::extents(&self.tables.profile.first_touches);
         for process in self.processes.values() {
@@ -409,14 +413,19 @@ mod tests {
         traced.log_below(&raw);
         traced.begin(4_000_000, None);
         std::fs::create_dir_all(raw.join("4000000-1")).unwrap();
-        traced.find_folders();
+        traced.find_folders(&HashSet::new());
         let ordinals = |t: &Traced| t.processes.values().map(|p| p.image.ordinal).collect::<Vec<_>>();
         assert_eq!(ordinals(&traced), [Some(0)]);
         assert!(traced.processes[&4_000_000].folder.is_some());
         // The next program of the same process is another one.
         std::fs::create_dir_all(raw.join("4000000-2")).unwrap();
-        traced.find_folders();
+        traced.find_folders(&HashSet::new());
         assert_eq!(ordinals(&traced), [Some(1)]);
+        // And so is who began another one since it was sampled.
+        traced.begin(5_000_000, None);
+        std::fs::create_dir_all(raw.join("5000000-1")).unwrap();
+        traced.find_folders(&HashSet::from([5_000_000]));
+        assert_eq!(ordinals(&traced), [Some(1), Some(3)]);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
