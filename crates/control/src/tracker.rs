@@ -22,7 +22,7 @@ const EVICTED: usize = 8;
 ///
 /// Counts have seven bits: when one would exceed 127, all of its page are halved, so that their ratios
 /// stay. A halving loses less than one of each node's count, however many there were. When the last samples of a
-/// page all come from one node, as they would have by chance one time in a thousand if it was used as before,
+/// page all come from one node, as they would have by chance one time in five hundred if it was used as before,
 /// all others' counts are forgotten: who uses it has changed, and one need not wait for old counts to fade.
 /// On machines with
 /// more than eight nodes a page has the counts of three, which include every node with more than a

@@ -87,7 +87,7 @@ mod tests {
     fn it_stands_still_meanwhile_and_runs_as_long_in_between() {
         let mut child = Command::new("/bin/sleep").arg("600").spawn().unwrap();
         let mut freezer = Freezer::default();
-        let stood = Duration::from_millis(20);
+        let stood = Duration::from_millis(200);
         for _ in 0..2 {
             let during = freezer.around(child.id(), || {
                 std::thread::sleep(stood);
@@ -108,7 +108,7 @@ mod tests {
         let mut children = [(), ()].map(|()| Command::new("/bin/sleep").arg("600").spawn().unwrap());
         let [first, other] = [children[0].id(), children[1].id()];
         let mut freezer = Freezer::default();
-        freezer.around(first, || std::thread::sleep(Duration::from_millis(300)));
+        freezer.around(first, || std::thread::sleep(Duration::from_secs(1)));
         freezer.around(other, || ());
         assert_eq!(freezer.take_waited(), Duration::ZERO);
         freezer.around(first, || ());

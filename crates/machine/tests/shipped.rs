@@ -149,7 +149,7 @@ fn machine_as_bandwidths_follow_from_links_and_hop_rules_alone() {
 }
 
 #[test]
-fn machine_a_reproduces_table_1_of_asymsched_within_one_percent() {
+fn machine_a_reproduces_table_1_of_asymsched_within_about_one_percent() {
     let machine = load("machine-a");
     for row in table("asymsched-table1") {
         let (master, other) = (node(row[5].parse().unwrap()), node(row[6].parse().unwrap()));
