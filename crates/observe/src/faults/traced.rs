@@ -214,7 +214,7 @@ impl Traced {
                 Some(known) if known.folder.as_ref() == Some(&folder) => {}
                 // Sampled while it was being loaded: it is the same program.
                 Some(early) if early.folder.is_none() && !fresh.contains(&pid) => {
-                    early.has_log(folder, &mut self.tables)
+                    early.has_log(folder, &mut self.tables);
                 }
                 _ if self.ordinals < MOST_PROCESSES => self.begin(pid, Some(folder)),
                 _ => {}
