@@ -18,6 +18,8 @@ use std::time::Duration;
 const MOST_PROCESSES: usize = 1 << 16;
 /// First touches kept of a process without samples.
 const MOST_WAITING: usize = 1 << 20;
+/// A process that has samples and no log is taken for one without log after so long.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the mappings of a process are read anew, because a sample fell where nothing was known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -31,8 +33,11 @@ pub struct Traced {
     writer: Writer,
     tables: Tables,
     processes: BTreeMap<u32, Process>,
-    /// First touches of processes without samples, of which there may never be any.
+    /// First touches of processes without samples, of which there may never be any; and samples of those that may
+    /// be about to log.
     waiting: HashMap<u32, Vec<Touch>>,
+    /// When the first sample began to wait for its process's log.
+    waits_since: HashMap<u32, Duration>,
     ordinals: usize,
     touched: HashSet<PageNumber>,
     counts: HashMap<(PageNumber, ThreadId), Counts>,
@@ -68,6 +73,7 @@ impl Traced {
             tables: Tables::default(),
             processes: BTreeMap::new(),
             waiting: HashMap::new(),
+            waits_since: HashMap::new(),
             ordinals: 0,
             touched: HashSet::new(),
             counts: HashMap::new(),
@@ -94,8 +100,10 @@ impl Traced {
             self.touch(touch, watch);
         }
         executed.for_each(|(pid, _)| self.execute(*pid));
+        self.take_waiting(watch, PATIENCE);
         for pid in watch.ends() {
             self.waiting.remove(pid);
+            self.waits_since.remove(pid);
             if let Some(process) = self.processes.get_mut(pid) {
                 process.image.close();
             }
@@ -105,6 +113,7 @@ impl Traced {
     /// Another program, at other addresses. One that logs is known by its folder.
     fn execute(&mut self, pid: u32) {
         self.waiting.remove(&pid);
+        self.waits_since.remove(&pid);
         if self.processes.get(&pid).is_some_and(|p| p.folder.is_none()) {
             self.processes.remove(&pid);
         }
@@ -120,6 +129,9 @@ impl Traced {
                 }
             }
             Kind::Hint if !self.processes.contains_key(&pid) && self.ordinals >= MOST_PROCESSES => {}
+            Kind::Hint if !self.is_known(pid) && self.may_log_yet(pid) => {
+                self.waiting.entry(pid).or_default().push(*touch);
+            }
             Kind::Hint | Kind::First => {
                 if !self.processes.contains_key(&pid) {
                     self.begin(pid, None);
@@ -130,6 +142,39 @@ impl Traced {
                 self.count(touch, watch);
             }
             Kind::Copy | Kind::Unknown => {}
+        }
+    }
+
+    /// Whether the process's threads are in its log, or it has none.
+    fn is_known(&self, pid: u32) -> bool {
+        let known = |p: &Process| p.folder.is_none() || !p.image.threads.is_empty();
+        self.processes.get(&pid).is_some_and(known)
+    }
+
+    /// A program is sampled from its first instruction on, and logs once our library is loaded: only then are its
+    /// threads and objects known. Who never loads it is waited for a moment.
+    fn may_log_yet(&mut self, pid: u32) -> bool {
+        let room = self.waiting.get(&pid).is_none_or(|w| w.len() < MOST_WAITING);
+        let now = clock::monotonic();
+        self.raw.is_some() && room && now - *self.waits_since.entry(pid).or_insert(now) < PATIENCE
+    }
+
+    /// Counts what has waited long enough, or for a log that is there.
+    fn take_waiting(&mut self, watch: &Watch, patience: Duration) {
+        let now = clock::monotonic();
+        let ready = |(pid, since): (&u32, &Duration)| {
+            let ends = watch.ends().contains(pid) || now - *since >= patience;
+            (ends || self.is_known(*pid)).then_some(*pid)
+        };
+        let ready: Vec<u32> = self.waits_since.iter().filter_map(ready).collect();
+        for pid in ready {
+            self.waits_since.remove(&pid);
+            if !self.processes.contains_key(&pid) && self.ordinals < MOST_PROCESSES {
+                self.begin(pid, None);
+            }
+            for earlier in self.waiting.remove(&pid).unwrap_or_default() {
+                self.count(&earlier, watch);
+            }
         }
     }
 
