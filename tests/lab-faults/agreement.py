@@ -41,7 +41,7 @@ COMMANDS = {
     "adi": "--size 64 --iterations 60",
     "cg": "--size 6000 --iterations 400",
     "kmedian": "--size 8192 --iterations 4",
-    "fft": "--size 65536 --iterations 30",
+    "fft": "--size 65536 --iterations 80",
     "is": "--size 262144 --iterations 1400",
     SHIFT: "--size 200000 --iterations 1200",
 }
