@@ -37,10 +37,7 @@ impl Asym {
                 VirtualNodes::new(selected.profile(), &selected.histogram, &machine),
             ),
         };
-        let mut placements = threads.placements(&machine, MOST)?;
-        if !placements.complete() {
-            placements = threads.placements(&machine, DRAWN)?;
-        }
+        let placements = threads.placements(&machine, MOST, DRAWN)?;
         selected.machine = VirtualNodes::machine(&machine, &placements.all[placements.by_bandwidth]);
         selected.affinity = virtual_affinity(ASYM, &groups, &threads.of, &selected.machine);
         Ok(Self {

@@ -12,6 +12,7 @@ use nodewise_placement::asym::{
     Bandwidth, Cluster, Crew, Found, NodePlacement, Options, Place, clusters_from_sharing, search,
     weighted_bandwidth,
 };
+use nodewise_placement::formulas::mix;
 use nodewise_profile::{ObjectId, PageNumber, ThreadId};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -20,10 +21,9 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, n: usize) -> usize {
+        let x = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % n as u64) as usize
+        (x % n as u64) as usize
     }
 
     fn shuffled(&mut self, n: usize) -> Vec<usize> {

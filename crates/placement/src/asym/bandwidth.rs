@@ -30,10 +30,7 @@ impl<'a> Bandwidth<'a> {
         self.flows.clear();
         self.ends.clear();
         for nodes in nodes {
-            for &reader in nodes {
-                let others = nodes.iter().filter(|m| **m != reader);
-                self.flows.extend(others.map(|&memory| Flow { reader, memory }));
-            }
+            self.flows.extend(pairs(nodes));
             self.ends.push(self.flows.len());
         }
         let rates = self.filling.fill(&self.flows);

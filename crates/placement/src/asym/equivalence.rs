@@ -6,6 +6,7 @@
 //! colour have as many rising flows of each colour. So placements with the same colours get the same rates.
 
 use super::problem::{Problem, Set};
+use crate::formulas::mix;
 use nodewise_machine::{Filling, Flow};
 use std::collections::HashMap;
 
@@ -33,14 +34,6 @@ struct Channel {
     /// Whether it may hold anyone back.
     binds: bool,
     colour: u64,
-}
-
-/// SplitMix64's finish: neighbours in, strangers out.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 impl<'a> Classes<'a> {

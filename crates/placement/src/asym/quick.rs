@@ -2,6 +2,7 @@
 
 use super::problem::Problem;
 use super::state::State;
+use crate::formulas::mix;
 use nodewise_machine::{Channels, Flow, NodeId};
 
 /// One in so many nodes is looked at for an exchange.
@@ -25,10 +26,9 @@ impl Chance {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
+        let x = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(x ^ (x >> 31)) * n as u128) >> 64) as usize
+        ((u128::from(x) * n as u128) >> 64) as usize
     }
 }
 

@@ -145,6 +145,12 @@ pub(super) mod tests {
         }
     }
 
+    /// Numbers of CPUs, or why there are none.
+    pub fn numbers(order: Result<Vec<CpuId>, PolicyError>) -> Result<Vec<u32>, String> {
+        let order = order.map_err(|e| e.to_string())?;
+        Ok(order.into_iter().map(|c| c.0).collect())
+    }
+
     #[test]
     fn what_goes_by_a_profile_says_how_to_use_it() {
         for policy in ["asym", "sharing-aware"] {

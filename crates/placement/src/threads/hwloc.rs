@@ -112,13 +112,12 @@ fn listed(list: &str, count: usize, kind: &str) -> Result<Vec<usize>, PolicyErro
 
 #[cfg(test)]
 mod tests {
-    use super::super::cpus::tests::cpus;
+    use super::super::cpus::tests::{cpus, numbers};
     use super::*;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<u32>, String> {
-        let order = order(text, &cpus()).map_err(|e| e.to_string())?;
-        Ok(order.into_iter().map(|c| c.0).collect())
+        numbers(order(text, &cpus()))
     }
 
     #[test]

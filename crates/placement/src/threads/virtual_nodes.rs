@@ -132,18 +132,24 @@ impl VirtualNodes {
         cpus > 0 && (shared || cpus >= threads as usize)
     }
 
-    /// Every placement, or `most` drawn ones and the one of the highest weighted bandwidth.
+    /// Every placement if there are `most` at most, else so many `drawn` ones and the one of the highest weighted
+    /// bandwidth.
     ///
     /// # Errors
     /// As [`Self::by_bandwidth`].
-    pub fn placements(&self, machine: &Machine, most: usize) -> Result<Placements, PolicyError> {
+    pub fn placements(
+        &self,
+        machine: &Machine,
+        most: usize,
+        drawn: usize,
+    ) -> Result<Placements, PolicyError> {
         let chosen = self.by_bandwidth(machine)?;
         let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
         let possible: f64 = (0..self.count()).map(|i| (nodes.len() - i) as f64).product();
         let mut all = if possible <= most as f64 {
             self.every(machine, &nodes)
         } else {
-            (0..most as u64)
+            (0..drawn as u64)
                 .filter_map(|seed| self.drawn(machine, &nodes, seed))
                 .collect()
         };
@@ -250,12 +256,14 @@ mod tests {
     #[test]
     fn three_of_eight_nodes_can_be_had_in_336_ways() {
         let recorded = recorded(24);
-        let placements = of(&recorded).placements(&recorded.machine, 10_000).unwrap();
+        let placements = of(&recorded)
+            .placements(&recorded.machine, 10_000, 2_000)
+            .unwrap();
         let mut distinct = placements.all.clone();
         distinct.sort();
         distinct.dedup();
         assert_eq!((distinct.len(), placements.possible), (336, 336.0));
-        let few = of(&recorded).placements(&recorded.machine, 40).unwrap();
+        let few = of(&recorded).placements(&recorded.machine, 40, 40).unwrap();
         assert!(few.all.len() <= 41 && !few.complete());
         assert_eq!(few.all[few.by_bandwidth], placements.all[placements.by_bandwidth]);
     }
@@ -282,7 +290,7 @@ mod tests {
         let found = of(&recorded);
         let nodes = found.by_bandwidth(&recorded.machine).unwrap();
         assert_eq!((found.sizes[7], nodes[7]), (7, NodeId(0)));
-        let placements = found.placements(&recorded.machine, 100).unwrap();
+        let placements = found.placements(&recorded.machine, 100, 100).unwrap();
         assert!(placements.all.iter().all(|p| p[7] == NodeId(0)));
     }
 

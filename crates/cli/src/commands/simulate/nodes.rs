@@ -20,6 +20,7 @@ pub struct Worth {
     of: usize,
     possible: f64,
     predicted: usize,
+    complete: bool,
     choices: Vec<(Choice, Places)>,
     dynamic: Option<Dynamic>,
 }
@@ -122,23 +123,22 @@ impl Worth {
             of: asym.machine.node_count(),
             possible: placements.possible,
             predicted: placements.all.len(),
+            complete: placements.complete(),
             choices: choices
                 .into_iter()
-                .map(|c| (places(&c), c))
-                .map(|(p, c)| (c, p))
+                .map(|c| {
+                    let placed = places(&c);
+                    (c, placed)
+                })
                 .collect(),
             dynamic,
         }
     }
 
-    fn complete(&self) -> bool {
-        self.predicted as f64 >= self.possible
-    }
-
     /// For people.
     pub fn table(&self) -> String {
         let threads: u32 = self.sizes.iter().sum();
-        let all = match self.complete() {
+        let all = match self.complete {
             true => format!("all {} placements of them predicted", self.predicted),
             false => format!(
                 "{} of {:.0} placements of them predicted",
@@ -165,7 +165,7 @@ impl Worth {
             threads: self.sizes.clone(),
             placements: self.possible,
             predicted: self.predicted,
-            complete: self.complete(),
+            complete: self.complete,
             policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p)).collect(),
             dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
         }
