@@ -8,6 +8,7 @@ use crate::resources::Resources;
 use crate::run::Sums;
 use nodewise_control::{Controller, Fate, HeldBack, Ledger, Outcome, Settings};
 use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::formulas::mix;
 use nodewise_placement::{Context, Mapping, MigrationPolicy, Move, Observed};
 use nodewise_profile::{Migration, Observer, PageNumber, SliceId};
 use std::sync::Arc;
@@ -325,12 +326,4 @@ impl Observed for View<'_> {
     fn exact(&self) -> bool {
         self.world.context.profile.meta.observer != Observer::Faults
     }
-}
-
-/// The finalizer of SplitMix64.
-fn mix(value: u64) -> u64 {
-    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
