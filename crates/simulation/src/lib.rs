@@ -17,6 +17,7 @@ mod calibration;
 mod choice;
 mod concurrency;
 mod counts;
+mod merged;
 mod moving;
 mod parameters;
 mod phase;

@@ -110,6 +110,50 @@ pub(crate) struct World<'a> {
     pub seconds_per_gb: f64,
 }
 
+/// What moving cost, before anybody says on which nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Paid {
+    /// Bytes `[from * nodes + to]`.
+    bytes: Vec<f64>,
+    messages: f64,
+    seconds_per_gb: f64,
+}
+
+impl Paid {
+    fn new(nodes: usize) -> Self {
+        Self {
+            bytes: vec![0.0; nodes * nodes],
+            messages: 0.0,
+            seconds_per_gb: 0.0,
+        }
+    }
+
+    /// The time it took, with the nodes where these resources have them.
+    pub fn ns(&self, resources: &Resources) -> f64 {
+        let nodes = resources.nodes;
+        let pair = |(cell, bytes): (usize, &f64)| {
+            bytes * (resources.copy_ns(cell / nodes, cell % nodes) + self.seconds_per_gb)
+        };
+        let moved = self.bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0.0);
+        moved.map(pair).sum::<f64>() + self.messages * resources.remote_ns()
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        self.bytes.iter_mut().zip(&other.bytes).for_each(|(a, b)| *a += b);
+        self.messages += other.messages;
+        self.seconds_per_gb = other.seconds_per_gb;
+    }
+
+    /// What was paid since.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes: self.bytes.iter().zip(&earlier.bytes).map(|(a, b)| a - b).collect(),
+            messages: self.messages - earlier.messages,
+            seconds_per_gb: self.seconds_per_gb,
+        }
+    }
+}
+
 /// A policy under way.
 pub(crate) struct Track {
     pub policy: String,
@@ -124,6 +168,8 @@ pub(crate) struct Track {
     controller: Controller,
     clock: Option<Arc<AtomicU32>>,
     moved: Moved,
+    /// So far.
+    pub paid: Paid,
     traced: bool,
 }
 
@@ -156,6 +202,7 @@ pub(crate) fn tracks(
             controller: m.controller,
             clock: m.clock,
             moved: Moved::default(),
+            paid: Paid::new(nodes),
             traced: m.traced,
         }
     };
@@ -205,16 +252,21 @@ impl Track {
     /// Adds the time and the traffic of moves.
     fn pay(&mut self, world: &World<'_>, moves: &[Move], messages: u64, sums: &mut Sums) -> f64 {
         let bytes = world.context.histogram.page_size() as f64;
-        let mut ns = messages as f64 * world.resources.remote_ns();
+        let nodes = world.resources.nodes;
+        let mut now = Paid::new(nodes);
+        now.messages = messages as f64;
+        now.seconds_per_gb = world.seconds_per_gb;
         for m in moves {
             let (from, to) = (m.from.index(), m.to.index());
-            ns += bytes * (world.resources.copy_ns(from, to) + world.seconds_per_gb);
+            now.bytes[from * nodes + to] += bytes;
             for resource in world.resources.copy(from, to) {
                 sums.bytes[resource as usize] += bytes;
             }
             self.pages_at[from] -= 1;
             self.pages_at[to] += 1;
         }
+        let ns = now.ns(world.resources);
+        self.paid.absorb(&now);
         sums.ns.iter_mut().for_each(|sum| *sum += ns);
         self.moved.seconds += ns * 1e-9;
         if let Some(slice) = sums.slices.last_mut() {

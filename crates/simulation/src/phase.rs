@@ -3,7 +3,8 @@
 use crate::calibration::Fit;
 use crate::resources::Resources;
 use crate::tally::{Cell, Phase};
-use crate::{Demand, Parameters, Scenario, drain_ns};
+use crate::sharing::drain_beside_ns;
+use crate::{Demand, Parameters, Scenario};
 
 /// Traffic of one phase under one mapping.
 pub(crate) struct Load<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct Load<'a> {
     pub bytes: Vec<f64>,
     /// Lines fetched `[reader * nodes + memory]`.
     pub lines: Vec<f64>,
+    /// What each node moves if every line reaches memory.
+    pub demands: Vec<Demand>,
     /// Time the resources need if every line reaches memory, nanoseconds.
     drain_ns: f64,
     /// CPUs busy at a time, at most.
@@ -54,6 +57,7 @@ impl<'a> Load<'a> {
             resources,
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; nodes * nodes],
+            demands: Vec::new(),
             drain_ns: 0.0,
             concurrency,
             line_bytes,
@@ -65,16 +69,19 @@ impl<'a> Load<'a> {
                 dirty[reader * nodes + memory] += cell.dirty as f64;
             }
         }
-        let demands: Vec<Demand> = (0..nodes).map(|reader| load.demand(reader, &dirty)).collect();
-        for &(resource, bytes) in demands.iter().flat_map(|d| &d.over) {
+        load.demands = (0..nodes).map(|reader| load.demand(reader, &dirty)).collect();
+        for &(resource, bytes) in load.demands.iter().flat_map(|d| &d.over) {
             load.bytes[resource as usize] += bytes;
         }
-        let alone: f64 = demands
-            .chunks(1)
-            .map(|one| drain_ns(one, &resources.capacity))
-            .sum();
-        load.drain_ns = drain_ns(&demands, &resources.capacity).max(alone / concurrency);
+        load.drain_ns = load.drain(&[]);
         load
+    }
+
+    /// Time that the resources need beside others if every line reaches memory, nanoseconds.
+    fn drain(&self, others: &[(&Demand, f64)]) -> f64 {
+        let drain = |demands| drain_beside_ns(demands, others, &self.resources.capacity);
+        let alone: f64 = self.demands.chunks(1).map(drain).sum();
+        drain(&self.demands).max(alone / self.concurrency)
     }
 
     fn cells(&self, slot: usize) -> &'a [Cell] {
@@ -114,13 +121,30 @@ impl<'a> Load<'a> {
     ///
     /// The CPUs' time falls as T grows (less load), so the solution is unique; bisection.
     pub fn solve(&self, scenario: &Scenario, fit: &Fit, parameters: &Parameters) -> Cost {
+        self.solve_beside(&[], scenario, fit, parameters)
+    }
+
+    /// As [`Self::solve`] while others move too: what each of them moves, and at most how many bytes a nanosecond.
+    pub fn solve_beside(
+        &self,
+        others: &[(&Demand, f64)],
+        scenario: &Scenario,
+        fit: &Fit,
+        parameters: &Parameters,
+    ) -> Cost {
+        let beside = self.rates(others);
+        let drain_ns = fit.miss
+            * match others {
+                [] => self.drain_ns,
+                _ => self.drain(others),
+            };
         let mut latency_ns = self.resources.idle_ns.clone();
         let compute_ns = fit.ns_per_access * self.side_by_side(self.phase.accesses.iter().map(|&n| n as f64));
         let mut low = self
             .cpu_ns(scenario, fit, &latency_ns)
-            .max(self.drain_ns * fit.miss);
+            .max(drain_ns);
         let at = |t: f64, latency: &mut Vec<f64>| {
-            self.loaded_latency(t, scenario, fit, parameters, latency);
+            self.loaded_latency(t, &beside, scenario, fit, parameters, latency);
             self.cpu_ns(scenario, fit, latency)
         };
         let mut high = at(low, &mut latency_ns).max(low);
@@ -138,6 +162,22 @@ impl<'a> Load<'a> {
             compute_ns,
             latency_ns,
         }
+    }
+
+    /// Latency summed over lines, nanoseconds.
+    pub fn waited(&self, cost: &Cost) -> f64 {
+        self.lines.iter().zip(&cost.latency_ns).map(|(n, l)| n * l).sum()
+    }
+
+    /// Bytes a nanosecond that others move over each resource.
+    fn rates(&self, others: &[(&Demand, f64)]) -> Vec<f64> {
+        let mut rates = vec![0.0; self.bytes.len()];
+        for (demand, rate) in others {
+            for &(resource, bytes) in &demand.over {
+                rates[resource as usize] += rate * bytes / demand.bytes;
+            }
+        }
+        rates
     }
 
     /// Time of CPUs side by side: that of the last to finish, or of all by how many run at a time
@@ -164,10 +204,11 @@ impl<'a> Load<'a> {
         self.side_by_side(self.slot_nodes.iter().enumerate().map(time))
     }
 
-    /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`.
+    /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`; others load them too.
     fn loaded_latency(
         &self,
         t: f64,
+        beside: &[f64],
         scenario: &Scenario,
         fit: &Fit,
         parameters: &Parameters,
@@ -176,11 +217,12 @@ impl<'a> Load<'a> {
         let queue: Vec<f64> = self
             .bytes
             .iter()
+            .zip(beside)
             .zip(&self.resources.capacity)
-            .map(|(bytes, capacity)| {
+            .map(|((bytes, beside), capacity)| {
                 let full = t * capacity * parameters.headroom;
                 let load = if full > 0.0 {
-                    (bytes * fit.miss / full).min(1.0 / parameters.headroom)
+                    ((bytes * fit.miss + beside * t) / full).min(1.0 / parameters.headroom)
                 } else {
                     0.0
                 };

@@ -3,7 +3,7 @@
 use crate::calibration::Calibration;
 use crate::concurrency;
 use crate::counts::Memory;
-use crate::moving::{self, Moved, Moving, Track, World};
+use crate::moving::{self, Moved, Moving, Paid, Track, World};
 use crate::phase::Load;
 use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 use crate::regions::{self, RegionSums};
@@ -125,6 +125,12 @@ impl<'a> Run<'a> {
             .map(|m| m.policy.clone())
             .chain(moving)
             .collect()
+    }
+
+    /// What a policy has paid for moves so far, if it makes any.
+    pub fn paid(&self, policy: usize) -> Option<&Paid> {
+        let track = policy.checked_sub(self.mappings.len())?;
+        self.tracks.get(track).map(|t| &t.paid)
     }
 
     /// Whether pages move.

@@ -16,6 +16,11 @@ pub struct Demand {
 /// its share to the rest. `capacity` is in bytes a nanosecond; a resource without capacity is ignored.
 #[must_use]
 pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
+    drain_beside_ns(demands, &[], capacity)
+}
+
+/// As [`drain_ns`], while `others` move too: each at a rate of its own at most, bytes a nanosecond, and without end.
+pub(crate) fn drain_beside_ns(demands: &[Demand], others: &[(&Demand, f64)], capacity: &[f64]) -> f64 {
     let mut left: Vec<(f64, &Demand)> = demands
         .iter()
         .filter(|d| d.bytes > 0.0)
@@ -23,7 +28,8 @@ pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
         .collect();
     let mut now = 0.0;
     while !left.is_empty() {
-        let rates = fair_rates(&left, capacity);
+        let own = left.iter().map(|d| (d.1, f64::INFINITY));
+        let rates = fair_rates(&own.chain(others.iter().copied()).collect::<Vec<_>>(), capacity);
         let step = left
             .iter()
             .zip(&rates)
@@ -41,14 +47,15 @@ pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
     now
 }
 
-/// Progressive filling. Unlimited readers get an infinite rate.
-fn fair_rates(left: &[(f64, &Demand)], capacity: &[f64]) -> Vec<f64> {
-    let mut rates = vec![f64::INFINITY; left.len()];
+/// Progressive filling of readers that want so much at most. Unlimited readers get an infinite rate.
+fn fair_rates(readers: &[(&Demand, f64)], capacity: &[f64]) -> Vec<f64> {
+    let mut rates = vec![f64::INFINITY; readers.len()];
     let mut free = capacity.to_vec();
-    let mut rising = vec![true; left.len()];
+    let mut rising = vec![true; readers.len()];
     loop {
         let mut pull = vec![0.0; capacity.len()];
-        for (_, (_, demand)) in rising.iter().zip(left).filter(|(up, _)| **up) {
+        let up = || rising.iter().zip(readers).filter(|(up, _)| **up);
+        for (_, (demand, _)) in up() {
             for &(resource, bytes) in &demand.over {
                 pull[resource as usize] += bytes / demand.bytes;
             }
@@ -60,19 +67,20 @@ fn fair_rates(left: &[(f64, &Demand)], capacity: &[f64]) -> Vec<f64> {
                 f64::INFINITY
             }
         };
-        let lowest = (0..capacity.len()).map(level).fold(f64::INFINITY, f64::min);
+        let wanted = up().map(|(_, (_, most))| *most).fold(f64::INFINITY, f64::min);
+        let lowest = (0..capacity.len()).map(level).fold(wanted, f64::min);
         if !lowest.is_finite() {
             return rates;
         }
         let full: Vec<bool> = (0..capacity.len())
             .map(|r| level(r) <= lowest * (1.0 + 1e-9))
             .collect();
-        for (i, (_, demand)) in left.iter().enumerate() {
+        for (i, (demand, most)) in readers.iter().enumerate() {
             let blocked = demand
                 .over
                 .iter()
                 .any(|&(r, bytes)| bytes > 0.0 && full[r as usize]);
-            if rising[i] && blocked {
+            if rising[i] && (blocked || *most <= lowest) {
                 (rising[i], rates[i]) = (false, lowest);
                 for &(resource, bytes) in &demand.over {
                     let r = resource as usize;
@@ -125,6 +133,16 @@ mod tests {
             drain_ns(&[demand(10.0, &[0]), demand(100.0, &[0])], &[10.0]),
             11.0,
         );
+    }
+
+    #[test]
+    fn others_keep_what_they_want_and_a_fair_share_at_most() {
+        let own = [demand(100.0, &[0])];
+        let beside = |most: f64| drain_beside_ns(&own, &[(&demand(1.0, &[0]), most)], &[10.0]);
+        assert_close(beside(2.0), 12.5);
+        assert_close(beside(8.0), 20.0);
+        let elsewhere = demand(1.0, &[1]);
+        assert_close(drain_beside_ns(&own, &[(&elsewhere, 8.0)], &[10.0, 10.0]), 10.0);
     }
 
     #[test]
