@@ -135,7 +135,13 @@ impl MachineFile {
                         .ok_or_else(|| unreachable(memory, reader))?,
                 };
                 let way: Vec<&Link> = route.links.iter().map(|l| &shown[l.0 as usize]).collect();
-                let carried = carried(&way, &self.hop_rules).min(nodes[memory].bandwidth);
+                let shared = self
+                    .backplane
+                    .filter(|_| reader != memory)
+                    .unwrap_or(f64::INFINITY);
+                let carried = carried(&way, &self.hop_rules)
+                    .min(shared)
+                    .min(nodes[memory].bandwidth);
                 let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);
                 route.bandwidth = listed
                     .and_then(|(_, r)| r.bandwidth)

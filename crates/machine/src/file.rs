@@ -106,12 +106,16 @@ impl Machine {
 }
 
 impl Machine {
-    /// Whether links, hop rules and memories give every route's bandwidth.
+    /// Whether links, hop rules, backplane and memories give every route's bandwidth.
     fn follows_its_links(&self) -> bool {
         self.routes.iter().all(|row| {
             row.iter().zip(&self.nodes).all(|(route, memory)| {
                 let way: Vec<&Link> = route.links.iter().map(|l| &self.links[l.0 as usize]).collect();
-                route.bandwidth == carried(&way, &self.hop_rules).min(memory.bandwidth)
+                let shared = self
+                    .backplane
+                    .filter(|_| !way.is_empty())
+                    .unwrap_or(f64::INFINITY);
+                route.bandwidth == carried(&way, &self.hop_rules).min(shared).min(memory.bandwidth)
             })
         })
     }

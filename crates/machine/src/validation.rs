@@ -1,12 +1,15 @@
 //! What every machine must satisfy, wherever it came from.
 
 use crate::hops;
-use crate::{CpuId, Machine, MachineError, NodeId};
-use std::collections::BTreeMap;
+use crate::{CpuId, LinkId, Machine, MachineError, NodeId, Route};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Figures are written with three digits at least.
+const ROUNDED: f64 = 1.01;
 
 impl Machine {
     /// Checks that the parts fit together: matrices square, figures positive, CPUs on one node
-    /// each, routes made of existing links, local ones of none.
+    /// each, routes made of existing links that carry what they say, local ones of none.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -61,13 +64,33 @@ impl Machine {
     fn check_routes(&self) -> Result<(), MachineError> {
         for (reader, row) in self.routes.iter().enumerate() {
             for (memory, route) in row.iter().enumerate() {
-                let known = route.links.iter().all(|l| (l.0 as usize) < self.links.len());
-                if !known || route.links.is_empty() != (reader == memory) {
-                    return Err(MachineError::invalid(format!(
-                        "the route from node {memory} to node {reader} must cross existing links, and a local one none"
-                    )));
-                }
+                self.check_route(route, reader == memory)
+                    .map_err(|e| e.at(&format!("the route from node {memory} to node {reader}")))?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, route: &Route, local: bool) -> Result<(), MachineError> {
+        let known = route.links.iter().all(|l| (l.0 as usize) < self.links.len());
+        if !known || route.links.is_empty() != local {
+            return Err(MachineError::invalid(
+                "must cross existing links, and a local one none",
+            ));
+        }
+        let distinct: BTreeSet<LinkId> = route.links.iter().copied().collect();
+        if distinct.len() < route.links.len() {
+            return Err(MachineError::invalid("crosses a link twice"));
+        }
+        let links = route.links.iter().map(|l| self.links[l.0 as usize].bandwidth);
+        let narrowest = links
+            .chain(self.backplane.filter(|_| !local))
+            .fold(f64::INFINITY, f64::min);
+        if route.bandwidth > narrowest * ROUNDED {
+            return Err(MachineError::invalid(format!(
+                "its bandwidth of {} is more than the {narrowest} that get through its links: correct either",
+                route.bandwidth
+            )));
         }
         Ok(())
     }

@@ -92,6 +92,41 @@ fn contradictions_are_refused_with_their_place() {
         "routes = [{ from = 0, to = 1 }, { from = 0, to = 1 }]\ntitle",
         "routes[1]: from 0 to 1 is given twice",
     );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 1, links = [0, 0] }]\ntitle",
+        "the route from node 0 to node 1: crosses a link twice",
+    );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 1, bandwidth = 510 }]\ntitle",
+        "the route from node 0 to node 1: its bandwidth of 510 is more than the 500 that get through its links",
+    );
+    refused(
+        "title",
+        "bandwidth = [[1000, 500], [600, 1000]]\ntitle",
+        "the route from node 0 to node 1: its bandwidth of 600",
+    );
+    refused(
+        "title",
+        "backplane = 400\nbandwidth = [[1000, 500], [500, 1000]]\ntitle",
+        "its bandwidth of 500 is more than the 400",
+    );
+}
+
+#[test]
+fn a_narrow_backplane_is_all_that_a_route_has() {
+    let narrow = GOOD.replacen("title", "backplane = 300\ntitle", 1);
+    let machine = Machine::parse(&narrow, "two.toml").unwrap();
+    assert_eq!(
+        (machine.routes[0][1].bandwidth, machine.routes[0][0].bandwidth),
+        (300.0, 1000.0)
+    );
+    assert_eq!(
+        Machine::parse(&machine.to_toml(), "again").unwrap().routes,
+        machine.routes
+    );
+    assert!(!machine.to_toml().contains("bandwidth = [["));
 }
 
 #[test]

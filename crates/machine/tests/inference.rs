@@ -369,6 +369,87 @@ fn when_time_is_up_what_is_known_stands() {
     inferred(&rig, &survey);
 }
 
+/// An estimate that spreads by this share on either side.
+fn unsteady(median: f64, share: f64) -> Estimate {
+    Estimate {
+        median,
+        low: median * (1.0 - share),
+        high: median * (1.0 + share),
+        samples: 9,
+    }
+}
+
+#[test]
+fn what_is_too_unsteady_to_tell_is_not_called_apart() {
+    // Four nodes, a link for every pair: nobody shares anything.
+    let machine = synthetic(4, "links = [{ among = [0, 1, 2, 3], bandwidth = 9000 }]");
+    let rig = Rig::new(machine, 0.0);
+    let known = |share: f64| {
+        let alone: Vec<(Flow, Estimate)> = flows(&rig.machine)
+            .into_iter()
+            .map(|f| (f, unsteady(9000.0, share)))
+            .collect();
+        let mut runs = 0;
+        let survey = survey(
+            &alone,
+            |_| true,
+            |flows| {
+                runs += 1;
+                Some(flows.iter().map(|_| unsteady(9000.0, share)).collect())
+            },
+        );
+        let (pairs, unknown) = survey.pairs();
+        assert!(
+            runs < 4 * pairs,
+            "{runs} runs for {pairs} pairs: nothing is asked for ever"
+        );
+        (pairs - unknown, survey.unclear(), survey.unseen())
+    };
+    let (all, unclear, unseen) = known(0.01);
+    assert_eq!((all, unclear, unseen), (66, 0, 0.05));
+    let (all, unclear, unseen) = known(0.05);
+    assert_eq!((all, unclear), (66, 0));
+    assert!((unseen - 1.5 * 0.05 * 2f64.sqrt()).abs() < 1e-9, "said: {unseen}");
+    assert_eq!(known(0.2), (0, 66, 0.05), "a fifth could hide anything");
+}
+
+#[test]
+fn a_flow_that_stands_still_shares_nothing_it_is_not_known() {
+    let machine = synthetic(3, "links = [{ among = [0, 1, 2], bandwidth = 9000 }]");
+    let alone: Vec<(Flow, Estimate)> = flows(&machine)
+        .into_iter()
+        .map(|f| (f, Estimate::exact(9000.0)))
+        .collect();
+    let still = |flows: &[Flow]| Some(vec![Estimate::exact(0.0); flows.len()]);
+    let survey = survey(&alone, |_| true, still);
+    assert_eq!(survey.pairs(), (15, 15));
+    assert!(Inferred::of(&survey, &[]).bottlenecks.is_empty());
+}
+
+#[test]
+fn what_was_not_measured_still_shares_its_links() {
+    // The routes from 0 and 1 to 2 and 3 share one link.
+    let text = "links = [{ among = [0, 1], bandwidth = 9000 }, { among = [2, 3], bandwidth = 9000 }, \
+                { between = [[0, 1], [2, 3]], bandwidth = 7000 }]";
+    let rig = Rig::new(synthetic(4, text), 0.0);
+    let measured: Vec<(Flow, Estimate)> = flows(&rig.machine)
+        .into_iter()
+        .filter(|f| f.memory.0 > 1)
+        .map(|f| (f, rig.measure(&[f], &mut Random::of(1))[0]))
+        .collect();
+    let survey = survey(
+        &measured,
+        |_| true,
+        |flows| Some(rig.measure(flows, &mut Random::of(1))),
+    );
+    let mut found = rig.machine.clone();
+    Inferred::of(&survey, &[]).apply(&mut found);
+    found.validate().unwrap();
+    let set = Flow::parse_list("0>2,1>3", 4).unwrap();
+    assert_eq!(rig.channels.max_min(&set), [3500.0, 3500.0]);
+    assert_eq!(Channels::of(&found).max_min(&set), [3500.0, 3500.0]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -2,7 +2,7 @@
 
 use super::bottlenecks::{Bottleneck, alike};
 use crate::{Flow, Link, LinkId, Machine, NodeId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A bottleneck no narrower than this share of what a node has locally is the node's own.
 const OWN: f64 = 0.85;
@@ -110,8 +110,10 @@ pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)]
     for ((flow, width), way) in flows.iter().zip(alone).zip(ways) {
         let route = &mut machine.routes[flow.reader.index()][flow.memory.index()];
         let ordered = chain(&way, *flow, &ends).unwrap_or(way);
+        // Noise aside, no flow alone is wider than a link that several fill.
+        let narrowest = ordered.iter().map(|l| links[*l as usize].bandwidth);
+        route.bandwidth = narrowest.chain(machine.backplane).fold(*width, f64::min);
         route.links = ordered.into_iter().map(LinkId).collect();
-        route.bandwidth = *width;
     }
     keep_others(flows, links, machine);
     machine.hop_rules.clear();
@@ -139,16 +141,22 @@ fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
     (0..flows.len()).filter(|f| alone(&ways[*f])).collect()
 }
 
-/// Links of pairs that were not measured, after the new ones.
+/// Links of pairs that were not measured, after the new ones; what they share stays shared.
 fn keep_others(measured: &[Flow], mut links: Vec<Link>, machine: &mut Machine) {
     let measured: BTreeSet<Flow> = measured.iter().copied().collect();
+    let mut kept: BTreeMap<LinkId, LinkId> = BTreeMap::new();
     for (reader, row) in machine.routes.iter_mut().enumerate() {
         for (memory, route) in row.iter_mut().enumerate() {
             let [reader, memory] = [reader, memory].map(|n| NodeId(n as u32));
-            if !measured.contains(&Flow { reader, memory }) {
+            if reader != memory && !measured.contains(&Flow { reader, memory }) {
+                route.bandwidth = machine
+                    .backplane
+                    .map_or(route.bandwidth, |b| route.bandwidth.min(b));
                 for id in &mut route.links {
-                    links.push(machine.links[id.0 as usize].clone());
-                    *id = LinkId(links.len() as u32 - 1);
+                    *id = *kept.entry(*id).or_insert_with(|| {
+                        links.push(machine.links[id.0 as usize].clone());
+                        LinkId(links.len() as u32 - 1)
+                    });
                 }
             }
         }

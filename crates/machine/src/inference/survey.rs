@@ -8,15 +8,19 @@ use crate::{Flow, NodeId};
 const VISIBLE: f64 = 0.05;
 /// Intervals hold the true figure with 95 %; a loss counts beyond half as much again.
 const SURE: f64 = 1.5;
-/// A pair that was in so many groups in which somebody lost is measured by itself.
+/// Where a flow could lose more than this share unseen, nothing is said of it.
+const CLEAR: f64 = 0.15;
+/// A pair that was in so many groups that told nothing of it is measured by itself.
 const SUSPECT: u8 = 2;
+/// Measured by itself, and still nothing can be said.
+const UNCLEAR: f32 = f32::NEG_INFINITY;
 
 /// What is known of two flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Never measured together.
+    /// Never measured together, or too unsteadily to tell.
     Unknown,
-    /// Each has beside the other what it has alone.
+    /// Each has beside the other what it has alone, as far as [`Survey::unseen`] says.
     Apart,
     /// Together they get no more than this, MB/s: the narrowest that both cross.
     Sharing(f64),
@@ -29,12 +33,13 @@ pub enum Verdict {
 pub struct Survey {
     flows: Vec<Flow>,
     alone: Vec<Estimate>,
-    /// MB/s together, by pair: NaN unknown, infinite apart.
+    /// MB/s together, by pair: NaN unknown, infinite apart, or [`UNCLEAR`].
     together: Vec<f32>,
     doubt: Vec<u8>,
     /// Pairs before it are known, or suspect (groups); known or impossible (pairs).
     next_group: usize,
     next_pair: usize,
+    unseen: f64,
     /// What only three flows or more can fill.
     pub(super) wide: Vec<Bottleneck>,
 }
@@ -69,6 +74,7 @@ impl Survey {
             doubt: vec![0; pairs],
             next_group: 0,
             next_pair: 0,
+            unseen: VISIBLE,
             wide: Vec::new(),
         }
     }
@@ -93,15 +99,28 @@ impl Survey {
     /// How many pairs there are, and how many of them are not known.
     #[must_use]
     pub fn pairs(&self) -> (usize, usize) {
-        let unknown = self.together.iter().filter(|c| c.is_nan()).count();
-        (self.together.len(), unknown)
+        let unknown = self.together.iter().filter(|c| c.is_nan() || **c == UNCLEAR);
+        (self.together.len(), unknown.count())
+    }
+
+    /// The pairs that were measured, but too unsteadily to tell; [`Survey::pairs`] counts them as not known.
+    #[must_use]
+    pub fn unclear(&self) -> usize {
+        self.together.iter().filter(|c| **c == UNCLEAR).count()
+    }
+
+    /// The share of what it has alone that a flow may lose beside another and still count as apart from it,
+    /// at most: intervals are no narrower.
+    #[must_use]
+    pub fn unseen(&self) -> f64 {
+        self.unseen
     }
 
     /// What is known of the i-th and the j-th flow.
     #[must_use]
     pub fn verdict(&self, i: usize, j: usize) -> Verdict {
         match self.together[self.pair(i, j)] {
-            c if c.is_nan() => Verdict::Unknown,
+            c if c.is_nan() || c == UNCLEAR => Verdict::Unknown,
             c if c.is_infinite() => Verdict::Apart,
             c => Verdict::Sharing(f64::from(c)),
         }
@@ -128,14 +147,18 @@ impl Survey {
 
     /// What the flows of [`Survey::next`] got together, MB/s.
     fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
-        let lost: Vec<bool> = group.iter().zip(rates).map(|(i, r)| self.loses(*i, r)).collect();
+        if let ([i, j], [a, b]) = (group, rates) {
+            let pair = self.pair(*i, *j);
+            self.together[pair] = self.of_two([*i, *j], [*a, *b]);
+            return;
+        }
+        let unseen: Vec<Option<f64>> = group.iter().zip(rates).map(|(i, r)| self.whole(*i, r)).collect();
         for (a, i) in group.iter().enumerate() {
             for (b, j) in group.iter().enumerate().skip(a + 1) {
                 let pair = self.pair(*i, *j);
-                if group.len() == 2 {
-                    self.together[pair] = self.of_two([*i, *j], [rates[a], rates[b]]);
-                } else if !lost[a] && !lost[b] {
+                if let (Some(a), Some(b)) = (unseen[a], unseen[b]) {
                     self.together[pair] = f32::INFINITY;
+                    self.unseen = self.unseen.max(a).max(b);
                 } else if self.together[pair].is_nan() {
                     self.doubt[pair] = self.doubt[pair].saturating_add(1);
                 }
@@ -143,11 +166,37 @@ impl Survey {
         }
     }
 
-    /// Whether a flow gets visibly less than alone.
+    fn of_two(&mut self, group: [usize; 2], rates: [Estimate; 2]) -> f32 {
+        if self.all_lose(&group, &rates) {
+            return (rates[0].median + rates[1].median) as f32;
+        }
+        match [0, 1].map(|at| self.noise(group[at], &rates[at])) {
+            [Some(a), Some(b)] => {
+                self.unseen = self.unseen.max(a).max(b);
+                f32::INFINITY
+            }
+            _ => UNCLEAR,
+        }
+    }
+
+    /// The share of what a flow has alone that this rate does not tell from it; `None` where that is too much
+    /// to say anything, or the flow stood still.
+    fn noise(&self, flow: usize, rate: &Estimate) -> Option<f64> {
+        let alone = self.alone[flow];
+        let noise = SURE * alone.half_width().hypot(rate.half_width()) / alone.median;
+        (rate.median > 0.0 && noise <= CLEAR).then_some(noise)
+    }
+
+    /// The noise of a flow that visibly loses nothing.
+    fn whole(&self, flow: usize, rate: &Estimate) -> Option<f64> {
+        self.noise(flow, rate).filter(|_| !self.loses(flow, rate))
+    }
+
+    /// Whether a flow gets visibly less than alone. One that stands still tells nothing.
     pub(super) fn loses(&self, flow: usize, rate: &Estimate) -> bool {
         let alone = self.alone[flow];
         let noise = SURE * alone.half_width().hypot(rate.half_width());
-        alone.median - rate.median > noise.max(VISIBLE * alone.median)
+        rate.median > 0.0 && alone.median - rate.median > noise.max(VISIBLE * alone.median)
     }
 
     /// Whether two flows can be in one group: nothing in common, and not known to share.
@@ -156,23 +205,15 @@ impl Survey {
         a.reader != b.reader && a.memory != b.memory && !matches!(self.verdict(i, j), Verdict::Sharing(_))
     }
 
-    fn of_two(&self, [i, j]: [usize; 2], rates: [Estimate; 2]) -> f32 {
-        let sum = rates[0].median + rates[1].median;
-        if self.all_lose(&[i, j], &rates) {
-            sum as f32
-        } else {
-            f32::INFINITY
-        }
-    }
-
-    /// Whether flows together get visibly less than each alone: by the narrowest one's measure.
+    /// Whether flows together get visibly less than each alone: by the narrowest one's measure, and if all move.
     pub(super) fn all_lose(&self, group: &[usize], rates: &[Estimate]) -> bool {
         let alone = || group.iter().map(|i| &self.alone[*i]);
         let sum: f64 = alone().map(|a| a.median).sum();
         let together: f64 = rates.iter().map(|r| r.median).sum();
         let width: f64 = alone().chain(rates).map(|e| e.half_width().powi(2)).sum();
         let narrowest = alone().map(|a| a.median).fold(f64::INFINITY, f64::min);
-        sum - together > (SURE * width.sqrt()).max(VISIBLE * narrowest)
+        let moving = rates.iter().all(|r| r.median > 0.0);
+        moving && sum - together > (SURE * width.sqrt()).max(VISIBLE * narrowest)
     }
 
     /// Whether two flows can run in one crowd: known to be apart, and nothing in common.
