@@ -6,6 +6,8 @@
 //! Nothing is done here, so simulator, laboratory and live loop decide alike.
 
 mod book;
+mod lost;
+mod orders;
 mod scheduler;
 
 #[cfg(test)]
@@ -21,21 +23,29 @@ use nodewise_placement::asym::{Cluster, Options};
 pub struct Settings {
     /// How nodes are searched for, and what share of the best is good enough.
     pub search: Options,
-    /// What moving may cost and is assumed to: 5 % of an application's run time, 0.3 s a GB.
-    pub cost: crate::Settings,
+    /// Largest share of an application's run time that moving its memory may take: 0.05; infinite is none.
+    pub budget: f64,
+    /// What moving a GB (10⁹ bytes) is taken to cost until it is measured: 0.3 s.
+    pub seconds_per_gb: f64,
+    /// What moving costs besides, however little it is, until it is measured.
+    pub seconds_per_batch: f64,
     /// Nanoseconds that memory has to follow threads by itself: 2 s.
     pub settle_ns: u64,
     /// More of its accesses than this still on nodes it has left, and all memory is moved: 0.9.
     pub old_share: f64,
-    /// Steps that an application is left alone for after it has moved; twice as many after each further time.
+    /// Steps that an application is left alone for after it has moved; twice as many after each further time, 16
+    /// times as many at most.
     pub rest: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
+        let moving = crate::Settings::default();
         Self {
             search: Options::default(),
-            cost: crate::Settings::default(),
+            budget: moving.budget,
+            seconds_per_gb: moving.seconds_per_gb,
+            seconds_per_batch: moving.seconds_per_batch,
             settle_ns: 2_000_000_000,
             old_share: 0.9,
             rest: 4,
@@ -56,7 +66,7 @@ pub struct Application {
     pub accesses: Vec<f64>,
 }
 
-/// Threads that are to run on another node.
+/// Threads of one cluster that are to go from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadMove {
     /// Whose.
@@ -76,13 +86,15 @@ pub struct ThreadMove {
 pub struct FullMigration {
     /// Whose.
     pub application: u32,
-    /// From each node to another, all of it.
-    pub pairs: Vec<(NodeId, NodeId)>,
+    /// Each node that all of its threads have left, once, and where its memory there goes: nodes with shares, which
+    /// sum to 1.
+    pub from: Vec<(NodeId, Vec<(NodeId, f64)>)>,
     /// A_oldA: the share of accesses that still went to nodes it has left.
     pub old_share: f64,
 }
 
-/// An application that stays because moving it would cost too much.
+/// An application that stays because moving it would cost too much. (One that has lost a node is not refused, but
+/// moves no further than it has to.)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
     /// Which.

@@ -56,14 +56,15 @@ impl Price {
 }
 
 impl Budget {
-    pub fn new(settings: &Settings) -> Self {
+    /// This share of the run time, at what a GB and a batch are assumed to cost.
+    pub fn new(share: f64, seconds_per_gb: f64, seconds_per_batch: f64) -> Self {
         Self {
-            share: settings.budget,
+            share,
             run_ns: 0,
             spent_ns: 0,
             pending_ns: 0.0,
-            batch: Price::new(settings.seconds_per_batch, PRIOR_BATCHES),
-            gigabyte: Price::new(settings.seconds_per_gb, PRIOR_GB),
+            batch: Price::new(seconds_per_batch, PRIOR_BATCHES),
+            gigabyte: Price::new(seconds_per_gb, PRIOR_GB),
         }
     }
 

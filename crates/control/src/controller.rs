@@ -80,7 +80,11 @@ impl Controller {
             ledger: Ledger::default(),
             history: History::new(settings.remembered_pages),
             stayed: Stayed::new(settings.remembered_pages, settings.rest),
-            budget: Budget::new(&settings),
+            budget: Budget::new(
+                settings.budget,
+                settings.seconds_per_gb,
+                settings.seconds_per_batch,
+            ),
             rate: Rate::new(&settings),
             settings,
             last_ns: None,

@@ -46,7 +46,11 @@ impl DryRun {
     pub fn new(settings: &Settings) -> Self {
         Self {
             homes: HashMap::new(),
-            budget: Budget::new(settings),
+            budget: Budget::new(
+                settings.budget,
+                settings.seconds_per_gb,
+                settings.seconds_per_batch,
+            ),
             page_bytes: settings.page_bytes,
         }
     }

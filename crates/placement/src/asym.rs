@@ -12,6 +12,7 @@ mod cluster;
 mod descent;
 mod enumeration;
 mod equivalence;
+mod forming;
 mod found;
 mod naming;
 mod problem;
@@ -35,15 +36,20 @@ use nodewise_machine::NodeId;
 pub struct Cluster {
     /// Whose threads they are.
     pub application: u32,
-    /// Their numbers, ascending.
+    /// Their numbers, virtual node by virtual node.
     pub threads: Vec<u32>,
-    /// How many nodes it needs.
+    /// How many nodes it needs: its virtual nodes.
     pub nodes: usize,
-    /// What its bandwidth counts for: [`weight`] of its remote accesses, or a priority; not negative.
+    /// Where each virtual node's threads end in `threads`; empty: blocks that differ by one at most.
+    pub ends: Vec<usize>,
+    /// What its bandwidth counts for: [`weight`] of its remote accesses, or a priority; 0 to 10¹².
     pub weight: f64,
-    /// Where it is now: virtual node i at `at[i]`; empty when it is nowhere yet.
+    /// Where it is now: most threads of virtual node i at `at[i]`; empty when it is nowhere yet.
     pub at: Vec<NodeId>,
-    /// Bytes by node, of its application's memory, that go with it from the nodes it leaves.
+    /// Where each of its threads runs now; empty: where its virtual node is.
+    pub on: Vec<NodeId>,
+    /// Bytes by node, of its application's memory, that go with it from the nodes it leaves. Of an application with
+    /// several clusters, a byte goes with one of them.
     pub resident: Vec<u64>,
     /// It stays where it is: its application pins itself, or may not be moved now.
     pub fixed: bool,
@@ -83,16 +89,33 @@ impl NodePlacement {
 }
 
 impl Cluster {
+    /// The nodes that any of its threads is on, each once.
+    #[must_use]
+    pub fn stands_on(&self) -> Vec<NodeId> {
+        distinct(self.at.iter().chain(&self.on))
+    }
+
     /// Bytes on the nodes that it leaves for these.
     #[must_use]
     pub fn leaves(&self, to: &[NodeId]) -> u64 {
-        let left = self.at.iter().filter(|n| !to.contains(n));
-        left.map(|n| self.resident_on(*n)).sum()
+        let left = self.stands_on().into_iter().filter(|n| !to.contains(n));
+        left.map(|n| self.resident_on(n)).sum()
     }
 
     fn resident_on(&self, node: NodeId) -> u64 {
         self.resident.get(node.index()).copied().unwrap_or(0)
     }
+}
+
+/// Each node once, in the order they come.
+fn distinct<'a>(nodes: impl Iterator<Item = &'a NodeId>) -> Vec<NodeId> {
+    let mut once = Vec::new();
+    for node in nodes {
+        if !once.contains(node) {
+            once.push(*node);
+        }
+    }
+    once
 }
 
 /// Clusters that cannot be formed or placed: one line.

@@ -4,6 +4,9 @@ use super::{Application, Refused, Settings};
 use crate::budget::Budget;
 use nodewise_machine::NodeId;
 
+/// How often the time that an application is left alone for doubles: 64 steps at most, of four.
+const DOUBLINGS: u32 = 4;
+
 /// One application's account.
 #[derive(Clone, Debug)]
 pub(super) struct Book {
@@ -22,16 +25,18 @@ pub(super) struct Book {
 pub(super) struct UnderWay {
     /// On the scheduler's own clock.
     pub since_ns: u64,
-    /// Nodes left, and where their threads went.
-    pub pairs: Vec<(NodeId, NodeId)>,
-    /// Nodes left by all of its threads.
-    pub old: Vec<NodeId>,
+    /// Each node left by all of its threads, and where they went, by share.
+    pub from: Vec<(NodeId, Vec<(NodeId, f64)>)>,
 }
 
 impl Book {
     pub fn new(settings: &Settings) -> Self {
         Self {
-            budget: Budget::new(&settings.cost),
+            budget: Budget::new(
+                settings.budget,
+                settings.seconds_per_gb,
+                settings.seconds_per_batch,
+            ),
             pending: 0,
             moves: 0,
             rests_until: 0,
@@ -63,14 +68,14 @@ impl Book {
         })
     }
 
-    /// Threads have been told to move. Each further time it is left alone for twice as long, so that what
-    /// keeps changing back and forth is followed ever less.
+    /// Threads have been told to move. Each further time it is left alone for twice as long, a minute or so in the
+    /// end, so that what keeps changing back and forth is followed ever less.
     pub fn moved(&mut self, step: u64, rest: u32, bytes: u64, under_way: UnderWay) {
         self.pending = self.pending.saturating_add(bytes);
         self.rests_until = step
-            .saturating_add(u64::from(rest) << self.moves.min(20))
+            .saturating_add(u64::from(rest) << self.moves.min(DOUBLINGS))
             .saturating_add(1);
-        self.moves += 1;
+        self.moves = self.moves.saturating_add(1);
         self.under_way = Some(under_way);
     }
 
@@ -89,7 +94,7 @@ impl Book {
 impl UnderWay {
     /// A_oldA: the share of accesses that go to nodes it has left; `None` without accesses.
     pub fn old_share(&self, application: &Application) -> Option<f64> {
-        let on_old = |(node, _): &(usize, &f64)| self.old.iter().any(|o| o.index() == *node);
+        let on_old = |(node, _): &(usize, &f64)| self.from.iter().any(|(old, _)| old.index() == *node);
         let all: f64 = application.accesses.iter().sum();
         let old: f64 = application
             .accesses

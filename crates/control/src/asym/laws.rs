@@ -125,7 +125,7 @@ fn memory_that_does_not_follow_in_two_seconds_is_moved_as_a_whole_once() {
     one[0].accesses = (0..8).map(|n| f64::from(from.contains(&NodeId(n)))).collect();
     assert_eq!(scheduler.step(SECOND, &all_places(), &one).full, []);
     let full = scheduler.step(2 * SECOND, &all_places(), &one).full;
-    let moved: Vec<NodeId> = full[0].pairs.iter().map(|p| p.0).collect();
+    let moved: Vec<NodeId> = full[0].from.iter().map(|p| p.0).collect();
     assert_eq!((full.len(), full[0].application, full[0].old_share), (1, 7, 1.0));
     assert!(from.iter().all(|n| moved.contains(n)));
     assert_eq!(scheduler.step(9 * SECOND, &all_places(), &one).full, []);

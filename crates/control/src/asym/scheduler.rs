@@ -1,7 +1,9 @@
 //! The step.
 
 use super::book::{Book, UnderWay};
-use super::{Application, Decision, FullMigration, Refused, Settings, ThreadMove};
+use super::lost::replaced;
+use super::orders::{Order, emptied};
+use super::{Application, Decision, FullMigration, Refused, Settings};
 use nodewise_machine::{Channels, Machine, NodeId};
 use nodewise_placement::asym::{Cluster, NodePlacement, Place, search, weighted_bandwidth};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +70,7 @@ impl Scheduler {
     #[must_use]
     pub fn seconds_per_gb(&self, application: u32) -> f64 {
         let book = self.books.get(&application);
-        book.map_or(self.settings.cost.seconds_per_gb, |b| b.budget.seconds_per_gb())
+        book.map_or(self.settings.seconds_per_gb, |b| b.budget.seconds_per_gb())
     }
 
     /// Memory that should have followed by now and has not.
@@ -80,11 +82,11 @@ impl Scheduler {
             return None;
         }
         let share = under_way.old_share(application);
-        let pairs = book.under_way.take()?.pairs;
+        let from = book.under_way.take()?.from;
         match share.filter(|s| *s > self.settings.old_share) {
             Some(old_share) => Some(FullMigration {
                 application: application.id,
-                pairs,
+                from,
                 old_share,
             }),
             None => {
@@ -96,15 +98,12 @@ impl Scheduler {
 
     /// Steps 2 to 4: search, refuse what costs too much, search again with that fixed.
     fn place(&mut self, places: &[Place], applications: &[Application], decision: &mut Decision) {
+        let there: Vec<NodeId> = places.iter().filter(|p| p.threads > 0).map(|p| p.node).collect();
         let step = self.steps;
-        let mut held: BTreeSet<u32> = self
-            .books
-            .iter()
-            .filter(|(_, b)| b.rests(step))
-            .map(|(id, _)| *id)
-            .collect();
+        let resting = self.books.iter().filter(|(_, b)| b.rests(step));
+        let mut held: BTreeSet<u32> = resting.map(|(id, _)| *id).collect();
         loop {
-            let clusters = clusters(applications, places, &held);
+            let clusters = self.clusters(applications, places, &there, &held);
             let found = match search(&self.channels, places, &clusters, &self.settings.search) {
                 Ok(found) => found,
                 Err(error) => {
@@ -118,12 +117,56 @@ impl Scheduler {
                 decision.refused.push(refused);
                 continue;
             }
-            decision.now = weighted_bandwidth(&self.channels, &clusters, &NodePlacement::current(&clusters));
+            let of = |a: &Application| a.clusters.clone();
+            let now: Vec<Cluster> = applications.iter().flat_map(of).collect();
+            decision.now = weighted_bandwidth(&self.channels, &now, &NodePlacement::current(&now));
             decision.best = found.weighted;
             decision.then = then;
-            self.enact(applications, &placement, decision);
+            // Who has lost a node moves, if no further than it has to.
+            let lost = |r: &Refused| {
+                applications
+                    .iter()
+                    .any(|a| a.id == r.application && a.lost(&there))
+            };
+            decision.refused.retain(|r| !lost(r));
+            self.enact(applications, &placement, (&there, &held), decision);
             return;
         }
+    }
+
+    /// All clusters, application by application. Those of held applications are fixed where they are; on other nodes
+    /// where theirs are gone.
+    fn clusters(
+        &self,
+        applications: &[Application],
+        places: &[Place],
+        there: &[NodeId],
+        held: &BTreeSet<u32>,
+    ) -> Vec<Cluster> {
+        let of = |application: &Application| {
+            let held = held.contains(&application.id);
+            let each = |cluster: &Cluster| {
+                let whole = cluster.at.len() == cluster.nodes && cluster.at.iter().all(|n| there.contains(n));
+                Cluster {
+                    application: application.id,
+                    fixed: cluster.fixed || held && whole,
+                    ..cluster.clone()
+                }
+            };
+            application.clusters.iter().map(each).collect::<Vec<_>>()
+        };
+        let mut clusters: Vec<Cluster> = applications.iter().flat_map(of).collect();
+        for which in 0..clusters.len() {
+            if clusters[which].fixed || !held.contains(&clusters[which].application) {
+                continue;
+            }
+            if let Some(at) = replaced(&self.channels, places, &clusters, which) {
+                let cluster = &mut clusters[which];
+                cluster.on.retain(|n| there.contains(n));
+                (cluster.at, cluster.fixed) = (at, true);
+            }
+        }
+        clusters
     }
 
     /// The application whose move is furthest over what it may cost.
@@ -148,67 +191,52 @@ impl Scheduler {
     }
 
     /// Threads to nodes, memory after them.
-    fn enact(&mut self, applications: &[Application], placement: &NodePlacement, decision: &mut Decision) {
+    fn enact(
+        &mut self,
+        applications: &[Application],
+        placement: &NodePlacement,
+        (there, held): (&[NodeId], &BTreeSet<u32>),
+        decision: &mut Decision,
+    ) {
         let mut places = placement.places.iter();
         for application in applications {
-            let to: Vec<&Vec<NodeId>> = places.by_ref().take(application.clusters.len()).collect();
-            let before = decision.moves.len();
-            let both = || application.clusters.iter().zip(&to);
-            for (index, (cluster, to)) in both().enumerate() {
-                decision
-                    .moves
-                    .extend(thread_moves(application.id, index, cluster, to));
-            }
-            let moves = &decision.moves[before..];
-            let pairs: BTreeSet<(NodeId, NodeId)> =
-                moves.iter().filter_map(|m| Some((m.from?, m.to))).collect();
-            if pairs.is_empty() {
-                continue;
-            }
-            let bytes = both().map(|(cluster, to)| cluster.leaves(to)).sum();
-            let now: BTreeSet<NodeId> = to.iter().flat_map(|t| t.iter().copied()).collect();
-            let was = application.clusters.iter().flat_map(|c| c.at.iter().copied());
-            let under_way = UnderWay {
-                since_ns: self.clock_ns,
-                old: was.filter(|n| !now.contains(n)).collect(),
-                pairs: pairs.into_iter().collect(),
+            let order = |(cluster, to)| Order {
+                cluster,
+                to,
+                stays_on: held.contains(&application.id).then_some(there),
             };
-            decision.dynamic.push(application.id);
-            if let Some(book) = self.books.get_mut(&application.id) {
-                book.moved(self.steps, self.settings.rest, bytes, under_way);
+            let to = places
+                .by_ref()
+                .take(application.clusters.len())
+                .map(Vec::as_slice);
+            let orders: Vec<Order<'_>> = application.clusters.iter().zip(to).map(order).collect();
+            let each = orders.iter().enumerate();
+            let moves: Vec<_> = each.flat_map(|(c, o)| o.moves(application.id, c)).collect();
+            if moves.iter().any(|m| m.from.is_some()) {
+                let left = |o: &Order<'_>| o.cluster.leaves(&Vec::from_iter(o.then()));
+                let under_way = UnderWay {
+                    since_ns: self.clock_ns,
+                    from: emptied(&orders, &moves),
+                };
+                decision.dynamic.push(application.id);
+                if let Some(book) = self.books.get_mut(&application.id) {
+                    let bytes = orders.iter().map(left).sum();
+                    book.moved(self.steps, self.settings.rest, bytes, under_way);
+                }
             }
+            decision.moves.extend(moves);
         }
     }
 }
 
-/// All clusters, application by application. Those of held applications stay, unless they have no place: they
-/// are nowhere yet, or a node of theirs is gone.
-fn clusters(applications: &[Application], places: &[Place], held: &BTreeSet<u32>) -> Vec<Cluster> {
-    let there = |n: &NodeId| places.iter().any(|p| p.node == *n && p.threads > 0);
-    let of = |application: &Application| {
-        let held = held.contains(&application.id);
-        let each = |cluster: &Cluster| {
-            let whole = cluster.at.len() == cluster.nodes && cluster.at.iter().all(there);
-            Cluster {
-                application: application.id,
-                fixed: cluster.fixed || held && whole,
-                ..cluster.clone()
-            }
-        };
-        application.clusters.iter().map(each).collect::<Vec<_>>()
-    };
-    applications.iter().flat_map(of).collect()
-}
-
-/// What changes node: the threads of each virtual node.
-fn thread_moves(application: u32, index: usize, cluster: &Cluster, to: &[NodeId]) -> Vec<ThreadMove> {
-    let of = |(virtual_node, to): (usize, &NodeId)| ThreadMove {
-        application,
-        cluster: index,
-        threads: cluster.threads[cluster.aboard(virtual_node)].to_vec(),
-        from: cluster.at.get(virtual_node).copied(),
-        to: *to,
-    };
-    let all = to.iter().enumerate().map(of);
-    all.filter(|m| !cluster.fixed && m.from != Some(m.to)).collect()
+impl Application {
+    /// Whether a node that it is on is gone.
+    fn lost(&self, there: &[NodeId]) -> bool {
+        let on = self
+            .clusters
+            .iter()
+            .filter(|c| !c.fixed)
+            .flat_map(Cluster::stands_on);
+        on.into_iter().any(|n| !there.contains(&n))
+    }
 }

@@ -1,6 +1,6 @@
 //! C_bw and P_wbw.
 
-use super::{Cluster, NodePlacement};
+use super::{Cluster, NodePlacement, distinct};
 use nodewise_machine::{Channels, Filling, Flow, NodeId};
 
 /// The bandwidth of clusters, for one placement after another.
@@ -60,8 +60,10 @@ pub(super) fn pairs(nodes: &[NodeId]) -> impl Iterator<Item = Flow> + '_ {
 /// C_bw(P) by cluster, MB/s: see [`Bandwidth::of`].
 #[must_use]
 pub fn cluster_bandwidth(channels: &Channels, placement: &NodePlacement) -> Vec<f64> {
-    let nodes = placement.places.iter().map(Vec::as_slice);
-    Bandwidth::new(channels).of(nodes).to_vec()
+    let nodes: Vec<Vec<NodeId>> = placement.places.iter().map(|p| distinct(p.iter())).collect();
+    Bandwidth::new(channels)
+        .of(nodes.iter().map(Vec::as_slice))
+        .to_vec()
 }
 
 /// P_wbw: the sum of C_bw(P) × weight over all clusters (AsymSched, Table 4).

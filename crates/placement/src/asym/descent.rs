@@ -211,7 +211,7 @@ impl<'a> Descent<'a> {
     /// What each slot, and then each fixed cluster, gets.
     fn fill(&mut self, state: &State) {
         let problem = self.problem;
-        let fixed = problem.fixed.iter().map(|c| problem.clusters[*c].at.as_slice());
+        let fixed = problem.fixed_nodes.iter().map(Vec::as_slice);
         let wide = state.names[..problem.wide.len()].iter().map(Vec::as_slice);
         let got = self.bandwidth.of(wide.chain(fixed));
         self.got.clear();

@@ -1,7 +1,7 @@
 //! What there is to decide: which free nodes the clusters that may move get.
 
 use super::bandwidth::pairs;
-use super::{AsymError, Cluster, Place};
+use super::{AsymError, Cluster, Place, distinct};
 use nodewise_machine::{Channels, Flow, NodeId};
 
 /// Nodes by their position among the free ones.
@@ -30,6 +30,8 @@ pub(super) struct Problem<'a> {
     pub narrow: Vec<usize>,
     /// Clusters that stay.
     pub fixed: Vec<usize>,
+    /// The nodes of each of those, each once.
+    pub fixed_nodes: Vec<Vec<NodeId>>,
     /// What each of those has on the links.
     pub fixed_flows: Vec<Vec<Flow>>,
 }
@@ -37,10 +39,7 @@ pub(super) struct Problem<'a> {
 impl<'a> Problem<'a> {
     pub fn new(channels: &'a Channels, places: &[Place], clusters: &'a [Cluster]) -> Result<Self, AsymError> {
         let (fixed, free): (Vec<usize>, Vec<usize>) = (0..clusters.len()).partition(|c| clusters[*c].fixed);
-        let taken: Vec<NodeId> = fixed
-            .iter()
-            .flat_map(|c| clusters[*c].at.iter().copied())
-            .collect();
+        let taken: Vec<NodeId> = fixed.iter().flat_map(|c| clusters[*c].stands_on()).collect();
         let usable = |p: &&Place| p.threads > 0 && !taken.contains(&p.node);
         let mut nodes = roomy(places.iter().filter(usable).copied().collect(), clusters);
         nodes.sort_unstable();
@@ -54,7 +53,9 @@ impl<'a> Problem<'a> {
             b.nodes.cmp(&a.nodes).then(b.weight.total_cmp(&a.weight))
         };
         wide.sort_by(first);
-        let fixed_flows = fixed.iter().map(|c| pairs(&clusters[*c].at).collect()).collect();
+        let once = |c: &usize| distinct(clusters[*c].at.iter());
+        let fixed_nodes: Vec<Vec<NodeId>> = fixed.iter().map(once).collect();
+        let fixed_flows = fixed_nodes.iter().map(|n| pairs(n).collect()).collect();
         let problem = Self {
             channels,
             clusters,
@@ -62,6 +63,7 @@ impl<'a> Problem<'a> {
             wide,
             narrow,
             fixed,
+            fixed_nodes,
             fixed_flows,
         };
         problem.check()?;
