@@ -8,15 +8,20 @@
 //! **Constraints.** Pure and deterministic. Ranges, not points: every uncertain parameter is varied
 //! over its stated range. Traffic is the profile's `lines`, an estimate.
 //!
-//! **Non-goals.** Caches, TLBs, page tables, migration during the run; ranking (see
+//! Several programs at once meet on links and controllers, phase by phase ([`at_once`]).
+//!
+//! **Non-goals.** Caches, TLBs, page tables; moves in the middle of a slice, threads that move; ranking (see
 //! `nodewise-advise`).
 
 #![forbid(unsafe_code)]
 
+mod apart;
+mod at_once;
 mod calibration;
 mod choice;
 mod concurrency;
 mod counts;
+mod course;
 mod merged;
 mod moving;
 mod parameters;
@@ -32,8 +37,11 @@ mod share;
 mod sharing;
 mod tally;
 
+pub use apart::{Apart, Places, by_chance};
+pub use at_once::{Afterwards, Outcome, Program, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};
+pub use course::Course;
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
@@ -132,6 +140,31 @@ pub fn survey<S: AccessSource>(
         survey.add(slice, run);
     })?;
     Ok(survey.finish(&run))
+}
+
+/// What running beside other programs is predicted from ([`at_once`]): `context.machine` has virtual nodes; policies
+/// that move pages decide as they would alone where `on` has them. Slices are added up to `steps` steps at most.
+///
+/// # Errors
+/// When the accesses cannot be read to their end.
+///
+/// # Panics
+/// As [`simulate_on`].
+pub fn course<S: AccessSource>(
+    context: &Context<'_>,
+    (machine, on): (&Machine, &[Vec<NodeId>]),
+    mappings: &[Mapping],
+    moving: Vec<Moving>,
+    steps: usize,
+    accesses: &S,
+    parameters: &Parameters,
+) -> Result<Course, S::Error> {
+    let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
+    let mut recorder = course::Recorder::new(context, steps);
+    let run = played(context, run, accesses, parameters, &mut |slice, run| {
+        recorder.add(slice, run);
+    })?;
+    Ok(recorder.finish(&run))
 }
 
 /// Streams the accesses through a run; `also` sees each slice before it is added.

@@ -147,7 +147,12 @@ impl Paid {
     /// What was paid since.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
-            bytes: self.bytes.iter().zip(&earlier.bytes).map(|(a, b)| a - b).collect(),
+            bytes: self
+                .bytes
+                .iter()
+                .zip(&earlier.bytes)
+                .map(|(a, b)| a - b)
+                .collect(),
             messages: self.messages - earlier.messages,
             seconds_per_gb: self.seconds_per_gb,
         }

@@ -2,8 +2,8 @@
 
 use crate::calibration::Fit;
 use crate::resources::Resources;
-use crate::tally::{Cell, Phase};
 use crate::sharing::drain_beside_ns;
+use crate::tally::{Cell, Phase};
 use crate::{Demand, Parameters, Scenario};
 
 /// Traffic of one phase under one mapping.
@@ -140,9 +140,7 @@ impl<'a> Load<'a> {
             };
         let mut latency_ns = self.resources.idle_ns.clone();
         let compute_ns = fit.ns_per_access * self.side_by_side(self.phase.accesses.iter().map(|&n| n as f64));
-        let mut low = self
-            .cpu_ns(scenario, fit, &latency_ns)
-            .max(drain_ns);
+        let mut low = self.cpu_ns(scenario, fit, &latency_ns).max(drain_ns);
         let at = |t: f64, latency: &mut Vec<f64>| {
             self.loaded_latency(t, &beside, scenario, fit, parameters, latency);
             self.cpu_ns(scenario, fit, latency)

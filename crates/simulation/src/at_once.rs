@@ -1,0 +1,278 @@
+//! Several programs at once, each on nodes of its own: they meet on links and on the way to one another's.
+//!
+//! All begin together. While each is in some phase, every node of every program moves bytes at the rate that its
+//! program's time gives it, max-min fair where a resource is full; each program's time follows from what the others
+//! leave it, and these times from one another, until they agree. The first phase to end is followed by its
+//! program's next, and so on.
+
+use crate::phase::{Cost, Load};
+use crate::resources::Resources;
+use crate::{Course, Demand};
+use nodewise_machine::{Machine, NodeId};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Times agree to this share.
+const AGREED: f64 = 1e-3;
+/// Rounds until they do, at most.
+const ROUNDS: usize = 40;
+/// From this round on steps are halved: times that chase one another meet.
+const CALMER: usize = 6;
+
+/// One program of several: its policy by place in its [`Course`], and the node of each of its virtual nodes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Program {
+    /// Place of the policy.
+    pub policy: usize,
+    /// By virtual node.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What happens when a program has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It leaves its share of the links to the others.
+    #[default]
+    Gone,
+    /// It begins again and again until all have ended once: others meet what it moved on average.
+    Again,
+}
+
+/// What became of one program.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Wall time of its (first) run, typical.
+    pub seconds: f64,
+    /// Mean loaded latency of a line.
+    pub latency_ns: f64,
+}
+
+/// What a program does next.
+enum Item<'a> {
+    /// A phase, and what it costs alone.
+    Phase(Load<'a>, Cost),
+    /// Pages are moved: nanoseconds.
+    Pause(f64),
+}
+
+/// Predicts each run of the programs; a run has one entry a course, and so has its outcome.
+///
+/// # Panics
+/// If a run has not one program a course, or an unknown policy.
+#[must_use]
+pub fn at_once(
+    machine: &Machine,
+    courses: &[Course],
+    runs: &[Vec<Program>],
+    afterwards: Afterwards,
+) -> Vec<Vec<Outcome>> {
+    let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); courses.len()];
+    let mut each: Vec<(usize, &Program)> = Vec::new();
+    for run in runs {
+        assert_eq!(run.len(), courses.len(), "one program a course");
+        for (course, program) in run.iter().enumerate() {
+            known[course].entry(program).or_insert_with(|| {
+                each.push((course, program));
+                each.len() - 1
+            });
+        }
+    }
+    let resources: Vec<Resources> = each
+        .par_iter()
+        .map(|(_, p)| Resources::on(machine, &p.nodes))
+        .collect();
+    let prepared = each.par_iter().zip(&resources);
+    let prepared: Vec<Prepared<'_>> = prepared
+        .map(|((course, program), resources)| Prepared::new(&courses[*course], program.policy, resources))
+        .collect();
+    let of = |(course, program): (usize, &Program)| Running::new(&prepared[known[course][program]]);
+    let together = |run: &Vec<Program>| play(run.iter().enumerate().map(of).collect(), afterwards);
+    runs.par_iter().map(together).collect()
+}
+
+/// A program on some nodes.
+struct Prepared<'a> {
+    course: &'a Course,
+    items: Vec<Item<'a>>,
+    /// What each of its nodes moves in a whole run.
+    whole: Vec<Demand>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(course: &'a Course, policy: usize, resources: &'a Resources) -> Self {
+        let items = items(course, policy, resources);
+        let mut sums = vec![(0.0, BTreeMap::new()); resources.nodes];
+        for item in &items {
+            let Item::Phase(load, _) = item else { continue };
+            for ((bytes, over), demand) in sums.iter_mut().zip(&load.demands) {
+                *bytes += demand.bytes;
+                for &(resource, bytes) in &demand.over {
+                    *over.entry(resource).or_insert(0.0) += bytes;
+                }
+            }
+        }
+        let whole = sums.into_iter().map(|(bytes, over)| Demand {
+            bytes,
+            over: over.into_iter().collect(),
+        });
+        Self {
+            course,
+            items,
+            whole: whole.collect(),
+        }
+    }
+}
+
+/// A course's phases under one policy, on nodes of some machine.
+fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
+    let which = (policy, course.policies.len());
+    let bytes = course.parameters.traffic.bytes();
+    let mut items = Vec::new();
+    for step in &course.steps {
+        let pause = step.paid[policy].as_ref().map_or(0.0, |p| p.ns(resources));
+        items.extend((pause > 0.0).then_some(Item::Pause(pause)));
+        for merged in &step.phases {
+            let load = merged.load(which, &course.slot_nodes, resources, bytes);
+            let alone = load.solve(&course.typical, &course.fit, &course.parameters);
+            items.push(Item::Phase(load, alone));
+        }
+    }
+    items
+}
+
+/// A program under way.
+struct Running<'a> {
+    prepared: &'a Prepared<'a>,
+    /// Which item it is in; behind the last one once it has ended.
+    at: usize,
+    /// Share of it that is left.
+    left: f64,
+    /// Time of the item as things are, and latency summed over its lines.
+    now: (f64, f64),
+    ns: f64,
+    waited: f64,
+    lines: f64,
+}
+
+impl<'a> Running<'a> {
+    fn new(prepared: &'a Prepared<'a>) -> Self {
+        Self {
+            prepared,
+            at: 0,
+            left: 1.0,
+            now: (0.0, 0.0),
+            ns: 0.0,
+            waited: 0.0,
+            lines: 0.0,
+        }
+    }
+
+    fn item(&self) -> Option<&'a Item<'a>> {
+        self.prepared.items.get(self.at)
+    }
+
+    /// As if alone.
+    fn begin(&mut self) {
+        self.now = match self.item() {
+            Some(Item::Phase(load, alone)) => (alone.ns, load.waited(alone)),
+            Some(Item::Pause(ns)) => (*ns, 0.0),
+            None => (f64::INFINITY, 0.0),
+        };
+    }
+
+    /// What its nodes move now, and bytes a nanosecond at most.
+    fn moves(&self, afterwards: Afterwards) -> Vec<(&'a Demand, f64)> {
+        let (demands, ns) = match self.item() {
+            Some(Item::Phase(load, _)) => (&load.demands, self.now.0),
+            None if afterwards == Afterwards::Again => (&self.prepared.whole, self.ns),
+            _ => return Vec::new(),
+        };
+        let rate = self.prepared.course.fit.miss / ns;
+        let busy = demands.iter().filter(|d| d.bytes > 0.0);
+        busy.map(|d| (d, d.bytes * rate))
+            .filter(|d| d.1 > 0.0 && d.1.is_finite())
+            .collect()
+    }
+
+    /// Its time beside others; how much that changed.
+    fn beside(&mut self, others: &[(&Demand, f64)], round: usize) -> f64 {
+        let Some(Item::Phase(load, alone)) = self.item() else {
+            return 0.0;
+        };
+        let meets = |demand: &Demand| demand.over.iter().any(|o| load.bytes[o.0 as usize] > 0.0);
+        let others: Vec<_> = others.iter().filter(|o| meets(o.0)).copied().collect();
+        let course = self.prepared.course;
+        let solved = match others.as_slice() {
+            [] => alone.clone(),
+            others => load.solve_beside(others, &course.typical, &course.fit, &course.parameters),
+        };
+        let before = self.now.0;
+        let ns = if round < CALMER {
+            solved.ns
+        } else {
+            (solved.ns * before).sqrt()
+        };
+        self.now = (ns, load.waited(&solved));
+        if before > 0.0 {
+            (ns / before - 1.0).abs()
+        } else {
+            0.0
+        }
+    }
+
+    /// Time passes.
+    fn pass(&mut self, ns: f64) {
+        let Some(item) = self.item() else { return };
+        let share = if self.now.0 > 0.0 {
+            (ns / self.now.0).min(self.left)
+        } else {
+            self.left
+        };
+        self.ns += ns;
+        self.left -= share;
+        if let Item::Phase(load, _) = item {
+            self.waited += share * self.now.1;
+            self.lines += share * load.lines.iter().sum::<f64>();
+        }
+        if self.left <= 1e-9 {
+            (self.at, self.left) = (self.at + 1, 1.0);
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome {
+            seconds: self.ns * 1e-9,
+            latency_ns: if self.lines > 0.0 {
+                self.waited / self.lines
+            } else {
+                0.0
+            },
+        }
+    }
+}
+
+fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<Outcome> {
+    while programs.iter().any(|p| p.item().is_some()) {
+        agree(&mut programs, afterwards);
+        let under_way = programs.iter().filter(|p| p.item().is_some());
+        let next = under_way.map(|p| p.left * p.now.0).fold(f64::INFINITY, f64::min);
+        programs.iter_mut().for_each(|p| p.pass(next));
+    }
+    programs.iter().map(Running::outcome).collect()
+}
+
+/// Finds times that follow from one another.
+fn agree(programs: &mut [Running<'_>], afterwards: Afterwards) {
+    programs.iter_mut().for_each(Running::begin);
+    for round in 0..ROUNDS {
+        let mut change = 0.0f64;
+        for at in 0..programs.len() {
+            let others = programs.iter().enumerate().filter(|(i, _)| *i != at);
+            let others: Vec<_> = others.flat_map(|(_, p)| p.moves(afterwards)).collect();
+            change = change.max(programs[at].beside(&others, round));
+        }
+        if change < AGREED {
+            break;
+        }
+    }
+}
