@@ -19,7 +19,7 @@ mod stream;
 
 pub use hypervisor::virtual_machine;
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 use flows::Runs;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::inference::{Estimate, Survey, survey};
@@ -84,7 +84,7 @@ pub struct Progress {
 pub type Matrix = Vec<Vec<Option<Estimate>>>;
 
 /// What was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Nanoseconds of a load.
     pub latency_ns: Matrix,
@@ -92,9 +92,9 @@ pub struct Measured {
     pub read: Matrix,
     /// MB/s that they write to it.
     pub write: Matrix,
-    /// What remote reads get beside each other; none where there is only one.
+    /// What remote reads get beside each other; none where there are none.
     pub survey: Option<Survey>,
-    /// Nodes whose CPUs can be divided: half of them read as fast as all.
+    /// Nodes whose CPUs can be divided: either half of them reads as fast as all.
     pub divisible: Vec<NodeId>,
     /// Memory used on each node, bytes; 0 where none was.
     pub memory: Vec<u64>,
@@ -122,43 +122,139 @@ pub fn measure(
     let mut site = Site::look(host, machine, settings)?;
     let pace = Pace::new(settings, start);
     let mut runs = Runs::new(&mut site, &pace, progress);
-    let latency_ns = runs.latencies();
-    let read = runs.reads();
-    let write = runs.writes();
-    let divisible = runs.divisible(&read);
-    let survey = together(&mut runs, &read, &divisible);
-    Ok(Measured {
-        latency_ns,
-        read,
-        write,
-        survey,
-        divisible,
-        memory: site.memory(),
-        huge: site.huge(host),
-        notes: site.notes,
-        took: clock::monotonic().saturating_sub(start),
-        cut_short: pace.was_cut(),
-    })
+    let mut found = Measured {
+        latency_ns: runs.latencies(),
+        read: runs.reads(),
+        write: runs.writes(),
+        ..Measured::default()
+    };
+    found.forget_still();
+    found.forget(&runs.moved());
+    found.divisible = runs.divisible(&found.read);
+    found.survey = together(&mut runs, &found);
+    let moved = runs.moved();
+    if !moved.is_empty() {
+        found.forget(&moved);
+        found.survey = survey_of(&found.read, |_| false, |_| None);
+    }
+    if let Some(why) = pace.refused() {
+        let text = format!(
+            "cannot start a thread for each CPU: {why}; allow more of them (ulimit -u, or pids.max of the control group)"
+        );
+        return Err(Error::new(ErrorKind::NotHere, text));
+    }
+    found.memory = site.memory();
+    found.huge = site.huge(host);
+    found.notes.splice(0..0, site.notes);
+    found.took = clock::monotonic().saturating_sub(start);
+    found.cut_short = pace.was_cut();
+    Ok(found)
 }
 
-fn together(runs: &mut Runs<'_, '_>, read: &Matrix, divisible: &[NodeId]) -> Option<Survey> {
-    let mut alone: Vec<(Flow, Estimate)> = Vec::new();
-    for (reader, row) in read.iter().enumerate() {
-        for (memory, figure) in row.iter().enumerate().filter(|(m, _)| *m != reader) {
+fn together(runs: &mut Runs<'_, '_>, found: &Measured) -> Option<Survey> {
+    let flows = remote(&found.read).count();
+    let pairs = flows * flows.saturating_sub(1) / 2;
+    let mut done = 0;
+    survey_of(
+        &found.read,
+        |reader| found.divisible.contains(&reader),
+        |flows| {
+            done += 1;
+            runs.together(flows, done, pairs)
+        },
+    )
+}
+
+/// A survey of all remote reads; none where there are none.
+fn survey_of(
+    read: &Matrix,
+    divisible: impl Fn(NodeId) -> bool,
+    measure: impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
+) -> Option<Survey> {
+    let alone: Vec<(Flow, Estimate)> = remote(read).collect();
+    (!alone.is_empty()).then(|| survey(&alone, divisible, measure))
+}
+
+fn remote(read: &Matrix) -> impl Iterator<Item = (Flow, Estimate)> {
+    let cells = |(reader, row): (usize, &'_ Vec<Option<Estimate>>)| {
+        let flow = move |(memory, figure): (usize, &Option<Estimate>)| {
             let [reader, memory] = [reader, memory].map(|n| NodeId(n as u32));
-            alone.extend(figure.map(|f| (Flow { reader, memory }, f)));
+            figure
+                .filter(|_| reader != memory)
+                .map(|f| (Flow { reader, memory }, f))
+        };
+        row.iter().enumerate().filter_map(flow).collect::<Vec<_>>()
+    };
+    read.iter().enumerate().flat_map(cells)
+}
+
+impl Measured {
+    /// Leaves out what these memories gave.
+    fn forget(&mut self, memories: &[usize]) {
+        for matrix in [&mut self.latency_ns, &mut self.read, &mut self.write] {
+            for row in matrix {
+                memories.iter().for_each(|m| row[*m] = None);
+            }
         }
     }
-    let pairs = alone.len() * alone.len().saturating_sub(1) / 2;
-    let mut done = 0;
-    (pairs > 0).then(|| {
-        survey(
-            &alone,
-            |reader| divisible.contains(&reader),
-            |flows| {
-                done += 1;
-                runs.together(flows, done, pairs)
-            },
-        )
-    })
+
+    /// Leaves out bandwidths of CPUs that stood still, and says so.
+    fn forget_still(&mut self) {
+        for (matrix, did) in [(&mut self.read, "read"), (&mut self.write, "wrote")] {
+            for (reader, row) in matrix.iter_mut().enumerate() {
+                let still: Vec<usize> = (0..row.len())
+                    .filter(|m| row[*m].is_some_and(|f| f.median < 1.0))
+                    .collect();
+                for memory in still {
+                    row[memory] = None;
+                    self.notes.push(format!(
+                        "node {reader} {did} nothing most of the time, others had its CPUs; what it does with node \
+                         {memory} is left out"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(read: [[f64; 2]; 2]) -> Measured {
+        let matrix: Matrix = read
+            .map(|row| row.map(|f| Some(Estimate::exact(f))).to_vec())
+            .to_vec();
+        Measured {
+            latency_ns: matrix.clone(),
+            read: matrix.clone(),
+            write: matrix,
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn a_node_that_stood_still_is_left_out_and_that_is_said() {
+        let mut found = figures([[900.0, 0.0], [500.0, 900.0]]);
+        found.forget_still();
+        assert_eq!((found.read[0][1], found.write[0][1]), (None, None));
+        assert!(found.read[1][0].is_some());
+        assert_eq!(found.notes.len(), 2);
+        assert!(
+            found.notes[0].starts_with("node 0 read nothing"),
+            "{:?}",
+            found.notes
+        );
+    }
+
+    #[test]
+    fn memory_that_has_gone_takes_its_figures_along() {
+        let mut found = figures([[900.0, 400.0], [500.0, 900.0]]);
+        found.forget(&[1]);
+        for matrix in [&found.latency_ns, &found.read, &found.write] {
+            assert!(matrix[0][1].is_none() && matrix[1][1].is_none() && matrix[0][0].is_some());
+        }
+        let survey = survey_of(&found.read, |_| false, |_| None).unwrap();
+        assert_eq!((survey.flows().len(), survey.pairs()), (1, (0, 0)));
+    }
 }

@@ -1,12 +1,22 @@
 //! Loads that wait for each other.
 
 /// Words of a cache line of 64 bytes.
-pub(super) const LINE: usize = 8;
+const LINE: usize = 8;
+/// Lines of a chain at most, 16 GiB of them: no caches hold that, and more would only take longer to lay.
+const MOST: usize = 1 << 28;
+
+/// Words of a chain within so many of memory: half, so that the rest can drive it out of the caches.
+pub(super) fn within(words: usize) -> usize {
+    (words / 2).min(MOST * LINE)
+}
 
 /// Lays a single cycle through all lines: the first word of each says at which word the next one begins.
 /// Every such cycle is equally likely (Sattolo 1986), from this seed.
+///
+/// # Panics
+/// With more lines than 32 bits count; [`within`] gives fewer.
 pub(super) fn lay(words: &mut [u64], seed: u64) {
-    let lines = u32::try_from(words.len() / LINE).expect("fewer than 2³² lines");
+    let lines = u32::try_from(words.len() / LINE).expect("no more than `within` gives");
     let mut next: Vec<u32> = (0..lines).collect();
     let mut state = seed | 1;
     for last in (1..next.len()).rev() {
@@ -50,6 +60,15 @@ mod tests {
             }
             prop_assert_eq!(at, 0);
             prop_assert_eq!(walk(&words, 0, lines), 0);
+        }
+    }
+
+    #[test]
+    fn a_chain_is_half_of_memory_as_far_as_lines_can_be_counted() {
+        assert_eq!(within(1000), 500);
+        for bytes in [64usize << 30, 1 << 43] {
+            let lines = within(bytes / 8) / LINE;
+            assert!(lines == MOST && u32::try_from(lines).is_ok());
         }
     }
 

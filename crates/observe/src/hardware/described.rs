@@ -1,11 +1,11 @@
 //! What was measured, as a machine.
 
 use super::Measured;
-use nodewise_machine::inference::{Estimate, Inferred};
+use nodewise_machine::inference::{Estimate, Inferred, Survey};
 use nodewise_machine::{Machine, Source};
 
 impl Measured {
-    /// What the flows' bandwidths say about links; `None` on one node.
+    /// What the flows' bandwidths say about links; `None` where nothing remote was read.
     #[must_use]
     pub fn inferred(&self) -> Option<Inferred> {
         let local = |(node, row): (usize, &Vec<Option<Estimate>>)| Some(row[node]?.median);
@@ -24,21 +24,17 @@ impl Measured {
                 }
             }
         }
+        for (node, row) in self.read.iter().enumerate() {
+            let route = &mut machine.routes[node][node];
+            route.bandwidth = row[node].map_or(route.bandwidth, |f| f.median);
+        }
         if let Some(inferred) = self.inferred() {
             inferred.apply(&mut machine);
         }
-        for (reader, row) in self.read.iter().enumerate() {
-            for (memory, figure) in row.iter().enumerate() {
-                if let Some(figure) = figure {
-                    machine.routes[reader][memory].bandwidth = figure.median.round().max(1.0);
-                }
-            }
-        }
-        machine
-            .links
-            .iter_mut()
-            .for_each(|l| l.bandwidth = l.bandwidth.round().max(1.0));
-        machine.backplane = machine.backplane.map(|b| b.round().max(1.0));
+        let links = machine.links.iter_mut().map(|l| &mut l.bandwidth);
+        let routes = machine.routes.iter_mut().flatten().map(|r| &mut r.bandwidth);
+        let all = links.chain(routes).chain(&mut machine.backplane);
+        all.for_each(|bandwidth| *bandwidth = bandwidth.round().max(1.0));
         for (node, shown) in machine.nodes.iter_mut().enumerate() {
             // What its own CPUs read, or for memory without any what others get at most.
             let own = self.read[node][node];
@@ -60,11 +56,6 @@ impl Measured {
     }
 
     fn tell_sources(&self, machine: &mut Machine, told: &str) {
-        let measured = |field: &str, text: String| Source {
-            field: field.to_owned(),
-            text,
-            assumed: false,
-        };
         let mut all: Vec<Source> = Vec::new();
         let all_pairs = machine.cpu_nodes().count() * machine.node_count();
         for (field, matrix, how) in [
@@ -73,27 +64,15 @@ impl Measured {
         ] {
             let figures: Vec<Estimate> = matrix.iter().flatten().flatten().copied().collect();
             if let Some(text) = summary(&figures) {
-                all.push(measured(field, format!("measured here, {told}: {how}, {text}")));
+                let text = format!("measured here, {told}: {how}, {text}");
+                all.push(source(field, text, false));
             }
-            if figures.len() < all_pairs
-                && let Some(old) = machine.sources.iter().find(|s| s.field == field)
-            {
-                let text = format!("pairs that were not measured: {}", old.text);
-                all.push(Source {
-                    field: format!("{field}.rest"),
-                    text,
-                    assumed: old.assumed,
-                });
+            if figures.len() < all_pairs {
+                all.extend(rest(machine, field));
             }
         }
         if let Some(survey) = &self.survey {
-            let (pairs, left) = survey.pairs();
-            let text = format!(
-                "inferred from what reads get beside each other, measured here, {told}: {} of {pairs} pairs of flows, \
-                 each alone and together; what no set of flows fills is not seen",
-                pairs - left
-            );
-            all.push(measured("links", text));
+            all.extend(links(survey, machine, told));
         }
         let replaced = |s: &Source| all.iter().any(|new| new.field == s.field);
         let kept: Vec<Source> = machine.sources.iter().filter(|s| !replaced(s)).cloned().collect();
@@ -101,6 +80,52 @@ impl Measured {
         all.sort_by(|a, b| (a.assumed, &a.field).cmp(&(b.assumed, &b.field)));
         machine.sources = all;
     }
+}
+
+fn source(field: &str, text: String, assumed: bool) -> Source {
+    Source {
+        field: field.to_owned(),
+        text,
+        assumed,
+    }
+}
+
+/// Where the figures of a field come from that were not measured.
+fn rest(machine: &Machine, field: &str) -> Option<Source> {
+    let old = machine.sources.iter().find(|s| s.field == field)?;
+    let text = format!("pairs that were not measured: {}", old.text);
+    Some(source(&format!("{field}.rest"), text, old.assumed))
+}
+
+/// Where links come from: what flows get together, and what is taken for granted of the others.
+fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
+    let (pairs, left) = survey.pairs();
+    let mut all = Vec::new();
+    if left < pairs {
+        let text = format!(
+            "inferred from what reads get beside each other, measured here, {told}: {} of {pairs} pairs of flows, \
+             each alone and together; what no set of flows fills is not seen, nor a loss under {:.0} %",
+            pairs - left,
+            100.0 * survey.unseen()
+        );
+        all.push(source("links", text, false));
+        if left > 0 {
+            let text = format!("the other {left} pairs of flows: they are taken to share nothing");
+            all.push(source("links.apart", text, true));
+        }
+    } else {
+        let text = format!("a private link for every flow, as wide as it is alone, measured here, {told}");
+        let text = if pairs > 0 {
+            text + "; no two flows were compared"
+        } else {
+            text
+        };
+        all.push(source("links", text, pairs > 0));
+    }
+    if survey.flows().len() < machine.cpu_nodes().count() * (machine.node_count() - 1) {
+        all.extend(rest(machine, "links"));
+    }
+    all
 }
 
 /// `12 to 40 repeats, spread 0.8 %, at most 3.1 %`.
@@ -129,9 +154,9 @@ fn spreads(figures: &[Estimate]) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Measured;
+    use super::super::{Measured, survey_of};
     use super::*;
-    use std::time::Duration;
+    use nodewise_machine::{Flow, NodeId};
 
     fn measured(figures: [[Option<f64>; 2]; 2]) -> Measured {
         let matrix = |factor: f64| {
@@ -139,18 +164,23 @@ mod tests {
                 .map(|row| row.map(|f| f.map(|f| Estimate::exact(f * factor))).to_vec())
                 .to_vec()
         };
+        let read = matrix(10.0);
         Measured {
             latency_ns: matrix(1.0),
-            read: matrix(10.0),
+            survey: survey_of(&read, |_| true, together),
+            read,
             write: matrix(8.0),
-            survey: None,
-            divisible: Vec::new(),
-            memory: vec![1 << 20; 2],
-            huge: 1.0,
-            notes: Vec::new(),
-            took: Duration::ZERO,
-            cut_short: false,
+            ..Measured::default()
         }
+    }
+
+    /// Nobody loses anything.
+    fn together(flows: &[Flow]) -> Option<Vec<Estimate>> {
+        Some(vec![Estimate::exact(1100.0); flows.len()])
+    }
+
+    fn told(machine: &Machine, field: &str) -> Option<Source> {
+        machine.sources.iter().find(|s| s.field == field).cloned()
     }
 
     #[test]
@@ -164,24 +194,67 @@ mod tests {
             (machine.nodes[1].bandwidth, machine.routes[0][1].bandwidth),
             (710.0, 1100.0)
         );
-        let source =
-            |machine: &Machine, field: &str| machine.sources.iter().find(|s| s.field == field).cloned();
-        let said = source(&machine, "latency_ns").unwrap();
+        let said = told(&machine, "latency_ns").unwrap();
         assert!(
             !said.assumed && said.text.contains("measured here, on a day, with a kernel"),
             "{said:?}"
         );
-        assert_eq!(source(&machine, "latency_ns.rest"), None);
+        assert_eq!(told(&machine, "latency_ns.rest"), None);
 
         let part = measured([[Some(70.0), None], [None, None]]);
         let machine = part.describe(base.clone(), "on a day");
         assert_eq!(machine.latency_ns[1], base.latency_ns[1]);
         assert_eq!(machine.nodes[1].bandwidth, base.nodes[1].bandwidth);
         assert!(
-            source(&machine, "latency_ns.rest")
+            told(&machine, "latency_ns.rest")
                 .unwrap()
                 .text
                 .starts_with("pairs that were not measured")
         );
+    }
+
+    #[test]
+    fn a_single_remote_flow_has_a_link_as_wide_as_it_was_measured() {
+        // A node with CPUs and a memory without: the commonest machine of unequal memories.
+        let text = "name = 'cxl'\ntitle = ''\nlatency_ns = [[100, 250], [250, 100]]\n\
+                    nodes = [{ cpus = '0-3', memory = '1G', bandwidth = 50000 }, { memory = '1G', bandwidth = 20000 }]\n\
+                    links = [{ between = [0, 1], bandwidth = 8000 }]\n[assumed]\nlinks = 'a guess'";
+        let found = measured([[Some(5000.0), Some(2400.0)], [None, None]]);
+        let machine = found.describe(Machine::parse(text, "cxl").unwrap(), "today");
+        machine.validate().unwrap();
+        let flow = Flow::parse_list("1>0", 2).unwrap();
+        assert_eq!(
+            nodewise_machine::Channels::of(&machine).max_min(&flow),
+            [24_000.0]
+        );
+        assert!(!told(&machine, "links").unwrap().assumed);
+        assert_eq!(told(&machine, "links.rest"), None, "nobody reads from node 1");
+    }
+
+    #[test]
+    fn links_that_nobody_compared_are_assumed() {
+        let base = Machine::named("westmere-4s").unwrap();
+        let remote =
+            |reader: usize, memory: usize| (reader < 2 && memory < 2).then_some(Estimate::exact(900.0));
+        let read = (0..4)
+            .map(|r| (0..4).map(|m| remote(r, m)).collect())
+            .collect::<Vec<Vec<_>>>();
+        let found = |measure: &dyn Fn(&[Flow]) -> Option<Vec<Estimate>>| {
+            let unknown = vec![vec![None; 4]; 4];
+            let measured = Measured {
+                latency_ns: unknown.clone(),
+                write: unknown,
+                survey: survey_of(&read, |_| true, measure),
+                read: read.clone(),
+                ..Measured::default()
+            };
+            measured.describe(base.clone(), "today")
+        };
+        let cut = found(&|_| None);
+        assert!(told(&cut, "links").unwrap().assumed && told(&cut, "links.rest").is_some());
+        let whole = found(&|flows| Some(vec![Estimate::exact(900.0); flows.len()]));
+        assert!(!told(&whole, "links").unwrap().assumed && told(&whole, "links.apart").is_none());
+        assert!(told(&whole, "links.rest").unwrap().text.contains("not measured"));
+        assert_eq!(whole.route(NodeId(0), NodeId(1)).bandwidth, 900.0);
     }
 }

@@ -31,7 +31,10 @@ impl<'a, 'b> Runs<'a, 'b> {
             let cpus = runs.site.nodes[reader].cpus.clone();
             let pace = runs.pace;
             let place = &mut runs.site.nodes[memory];
-            std::thread::scope(|scope| scope.spawn(|| latency(place, &cpus, pace)).join().ok()?)
+            std::thread::scope(|scope| {
+                let walker = std::thread::Builder::new().spawn_scoped(scope, || latency(place, &cpus, pace));
+                walker.map_err(|why| pace.refuse(why)).ok()?.join().ok()?
+            })
         })
     }
 
@@ -39,7 +42,7 @@ impl<'a, 'b> Runs<'a, 'b> {
     pub(super) fn reads(&mut self) -> Matrix {
         self.each("read bandwidth", |runs, reader, memory| {
             let flow = flow(reader, memory);
-            Some(runs.read(&[flow], usize::MAX)?[0])
+            Some(runs.read(&[flow])?[0])
         })
     }
 
@@ -59,25 +62,33 @@ impl<'a, 'b> Runs<'a, 'b> {
         })
     }
 
-    /// Nodes half of whose CPUs read their best remote memory as fast as all.
+    /// Nodes that read several other memories, and either half of whose CPUs reads its best one as fast as all:
+    /// the halves that [`Runs::together`] gives two flows of one reader.
     pub(super) fn divisible(&mut self, read: &Matrix) -> Vec<NodeId> {
         let mut found = Vec::new();
         for (reader, row) in read.iter().enumerate() {
             let remote = row.iter().enumerate().filter(|(m, _)| *m != reader);
-            let known = remote.filter_map(|(m, figure)| Some((m, (*figure)?.median)));
-            let Some((memory, all)) = known.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            let known: Vec<(usize, f64)> = remote.filter_map(|(m, f)| Some((m, (*f)?.median))).collect();
+            let best = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+            let Some((memory, all)) = best.filter(|_| known.len() > 1) else {
                 continue;
             };
-            let cpus = self.site.nodes[reader].cpus.len();
-            if row.iter().flatten().count() < 2 || cpus < 2 {
-                continue;
-            }
-            let half = self.read(&[flow(reader, memory)], cpus / 2);
-            if half.is_some_and(|h| h[0].median >= AS_GOOD * all) {
+            let cpus = self.site.nodes[reader].cpus.clone();
+            let mut as_good = |turn| {
+                let flow = flow(reader, memory);
+                let half = self.read_by(&[flow], |_| dealt(&cpus, (turn, 2)));
+                half.is_some_and(|h| h[0].median >= AS_GOOD * all)
+            };
+            if cpus.len() > 1 && as_good(0) && as_good(1) {
                 found.push(NodeId(reader as u32));
             }
         }
         found
+    }
+
+    /// Memories whose pages have gone elsewhere since they were taken; they are given up.
+    pub(super) fn moved(&mut self) -> Vec<usize> {
+        self.site.moved()
     }
 
     /// MB/s of reads that run at the same time: the `done`-th of at most `of` such groups.
@@ -88,18 +99,26 @@ impl<'a, 'b> Runs<'a, 'b> {
             done,
             of: of.max(done),
         });
-        self.read(flows, usize::MAX)
+        self.read(flows)
     }
 
-    /// Deals the readers' CPUs and the memories among the flows. At most `most` CPUs each.
-    fn read(&mut self, flows: &[Flow], most: usize) -> Option<Vec<Estimate>> {
-        let nodes = &self.site.nodes;
+    /// Reads by all CPUs of the readers, dealt among the flows of each.
+    fn read(&mut self, flows: &[Flow]) -> Option<Vec<Estimate>> {
+        let hands: Vec<Vec<u32>> = (0..flows.len())
+            .map(|index| {
+                let cpus = &self.site.nodes[flows[index].reader.index()].cpus;
+                dealt(cpus, place_among(flows, index, |f| f.reader))
+            })
+            .collect();
+        self.read_by(flows, |index| hands[index].clone())
+    }
+
+    /// Reads by these CPUs for each flow; memories are divided among the flows.
+    fn read_by(&mut self, flows: &[Flow], cpus: impl Fn(usize) -> Vec<u32>) -> Option<Vec<Estimate>> {
         let mut lanes = Vec::new();
         for (index, flow) in flows.iter().enumerate() {
-            let (turn, turns) = place_among(flows, index, |f| f.reader);
-            let cpus = nodes[flow.reader.index()].cpus.iter().skip(turn).step_by(turns);
-            let cpus: Vec<u32> = cpus.copied().take(most).collect();
-            let words = nodes[flow.memory.index()].memory.as_ref()?.words();
+            let cpus = cpus(index);
+            let words = self.site.nodes[flow.memory.index()].memory.as_ref()?.words();
             let (turn, turns) = place_among(flows, index, |f| f.memory);
             let words = words.chunks(words.len() / turns).nth(turn)?;
             let parts = words.chunks(words_each(words.len(), cpus.len()));
@@ -141,7 +160,7 @@ impl<'a, 'b> Runs<'a, 'b> {
 /// Walks on along the chain of a node's memory, by one of the CPUs after the other.
 fn latency(place: &mut Place, cpus: &[u32], pace: &Pace) -> Option<Estimate> {
     let words = place.memory.as_ref()?.words();
-    let (chain, rest) = words.split_at(words.len() / 2);
+    let (chain, rest) = words.split_at(chase::within(words.len()));
     let _ = affinity::bind_this_thread(&cpus[..1]);
     stream::pass(rest);
     let mut turn = 0;
@@ -153,6 +172,7 @@ fn latency(place: &mut Place, cpus: &[u32], pace: &Pace) -> Option<Estimate> {
         let start = clock::monotonic();
         *at = chase::walk(chain, *at, LOADS);
         samples[0].push((clock::monotonic() - start).as_secs_f64() * 1e9 / LOADS as f64);
+        Ok(())
     })?;
     Some(found[0])
 }
@@ -171,6 +191,12 @@ fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (
     )
 }
 
+/// Every so-manieth of a node's CPUs: `(turn, turns)`. Siblings of a core, however the kernel numbers them, are
+/// together or apart as in every other measurement with these turns.
+fn dealt(cpus: &[u32], (turn, turns): (usize, usize)) -> Vec<u32> {
+    cpus.iter().copied().skip(turn).step_by(turns).collect()
+}
+
 /// Words for each of some CPUs, whole pages.
 fn words_each(words: usize, cpus: usize) -> usize {
     ((words / cpus.max(1)) & !511).max(512)
@@ -186,6 +212,8 @@ mod tests {
         assert_eq!(place_among(&flows, 2, |f| f.reader), (1, 2));
         assert_eq!(place_among(&flows, 1, |f| f.memory), (1, 2));
         assert_eq!(place_among(&flows, 1, |f| f.reader), (0, 1));
+        assert_eq!(dealt(&[0, 1, 32, 33, 34], (0, 2)), [0, 32, 34]);
+        assert_eq!(dealt(&[0, 1, 32, 33, 34], (1, 2)), [1, 33]);
         assert_eq!((words_each(8192, 3), words_each(100, 1)), (2560, 512));
     }
 }

@@ -3,6 +3,8 @@
 use super::Settings;
 use nodewise_linux::clock;
 use nodewise_machine::inference::Estimate;
+use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ pub(super) struct Pace {
     settings: Settings,
     end: Duration,
     cut: AtomicBool,
+    refused: OnceLock<io::Error>,
 }
 
 impl Pace {
@@ -19,7 +22,18 @@ impl Pace {
             settings: settings.clone(),
             end: start + settings.limit,
             cut: AtomicBool::new(false),
+            refused: OnceLock::new(),
         }
+    }
+
+    /// A thread was refused: nothing begins any more.
+    pub(super) fn refuse(&self, why: io::Error) {
+        let _ = self.refused.set(why);
+    }
+
+    /// Why a thread was refused, if one was.
+    pub(super) fn refused(&self) -> Option<&io::Error> {
+        self.refused.get()
     }
 
     /// How long a sample of a bandwidth takes.
@@ -33,19 +47,19 @@ impl Pace {
     }
 
     /// Takes samples of several figures at a time until all are narrow; `None` when time was up before the
-    /// first.
+    /// first, or threads are refused.
     pub(super) fn repeat(
         &self,
         figures: usize,
-        mut sample: impl FnMut(&mut [Vec<f64>]),
+        mut sample: impl FnMut(&mut [Vec<f64>]) -> io::Result<()>,
     ) -> Option<Vec<Estimate>> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); figures];
-        while !self.enough(&samples) {
+        while self.refused.get().is_none() && !self.enough(&samples) {
             if clock::monotonic() >= self.end {
                 self.cut.store(true, Relaxed);
                 break;
             }
-            sample(&mut samples);
+            sample(&mut samples).unwrap_or_else(|why| self.refuse(why));
         }
         samples.iter().map(|s| Estimate::of(s)).collect()
     }
@@ -73,13 +87,19 @@ mod tests {
     #[test]
     fn steady_figures_need_few_samples_and_unsteady_ones_end() {
         let hour = Duration::from_secs(3600);
-        let steady = pace(hour).repeat(1, |s| s[0].push(5.0)).unwrap();
+        let steady = pace(hour)
+            .repeat(1, |s| {
+                s[0].push(5.0);
+                Ok(())
+            })
+            .unwrap();
         assert_eq!((steady[0].samples, steady[0].median), (6, 5.0));
         let mut next = 0.0;
         let unsteady = pace(hour).repeat(2, |s| {
             next += 1.0;
             s[0].push(next);
             s[1].push(5.0);
+            Ok(())
         });
         assert_eq!(unsteady.unwrap()[1].samples, 18);
     }
@@ -88,7 +108,28 @@ mod tests {
     fn when_time_is_up_nothing_begins() {
         let late = pace(Duration::ZERO);
         assert!(!late.was_cut());
-        assert_eq!(late.repeat(1, |s| s[0].push(1.0)), None);
+        assert_eq!(
+            late.repeat(1, |s| {
+                s[0].push(1.0);
+                Ok(())
+            }),
+            None
+        );
         assert!(late.was_cut());
+    }
+
+    #[test]
+    fn where_threads_are_refused_nothing_goes_on() {
+        let pace = pace(Duration::from_secs(3600));
+        let mut asked = 0;
+        for _ in 0..2 {
+            let refused = pace.repeat(1, |_| {
+                asked += 1;
+                Err(io::ErrorKind::WouldBlock.into())
+            });
+            assert_eq!(refused, None);
+        }
+        assert_eq!(asked, 1);
+        assert!(pace.refused().is_some() && !pace.was_cut());
     }
 }

@@ -1,6 +1,7 @@
 //! How much memory may be taken to measure with.
 
 use nodewise_linux::Host;
+use std::path::Path;
 
 /// Bytes of a node that programs could have at once: free, or pages of files nobody uses.
 pub(super) fn free_on(host: &Host, os_index: u32) -> Option<u64> {
@@ -35,7 +36,7 @@ impl Group {
     }
 }
 
-/// The memory groups this process is in, as their files are named inside and outside of a container.
+/// The memory groups this process is in and those around them, as their files are named inside and outside of a container.
 fn groups(host: &Host) -> Vec<Group> {
     let mut all = Vec::new();
     for line in host.read("proc/self/cgroup").unwrap_or_default().lines() {
@@ -43,7 +44,10 @@ fn groups(host: &Host) -> Vec<Group> {
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
             continue;
         };
-        for path in [path.trim_end_matches('/'), ""] {
+        // A limit on any group above counts too.
+        for path in Path::new(path).ancestors() {
+            let path = path.to_string_lossy();
+            let path = path.trim_end_matches('/');
             if controllers.is_empty() {
                 all.push(Group {
                     limit: format!("sys/fs/cgroup{path}/memory.max"),
@@ -81,6 +85,10 @@ mod tests {
         write("sys/fs/cgroup/b/c/memory.max", "600000\n");
         write("sys/fs/cgroup/b/c/memory.current", "100000\n");
         assert_eq!(left(&host), 500_000);
+        // A slice above it.
+        write("sys/fs/cgroup/b/memory.max", "300000\n");
+        write("sys/fs/cgroup/b/memory.current", "100000\n");
+        assert_eq!(left(&host), 200_000);
         write("sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n");
         assert_eq!(left(&host), 4096);
         write(

@@ -25,6 +25,8 @@ pub(super) struct Site {
 
 /// A node.
 pub(super) struct Place {
+    /// The kernel's number.
+    os_index: u32,
     /// CPUs that may be used, ascending.
     pub cpus: Vec<u32>,
     /// Memory that lies there.
@@ -54,8 +56,13 @@ impl Site {
                 );
                 site.notes.push(text);
             }
-            let (memory, at) = (None, 0);
-            site.nodes.push(Place { cpus, memory, at });
+            let (os_index, memory, at) = (node.os_index, None, 0);
+            site.nodes.push(Place {
+                os_index,
+                cpus,
+                memory,
+                at,
+            });
         }
         if site.nodes.iter().all(|n| n.cpus.is_empty()) {
             return Err(here("none of the machine's CPUs may be used here".to_owned()));
@@ -76,92 +83,110 @@ impl Site {
 
     /// Memory on every node that is allowed and has room.
     fn take(&mut self, host: &Host, machine: &Machine, settings: &Settings) {
-        let reaching = self
-            .nodes
-            .iter()
-            .map(|n| caches(host, &n.cpus))
-            .max()
-            .unwrap_or(0);
+        let with_cpus = self.nodes.iter().filter(|n| !n.cpus.is_empty());
+        let reaching = with_cpus.map(|n| caches(host, &n.cpus)).max().unwrap_or(0);
         let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
         // Half of what is left may be needed by others meanwhile.
         let share = room::left(host) / 2 / machine.node_count() as u64;
         let allowed = mempolicy::allowed_nodes().ok();
-        let mut narrow: Option<u64> = None;
+        let mut least = wanted;
         for (node, shown) in machine.nodes.iter().enumerate() {
-            if allowed.as_ref().is_some_and(|a| !a.contains(&shown.os_index)) {
-                self.notes
-                    .push(format!("node {node}: its memory may not be used here"));
-                continue;
-            }
             let free = room::free_on(host, shown.os_index).unwrap_or(u64::MAX);
             let bytes = wanted.min(share).min(free / 2);
-            if bytes < LEAST.min(wanted) {
-                let text = format!(
-                    "node {node}: {} MiB of its memory could be used, too little to measure",
+            let taken = if allowed.as_ref().is_some_and(|a| !a.contains(&shown.os_index)) {
+                Err("its memory may not be used here".to_owned())
+            } else if bytes < LEAST.min(wanted) {
+                Err(format!(
+                    "{} MiB of its memory could be used, too little to measure",
                     bytes >> 20
-                );
-                self.notes.push(text);
-                continue;
-            }
-            match self.placed(node, shown.os_index, bytes as usize) {
+                ))
+            } else {
+                self.placed(host, node, shown.os_index, bytes as usize)
+            };
+            match taken {
                 Ok(memory) => {
-                    narrow = narrow.max((bytes < reaching).then_some(bytes));
+                    least = least.min(bytes);
                     self.nodes[node].memory = Some(memory);
                 }
                 Err(why) => self.notes.push(format!("node {node}: {why}")),
             }
         }
-        if let Some(bytes) = narrow {
+        self.say_narrow(least, reaching, settings.memory);
+    }
+
+    /// Says where the least memory of a node is less than the caches that reach it, or than was asked for.
+    fn say_narrow(&mut self, least: u64, reaching: u64, asked: Option<u64>) {
+        let least = least >> 20;
+        if let Some(asked) = asked.filter(|a| least < a >> 20) {
             let text = format!(
-                "{} MiB a node are less than the {} MiB of caches that reach it: some loads hit a cache",
-                bytes >> 20,
-                reaching >> 20
+                "{least} MiB a node instead of {} MiB: there is no room for more",
+                asked >> 20
+            );
+            self.notes.push(text);
+        }
+        let reaching = reaching >> 20;
+        if least < reaching && self.nodes.iter().any(|n| n.memory.is_some()) {
+            let text = format!(
+                "{least} MiB a node are less than the {reaching} MiB of caches that reach it: some loads hit a cache"
             );
             self.notes.push(text);
         }
     }
 
     /// Memory that lies on a node: bound to it, or touched by one of its CPUs where binding is refused.
-    fn placed(&mut self, node: usize, os_index: u32, bytes: usize) -> Result<NodeMemory, String> {
+    fn placed(
+        &mut self,
+        host: &Host,
+        node: usize,
+        os_index: u32,
+        bytes: usize,
+    ) -> Result<NodeMemory, String> {
         let mut memory =
             NodeMemory::reserve(bytes).map_err(|e| format!("cannot get {} MiB: {e}", bytes >> 20))?;
         let cpus = self.nodes[node].cpus.clone();
-        if let Err(error) = memory.bind(os_index) {
+        let bound = memory.bind(os_index);
+        if let Err(error) = &bound {
             self.say_once(refused(
                 "bind memory to a node (mbind)",
-                &error,
+                error,
                 "its first touch decides",
             ));
             if cpus.is_empty() && self.nodes.len() > 1 {
                 return Err("has no CPU of ours to touch its memory first".to_owned());
             }
         }
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // Not being bound costs time only where memory is.
-                let _ = affinity::bind_this_thread(&cpus);
-                memory.populate();
-                let half = memory.words().len() / 2;
-                chase::lay(&mut memory.words_mut()[..half], 1 + node as u64);
-            });
-        });
-        match memory.nodes(LOOKED_AT) {
-            Err(error) => self.say_once(refused(
-                "say where pages are (move_pages)",
-                &error,
-                "they were not looked at",
-            )),
-            Ok(found) => {
-                let elsewhere = found.iter().filter(|n| **n != Some(os_index)).count();
-                if elsewhere * 100 > found.len() {
-                    return Err(format!(
-                        "{elsewhere} of {} pages asked for there lie elsewhere",
-                        found.len()
-                    ));
-                }
+        touch(&mut memory, &cpus, node).map_err(|e| format!("cannot start a thread: {e}"))?;
+        match elsewhere(&memory, os_index) {
+            Ok(None) => Ok(memory),
+            Ok(Some(pages)) => Err(format!("{pages} asked for there lie elsewhere")),
+            Err(error) => {
+                let instead = if bound.is_err() && balanced(host) {
+                    "they were not looked at, and NUMA balancing (kernel.numa_balancing) may have moved them"
+                } else {
+                    "they were not looked at"
+                };
+                self.say_once(refused("say where pages are (move_pages)", &error, instead));
+                Ok(memory)
             }
         }
-        Ok(memory)
+    }
+
+    /// Nodes whose memory has gone elsewhere since it was taken: the kernel moves pages that are not bound towards
+    /// who reads them, and bound ones out of a cpuset that shrinks. It is given up, and that is noted.
+    pub(super) fn moved(&mut self) -> Vec<usize> {
+        let mut gone = Vec::new();
+        for (node, place) in self.nodes.iter_mut().enumerate() {
+            let looked = place.memory.as_ref().map(|m| elsewhere(m, place.os_index));
+            if let Some(Ok(Some(pages))) = looked {
+                let text = format!(
+                    "node {node}: {pages} were moved away meanwhile; what was measured of it is left out"
+                );
+                self.notes.push(text);
+                place.memory = None;
+                gone.push(node);
+            }
+        }
+        gone
     }
 
     fn say_once(&mut self, text: String) {
@@ -182,6 +207,32 @@ impl Site {
         let huge: u64 = taken().filter_map(|m| m.huge_bytes(host).ok()).sum();
         huge as f64 / taken().map(|m| m.bytes() as f64).sum::<f64>().max(1.0)
     }
+}
+
+/// Touches memory by one of these CPUs, and lays a chain through the first part of it.
+fn touch(memory: &mut NodeMemory, cpus: &[u32], node: usize) -> io::Result<()> {
+    let run = || {
+        // Not being bound costs time only where memory is.
+        let _ = affinity::bind_this_thread(cpus);
+        memory.populate();
+        let words = memory.words_mut();
+        let chain = chase::within(words.len());
+        chase::lay(&mut words[..chain], 1 + node as u64);
+    };
+    std::thread::scope(|scope| std::thread::Builder::new().spawn_scoped(scope, run).map(drop))
+}
+
+/// `3 of 512 pages`, where more than one in a hundred is not on the node.
+fn elsewhere(memory: &NodeMemory, os_index: u32) -> io::Result<Option<String>> {
+    let found = memory.nodes(LOOKED_AT)?;
+    let elsewhere = found.iter().filter(|n| **n != Some(os_index)).count();
+    Ok((elsewhere * 100 > found.len()).then(|| format!("{elsewhere} of {} pages", found.len())))
+}
+
+/// Whether the kernel moves pages towards who uses them.
+fn balanced(host: &Host) -> bool {
+    host.line("proc/sys/kernel/numa_balancing")
+        .is_some_and(|l| l != "0")
 }
 
 fn refused(what: &str, error: &io::Error, instead: &str) -> String {

@@ -4,8 +4,8 @@ use super::pace::Pace;
 use nodewise_linux::{affinity, clock};
 use nodewise_machine::inference::Estimate;
 use std::hint::black_box;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Streams of a CPU: one alone is limited by what a prefetcher follows.
@@ -14,6 +14,8 @@ const STREAMS: usize = 4;
 const STEP: usize = 2048;
 /// Samples of a start; threads are started anew for the next, in case they came to lie badly.
 const WINDOWS: usize = 3;
+/// Between two looks at whether all have come to their CPUs; the first ones read on meanwhile.
+const ARRIVAL: Duration = Duration::from_micros(100);
 
 /// A CPU and its memory.
 pub(super) struct Lane<'a> {
@@ -33,44 +35,57 @@ pub(super) enum Part<'a> {
 #[repr(align(128))]
 struct Done(AtomicU64);
 
-/// MB/s of each flow; `None` when time was up.
+/// MB/s of each flow; `None` when time was up or a thread was refused, which the pace remembers.
 pub(super) fn rates(lanes: &mut [Lane], flows: usize, pace: &Pace) -> Option<Vec<Estimate>> {
     pace.repeat(flows, |samples| once(lanes, pace.window(), samples))
 }
 
-fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) {
+fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) -> io::Result<()> {
     let flow_of: Vec<usize> = lanes.iter().map(|l| l.flow).collect();
     let done: Vec<Done> = lanes.iter().map(|_| Done::default()).collect();
-    let (stop, ready) = (AtomicBool::new(false), Barrier::new(lanes.len() + 1));
+    let (stop, there) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for (lane, done) in lanes.iter_mut().zip(&done) {
-            let (stop, ready) = (&stop, &ready);
-            scope.spawn(move || {
+        let begun = lanes.iter_mut().zip(&done).try_for_each(|(lane, done)| {
+            let (stop, there) = (&stop, &there);
+            let run = move || {
                 // The site has made sure that this works for every CPU.
                 let _ = affinity::bind_this_thread(&[lane.cpu]);
-                ready.wait();
+                there.fetch_add(1, Relaxed);
                 lane.go(stop, &done.0);
-            });
-        }
-        ready.wait();
-        std::thread::sleep(window / 2);
-        let mut before = look(&done);
-        for _ in 0..WINDOWS {
-            std::thread::sleep(window);
-            let after = look(&done);
-            let micros = (after.0 - before.0).as_secs_f64() * 1e6;
-            for (flow, samples) in samples.iter_mut().enumerate() {
-                let own = flow_of
-                    .iter()
-                    .zip(after.1.iter().zip(&before.1))
-                    .filter(|(f, _)| **f == flow);
-                let bytes: u64 = own.map(|(_, (after, before))| after - before).sum();
-                samples.push(bytes as f64 / micros);
+            };
+            std::thread::Builder::new().spawn_scoped(scope, run).map(drop)
+        });
+        if begun.is_ok() {
+            while there.load(Relaxed) < flow_of.len() {
+                std::thread::sleep(ARRIVAL);
             }
-            before = after;
+            std::thread::sleep(window / 2);
+            watch(&done, &flow_of, window, samples);
         }
         stop.store(true, Relaxed);
-    });
+        begun
+    })
+}
+
+/// Adds what each flow does in some windows, MB/s.
+fn watch(done: &[Done], flow_of: &[usize], window: Duration, samples: &mut [Vec<f64>]) {
+    let mut before = look(done);
+    for _ in 0..WINDOWS {
+        std::thread::sleep(window);
+        let after = look(done);
+        let micros = (after.0 - before.0).as_secs_f64() * 1e6;
+        for (flow, samples) in samples.iter_mut().enumerate() {
+            samples.push(of_flow(flow, flow_of, &before.1, &after.1) as f64 / micros);
+        }
+        before = after;
+    }
+}
+
+/// Bytes that the lanes of a flow have done between two looks.
+fn of_flow(flow: usize, flow_of: &[usize], before: &[u64], after: &[u64]) -> u64 {
+    let lanes = flow_of.iter().zip(before.iter().zip(after));
+    let own = lanes.filter(|(f, _)| **f == flow);
+    own.map(|(_, (before, after))| after - before).sum()
 }
 
 fn look(done: &[Done]) -> (Duration, Vec<u64>) {
@@ -133,34 +148,37 @@ pub(super) fn pass(words: &[u64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Settings;
     use super::*;
 
     #[test]
-    fn bytes_are_counted_for_their_flow() {
-        let settings = Settings {
-            samples: 3..=3,
-            window: Duration::from_millis(50), // on a busy host too
-            ..Settings::quick()
-        };
-        let pace = Pace::new(&settings, clock::monotonic());
-        let (read, mut written) = (vec![1u64; 1 << 16], vec![1u64; 1 << 14]);
-        let cpu = affinity::allowed_cpus().unwrap()[0];
-        let mut lanes = [
-            Lane {
-                cpu,
+    fn who_is_told_to_stop_has_done_a_step_of_every_stream() {
+        let (stop, done) = (AtomicBool::new(true), AtomicU64::new(0));
+        let (read, mut written) = (vec![1u64; 1 << 16], vec![1u64; 1 << 12]);
+        let go = |part| {
+            let mut lane = Lane {
+                cpu: 0,
                 flow: 0,
-                part: Part::Read(&read),
-            },
-            Lane {
-                cpu,
-                flow: 2,
-                part: Part::Write(&mut written),
-            },
-        ];
-        let rates = rates(&mut lanes, 3, &pace).unwrap();
-        assert!(rates[0].median + rates[2].median > 0.0 && rates[1].median == 0.0);
-        assert_eq!(rates[0].samples, 3);
+                part,
+            };
+            lane.go(&stop, &done);
+            done.swap(0, Relaxed)
+        };
+        assert_eq!(go(Part::Read(&read)), (STREAMS * STEP * 8) as u64);
+        assert_eq!(go(Part::Write(&mut written)), 8 << 12, "all of it, being less");
+    }
+
+    #[test]
+    fn a_window_counts_what_is_done_in_it() {
+        let done: Vec<Done> = (0..3).map(|_| Done::default()).collect();
+        let mut samples = vec![Vec::new(); 2];
+        done[1].0.store(9, Relaxed);
+        watch(&done, &[0, 0, 1], Duration::from_millis(1), &mut samples);
+        assert_eq!(
+            samples, [[0.0; WINDOWS]; 2],
+            "what was done before does not count"
+        );
+        let bytes = |flow| of_flow(flow, &[0, 2, 0], &[1, 1, 1], &[5, 21, 7]);
+        assert_eq!([0, 1, 2].map(bytes), [10, 0, 20]);
     }
 
     #[test]
