@@ -15,6 +15,7 @@
 
 mod achieved;
 mod actuator;
+mod affinities;
 mod companion;
 mod error;
 mod freezer;
@@ -32,6 +33,7 @@ mod threads;
 
 pub use achieved::{Achieved, RuleAchieved, Watch};
 pub use actuator::Linux;
+pub use affinities::{Affinities, Restored};
 pub use error::EnforceError;
 pub use freezer::Stalls;
 pub use held::{Held, Holder};

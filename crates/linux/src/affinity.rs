@@ -12,12 +12,20 @@ const WORDS: usize = CPUS / 64;
 /// # Errors
 /// More CPUs than the mask holds (8192).
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    cpus_of(0)
+}
+
+/// The CPUs that a thread may run on now, ascending: those of them that are online.
+///
+/// # Errors
+/// No such thread; more CPUs than the mask holds (8192).
+pub fn cpus_of(tid: u32) -> io::Result<Vec<u32>> {
     let mut words = [0u64; WORDS];
     // SAFETY: the kernel writes at most the given number of bytes.
     let status = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
-            0,
+            tid,
             size_of_val(&words),
             words.as_mut_ptr(),
         )
@@ -35,7 +43,15 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 /// # Errors
 /// None of them may be used here.
 pub fn bind_this_thread(cpus: &[u32]) -> io::Result<()> {
-    apply(&mask(cpus))
+    bind(0, cpus)
+}
+
+/// Binds a thread of anybody's to these CPUs; threads that it starts from then on inherit that.
+///
+/// # Errors
+/// No such thread; another user's without `CAP_SYS_NICE`; none of the CPUs may be used by it.
+pub fn bind(tid: u32, cpus: &[u32]) -> io::Result<()> {
+    apply(tid, &mask(cpus))
 }
 
 /// The CPU that the calling thread runs on just now.
@@ -49,7 +65,7 @@ pub fn current_cpu() -> u32 {
 pub fn before_exec(cpus: &[u32], command: &mut Command) {
     let mask = mask(cpus);
     // SAFETY: the closure makes one system call and allocates nothing.
-    unsafe { command.pre_exec(move || apply(&mask)) };
+    unsafe { command.pre_exec(move || apply(0, &mask)) };
 }
 
 fn mask(cpus: &[u32]) -> [u64; WORDS] {
@@ -60,9 +76,16 @@ fn mask(cpus: &[u32]) -> [u64; WORDS] {
     words
 }
 
-fn apply(words: &[u64; WORDS]) -> io::Result<()> {
+fn apply(tid: u32, words: &[u64; WORDS]) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes.
-    match unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr()) } {
+    match unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            tid,
+            size_of_val(words),
+            words.as_ptr(),
+        )
+    } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -73,5 +96,26 @@ mod tests {
     #[test]
     fn there_is_a_cpu_to_run_on() {
         assert!(!super::allowed_cpus().unwrap().is_empty());
+    }
+
+    #[test]
+    fn another_thread_is_bound_and_let_go() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let work = move || {
+            // SAFETY: takes nothing.
+            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            let _ = ended.recv();
+        };
+        let thread = std::thread::spawn(work);
+        let tid = told.recv().unwrap();
+        let before = super::cpus_of(tid).unwrap();
+        super::bind(tid, &before[..1]).unwrap();
+        assert_eq!(super::cpus_of(tid).unwrap(), before[..1]);
+        assert_eq!(super::allowed_cpus().unwrap(), before, "others are left alone");
+        super::bind(tid, &before).unwrap();
+        assert_eq!(super::cpus_of(tid).unwrap(), before);
+        drop(end);
+        thread.join().unwrap();
     }
 }

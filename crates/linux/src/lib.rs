@@ -11,6 +11,7 @@ pub mod affinity;
 pub mod child;
 pub mod clock;
 pub mod companion;
+pub mod cpuset;
 pub mod faults;
 pub mod freeze;
 pub mod futex;

@@ -64,7 +64,7 @@ impl Status {
 }
 
 /// Kernel list notation; what cannot be read is left out.
-fn parse_list(text: &str) -> Vec<u32> {
+pub(crate) fn parse_list(text: &str) -> Vec<u32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (

@@ -1,5 +1,6 @@
 //! `nodewise balance`: the live loop around running programs. What it does and promises: `docs/balance.md`.
 
+mod asym;
 mod command;
 mod journal;
 mod metrics;
@@ -11,6 +12,7 @@ mod report;
 mod session;
 mod settings;
 mod timed;
+mod touched;
 mod unseen;
 mod whom;
 
@@ -34,10 +36,18 @@ pub struct Arguments {
     /// All processes of a control group (version 2), those that come into it too
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// `off`: threads stay where they are; a number: CMD runs with so many, as `run` has it; a thread policy, or
-    /// both (`24,scatter`): bound so, as by --bind
-    #[arg(long, value_name = "off|N|T|N,T", default_value = "off", requires = "command", value_parser = settings::threads)]
+    /// `off`: threads stay where they are; `asym`: they go to the nodes that are joined best, each process to some
+    /// of its own, and their memory after them; a number: CMD runs with so many, as `run` has it; a thread policy,
+    /// or both (`24,scatter`): bound so, as by --bind
+    #[arg(long, value_name = "off|asym|N|T|N,T", default_value = "off", value_parser = settings::threads)]
     threads: Threads,
+    /// How nodes are linked: a machine's name or file, as `topo --measure -o` writes it [default: guessed from
+    /// distances]
+    #[arg(long, value_name = "M")]
+    machine: Option<String>,
+    /// Give threads back the CPUs that they had, at the end
+    #[arg(long)]
+    restore: bool,
     /// How CMD's threads are bound: compact, scatter, identity, likwid:EXPR, hwloc:EXPR, file:FILE, none
     #[arg(long, value_name = "T", default_value = "none", requires = "command")]
     bind: Binding,
@@ -95,6 +105,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    settings::check_threads(arguments)?;
     match Whom::of(arguments)? {
         Whom::Command(words) => command::run(arguments, &words),
         whom => session::attach(arguments, &whom),

@@ -1,6 +1,6 @@
 //! A program that we start and stand in for, balanced from its first page on.
 
-use super::Arguments;
+use super::{Arguments, asym};
 use super::place::{Place, own};
 use super::session::Session;
 use super::whom::Whom;
@@ -22,7 +22,7 @@ const NEVER: Duration = Duration::from_secs(1 << 30);
 
 pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome> {
     super::report::check_files(arguments).map_err(|e| own(&e))?;
-    let place = Place::this(&nodewise_linux::Host::default()).map_err(|e| own(&e))?;
+    let place = Place::this(&nodewise_linux::Host::default(), arguments.machine.as_deref()).map_err(|e| own(&e))?;
     let mut plan = plan(arguments, words).map_err(own_failure)?;
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     if place.single() {
@@ -62,7 +62,8 @@ pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome>
 /// First touch, threads bound as asked: as `run` starts it.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
     let asked = &arguments.threads;
-    let named = asked.policy.as_ref().map(|policy| policy.parse());
+    let named = asked.policy.as_ref().filter(|policy| *policy != asym::NAME);
+    let named = named.map(|policy| policy.parse());
     let options = Options {
         binding: named.unwrap_or_else(|| Ok(arguments.bind.clone()))?,
         threads: asked.count.map(|n| n as usize),

@@ -131,6 +131,18 @@ fn text(target: &str, report: &Report) -> String {
             share,
         );
     }
+    if let Some(threads) = &report.threads {
+        out.counter(
+            "thread_moves_total",
+            "Threads put on another node.",
+            threads.moves as f64,
+        );
+        out.gauge(
+            "weighted_bandwidth_bytes_per_second",
+            "Bandwidth between the nodes of each process, times its weight.",
+            threads.now * 1e6,
+        );
+    }
     out.head("gauge", "stayed_bytes", "Bytes that were to move and have not.");
     for (cause, pages) in report.failures() {
         out.value(

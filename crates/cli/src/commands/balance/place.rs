@@ -1,9 +1,9 @@
 //! The machine we balance on.
 
 use crate::launch::failure;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use nodewise_linux::Host;
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{CpuId, Machine, NodeId, format_list};
 
 /// Makes up so many nodes and deals CPUs out to them: decisions can then be watched on any host, and
 /// nothing is moved.
@@ -15,15 +15,22 @@ pub struct Place {
     /// By the kernel's number of the CPU.
     node_of_cpu: Vec<NodeId>,
     pub pretended: bool,
+    /// Somebody has said how nodes are linked: the kernel does not know.
+    pub links_known: bool,
 }
 
 impl Place {
-    pub fn this(host: &Host) -> anyhow::Result<Self> {
+    /// Here; `graph` names a machine whose links these are.
+    pub fn this(host: &Host, graph: Option<&str>) -> anyhow::Result<Self> {
         let this = Machine::from_sysfs(&host.sys(), "this")?;
         let pretended = std::env::var(PRETEND).ok().and_then(|n| n.parse::<usize>().ok());
         let machine = match pretended {
             Some(nodes) if nodes > 1 => pretend(&this, nodes),
             _ => this,
+        };
+        let machine = match graph {
+            Some(spec) => linked(machine, spec)?,
+            None => machine,
         };
         let mut node_of_cpu = Vec::new();
         for (cpu, node) in machine.cpus() {
@@ -32,6 +39,7 @@ impl Place {
         }
         Ok(Self {
             pretended: pretended.is_some(),
+            links_known: graph.is_some(),
             machine,
             node_of_cpu,
         })
@@ -52,10 +60,48 @@ impl Place {
         Some(NodeId(at as u32))
     }
 
+    /// A node's CPUs.
+    pub fn cpus(&self, node: NodeId) -> &[CpuId] {
+        &self.machine.nodes[node.index()].cpus
+    }
+
+    /// The kernel's numbers of these nodes, as people write them.
+    pub fn list(&self, nodes: impl IntoIterator<Item = NodeId>) -> String {
+        let nodes = nodes.into_iter().map(|n| self.machine.nodes[n.index()].os_index);
+        let mut nodes: Vec<u32> = nodes.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        format_list(&nodes)
+    }
+
     /// The kernel's numbers.
     pub fn os_indices(&self) -> Vec<u32> {
         self.machine.nodes.iter().map(|n| n.os_index).collect()
     }
+}
+
+/// The nodes that are here, joined as those of a machine file.
+fn linked(here: Machine, spec: &str) -> anyhow::Result<Machine> {
+    let file = Machine::load(spec).with_context(|| "--machine".to_owned())?;
+    if file.node_count() != here.node_count() {
+        bail!(
+            "--machine {spec}: it has {} nodes, this host {}; `nodewise topo --measure -o FILE` makes this host's own file",
+            file.node_count(),
+            here.node_count()
+        );
+    }
+    let cpus = |m: &Machine| m.nodes.iter().map(|n| n.cpus.clone()).collect::<Vec<_>>();
+    if cpus(&file) != cpus(&here) {
+        eprintln!("nodewise: {spec} has other CPUs than this host: only how its nodes are linked counts");
+    }
+    Ok(Machine {
+        latency_ns: file.latency_ns,
+        links: file.links,
+        routes: file.routes,
+        hop_rules: file.hop_rules,
+        backplane: file.backplane,
+        ..here
+    })
 }
 
 fn pretend(this: &Machine, nodes: usize) -> Machine {

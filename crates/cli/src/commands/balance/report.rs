@@ -1,6 +1,7 @@
 //! What the session came to: figures while it runs, the summary at its end.
 
 use super::Arguments;
+use super::asym::Summary;
 use super::place::Place;
 use crate::output;
 use anyhow::bail;
@@ -53,6 +54,8 @@ pub struct Report {
     first: Option<Locality>,
     pub last: Option<Locality>,
     pub status: Option<u8>,
+    /// With `--threads asym`.
+    pub threads: Option<Summary>,
 }
 
 impl Report {
@@ -80,6 +83,7 @@ impl Report {
             first: None,
             last: None,
             status: None,
+            threads: None,
         }
     }
 
@@ -172,6 +176,7 @@ impl Report {
                 "longest_seconds": s.longest.as_secs_f64(),
                 "refused": s.refused,
             })),
+            "threads": self.threads.as_ref().map(Summary::json),
             "held_back": {
                 "few_samples": self.held_back.few_samples,
                 "resting": self.held_back.resting,
@@ -247,6 +252,9 @@ impl Report {
             .collect();
         if !stayed.is_empty() {
             out += &format!("pages that stayed: {}\n", stayed.join(", "));
+        }
+        if let Some(threads) = &self.threads {
+            out += &threads.text();
         }
         out
     }

@@ -1,6 +1,7 @@
 //! The loop: observe, decide, move, until the programs or their owner have had enough.
 
 use super::Arguments;
+use super::asym::{Asym, pages_of};
 use super::journal::Journal;
 use super::metrics::Metrics;
 use super::mover::Mover;
@@ -9,6 +10,7 @@ use super::processes::Processes;
 use super::recording::MovedPages;
 use super::report::{Report, check_files};
 use super::timed::{Timed, cpu_time};
+use super::touched::{Touched, asked, new_pages};
 use super::unseen::Unseen;
 use super::whom::{Whom, may_stop};
 use crate::exit::Outcome;
@@ -24,6 +26,7 @@ use nodewise_observe::faults::{Kind, Watch};
 use nodewise_placement::{Move, Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Pages followed at once, 16 bytes each.
@@ -64,19 +67,11 @@ pub struct Session {
     unseen: Unseen,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
+    /// With `--threads asym`.
+    asym: Option<Asym>,
     metrics: Option<Metrics>,
     /// Put back when the session is dropped, and when it is killed.
     scan: Option<scan::Held>,
-}
-
-/// A fault that is taken in.
-#[derive(Clone, Copy, Debug)]
-struct Touched {
-    address: u64,
-    /// Whose sample it is, if it is one.
-    node: Option<NodeId>,
-    /// The memory is new.
-    first: bool,
 }
 
 /// What was sampled lately.
@@ -124,6 +119,7 @@ impl Session {
             fresh: 0,
             unseen: Unseen::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
+            asym: Asym::new(arguments, &place, dry, &watch.processes()),
             metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
             processes: Processes::default(),
             scan,
@@ -198,11 +194,12 @@ impl Session {
                 linux.set_process(ordinal, fault.pid);
             }
             if let Some((process, _)) = known {
-                let (address, first) = (fault.address, touch.kind == Kind::First);
-                touched
-                    .entry(process)
-                    .or_default()
-                    .push(Touched { address, node, first });
+                touched.entry(process).or_default().push(Touched {
+                    address: fault.address,
+                    tid: fault.tid,
+                    node,
+                    first: touch.kind == Kind::First,
+                });
             }
         }
         for (process, touches) in touched {
@@ -210,11 +207,14 @@ impl Session {
         }
         for pid in self.watch.ends() {
             if let Some(process) = self.processes.end(*pid) {
-                let pages = PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0);
+                let pages = pages_of_process(process);
                 self.mover.forget(&pages);
                 self.unseen.forget_all(&pages);
                 self.observation.0.forget(pages);
                 self.kernel_moved.remove(pid);
+            }
+            if let Some(asym) = &mut self.asym {
+                asym.forget(*pid);
             }
         }
     }
@@ -238,6 +238,9 @@ impl Session {
                 self.fresh += 1;
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
                     self.report.sampled(home == node);
+                    if let Some(asym) = &mut self.asym {
+                        asym.sampled(pid, touch.tid, home);
+                    }
                 }
             }
         }
@@ -345,6 +348,7 @@ impl Session {
     }
 
     fn decide(&mut self) {
+        self.place_threads();
         let cpu = cpu_time();
         self.journal.cut(self.now_ns(), &self.report);
         self.observation.0.settle();
@@ -360,10 +364,40 @@ impl Session {
         }
         self.observation.0.begin_interval();
         self.note_unseen(&turn);
+        if let Some(asym) = &mut self.asym {
+            asym.pages_moved(&turn, &self.processes, BASE_PAGE_SIZE << self.report.page_shift);
+        }
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
         }
         self.note(&turn);
+    }
+
+    /// Threads first: pages follow them.
+    fn place_threads(&mut self) {
+        let Some(asym) = self.asym.as_mut().filter(|_| !self.controller.paused()) else {
+            return;
+        };
+        let (cpu, now) = (clock::own_cpu_time(), clock::monotonic() - self.began);
+        let turned = asym.step(now, &self.place, &self.watch.processes());
+        self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
+        for full in &turned.full {
+            let Some((process, _)) = self.processes.ordinal(full.application) else {
+                continue;
+            };
+            let moves = pages_of(full, process, &self.place, self.report.page_shift);
+            let outcome = self.mover.actuator().apply(&moves);
+            let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
+            let bytes = arrived * (BASE_PAGE_SIZE << self.report.page_shift);
+            asym.moved_whole(full.application, outcome.took_ns, bytes);
+        }
+        let full = turned.full.iter().map(|f| f.application);
+        for pid in turned.moved.into_iter().chain(full) {
+            // What was counted was counted from elsewhere.
+            if let Some((process, _)) = self.processes.ordinal(pid) {
+                self.observation.0.forget(pages_of_process(process));
+            }
+        }
     }
 
     /// The kernel's own moves count from the last look on, before ours.
@@ -385,6 +419,7 @@ impl Session {
             .decided(self.now_ns(), &policy, turn, &self.processes);
         self.report.evicted = self.observation.0.evicted();
         self.report.stalls = self.mover.stalls();
+        self.report.threads = self.asym.as_ref().map(|a| a.summary().clone());
         self.report
             .decided(turn, &self.controller, &self.watch, self.began);
         if let Some(metrics) = &mut self.metrics
@@ -397,6 +432,10 @@ impl Session {
 
     /// The last word: what was changed for the session is put back as this is dropped.
     pub fn finish(mut self, arguments: &Arguments, status: Option<u8>) -> anyhow::Result<()> {
+        if let Some(asym) = &mut self.asym {
+            asym.leave(&self.watch.processes());
+            self.report.threads = Some(asym.summary().clone());
+        }
         self.report
             .ended(&self.controller, &self.watch, self.began, status);
         let now = self.now_ns();
@@ -423,31 +462,14 @@ impl Observer for Observation {
     }
 }
 
-/// A touched address of each page, which is to be asked about: another part of it may not be there.
-fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
-    let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
-    by_page
-        .into_values()
-        .map(|a| a >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT)
-        .collect()
-}
-
-/// Where pages begin that are new memory, ascending.
-fn new_pages(touches: &[Touched], shift: u32) -> Vec<u64> {
-    let mut pages: Vec<u64> = touches
-        .iter()
-        .filter(|t| t.first)
-        .map(|t| t.address >> shift << shift)
-        .collect();
-    pages.sort_unstable();
-    pages.dedup();
-    pages
+fn pages_of_process(process: u16) -> Range<PageNumber> {
+    PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0)
 }
 
 /// Balances what runs already until it is gone, or we are told to stop.
 pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
-    let place = Place::this(&Host::default())?;
+    let place = Place::this(&Host::default(), arguments.machine.as_deref())?;
     if place.single() {
         nothing_to_do()?;
     }
@@ -512,39 +534,4 @@ fn hold_scan(host: &Host, period: Duration) -> anyhow::Result<scan::Held> {
 
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn touch(address: u64, first: bool) -> Touched {
-        Touched {
-            address,
-            node: None,
-            first,
-        }
-    }
-
-    #[test]
-    fn of_a_huge_page_the_touched_part_is_asked_about() {
-        let touches = [
-            touch(0x20_5123, false),
-            touch(0x40_0008, false),
-            touch(0x20_7fff, false),
-        ];
-        assert_eq!(asked(&touches, 21), [0x20_7000, 0x40_0000]);
-        assert_eq!(asked(&touches, 12), [0x20_5000, 0x20_7000, 0x40_0000]);
-    }
-
-    #[test]
-    fn memory_touched_first_is_new() {
-        let touches = [
-            touch(0x5123, true),
-            touch(0x3008, false),
-            touch(0x1fff, true),
-            touch(0x5000, true),
-        ];
-        assert_eq!(new_pages(&touches, 12), [0x1000, 0x5000]);
-    }
 }

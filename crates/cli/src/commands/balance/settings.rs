@@ -1,13 +1,29 @@
 //! What is written on the command line, read.
 
+use super::{Arguments, asym};
+use crate::threads::Threads;
+use anyhow::bail;
 use std::time::Duration;
 
 /// `off`: they stay where they are; else as [`crate::threads`] has it.
-pub fn threads(text: &str) -> Result<crate::threads::Threads, String> {
+pub fn threads(text: &str) -> Result<Threads, String> {
     match text {
-        "off" => Ok(crate::threads::Threads::default()),
+        "off" => Ok(Threads::default()),
         _ => crate::threads::threads(text).map_err(|e| format!("off; or {e}")),
     }
+}
+
+/// Threads of what runs already have no number and no first place to be given.
+pub fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
+    let live = Threads {
+        count: None,
+        policy: Some(asym::NAME.to_owned()),
+    };
+    let of_a_start = arguments.threads != Threads::default() && arguments.threads != live;
+    if of_a_start && arguments.command.is_empty() {
+        bail!("--threads: a number or a binding is for a command to start with; for running processes: off, asym");
+    }
+    Ok(())
 }
 
 /// `200ms`, `1s`, `1.5s`, `2m`.

@@ -1,0 +1,260 @@
+//! `--threads asym`: which nodes processes get, live (AsymSched, Algorithm 1).
+//!
+//! Once an interval: who runs where, who was seen to access what; the scheduler says which threads change nodes;
+//! they are bound there, and the page policy takes their memory after them.
+
+mod census;
+mod counts;
+mod follow;
+mod summary;
+mod view;
+
+pub use follow::pages_of;
+pub use summary::Summary;
+
+use super::Arguments;
+use super::place::Place;
+use super::processes::Processes;
+use super::session::nanoseconds;
+use census::Census;
+use counts::Counts;
+use nodewise_control::Interval;
+use nodewise_control::asym::{Application, Decision, FullMigration, Scheduler, Settings};
+use nodewise_enforce::Affinities;
+use nodewise_linux::Host;
+use nodewise_machine::NodeId;
+use nodewise_placement::asym;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+use view::{Seen, applications, bindings};
+
+/// As `--threads` names it.
+pub const NAME: &str = "asym";
+
+/// The live scheduler of threads.
+pub struct Asym {
+    host: Host,
+    settings: Settings,
+    /// One for the processes that may use the same CPUs.
+    schedulers: BTreeMap<Vec<u32>, Scheduler>,
+    census: Census,
+    counts: Counts,
+    affinities: Affinities,
+    /// Where a dry run would have put threads.
+    supposed: HashMap<u32, NodeId>,
+    summary: Summary,
+    dry: bool,
+    restore: bool,
+    passed: Duration,
+}
+
+/// What a step came to.
+#[derive(Debug, Default)]
+pub struct Turned {
+    /// Processes whose threads are on other nodes now.
+    pub moved: Vec<u32>,
+    /// Memory that is to be moved as a whole.
+    pub full: Vec<FullMigration>,
+}
+
+impl Asym {
+    /// If it is asked for.
+    pub fn new(arguments: &Arguments, place: &Place, dry: bool, pids: &[u32]) -> Option<Self> {
+        if arguments.threads.policy.as_deref() != Some(NAME) {
+            return None;
+        }
+        if !place.links_known {
+            eprintln!(
+                "nodewise: the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \
+                 `nodewise topo --measure -o FILE` finds out, --machine FILE takes it"
+            );
+        }
+        let bound = arguments.bind != nodewise_enforce::Binding::None;
+        let host = Host::default();
+        let mut census = Census::new(host.clone(), !arguments.command.is_empty(), bound);
+        // Who is at work is known from the second look on.
+        census.look(pids, place, &Affinities::default());
+        Some(Self {
+            settings: Settings {
+                budget: arguments.budget,
+                ..Settings::default()
+            },
+            schedulers: BTreeMap::new(),
+            census,
+            counts: Counts::new(place.machine.node_count()),
+            affinities: Affinities::default(),
+            supposed: HashMap::new(),
+            summary: Summary::default(),
+            restore: arguments.restore,
+            passed: Duration::ZERO,
+            host,
+            dry,
+        })
+    }
+
+    /// A thread has accessed a page there.
+    pub fn sampled(&mut self, pid: u32, tid: u32, node: NodeId) {
+        self.counts.add(pid, tid, node);
+    }
+
+    /// Decides and, unless this is a dry run, binds threads; `now` since the session began.
+    pub fn step(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
+        self.counts.pass((now - self.passed).as_secs_f64());
+        self.passed = now;
+        let mut seen = self.look(place, pids);
+        let sets: BTreeSet<Vec<u32>> = seen.iter().map(|s| s.cpus.clone()).collect();
+        self.schedulers.retain(|cpus, _| sets.contains(cpus));
+        let mut turned = Turned::default();
+        for cpus in sets {
+            self.decide(now, place, &cpus, &mut seen, &mut turned);
+        }
+        self.summary.are_at(place, &seen);
+        turned
+    }
+
+    /// Everybody as they are, or in a dry run as they would be.
+    fn look(&mut self, place: &Place, pids: &[u32]) -> Vec<Seen> {
+        let mut seen = self.census.look(pids, place, &self.affinities);
+        for one in &mut seen {
+            self.counts.keep(one.pid, |tid| one.all.contains(&tid));
+            for thread in &mut one.threads {
+                thread.accesses = self.counts.rates(one.pid, thread.tid);
+                thread.node = self.supposed.get(&thread.tid).copied().unwrap_or(thread.node);
+            }
+            if one.pinned {
+                self.summary.is_pinned(one);
+            }
+        }
+        let alive = seen.iter().flat_map(|s| s.all.iter().copied()).collect();
+        self.affinities.keep(&alive);
+        self.supposed.retain(|tid, _| alive.contains(tid));
+        seen
+    }
+
+    /// For those processes that may use these CPUs.
+    fn decide(
+        &mut self,
+        now: Duration,
+        place: &Place,
+        cpus: &[u32],
+        seen: &mut [Seen],
+        turned: &mut Turned,
+    ) {
+        let ours = |s: &Seen| s.cpus == cpus;
+        let places = places(place, seen.iter().filter(|s| ours(s)), cpus);
+        let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
+            Ok(asked) => asked,
+            Err(error) => return self.summary.is_in_trouble(&error.to_string()),
+        };
+        let scheduler = self.schedulers.entry(cpus.to_vec());
+        let scheduler = scheduler.or_insert_with(|| Scheduler::new(&place.machine, self.settings.clone()));
+        let decision = scheduler.step(nanoseconds(now), &places, &asked);
+        self.summary.decided(&decision, &places, &asked);
+        self.enact(now, place, &decision, seen, turned);
+        turned.full.extend(decision.full);
+    }
+
+    fn enact(
+        &mut self,
+        now: Duration,
+        place: &Place,
+        decision: &Decision,
+        seen: &mut [Seen],
+        turned: &mut Turned,
+    ) {
+        let told: BTreeSet<u32> = decision.moves.iter().map(|m| m.application).collect();
+        for one in seen.iter_mut().filter(|s| told.contains(&s.pid)) {
+            let before = one.runs_on();
+            let nodes: BTreeMap<u32, NodeId> = bindings(one, &decision.moves).into_iter().collect();
+            for thread in &mut one.threads {
+                let to = nodes[&thread.tid];
+                if self.bind(place, thread.tid, to, &one.cpus) {
+                    self.summary.moves += u64::from(thread.node != to);
+                    thread.node = to;
+                }
+            }
+            // What was counted was counted from elsewhere.
+            self.counts.forget(one.pid);
+            self.summary.tell_move(now, place, one, &before, decision, self.dry);
+            turned.moved.push(one.pid);
+        }
+    }
+
+    /// Whether the thread is there now, or would be.
+    fn bind(&mut self, place: &Place, tid: u32, to: NodeId, usable: &[u32]) -> bool {
+        if self.dry {
+            self.supposed.insert(tid, to);
+            return true;
+        }
+        let cpus: Vec<u32> = place.cpus(to).iter().map(|c| c.0).collect();
+        let cpus: Vec<u32> = cpus.into_iter().filter(|c| usable.contains(c)).collect();
+        let bound = self.affinities.bind(tid, &cpus);
+        self.summary.failures += u64::from(bound.is_err());
+        bound.is_ok()
+    }
+
+    /// An interval's page moves, on the account of those whose pages they were.
+    pub fn pages_moved(&mut self, turn: &Interval, processes: &Processes, page_bytes: u64) {
+        let mut pages: BTreeMap<u32, u64> = BTreeMap::new();
+        for (i, each) in turn.decision.moves.iter().enumerate() {
+            if turn.outcome.fate(i).arrived()
+                && let Some(pid) = processes.pid(each.page.process())
+            {
+                *pages.entry(pid).or_default() += 1;
+            }
+        }
+        let all: u64 = pages.values().sum();
+        for (pid, pages) in pages {
+            let took = u128::from(turn.outcome.took_ns) * u128::from(pages) / u128::from(all.max(1));
+            self.charge(pid, u64::try_from(took).unwrap_or(u64::MAX), pages * page_bytes);
+        }
+    }
+
+    /// Memory of a process was moved as a whole.
+    pub fn moved_whole(&mut self, pid: u32, took_ns: u64, bytes: u64) {
+        self.summary.full_migrations += 1;
+        self.summary.full_bytes += bytes;
+        self.charge(pid, took_ns, bytes);
+    }
+
+    fn charge(&mut self, pid: u32, took_ns: u64, bytes: u64) {
+        for scheduler in self.schedulers.values_mut() {
+            scheduler.moved(pid, took_ns, bytes);
+        }
+    }
+
+    /// A process has ended.
+    pub fn forget(&mut self, pid: u32) {
+        self.counts.forget(pid);
+    }
+
+    /// The session is over: threads get back the CPUs they had, if that is asked for.
+    pub fn leave(&mut self, pids: &[u32]) {
+        if self.restore && !self.dry {
+            self.summary.restored = Some(self.affinities.restore(&self.host, pids));
+        }
+    }
+
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+/// Nodes with CPUs among these, whose memory all of the processes may have.
+fn places<'a>(place: &Place, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32]) -> Vec<asym::Place> {
+    let seen: Vec<&Seen> = seen.collect();
+    let may = |node: &NodeId| seen.iter().all(|s| s.nodes.contains(node));
+    let of = |node: NodeId| asym::Place {
+        node,
+        threads: place.cpus(node).iter().filter(|c| cpus.contains(&c.0)).count(),
+    };
+    let nodes = place.machine.node_ids().filter(may);
+    nodes.map(of).filter(|p| p.threads > 0).collect()
+}
+
+/// Whose threads move to how many nodes: all there are, so that there is nothing to choose.
+fn nothing_to_choose(places: &[asym::Place], applications: &[Application]) -> bool {
+    let clusters = || applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
+    let wanted: usize = clusters().map(|c| c.nodes).sum();
+    places.len() < 2 || clusters().count() == 1 && wanted == places.len()
+}

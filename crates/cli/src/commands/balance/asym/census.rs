@@ -1,0 +1,177 @@
+//! Who runs where: processes, their threads at work, what they may use and what they have.
+
+use super::super::place::Place;
+use super::view::{Seen, Thread};
+use nodewise_enforce::Affinities;
+use nodewise_linux::process::Task;
+use nodewise_linux::{Host, affinity};
+use nodewise_machine::NodeId;
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+/// A thread is at work from this share of a CPU on: who waits needs no node.
+const AT_WORK: f64 = 0.1;
+/// Looking where memory is takes no more than this share of the time: the kernel walks all of it.
+const RESIDENT_SHARE: u32 = 500;
+/// What the preload keeps in a command for whoever holds its pages (`runtime/preload/companion.c`).
+const COMPANION: &str = "nodewise";
+
+/// What is known of processes from one look to the next.
+pub struct Census {
+    host: Host,
+    /// The CPUs that a command of ours was started with.
+    inherited: Option<Vec<u32>>,
+    /// Whoever is bound is so at our word.
+    bound_by_us: bool,
+    known: HashMap<u32, Known>,
+    looked: Instant,
+}
+
+struct Known {
+    name: String,
+    since: Instant,
+    threads: HashMap<u32, Work>,
+    resident: Vec<u64>,
+    /// When to look again where its memory is.
+    look_at: Instant,
+}
+
+/// What a thread did lately.
+#[derive(Clone, Copy)]
+struct Work {
+    cpu_ns: u64,
+    share: f64,
+}
+
+impl Census {
+    /// Of running processes, or of a command that is to be started by this thread.
+    pub fn new(host: Host, of_command: bool, bound_by_us: bool) -> Self {
+        let inherited = of_command.then(|| affinity::allowed_cpus().ok()).flatten();
+        Self {
+            host,
+            inherited,
+            bound_by_us,
+            known: HashMap::new(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// Those of these processes that live, as they are now. Accesses are left to be filled in.
+    pub fn look(&mut self, pids: &[u32], place: &Place, affinities: &Affinities) -> Vec<Seen> {
+        let passed = self.looked.elapsed();
+        self.looked = Instant::now();
+        self.known.retain(|pid, _| pids.contains(pid));
+        let each = |pid: &u32| self.process(*pid, passed, place, affinities);
+        pids.iter().filter_map(each).collect()
+    }
+
+    fn process(
+        &mut self,
+        pid: u32,
+        passed: Duration,
+        place: &Place,
+        affinities: &Affinities,
+    ) -> Option<Seen> {
+        let tasks = self.host.tasks(pid).ok()?;
+        let status = self.host.status(pid).ok()?;
+        let allowed = self.allowed(pid);
+        let pinned = !self.bound_by_us && self.is_pinned(&tasks, &allowed, affinities);
+        let known = self.known.entry(pid).or_insert_with(|| Known::new(&status.name));
+        known.look_at_memory(&self.host, pid, place);
+        let at_work = known.at_work(&tasks, passed);
+        let thread = |task: &Task| {
+            Some(Thread {
+                tid: task.tid,
+                node: place.node_of_cpu(task.cpu)?,
+                accesses: Vec::new(),
+            })
+        };
+        let threads = tasks
+            .iter()
+            .filter(|t| at_work.contains(&t.tid) && !is_companion(pid, t));
+        Some(Seen {
+            pid,
+            name: known.name.clone(),
+            run_ns: u64::try_from(known.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            threads: threads.filter_map(thread).collect(),
+            all: tasks.iter().map(|t| t.tid).collect(),
+            resident: known.resident.clone(),
+            cpus: allowed,
+            nodes: match place.pretended {
+                true => place.machine.node_ids().collect(),
+                false => status.mems_allowed.iter().filter_map(|n| place.node(*n)).collect(),
+            },
+            pinned,
+        })
+    }
+
+    /// CPUs that it could be given.
+    fn allowed(&self, pid: u32) -> Vec<u32> {
+        let mut cpus = self.host.cpuset(pid);
+        if let Some(inherited) = &self.inherited {
+            cpus.retain(|c| inherited.contains(c));
+        }
+        cpus
+    }
+
+    /// Whether a thread of it has been bound, and not by us, to less than it might use.
+    fn is_pinned(&self, tasks: &[Task], allowed: &[u32], affinities: &Affinities) -> bool {
+        let bound = |tid: u32| {
+            affinity::cpus_of(tid).is_ok_and(|now| {
+                allowed.iter().any(|c| !now.contains(c)) && !affinities.are_ours(&now, allowed)
+            })
+        };
+        tasks.iter().any(|t| bound(t.tid))
+    }
+}
+
+impl Known {
+    fn new(name: &str) -> Self {
+        let now = Instant::now();
+        Self {
+            name: name.to_owned(),
+            since: now,
+            threads: HashMap::new(),
+            resident: Vec::new(),
+            look_at: now,
+        }
+    }
+
+    /// Bytes by node, as often as that is cheap.
+    fn look_at_memory(&mut self, host: &Host, pid: u32, place: &Place) {
+        let began = Instant::now();
+        if began < self.look_at {
+            return;
+        }
+        let mut resident = vec![0; place.machine.node_count()];
+        for range in host.numa_maps(pid).unwrap_or_default() {
+            for (node, bytes) in range.bytes() {
+                if let Some(NodeId(node)) = place.node(node) {
+                    resident[node as usize] += bytes;
+                }
+            }
+        }
+        self.resident = resident;
+        self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
+    }
+
+    /// Threads that took a tenth of a CPU or more of late.
+    fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeSet<u32> {
+        let passed = passed.as_nanos().max(1) as f64;
+        let before = std::mem::take(&mut self.threads);
+        for task in tasks {
+            let last = before.get(&task.tid);
+            let used = task.cpu_ns.saturating_sub(last.map_or(0, |w| w.cpu_ns)) as f64;
+            let now = (used / passed).min(1.0);
+            let share = last.map_or(now, |w| 0.5 * (w.share + now));
+            let cpu_ns = task.cpu_ns;
+            self.threads.insert(task.tid, Work { cpu_ns, share });
+        }
+        let at_work = self.threads.iter().filter(|(_, w)| w.share >= AT_WORK);
+        at_work.map(|(tid, _)| *tid).collect()
+    }
+}
+
+fn is_companion(pid: u32, task: &Task) -> bool {
+    task.tid != pid && task.name == COMPANION
+}

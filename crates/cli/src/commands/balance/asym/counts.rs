@@ -1,0 +1,106 @@
+//! How often each thread was seen to access each node, older samples discounted.
+
+use nodewise_machine::NodeId;
+use std::collections::HashMap;
+
+/// Seconds after which a sample counts half: the kernel looks again after one to sixty.
+const HALF_LIFE: f64 = 10.0;
+
+/// Samples by process, thread and the node of the page.
+#[derive(Debug, Default)]
+pub struct Counts {
+    nodes: usize,
+    processes: HashMap<u32, Process>,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    /// In which they were counted, discounted as they are.
+    seconds: f64,
+    threads: HashMap<u32, Vec<f64>>,
+}
+
+impl Counts {
+    /// Of so many nodes.
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            nodes,
+            processes: HashMap::new(),
+        }
+    }
+
+    /// A thread has accessed a page there.
+    pub fn add(&mut self, pid: u32, tid: u32, node: NodeId) {
+        let threads = &mut self.processes.entry(pid).or_default().threads;
+        let row = threads.entry(tid).or_insert_with(|| vec![0.0; self.nodes]);
+        if let Some(count) = row.get_mut(node.index()) {
+            *count += 1.0;
+        }
+    }
+
+    /// So much time has passed; what it brought counts in full.
+    pub fn pass(&mut self, seconds: f64) {
+        let kept = 0.5f64.powf(seconds / HALF_LIFE);
+        for process in self.processes.values_mut() {
+            process.seconds += seconds;
+            let counts = process.threads.values_mut().flatten();
+            counts.for_each(|c| *c *= kept);
+            process.seconds *= kept;
+        }
+    }
+
+    /// What a thread accesses of each node, a second.
+    pub fn rates(&self, pid: u32, tid: u32) -> Vec<f64> {
+        let Some(process) = self.processes.get(&pid).filter(|p| p.seconds > 0.0) else {
+            return vec![0.0; self.nodes];
+        };
+        let rate = |count: &f64| count / process.seconds;
+        let row = process.threads.get(&tid);
+        row.map_or_else(|| vec![0.0; self.nodes], |row| row.iter().map(rate).collect())
+    }
+
+    /// Counting begins anew: the process has ended, or is where nothing of this holds.
+    pub fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// Keeps the threads of a process that are still there.
+    pub fn keep(&mut self, pid: u32, is_there: impl Fn(u32) -> bool) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads.retain(|tid, _| is_there(*tid));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_rate_is_itself_however_long_it_lasts() {
+        let mut counts = Counts::new(2);
+        for _ in 0..40 {
+            (0..30).for_each(|_| counts.add(7, 8, NodeId(1)));
+            counts.pass(1.0);
+            let rates = counts.rates(7, 8);
+            assert!(rates[0] == 0.0 && (rates[1] - 30.0).abs() < 1e-9, "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_new_outweighs_what_was_and_what_is_forgotten_is_gone() {
+        let mut counts = Counts::new(2);
+        (0..100).for_each(|_| counts.add(7, 8, NodeId(0)));
+        counts.pass(1.0);
+        for _ in 0..20 {
+            (0..100).for_each(|_| counts.add(7, 8, NodeId(1)));
+            counts.pass(1.0);
+        }
+        let rates = counts.rates(7, 8);
+        assert!(rates[1] > 10.0 * rates[0], "{rates:?}");
+        counts.keep(7, |tid| tid != 8);
+        assert_eq!(counts.rates(7, 8), [0.0, 0.0]);
+        counts.forget(7);
+        assert_eq!(counts.rates(7, 9), [0.0, 0.0]);
+    }
+}

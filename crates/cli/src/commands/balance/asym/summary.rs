@@ -1,0 +1,219 @@
+//! What became of threads: lines while it runs, figures at the end.
+
+use super::super::place::Place;
+use super::nothing_to_choose;
+use super::view::Seen;
+use nodewise_control::asym::{Application, Decision, Refused};
+use nodewise_enforce::Restored;
+use nodewise_machine::{NodeId, format_bytes};
+use nodewise_placement::asym;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Processes that are remembered.
+const MOST: usize = 1 << 12;
+
+/// Figures of the threads of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Threads that were put on another node, or would have been; each time.
+    pub moves: u64,
+    /// Threads that could not be bound.
+    pub failures: u64,
+    pub full_migrations: u64,
+    pub full_bytes: u64,
+    pub restored: Option<Restored>,
+    pub dry: bool,
+    /// P_wbw as it is and would be best, MB/s, by what was measured last.
+    pub now: f64,
+    pub best: f64,
+    /// Before and after the last decision to move.
+    moved: Option<(f64, f64)>,
+    processes: BTreeMap<u32, Process>,
+    trouble: Option<String>,
+}
+
+/// One process's part.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    name: String,
+    /// The kernel's numbers of the nodes that its threads were on at first, and are.
+    before: String,
+    after: String,
+    pinned: bool,
+    refused: Option<Refused>,
+}
+
+impl Summary {
+    /// Where processes are by now.
+    pub fn are_at(&mut self, place: &Place, seen: &[Seen]) {
+        for one in seen.iter().filter(|s| !s.threads.is_empty()) {
+            let nodes = place.list(one.runs_on());
+            if let Some(process) = self.process(one) {
+                if process.before.is_empty() {
+                    process.before.clone_from(&nodes);
+                }
+                process.after = nodes;
+            }
+        }
+    }
+
+    fn process(&mut self, one: &Seen) -> Option<&mut Process> {
+        if self.processes.len() >= MOST && !self.processes.contains_key(&one.pid) {
+            return None;
+        }
+        let process = self.processes.entry(one.pid).or_default();
+        process.name.clone_from(&one.name);
+        Some(process)
+    }
+
+    /// It has bound itself: said once.
+    pub fn is_pinned(&mut self, one: &Seen) {
+        if let Some(process) = self.process(one)
+            && !std::mem::replace(&mut process.pinned, true)
+        {
+            eprintln!(
+                "nodewise: process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
+                one.pid, one.name
+            );
+        }
+    }
+
+    /// Nothing could be decided: said when it is news.
+    pub fn is_in_trouble(&mut self, why: &str) {
+        if self.trouble.as_deref() != Some(why) {
+            eprintln!("nodewise: threads stay where they are: {why}");
+            self.trouble = Some(why.to_owned());
+        }
+    }
+
+    /// What a decision says beside its moves.
+    pub fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
+        if let Some(why) = &decision.trouble {
+            return self.is_in_trouble(why);
+        }
+        if asked.iter().any(|a| a.clusters.iter().any(|c| !c.fixed)) && nothing_to_choose(places, asked) {
+            return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
+        }
+        self.trouble = None;
+        (self.now, self.best) = (decision.now, decision.best);
+        if !decision.moves.is_empty() {
+            self.moved = Some((decision.now, decision.then));
+            self.now = decision.then;
+        }
+        for refused in &decision.refused {
+            if let Some(process) = self.processes.get_mut(&refused.application)
+                && process.refused.replace(*refused).is_none()
+            {
+                eprintln!("nodewise: {refused}");
+            }
+        }
+    }
+
+    /// A process changes nodes.
+    pub fn tell_move(
+        &mut self,
+        now: Duration,
+        place: &Place,
+        one: &Seen,
+        before: &BTreeSet<NodeId>,
+        decision: &Decision,
+        dry: bool,
+    ) {
+        self.dry = dry;
+        let (from, to) = (place.list(before.iter().copied()), place.list(one.runs_on()));
+        if let Some(process) = self.process(one) {
+            process.refused = None;
+            if process.before.is_empty() {
+                process.before.clone_from(&from);
+            }
+        }
+        eprintln!(
+            "nodewise: {:.1} s: threads of process {} ({}) {} from nodes {from} to {to}; weighted bandwidth {:.1} to {:.1} GB/s",
+            now.as_secs_f64(),
+            one.pid,
+            one.name,
+            if dry { "would move" } else { "move" },
+            decision.now / 1e3,
+            decision.then / 1e3,
+        );
+    }
+
+    pub fn json(&self) -> Value {
+        let processes = self.processes.iter().map(|(pid, p)| {
+            json!({
+                "pid": pid,
+                "name": p.name,
+                "before": p.before,
+                "after": p.after,
+                "pinned": p.pinned,
+                "refused": p.refused.as_ref().map(|r| json!({
+                    "bytes": r.bytes,
+                    "predicted_seconds": r.predicted_ns / 1e9,
+                    "spent_seconds": r.spent_ns / 1e9,
+                    "allowed_seconds": r.allowed_ns / 1e9,
+                })),
+            })
+        });
+        json!({
+            "policy": super::NAME,
+            "source": "hint-faults",
+            "moves": self.moves,
+            "failures": self.failures,
+            "full_migrations": self.full_migrations,
+            "full_bytes": self.full_bytes,
+            "restored": self.restored.map(|r| json!({
+                "done": r.done,
+                "others": r.others,
+                "refused": r.refused,
+            })),
+            "weighted_bandwidth": {
+                "before": self.moved.map(|m| m.0),
+                "after": self.moved.map(|m| m.1),
+                "now": self.now,
+                "best": self.best,
+            },
+            "trouble": self.trouble,
+            "processes": processes.collect::<Vec<_>>(),
+        })
+    }
+
+    /// A line or two for people.
+    pub fn text(&self) -> String {
+        let verb = if self.dry { "would have moved" } else { "moved" };
+        let mut out = format!(
+            "{verb} threads {} times under {}; weighted bandwidth {:.1} GB/s, at best {:.1}",
+            self.moves,
+            super::NAME,
+            self.now / 1e3,
+            self.best / 1e3
+        );
+        if self.full_migrations > 0 {
+            out += &format!(
+                "; {} times memory as a whole ({})",
+                self.full_migrations,
+                format_bytes(self.full_bytes)
+            );
+        }
+        if self.failures > 0 {
+            out += &format!("; {} times a thread could not be bound", self.failures);
+        }
+        if let Some(restored) = self.restored {
+            out += &format!("; {} threads have the CPUs back that they had", restored.done);
+        }
+        out += "\n";
+        for (pid, process) in self.processes.iter().filter(|(_, p)| p.before != p.after) {
+            out += &format!(
+                "process {pid} ({}) was on nodes {}, is on {}\n",
+                process.name, process.before, process.after
+            );
+        }
+        for (_, process) in self.processes.iter() {
+            if let Some(refused) = &process.refused {
+                out += &format!("{refused}\n");
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,168 @@
+//! Threads of running processes put on CPUs, and given back those they had.
+
+use nodewise_linux::{Host, affinity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// Who was bound to what, by us and before.
+#[derive(Debug, Default)]
+pub struct Affinities {
+    /// What threads had before.
+    before: BTreeMap<u32, Vec<u32>>,
+    /// Every list of CPUs that was given, and what a thread had before it: those born of it have the list too.
+    given: BTreeMap<Vec<u32>, Vec<u32>>,
+}
+
+/// What giving back came to, in threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// They may run where they might before.
+    pub done: u64,
+    /// They have been bound by somebody else meanwhile, and keep that.
+    pub others: u64,
+    /// The kernel refused.
+    pub refused: u64,
+}
+
+impl Affinities {
+    /// Binds a thread to these CPUs; whether that changed anything.
+    ///
+    /// # Errors
+    /// As the kernel answers: the thread is gone, another user's, or its cpuset has none of the CPUs.
+    pub fn bind(&mut self, tid: u32, cpus: &[u32]) -> io::Result<bool> {
+        let now = affinity::cpus_of(tid)?;
+        if now == cpus {
+            return Ok(false);
+        }
+        affinity::bind(tid, cpus)?;
+        // One that was born with what we gave had what its parent had.
+        let before = self.given.get(&now).cloned().unwrap_or(now);
+        self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
+        self.before.entry(tid).or_insert(before);
+        Ok(true)
+    }
+
+    /// Whether these CPUs are what is left of a list that we have given to some thread, when no others than
+    /// `usable` are online.
+    #[must_use]
+    pub fn are_ours(&self, cpus: &[u32], usable: &[u32]) -> bool {
+        let left = |given: &&Vec<u32>| given.iter().filter(|c| usable.contains(c)).eq(cpus);
+        self.given.keys().any(|given| left(&given))
+    }
+
+    /// Threads that are not among these have ended: their numbers may come again.
+    pub fn keep(&mut self, alive: &BTreeSet<u32>) {
+        self.before.retain(|tid, _| alive.contains(tid));
+    }
+
+    /// Gives all threads of these processes the CPUs they had, those born since the CPUs of who bore them. Whoever
+    /// has been bound to others meanwhile keeps them.
+    pub fn restore(&mut self, host: &Host, pids: &[u32]) -> Restored {
+        let mut restored = Restored::default();
+        let tasks = |pid: &u32| host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+        for tid in pids.iter().flat_map(tasks).filter_map(|t| t.parse().ok()) {
+            self.give_back(tid, &mut restored);
+        }
+        *self = Self::default();
+        restored
+    }
+
+    fn give_back(&self, tid: u32, restored: &mut Restored) {
+        let Ok(now) = affinity::cpus_of(tid) else {
+            return; // has ended
+        };
+        let bound = self.before.get(&tid);
+        let Some(inherited) = self.given.get(&now) else {
+            restored.others += u64::from(bound.is_some_and(|before| *before != now));
+            return;
+        };
+        let before = bound.unwrap_or(inherited);
+        if *before == now {
+            return;
+        }
+        match affinity::bind(tid, before) {
+            Ok(()) => restored.done += 1,
+            Err(_) => restored.refused += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
+    fn sleeper() -> Child {
+        Command::new("/bin/sleep").arg("600").spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn threads_get_back_what_they_had_and_who_was_bound_by_others_keeps_that() {
+        let (one, two) = (sleeper(), sleeper());
+        let before = affinity::cpus_of(one.id()).unwrap();
+        let (first, last) = (&before[..1], &before[before.len() - 1..]);
+        let mut affinities = Affinities::default();
+        assert_eq!(affinities.bind(one.id(), &before).ok(), Some(false));
+        for each in [&one, &two] {
+            let changed = affinities.bind(each.id(), first).unwrap();
+            assert_eq!(changed, before.len() > 1);
+            assert_eq!(affinity::cpus_of(each.id()).unwrap(), first);
+        }
+        assert_eq!(affinities.are_ours(first, &before), before.len() > 1);
+        assert!(!affinities.are_ours(first, &[]));
+        affinity::bind(two.id(), last).unwrap();
+        let pids = [one.id(), two.id()];
+        let restored = affinities.restore(&Host::default(), &pids);
+        if before.len() > 1 {
+            assert_eq!((restored.done, restored.others, restored.refused), (1, 1, 0));
+            assert_eq!(affinity::cpus_of(two.id()).unwrap(), last);
+        }
+        assert_eq!(affinity::cpus_of(one.id()).unwrap(), before);
+        assert_eq!(affinities.restore(&Host::default(), &pids), Restored::default());
+        (end(one), end(two));
+    }
+
+    #[test]
+    fn children_of_bound_threads_are_given_back_what_those_had() {
+        let before = affinity::allowed_cpus().unwrap();
+        if before.len() < 2 {
+            return;
+        }
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", "read line; sleep 600 & echo $!; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut affinities = Affinities::default();
+        affinities.bind(shell.id(), &before[..1]).unwrap();
+        shell.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let born: u32 = line.trim().parse().unwrap();
+        let inherited = affinity::cpus_of(born).unwrap();
+        affinities.bind(born, &before[1..2]).unwrap();
+        let restored = affinities.restore(&Host::default(), &[shell.id(), born]);
+        let given = [born, shell.id()].map(|tid| affinity::cpus_of(tid).unwrap());
+        Command::new("kill").arg(born.to_string()).status().unwrap();
+        end(shell);
+        assert_eq!((inherited, restored.done), (before[..1].to_vec(), 2));
+        assert_eq!(given, [before.clone(), before]);
+    }
+
+    #[test]
+    fn who_is_gone_is_an_error_and_nothing_to_restore() {
+        let mut affinities = Affinities::default();
+        assert!(affinities.bind(u32::MAX >> 2, &[0]).is_err());
+        let nobody = affinities.restore(&Host::default(), &[u32::MAX >> 2]);
+        assert_eq!(nobody, Restored::default());
+    }
+}

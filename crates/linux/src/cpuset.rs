@@ -1,0 +1,92 @@
+//! The CPUs that a process's control group leaves it, whatever it has bound itself to (Linux,
+//! Documentation/admin-guide/cgroup-v2.rst, "Cpuset"; cgroup-v1/cpusets.rst).
+
+use crate::Host;
+use crate::process::parse_list;
+
+impl Host {
+    /// CPUs that are online, ascending; none where nobody says.
+    #[must_use]
+    pub fn online_cpus(&self) -> Vec<u32> {
+        let list = self.line("sys/devices/system/cpu/online");
+        list.map_or_else(Vec::new, |l| parse_list(&l))
+    }
+
+    /// The CPUs that a process may bind itself to: those online that its control group has. All that are online
+    /// where no group limits it, or none can be read.
+    #[must_use]
+    pub fn cpuset(&self, pid: u32) -> Vec<u32> {
+        let online = self.online_cpus();
+        let Ok(groups) = self.read(&format!("proc/{pid}/cgroup")) else {
+            return online;
+        };
+        match groups.lines().find_map(|line| self.cpus_of_group(line)) {
+            Some(cpus) => online.into_iter().filter(|c| cpus.contains(c)).collect(),
+            None => online,
+        }
+    }
+
+    /// Of a line of `/proc/PID/cgroup`: a group without CPUs of its own has those of the next above it.
+    fn cpus_of_group(&self, line: &str) -> Option<Vec<u32>> {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let (root, file) = match controllers {
+            "" => ("sys/fs/cgroup", "cpuset.cpus.effective"),
+            list if list.split(',').any(|c| c == "cpuset") => {
+                ("sys/fs/cgroup/cpuset", "cpuset.effective_cpus")
+            }
+            _ => return None,
+        };
+        let mut path = path.trim_matches('/');
+        loop {
+            let cpus = self
+                .line(&format!("{root}/{path}/{file}"))
+                .map(|l| parse_list(&l));
+            if let Some(cpus) = cpus.filter(|c| !c.is_empty()) {
+                return Some(cpus);
+            }
+            if path.is_empty() {
+                return None;
+            }
+            path = path.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_without_cpus_of_its_own_has_those_above_it_and_offline_ones_are_not_used() {
+        let root = std::env::temp_dir().join(format!("nodewise-cpuset-{}", std::process::id()));
+        let write = |file: &str, text: &str| {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("sys/devices/system/cpu/online", "0-5\n");
+        write("proc/7/cgroup", "0::/batch/inner\n");
+        write("proc/8/cgroup", "4:cpu,cpuset:/old\n0::/\n");
+        write("proc/9/cgroup", "0::/none\n");
+        write("sys/fs/cgroup/batch/cpuset.cpus.effective", "4-7\n");
+        write("sys/fs/cgroup/batch/inner/memory.max", "max\n");
+        write("sys/fs/cgroup/cpuset/old/cpuset.effective_cpus", "1\n");
+        let host = Host::at(&root);
+        assert_eq!(host.cpuset(7), [4, 5]);
+        assert_eq!(host.cpuset(8), [1]);
+        assert_eq!(host.cpuset(9), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(host.cpuset(10), [0, 1, 2, 3, 4, 5]);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_we_are_bound_to_here_is_of_our_cpuset() {
+        let allowed = crate::affinity::allowed_cpus().unwrap();
+        let cpuset = Host::default().cpuset(std::process::id());
+        assert!(
+            allowed.iter().all(|c| cpuset.contains(c)),
+            "{allowed:?} of {cpuset:?}"
+        );
+    }
+}
