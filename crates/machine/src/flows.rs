@@ -53,6 +53,12 @@ impl Channels {
         }
     }
 
+    /// Nodes of the machine.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes
+    }
+
     /// The channels that data cross from `memory` to `reader`; none when local.
     #[must_use]
     pub fn way(&self, reader: NodeId, memory: NodeId) -> &[u32] {

@@ -5,12 +5,14 @@ mod file;
 mod hwloc;
 mod likwid;
 mod partition;
+mod recorded;
 mod sharing_aware;
 mod sharing_graph;
 mod virtual_nodes;
 
 pub use cpus::{NodeCpus, thread_order};
 pub use partition::{Parts, partition};
+pub use recorded::recorded;
 pub use sharing_aware::sharing_aware;
 pub use sharing_graph::SharingGraph;
 pub use virtual_nodes::{Placements, VirtualNodes, virtual_affinity};
@@ -35,6 +37,7 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
         "asym",
         "sharing-aware on as few nodes as threads fill, those with the most bandwidth between them",
     ),
+    ("recorded", "each on the node it was sampled on"),
     (
         "likwid:EXPR",
         "CPUs by hand, as likwid-pin writes them: M0:0-3@M1:0-3",
@@ -46,7 +49,8 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
     ("file:FILE", "as a TOML or CSV file says"),
 ];
 
-/// The affinity a name stands for. More threads than CPUs begin again at the first CPU.
+/// The affinity a name stands for; `auto` is `recorded` on a machine of as many nodes as the profile was sampled on,
+/// else `sharing-aware`. More threads than CPUs begin again at the first CPU.
 ///
 /// # Errors
 /// One line: the unknown name with the known ones, or what is wrong with the file.
@@ -59,6 +63,8 @@ pub fn thread_policy(
 ) -> Result<Affinity, PolicyError> {
     let cpus = match text {
         "sharing-aware" => sharing_aware(profile, histogram, machine),
+        "auto" => return seen_here(profile, histogram, machine, outside),
+        "recorded" => return recorded(text, profile, machine),
         "asym" => {
             let threads = VirtualNodes::new(profile, histogram, machine);
             let nodes = threads.by_bandwidth(machine)?;
@@ -67,6 +73,22 @@ pub fn thread_policy(
         _ => thread_order(text, &NodeCpus::from(machine), outside)?,
     };
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
+}
+
+/// Where threads were seen, if that was on this machine; else sharing-aware.
+fn seen_here(
+    profile: &Profile,
+    histogram: &Histogram,
+    machine: &Machine,
+    outside: &dyn Outside,
+) -> Result<Affinity, PolicyError> {
+    let nodes = profile.meta.host_nodes as usize;
+    let known = profile.threads.iter().any(|t| t.node.is_some());
+    let name = match known && nodes > 1 && nodes == machine.node_count() {
+        true => "recorded",
+        false => "sharing-aware",
+    };
+    thread_policy(name, profile, histogram, machine, outside)
 }
 
 impl ThreadBinding {
@@ -135,8 +157,8 @@ mod tests {
         };
         assert_eq!(
             error("close"),
-            "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, asym, likwid:EXPR, \
-             hwloc:EXPR, file:FILE"
+            "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, asym, recorded, \
+             likwid:EXPR, hwloc:EXPR, file:FILE"
         );
         assert_eq!(error("file:x"), "x: files cannot be read here");
     }

@@ -106,3 +106,49 @@ impl UnderWay {
         (all > 0.0).then(|| old / all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+
+    fn under_way() -> UnderWay {
+        UnderWay {
+            since_ns: 0,
+            from: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_still_to_be_moved_is_set_aside_until_it_was_or_never_will_be() {
+        let mut book = Book::new(&Settings::default());
+        book.ran(100 * GB);
+        assert_eq!(book.refuses(0, 10 * GB), None);
+        book.moved(1, 4, 10 * GB, under_way());
+        let refused = book.refuses(0, 10 * GB).expect("3 s of 5 are set aside");
+        assert!((refused.spent_ns - 3e9).abs() < 2e6, "{refused:?}");
+        let mut settled = book.clone();
+        settled.settled();
+        assert_eq!(settled.refuses(0, 10 * GB), None);
+        book.spent(3 * GB, 10 * GB);
+        let refused = book.refuses(0, 10 * GB).expect("3 s of 5 are spent");
+        assert_eq!(refused.spent_ns, 3e9);
+    }
+
+    #[test]
+    fn rests_double_and_end() {
+        let mut book = Book::new(&Settings::default());
+        let mut rests = Vec::new();
+        let mut step = 0;
+        for _ in 0..40 {
+            book.moved(step, 4, 0, under_way());
+            book.under_way = None;
+            let next = (step + 1..).find(|s| !book.rests(*s)).expect("some day");
+            rests.push(next - step - 1);
+            step = next;
+        }
+        assert_eq!(rests[..6], [4, 8, 16, 32, 64, 64]);
+        assert_eq!(rests[39], 64);
+    }
+}

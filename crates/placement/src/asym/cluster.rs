@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use nodewise_analysis::{Entry, Histogram};
     use nodewise_profile::{ObjectId, PageNumber};
+    use proptest::prelude::*;
 
     fn places(threads: &[usize]) -> Vec<Place> {
         let place = |(n, threads): (usize, &usize)| Place {
@@ -243,6 +244,103 @@ mod tests {
                 .all(|(c, r)| (c.weight - r.ln_1p()).abs() < 1e-12),
             "{found:?}"
         );
+    }
+
+    /// Where threads of one application run; who shares with whom makes no difference.
+    fn from(nodes: &[u32], cpus: usize) -> Vec<Cluster> {
+        let nodes: Vec<NodeId> = nodes.iter().copied().map(NodeId).collect();
+        let even = vec![vec![1.0; 8]; nodes.len()];
+        clusters_from_counters(&crew(&vec![0; nodes.len()]), &nodes, &even, &places(&[cpus; 8])).unwrap()
+    }
+
+    #[test]
+    fn a_virtual_node_is_what_runs_on_a_node() {
+        let found = &from(&[6, 2, 6, 2, 6], 3)[0];
+        assert_eq!(
+            (&found.threads[..], &found.ends[..]),
+            (&[0, 2, 4, 1, 3][..], &[3, 5][..])
+        );
+        assert_eq!(found.at, [6, 2].map(NodeId));
+        assert_eq!(found.on, [6, 6, 6, 2, 2].map(NodeId));
+        // Three fit: the fourth of node 1 joins those of node 5.
+        let found = &from(&[1, 5, 1, 1, 1], 3)[0];
+        assert_eq!((found.aboard(0), found.aboard(1)), (0..3, 3..5));
+        assert_eq!((found.threads[4], found.on[4]), (4, NodeId(1)));
+        // All on one node that is one too few.
+        assert_eq!(from(&[7; 6], 3)[0].at, [7, 7].map(NodeId));
+    }
+
+    #[test]
+    fn a_thread_that_accesses_another_node_much_joins_those_there_whatever_its_neighbours_do() {
+        let nodes = [0, 0, 0, 0, 0, 0, 0, 0, 1].map(NodeId);
+        let on = |node: usize, away: f64| {
+            let mut row = vec![0.0; 8];
+            (row[node], row[1 - node]) = (100.0 - away, away);
+            row
+        };
+        let mut accesses = vec![on(0, 0.0); 8];
+        accesses.push(on(1, 0.0));
+        let clusters = |accesses: &[Vec<f64>]| {
+            clusters_from_counters(&crew(&[0; 9]), &nodes, accesses, &places(&[8; 8]))
+                .unwrap()
+                .len()
+        };
+        assert_eq!(clusters(&accesses), 2);
+        accesses[3] = on(0, 20.0);
+        assert_eq!(clusters(&accesses), 1);
+        // An idle one's few tell nothing.
+        accesses[3] = vec![0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        assert_eq!(clusters(&accesses), 2);
+    }
+
+    #[test]
+    fn threads_that_a_matrix_does_not_know_stand_alone() {
+        let sharing = sharing(2, &[&[(0, 9), (1, 9)]]);
+        let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0]), &places(&[2; 4])).unwrap();
+        assert_eq!(threads(&found), [(vec![0, 1], 1), (vec![2], 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_thread_is_in_one_cluster_and_all_clusters_fit(
+            threads in proptest::collection::vec((0u32..3, 0u32..6, 0u32..6, 0.0f64..9.0), 1..60),
+            cpus in proptest::collection::vec(0usize..9, 6),
+            shared in proptest::collection::vec(proptest::collection::vec((0u32..50, 1u64..50), 1..5), 0..20),
+        ) {
+            let places = places(&cpus);
+            let crew: Vec<Crew> = (0..).zip(&threads).map(|(thread, t)| Crew {
+                application: t.0, thread, remote: t.3,
+            }).collect();
+            let nodes: Vec<NodeId> = threads.iter().map(|t| NodeId(t.1)).collect();
+            let accesses: Vec<Vec<f64>> = threads.iter().map(|t| {
+                (0..6).map(|n| if n == t.2 { t.3 } else { 1.0 }).collect()
+            }).collect();
+            let pages: Vec<&[(u32, u64)]> = shared.iter().map(Vec::as_slice).collect();
+            let sharing = sharing(50, &pages);
+            for found in [
+                clusters_from_counters(&crew, &nodes, &accesses, &places),
+                clusters_from_sharing(&sharing, &crew, &places),
+            ] {
+                let takers = cpus.iter().filter(|c| **c > 0).count();
+                let applications = threads.iter().map(|t| t.0).collect::<std::collections::BTreeSet<_>>().len();
+                prop_assert_eq!(found.is_err(), applications > takers);
+                let Ok(found) = found else { continue };
+                let mut all: Vec<u32> = found.iter().flat_map(|c| c.threads.clone()).collect();
+                all.sort_unstable();
+                prop_assert_eq!(all, (0..threads.len() as u32).collect::<Vec<_>>());
+                prop_assert!(found.iter().map(|c| c.nodes).sum::<usize>() <= takers);
+                for cluster in &found {
+                    let of = |t: &u32| threads[*t as usize].0 == cluster.application;
+                    prop_assert!(cluster.threads.iter().all(of));
+                    let ends: Vec<usize> = (0..cluster.nodes).map(|v| cluster.aboard(v).end).collect();
+                    prop_assert_eq!(ends.last(), Some(&cluster.threads.len()));
+                    prop_assert!((0..cluster.nodes).all(|v| !cluster.aboard(v).is_empty()));
+                    for (thread, on) in cluster.threads.iter().zip(&cluster.on) {
+                        prop_assert_eq!(*on, nodes[*thread as usize]);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

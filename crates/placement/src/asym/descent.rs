@@ -138,7 +138,7 @@ impl<'a> Descent<'a> {
                 }
                 worth = now;
                 self.quick.exchanged(state, &mut table, a, b);
-                let changed = [state.owner[a].0, state.owner[b].0];
+                let changed = [state.slot(a), state.slot(b)];
                 let wide = changed.iter().filter(|s| **s < self.problem.wide.len());
                 for node in wide.flat_map(|s| &state.slots[*s]).chain([&a, &b]) {
                     if !std::mem::replace(&mut waits[*node], true) {

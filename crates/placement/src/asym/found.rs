@@ -18,25 +18,20 @@ pub struct Counts {
     pub possible: f64,
     /// Of these, so many had their bandwidth computed, each for its whole class of equals.
     pub evaluated: f64,
-    /// The others: equal to one that was, obviously bad, or out of reach of the effort.
-    pub skipped: f64,
 }
 
 impl Counts {
     pub(super) fn new(possible: f64, evaluated: usize) -> Self {
         let evaluated = (evaluated as f64).min(possible);
-        Self {
-            possible,
-            evaluated,
-            skipped: possible - evaluated,
-        }
+        Self { possible, evaluated }
     }
 
-    /// The share of computations saved, 0 to 1 (AsymSched 4.3: 67 to 99 %).
+    /// The share of computations saved, 0 to 1 (AsymSched 4.3: 67 to 99 %): the others are equal to one that was
+    /// computed, obviously bad, or out of reach of the effort.
     #[must_use]
     pub fn saved(&self) -> f64 {
         if self.possible > 0.0 {
-            self.skipped / self.possible
+            1.0 - self.evaluated / self.possible
         } else {
             0.0
         }
@@ -120,7 +115,7 @@ impl Found<'_> {
         least.unwrap_or_else(best)
     }
 
-    fn little_moved(&self, arrangement: &Arrangement) -> (NodePlacement, f64) {
+    pub(super) fn little_moved(&self, arrangement: &Arrangement) -> (NodePlacement, f64) {
         let names = fewest_bytes(&self.problem, arrangement, self.good_enough() * (1.0 - 1e-9));
         let worth = arrangement.worth(&self.problem, &names);
         (placement(&self.problem, arrangement, &names), worth)

@@ -4,6 +4,9 @@ use super::bandwidth::pairs;
 use super::{AsymError, Cluster, Place, distinct};
 use nodewise_machine::{Channels, Flow, NodeId};
 
+/// Weights beyond this would drown others in rounding.
+const HEAVIEST: f64 = 1e12;
+
 /// Nodes by their position among the free ones.
 pub(super) type Set = u128;
 
@@ -71,20 +74,10 @@ impl<'a> Problem<'a> {
     }
 
     fn check(&self) -> Result<(), AsymError> {
+        self.check_weights()?;
         let wrong = |text: String| Err(AsymError(text));
         let moving = self.wide.len() + self.narrow.len();
-        let needed = self.size_of_all();
-        let free = self.nodes.len();
-        if let Some(bad) = self
-            .clusters
-            .iter()
-            .find(|c| !(c.weight >= 0.0 && c.weight.is_finite()))
-        {
-            return wrong(format!(
-                "a cluster of application {} has the weight {}; weights must be 0 or more",
-                bad.application, bad.weight
-            ));
-        }
+        let (needed, free) = (self.size_of_all(), self.nodes.len());
         if moving > 0 && free == 0 {
             return wrong(
                 "no node is left for threads: all are forbidden, without CPUs or taken by programs \
@@ -104,7 +97,37 @@ impl<'a> Problem<'a> {
                 Set::BITS
             ));
         }
+        self.check_known()?;
         self.check_connected()
+    }
+
+    fn check_weights(&self) -> Result<(), AsymError> {
+        let bad = |c: &&Cluster| !(0.0..=HEAVIEST).contains(&c.weight);
+        match self.clusters.iter().find(bad) {
+            None => Ok(()),
+            Some(bad) => Err(AsymError(format!(
+                "a cluster of application {} has the weight {}; weights must be 0 or more, {HEAVIEST:e} at most",
+                bad.application, bad.weight
+            ))),
+        }
+    }
+
+    /// Nodes must be the machine's: one may have come since it was described.
+    fn check_known(&self) -> Result<(), AsymError> {
+        let known = self.channels.node_count();
+        let stands = self.clusters.iter().flat_map(Cluster::stands_on);
+        match self
+            .nodes
+            .iter()
+            .copied()
+            .chain(stands)
+            .find(|n| n.index() >= known)
+        {
+            None => Ok(()),
+            Some(node) => Err(AsymError(format!(
+                "node {node} is none of the machine's {known}; describe it anew (`nodewise topo --measure`)"
+            ))),
+        }
     }
 
     /// Every pair of nodes that data may cross must be joined.

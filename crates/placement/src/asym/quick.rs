@@ -111,7 +111,7 @@ impl<'a> Quick<'a> {
     /// What exchanging two nodes adds to the quick sum.
     fn gain(&self, state: &State, table: &[f64], a: usize, b: usize) -> f64 {
         let width = self.weights.len();
-        let (s, t) = (state.owner[a].0, state.owner[b].0);
+        let (s, t) = (state.slot(a), state.slot(b));
         let between = self.pair(a, b);
         self.weights[s] * (table[b * width + s] - between - table[a * width + s])
             + self.weights[t] * (table[a * width + t] - between - table[b * width + t])
@@ -120,7 +120,7 @@ impl<'a> Quick<'a> {
     /// Two nodes have been exchanged: the table follows.
     pub fn exchanged(&self, state: &State, table: &mut [f64], a: usize, b: usize) {
         let width = self.weights.len();
-        let (t, s) = (state.owner[a].0, state.owner[b].0);
+        let (t, s) = (state.slot(a), state.slot(b));
         for node in 0..state.owner.len() {
             let shift = self.pair(node, b) - self.pair(node, a);
             table[node * width + s] += shift;
@@ -128,16 +128,18 @@ impl<'a> Quick<'a> {
         }
     }
 
-    /// Exchanges nodes while the quick sum grows.
+    /// Exchanges nodes while the quick sum grows by more than rounding; a round a node at most.
     pub fn settle(&self, state: &mut State) {
         let n = state.owner.len();
         let mut table = self.table(state);
-        loop {
+        let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        let least = 1e-9 * most(&self.weights) * most(&table);
+        for _ in 0..n {
             let mut grew = false;
             for a in 0..n {
                 for b in a + 1..n {
-                    let (s, t) = (state.owner[a].0, state.owner[b].0);
-                    if s == t || self.gain(state, &table, a, b) <= 1e-6 {
+                    let (s, t) = (state.slot(a), state.slot(b));
+                    if s == t || self.gain(state, &table, a, b) <= least {
                         continue;
                     }
                     state.swap(a, b);
@@ -166,9 +168,9 @@ impl<'a> Quick<'a> {
 
     /// Nodes to exchange this one with, the best by the quick sum first.
     pub fn partners(&self, state: &State, table: &[f64], a: usize) -> Vec<usize> {
-        let s = state.owner[a].0;
+        let s = state.slot(a);
         let others = (0..state.owner.len()).filter(|b| {
-            let t = state.owner[*b].0;
+            let t = state.slot(*b);
             s != t && self.weights[s] + self.weights[t] > 0.0
         });
         let mut all: Vec<(f64, usize)> = others.map(|b| (self.gain(state, table, a, b), b)).collect();

@@ -12,10 +12,10 @@ use nodewise_machine::Channels;
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Placements are good from this share of the best on: 0.9 (AsymSched 4.2, step 3).
+    /// Placements are good from this share of the best on, 0 to 1: 0.9 (AsymSched 4.2, step 3).
     pub keep: f64,
-    /// How long to look where not everything can be looked at: channels crossed by flows whose rates are computed. `None` keeps
-    /// to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
+    /// How long to look where not everything can be looked at: channels crossed by flows whose rates are computed.
+    /// `None` keeps to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
     pub effort: Option<usize>,
     /// Where chance begins.
     pub seed: u64,
@@ -47,15 +47,27 @@ fn decision_effort(nodes: usize) -> usize {
 /// local search finds, with a bound on what it may have missed.
 ///
 /// # Errors
-/// One line: more clusters than nodes, no node left, nodes that no links join, a weight that is none.
+/// One line: more clusters than nodes, no node left, nodes that no links join or that the machine does not have, a
+/// weight or a share that is none.
 pub fn search<'a>(
     channels: &'a Channels,
     places: &[Place],
     clusters: &'a [Cluster],
     options: &Options,
 ) -> Result<Found<'a>, AsymError> {
+    if !(0.0..=1.0).contains(&options.keep) {
+        let keep = options.keep;
+        return Err(AsymError(format!(
+            "placements are good from a share of the best on, 0 to 1, not {keep}"
+        )));
+    }
     let problem = Problem::new(channels, places, clusters)?;
     let few = problem.partitions() <= FEW;
+    Ok(found(problem, few, options))
+}
+
+/// Every partition looked at where they are `few`, else what the effort allows.
+pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> Found<'a> {
     let (mut found, upper_bound) = if few {
         everything(&problem, options)
     } else {
@@ -66,7 +78,7 @@ pub fn search<'a>(
     let names: Vec<usize> = (0..best.sets.len()).collect();
     let good = |a: &Arrangement| a.weighted >= options.keep * best.weighted * (1.0 - 1e-9);
     found.kept.retain(good);
-    Ok(Found {
+    Found {
         best: placement(&problem, &best, &names),
         weighted: best.weighted,
         upper_bound: if found.complete {
@@ -75,12 +87,13 @@ pub fn search<'a>(
             upper_bound.max(best.weighted)
         },
         exact: found.complete,
-        all_good_known: few,
+        // Where only the best is good, equals are not looked for.
+        all_good_known: few && options.keep < 1.0,
         counts: Counts::new(problem.possible(), found.computed),
         kept: found.kept,
         keep: options.keep,
         problem,
-    })
+    }
 }
 
 /// With what no placement exceeds.

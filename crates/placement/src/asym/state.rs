@@ -34,9 +34,7 @@ impl State {
         (self.slots[t][j], self.names[t][j]) = (a, x);
         self.owner.swap(a, b);
     }
-}
 
-impl State {
     /// The slot that has a node.
     pub fn slot(&self, node: usize) -> usize {
         self.owner[node].0

@@ -62,7 +62,7 @@ pub(super) fn by_name(
         ("compact", "") => cpus.compact(),
         ("scatter", "") => cpus.scatter(),
         ("identity", "") => cpus.identity(),
-        ("sharing-aware" | "asym", "") => return Ok(None),
+        ("sharing-aware" | "asym" | "recorded", "") => return Ok(None),
         ("likwid", expression) => likwid::order(expression, cpus).map_err(at)?,
         ("hwloc", expression) => hwloc::order(expression, cpus).map_err(at)?,
         ("file", path) => {

@@ -28,8 +28,9 @@ impl Coarse {
     }
 }
 
-/// Matches each vertex, in order or, from the second seed on, in one drawn by it, with the free neighbour it shares most with for their
-/// sizes; with `within`, only with one of the same part. Nobody grows beyond a quarter of the smallest part.
+/// Matches each vertex, in order or, from the second seed on, in one drawn by it, with the free neighbour it shares
+/// most with for their sizes; with `within`, only with one of the same part. Nobody grows beyond a quarter of the
+/// smallest part.
 pub(super) fn coarsen(graph: &SharingGraph, parts: &Parts, seed: u64, within: Option<&[u32]>) -> Coarse {
     let smallest = parts.sizes.iter().copied().filter(|s| *s > 0).min().unwrap_or(1);
     let most = (smallest / 4).max(1);
