@@ -7,9 +7,9 @@ use nodewise_placement::{Mapping, Placements, VirtualNodes, virtual_affinity};
 use nodewise_simulation::{Choice, Moving, Parameters, Spread, survey};
 
 /// Beyond so many placements only some are predicted.
-const MOST: usize = 10_000;
+pub const MOST: usize = 10_000;
 /// So many of them, drawn.
-const DRAWN: usize = 2_000;
+pub const DRAWN: usize = 2_000;
 
 /// The thread policy of that name.
 pub const ASYM: &str = "asym";
@@ -22,21 +22,27 @@ pub struct Asym {
     pub placements: Placements,
 }
 
+/// The number of each thread, and on which virtual node those numbers are.
+pub fn dealt(selected: &Selected, folded: Option<u32>) -> anyhow::Result<(Vec<u32>, VirtualNodes)> {
+    let machine = &selected.machine;
+    Ok(match folded {
+        Some(cpus) => {
+            let few = crate::fold::fewer(selected, cpus)?;
+            let threads = VirtualNodes::new(&few.profile, &few.histogram, machine);
+            (few.groups, threads)
+        }
+        None => (
+            thread_numbers(selected.profile()),
+            VirtualNodes::new(selected.profile(), &selected.histogram, machine),
+        ),
+    })
+}
+
 impl Asym {
     /// Puts what is selected on virtual nodes: threads by number, or `folded` to fewer.
     pub fn enter(selected: &mut Selected, folded: Option<u32>) -> anyhow::Result<Self> {
         let machine = selected.machine.clone();
-        let (groups, threads) = match folded {
-            Some(cpus) => {
-                let few = crate::fold::fewer(selected, cpus)?;
-                let threads = VirtualNodes::new(&few.profile, &few.histogram, &machine);
-                (few.groups, threads)
-            }
-            None => (
-                thread_numbers(selected.profile()),
-                VirtualNodes::new(selected.profile(), &selected.histogram, &machine),
-            ),
-        };
+        let (groups, threads) = dealt(selected, folded)?;
         let placements = threads.placements(&machine, MOST, DRAWN)?;
         selected.machine = VirtualNodes::machine(&machine, &placements.all[placements.by_bandwidth]);
         selected.affinity = virtual_affinity(ASYM, &groups, &threads.of, &selected.machine);

@@ -32,6 +32,52 @@ pub fn threads(text: &str) -> Result<Threads, String> {
     }
 }
 
+/// `24,asym`, or `24,24,16,asym`: numbers first, one for all programs or one for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfPrograms {
+    /// Empty: as many as were recorded.
+    pub counts: Vec<u32>,
+    /// A thread policy, as `--affinity` names it.
+    pub policy: Option<String>,
+}
+
+impl OfPrograms {
+    /// How many threads one of so many programs has.
+    pub fn count(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
+        match self.counts.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            each if each.len() == programs => Ok(Some(each[program])),
+            each => anyhow::bail!(
+                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
+                each.len(),
+                if programs == 1 { "" } else { "s" }
+            ),
+        }
+    }
+}
+
+pub fn of_programs(text: &str) -> Result<OfPrograms, String> {
+    let mut counts = Vec::new();
+    let mut rest = Some(text);
+    while let Some(left) =
+        rest.filter(|r| r.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+'))
+    {
+        let (first, after) = left.split_once(',').map_or((left, None), |(a, b)| (a, Some(b)));
+        counts.extend(threads(first)?.count);
+        rest = after.filter(|a| !a.is_empty());
+    }
+    let policy = rest.map(str::to_owned);
+    match (counts.is_empty(), &policy) {
+        (true, None) => Err(threads("").unwrap_err()),
+        (true, Some(text)) => Ok(OfPrograms {
+            counts,
+            policy: threads(text)?.policy,
+        }),
+        _ => Ok(OfPrograms { counts, policy }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +94,21 @@ mod tests {
         for bad in ["", "0", "-3", "4x", "0,asym"] {
             assert!(read(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn each_program_may_have_a_number_of_its_own() {
+        let read = |text| of_programs(text).map(|t| (t.counts, t.policy));
+        let asym = || Some("asym".to_owned());
+        assert_eq!(read("24,24,16,asym"), Ok((vec![24, 24, 16], asym())));
+        assert_eq!(read("24,16"), Ok((vec![24, 16], None)));
+        assert_eq!(read("asym"), Ok((vec![], asym())));
+        assert_eq!(read("8,hwloc:pu:0,2"), Ok((vec![8], Some("hwloc:pu:0,2".into()))));
+        for bad in ["", "0", "8,0,asym", "8,4x"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let two = of_programs("24,16,asym").unwrap();
+        assert_eq!(two.count(1, 2).unwrap(), Some(16));
+        assert!(two.count(0, 3).is_err());
     }
 }

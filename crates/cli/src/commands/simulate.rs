@@ -3,6 +3,7 @@
 mod json;
 mod moving;
 mod nodes;
+mod several;
 mod show;
 mod sweep;
 mod table;
@@ -12,7 +13,7 @@ use crate::exit::Outcome;
 use crate::fold::folded;
 use crate::output;
 use crate::selection::{Selected, Selection};
-use crate::threads::{Threads, threads};
+use crate::threads::{OfPrograms, of_programs};
 use anyhow::bail;
 use moving::Limits;
 use nodes::Worth;
@@ -32,14 +33,20 @@ const MACHINE: &str =
 pub struct Arguments {
     #[command(flatten)]
     selection: Selection,
+    /// More profiles: their programs run at the same time, each on nodes of its own (`--threads asym`)
+    #[arg(value_name = "DIR")]
+    more: Vec<PathBuf>,
+    /// Of several programs, those that end begin again until all have ended once; else they leave the links to the others
+    #[arg(long, requires = "more")]
+    repeat: bool,
     /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     /// Run on this many CPUs (neighbouring threads of the recording share one), under a thread policy, or both:
-    /// 24, scatter, 24,asym. With `asym` each policy gets the nodes it is fastest on
-    #[arg(long, value_name = "N|T|N,T", value_parser = threads)]
-    threads: Option<Threads>,
+    /// 24, scatter, 24,asym; of several programs 24,24,16,asym. With `asym` each policy gets the nodes it is fastest on
+    #[arg(long, value_name = "N|T|N,T", value_parser = of_programs)]
+    threads: Option<OfPrograms>,
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     plain_cpu: Option<f64>,
@@ -71,6 +78,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
     }
+    if !arguments.more.is_empty() {
+        return several::run(arguments, &machines);
+    }
     let mut done = Vec::new();
     for machine in machines {
         let selected = open(arguments, machine)?;
@@ -84,16 +94,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             .iter()
             .map(|d| json::OnMachine::new(&d.machine, d.page_size, &d.simulation, d.worth.as_ref()))
             .collect();
-        let text = match all.as_slice() {
-            [one] => serde_json::to_string_pretty(one)?,
-            several => serde_json::to_string_pretty(several)?,
-        };
-        output::print(&(text + "\n"))?;
+        output::print(&one_or_all(&all)?)?;
     } else {
         let tables: Vec<_> = done.iter().map(Done::table).collect();
         output::print(&tables.join("\n"))?;
     }
     Ok(Outcome::Done)
+}
+
+/// One machine's object, or an array of them.
+fn one_or_all<T: serde::Serialize>(all: &[T]) -> anyhow::Result<String> {
+    let text = match all {
+        [one] => serde_json::to_string_pretty(one)?,
+        several => serde_json::to_string_pretty(several)?,
+    };
+    Ok(text + "\n")
 }
 
 /// Everything predicted on one machine.
@@ -134,15 +149,15 @@ fn open(arguments: &Arguments, machine: &str) -> anyhow::Result<Selected> {
     if let Some(ratio) = arguments.latency_ratio {
         selected.machine = with_latency_ratio(&selected.machine, ratio);
     }
-    if let Some(cpus) = count(arguments) {
+    if let Some(cpus) = count(arguments)? {
         selected.affinity = folded(&selected, &selection.affinity, cpus)?;
     }
     Ok(selected)
 }
 
 /// How many threads are asked for.
-fn count(arguments: &Arguments) -> Option<u32> {
-    arguments.threads.as_ref()?.count
+fn count(arguments: &Arguments) -> anyhow::Result<Option<u32>> {
+    arguments.threads.as_ref().map_or(Ok(None), |t| t.count(0, 1))
 }
 
 /// Which thread policy is asked for by `--threads`.
@@ -163,7 +178,7 @@ fn parameters(arguments: &Arguments) -> Parameters {
 fn predict(mut selected: Selected, arguments: &Arguments) -> anyhow::Result<Done> {
     let parameters = parameters(arguments);
     let asym = match policy(arguments).unwrap_or(&arguments.selection.affinity) {
-        ASYM => Some(Asym::enter(&mut selected, count(arguments))?),
+        ASYM => Some(Asym::enter(&mut selected, count(arguments)?)?),
         _ => None,
     };
     let list = moving::split(&format!("{},{}", arguments.limits.start, arguments.policy));
@@ -189,7 +204,8 @@ fn predict(mut selected: Selected, arguments: &Arguments) -> anyhow::Result<Done
         }
     };
     if let Some(file) = &arguments.svg {
-        let picture = show::draw(&selected, &mappings[0], &simulation);
+        let machine = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
+        let picture = show::draw(machine, &selected, &mappings[0], &simulation);
         output::write_file(file, &picture, arguments.force)?;
     }
     Ok(Done {

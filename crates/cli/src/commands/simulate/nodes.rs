@@ -9,9 +9,9 @@ use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
 /// The dynamic memory migration of AsymSched: Carrefour's (its reference [12]).
-const DYNAMIC: &str = "balance:carrefour";
+pub const DYNAMIC: &str = "balance:carrefour";
 /// Random starts of it.
-const STARTS: u64 = 8;
+pub const STARTS: u64 = 8;
 
 /// What choosing nodes is worth.
 pub struct Worth {
@@ -21,6 +21,7 @@ pub struct Worth {
     possible: f64,
     predicted: usize,
     complete: bool,
+    slices_together: usize,
     choices: Vec<(Choice, Places)>,
     dynamic: Option<Dynamic>,
 }
@@ -37,8 +38,10 @@ struct Dynamic {
     start: String,
     seconds: Vec<f64>,
     latency_ns: Vec<f64>,
-    /// The same on the best nodes: what AsymSched does in the end.
+    /// The same on the best nodes.
     on_best: (f64, f64),
+    /// The same on those that bandwidth alone chooses: what AsymSched comes to.
+    by_bandwidth: (f64, f64),
 }
 
 /// Ranks all placements for each policy, then predicts each on its best.
@@ -73,9 +76,10 @@ fn dynamic(
 ) -> anyhow::Result<Option<Dynamic>> {
     let nodes: Vec<NodeId> = asym.machine.cpu_nodes().collect();
     let drawn = (0..STARTS).filter_map(|seed| asym.threads.drawn(&asym.machine, &nodes, seed));
-    let mut on = vec![best.to_vec(), best.to_vec()];
+    let by_bandwidth = asym.placements.all[asym.placements.by_bandwidth].clone();
+    let mut on = vec![best.to_vec(), best.to_vec(), by_bandwidth];
     on.extend(drawn);
-    if on.len() == 2 || asym.placements.all.len() < 2 {
+    if on.len() == 3 || asym.placements.all.len() < 2 {
         return Ok(None);
     }
     let moving = on[1..]
@@ -95,12 +99,13 @@ fn dynamic(
     )?
     .predictions;
     let of = |p: &nodewise_simulation::Prediction| (p.seconds.typical, p.latency_ns);
-    let (seconds, latency_ns) = runs[2..].iter().map(of).unzip();
+    let (seconds, latency_ns) = runs[3..].iter().map(of).unzip();
     Ok(Some(Dynamic {
         start: start[0].policy.clone(),
         seconds,
         latency_ns,
         on_best: of(&runs[1]),
+        by_bandwidth: of(&runs[2]),
     }))
 }
 
@@ -124,6 +129,7 @@ impl Worth {
             possible: placements.possible,
             predicted: placements.all.len(),
             complete: placements.complete(),
+            slices_together: choices.first().map_or(1, |c| c.slices_together),
             choices: choices
                 .into_iter()
                 .map(|c| {
@@ -154,6 +160,9 @@ impl Worth {
         );
         out += &align(std::iter::once(header()).chain(rows));
         out += "Best and worst are compared with the mean over placements; latency is that of a line from memory.\n";
+        if self.slices_together > 1 {
+            out += &format!("Slices are taken {} at a time for that.\n", self.slices_together);
+        }
         out += &self.dynamic.as_ref().map_or_else(String::new, Dynamic::text);
         out.push('\n');
         out
@@ -166,6 +175,7 @@ impl Worth {
             placements: self.possible,
             predicted: self.predicted,
             complete: self.complete,
+            slices_together: self.slices_together,
             policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p)).collect(),
             dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
         }
@@ -188,7 +198,7 @@ fn header() -> Row {
     .into()
 }
 
-fn list(nodes: &[NodeId]) -> String {
+pub fn list(nodes: &[NodeId]) -> String {
     nodes
         .iter()
         .map(ToString::to_string)
@@ -202,14 +212,19 @@ fn rounded(x: f64) -> f64 {
 }
 
 /// How much faster, in per cent, than the mean.
-fn faster(mean: f64, seconds: f64) -> String {
+pub fn faster(mean: f64, seconds: f64) -> String {
     let ratio = if seconds > 0.0 { mean / seconds } else { 1.0 };
     format!("{:+.1} %", rounded(1000.0 * (ratio - 1.0)) / 10.0)
 }
 
+/// How much slower, in nanoseconds, than the mean.
+pub fn difference(mean: f64, latency_ns: f64) -> String {
+    format!("{:+.0} ns", rounded(latency_ns - mean))
+}
+
 fn row(choice: &Choice, places: &Places) -> Row {
     let (seconds, latency) = (Spread::of(&choice.seconds), Spread::of(&choice.latency_ns));
-    let difference = |at: usize| format!("{:+.0} ns", rounded(choice.latency_ns[at] - latency.mean));
+    let difference = |at: usize| difference(latency.mean, choice.latency_ns[at]);
     let (nodes, at) = &places.by_bandwidth;
     vec![
         choice.policy.clone(),
@@ -228,7 +243,8 @@ impl Dynamic {
     fn text(&self) -> String {
         let spread = Spread::of(&self.seconds);
         format!(
-            "{DYNAMIC} from {}, on {} draws of nodes: {} s on average ({}–{}, deviation {}); on the best nodes {} s.\n",
+            "{DYNAMIC} from {}, on {} draws of nodes: {} s on average ({}–{}, deviation {}); on the best nodes {} s, on those of \
+             the highest bandwidth {} s.\n",
             self.start,
             self.seconds.len(),
             significant(spread.mean),
@@ -236,6 +252,7 @@ impl Dynamic {
             significant(spread.most.1),
             significant(spread.deviation),
             significant(self.on_best.0),
+            significant(self.by_bandwidth.0),
         )
     }
 
@@ -248,6 +265,8 @@ impl Dynamic {
             deviation_seconds: Spread::of(&self.seconds).deviation,
             on_best_seconds: self.on_best.0,
             on_best_latency_ns: self.on_best.1,
+            by_bandwidth_seconds: self.by_bandwidth.0,
+            by_bandwidth_latency_ns: self.by_bandwidth.1,
         }
     }
 }
@@ -260,6 +279,7 @@ pub struct Json {
     placements: f64,
     predicted: usize,
     complete: bool,
+    slices_together: usize,
     policies: Vec<PolicyJson>,
     dynamic_migration: Option<DynamicJson>,
 }
@@ -291,6 +311,8 @@ struct DynamicJson {
     deviation_seconds: f64,
     on_best_seconds: f64,
     on_best_latency_ns: f64,
+    by_bandwidth_seconds: f64,
+    by_bandwidth_latency_ns: f64,
 }
 
 impl PolicyJson {
