@@ -8,6 +8,7 @@ mod text;
 
 use crate::exit::Outcome;
 use crate::output::{self, Screen, write_file};
+use anyhow::bail;
 use nodewise_machine::Machine;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.list {
         return list();
     }
+    arguments.check_files()?;
     if arguments.measure.is_wanted() {
         return measure::run(arguments);
     }
@@ -52,18 +54,48 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(list) = &arguments.flows {
         return together(&machine, list, arguments);
     }
-    if let Some(file) = &arguments.svg {
-        write_file(file, &nodewise_report::topology_svg(&machine), arguments.force)?;
-    }
-    if let Some(file) = &arguments.output {
-        write_file(file, &machine.to_toml(), arguments.force)?;
-    }
+    arguments.write_files(&machine)?;
     if arguments.json {
         output::print(&(serde_json::to_string_pretty(&json::Topology::of(&machine))? + "\n"))?;
     } else if arguments.svg.is_none() && arguments.output.is_none() {
         output::print(&text::write(&machine, Screen::of_stdout()))?;
     }
     Ok(Outcome::Done)
+}
+
+impl Arguments {
+    /// Whether both files can be written, as far as that can be seen before anything is done for them.
+    fn check_files(&self) -> anyhow::Result<()> {
+        let files: Vec<&Path> = [&self.svg, &self.output].into_iter().flatten().map(PathBuf::as_path).collect();
+        for file in &files {
+            if file.symlink_metadata().is_ok() && !self.force {
+                bail!("{}: exists already; choose another name or add --force", file.display());
+            }
+            let folder = file.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if file.is_dir() || file.file_name().is_none() {
+                bail!("{}: is a folder; name a file", file.display());
+            }
+            if !folder.is_dir() {
+                bail!("{}: there is no folder {}; make it first", file.display(), folder.display());
+            }
+        }
+        if let [svg, output] = files[..]
+            && svg == output
+        {
+            bail!("{}: is asked for as a picture and as a machine file; name two files", svg.display());
+        }
+        Ok(())
+    }
+
+    /// The picture and the machine file, as asked for. Both are tried.
+    fn write_files(&self, machine: &Machine) -> anyhow::Result<()> {
+        let write = |file: &Option<PathBuf>, text: &dyn Fn() -> String| match file {
+            Some(file) => write_file(file, &text(), self.force),
+            None => Ok(()),
+        };
+        let drawn = write(&self.svg, &|| nodewise_report::topology_svg(machine));
+        write(&self.output, &|| machine.to_toml()).and(drawn)
+    }
 }
 
 /// Flows at their fair rates, as text, JSON or on the picture of the links.

@@ -67,8 +67,9 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-/// A time as people write it.
+/// A time as people write it, a year at most.
 pub fn duration(text: &str) -> Result<Duration, String> {
+    const YEAR: Duration = Duration::from_secs(366 * 86_400);
     let digits = text.trim_end_matches(char::is_alphabetic);
     let unit = match &text[digits.len()..] {
         "" | "s" => 1.0,
@@ -76,10 +77,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err(format!("`{text}` is no time; write 90s, 10m or 1h")),
     };
-    let seconds = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
-    seconds
-        .map(|n| Duration::from_secs_f64(n * unit))
-        .ok_or_else(|| format!("`{text}` is no time; write 90s, 10m or 1h"))
+    let seconds = digits.parse::<f64>().ok().filter(|n| *n > 0.0);
+    let time = seconds.and_then(|n| Duration::try_from_secs_f64(n * unit).ok());
+    match time {
+        Some(time) if time <= YEAR => Ok(time),
+        _ if seconds.is_some() => Err(format!("`{text}` is more than a year; write 90s, 10m or 1h")),
+        _ => Err(format!("`{text}` is no time; write 90s, 10m or 1h")),
+    }
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -322,5 +326,22 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_those_of_no_use_refused() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "s", "soon", "0", "-1m", "nan", "inf", "3d"] {
+            assert!(duration(bad).unwrap_err().contains("is no time"), "{bad}");
+        }
+        for long in ["1e30", "1e18h", "18446744073709551615", "9000h"] {
+            assert!(duration(long).unwrap_err().contains("more than a year"), "{long}");
+        }
     }
 }

@@ -5,8 +5,7 @@ mod text;
 
 use super::Arguments;
 use crate::exit::Outcome;
-use crate::output::{self, Screen, write_file};
-use anyhow::bail;
+use crate::output::{self, Screen};
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::Host;
 use nodewise_machine::Machine;
@@ -66,30 +65,16 @@ struct Found {
     virtual_machine: Option<String>,
 }
 
+/// Prints before it writes: a file that cannot be written does not cost what took ten minutes.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let written = || [&arguments.output, &arguments.svg].into_iter().flatten();
-    if let Some(file) = written().find(|f| f.symlink_metadata().is_ok() && !arguments.force) {
-        bail!(
-            "{}: exists already; choose another name or add --force",
-            file.display()
-        );
-    }
     let found = measured(&arguments.measure, arguments.output.as_deref())?;
-    if let Some(file) = &arguments.svg {
-        write_file(
-            file,
-            &nodewise_report::topology_svg(&found.machine),
-            arguments.force,
-        )?;
-    }
-    if let Some(file) = &arguments.output {
-        write_file(file, &found.machine.to_toml(), arguments.force)?;
-    }
-    output::print(&if arguments.json {
+    let printed = output::print(&if arguments.json {
         found.json()?
     } else {
         found.text(Screen::of_stdout())
-    })?;
+    });
+    arguments.write_files(&found.machine)?;
+    printed?;
     Ok(Outcome::Done)
 }
 
@@ -103,17 +88,7 @@ fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
              and under an emulator means nothing"
         );
     }
-    let bar = ProgressBar::new(0);
-    bar.set_style(
-        ProgressStyle::with_template("{msg:16} {bar:40} {pos} of {len}, {elapsed}")
-            .expect("a valid template"),
-    );
-    let measured = hardware::measure(&host, &base, &arguments.settings(), &mut |progress| {
-        bar.set_message(progress.what);
-        bar.set_length(progress.of as u64);
-        bar.set_position(progress.done as u64);
-    })?;
-    bar.finish_and_clear();
+    let measured = with_bar(|progress| hardware::measure(&host, &base, &arguments.settings(), progress))?;
     for note in &measured.notes {
         eprintln!("nodewise: {note}");
     }
@@ -137,6 +112,22 @@ fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
         kernel,
         virtual_machine,
     })
+}
+
+/// Shows on a terminal how far it is.
+fn with_bar<T>(run: impl FnOnce(&mut dyn FnMut(hardware::Progress)) -> T) -> T {
+    let bar = ProgressBar::new(0);
+    bar.set_style(
+        ProgressStyle::with_template("{msg:16} {bar:40} {pos} of {len}, {elapsed}")
+            .expect("a valid template"),
+    );
+    let done = run(&mut |progress| {
+        bar.set_message(progress.what);
+        bar.set_length(progress.of as u64);
+        bar.set_position(progress.done as u64);
+    });
+    bar.finish_and_clear();
+    done
 }
 
 /// Today's date in UTC.

@@ -45,6 +45,10 @@ struct Figure {
 struct Together {
     pairs: usize,
     left_out: usize,
+    /// Of those left out, the ones that were measured and are too unsteady to tell.
+    unclear: usize,
+    /// A flow may lose this share beside another unseen.
+    unseen_loss: f64,
     /// Nodes whose own flows could be compared.
     divisible: Vec<u32>,
     sharing: Vec<Sharing>,
@@ -116,6 +120,8 @@ impl Found {
         Together {
             pairs,
             left_out,
+            unclear: survey.unclear(),
+            unseen_loss: survey.unseen(),
             divisible: self.measured.divisible.iter().map(|n| n.0).collect(),
             sharing: sharing(survey),
             bottlenecks: bottlenecks.map(bottleneck).collect(),

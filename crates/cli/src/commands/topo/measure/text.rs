@@ -44,24 +44,19 @@ impl Found {
 
     fn flows_text(&self, survey: &Survey) -> String {
         let (pairs, left) = survey.pairs();
-        let mut out = format!("\ntogether: {} of {pairs} pairs of flows known", pairs - left);
-        let undivided = self
-            .machine
-            .cpu_nodes()
-            .filter(|n| !self.measured.divisible.contains(n));
-        let undivided: Vec<u32> = undivided.map(|n| n.0).collect();
-        if left > 0 && !undivided.is_empty() {
-            let _ = write!(
-                out,
-                "; left out: pairs read by one of {}, half of whose CPUs read less than all",
-                format_list(&undivided)
-            );
+        if pairs == 0 {
+            return String::new();
         }
+        let mut out = format!("\ntogether: {} of {pairs} pairs of flows known", pairs - left);
+        if left < pairs {
+            let _ = write!(out, " (losses under {:.0} % are not seen)", 100.0 * survey.unseen());
+        }
+        out.push_str(&self.unknown(survey));
         out.push('\n');
         let inferred = self.measured.inferred();
         let shared = inferred.as_ref().map_or(&[][..], |i| &i.bottlenecks);
         if shared.is_empty() {
-            out.push_str("  no two flows hold each other back\n");
+            out.push_str("  no two of these hold each other back\n");
         }
         for (bottleneck, place) in shared.iter().take(MOST) {
             let flows: Vec<String> = bottleneck
@@ -74,6 +69,25 @@ impl Found {
         }
         if shared.len() > MOST {
             let _ = writeln!(out, "  and {} more (--json)", shared.len() - MOST);
+        }
+        out
+    }
+
+    /// Why pairs are not known, as far as time was not up.
+    fn unknown(&self, survey: &Survey) -> String {
+        let divisible = &self.measured.divisible;
+        let undivided = self.machine.cpu_nodes().filter(|n| !divisible.contains(n));
+        let undivided: Vec<u32> = undivided.map(|n| n.0).collect();
+        let mut out = String::new();
+        if survey.unclear() > 0 {
+            let _ = write!(out, "; {} too unsteady to tell", survey.unclear());
+        }
+        if survey.pairs().1 > survey.unclear() && !undivided.is_empty() {
+            let _ = write!(
+                out,
+                "; left out: pairs read by one of {}, half of whose CPUs read less than all",
+                format_list(&undivided)
+            );
         }
         out
     }
