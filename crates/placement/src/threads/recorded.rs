@@ -65,12 +65,16 @@ mod tests {
         let profile = profile(&[Some(1), Some(0), None, Some(1), Some(1)]);
         let found = recorded("recorded", &profile, &machine(2, 2)).unwrap();
         assert_eq!(found.nodes, [1, 0, 0, 1, 1].map(NodeId));
-        assert_eq!(found.cpus.iter().map(|c| c.0).collect::<Vec<_>>(), [2, 0, 1, 3, 2]);
+        assert_eq!(
+            found.cpus.iter().map(|c| c.0).collect::<Vec<_>>(),
+            [2, 0, 1, 3, 2]
+        );
     }
 
     #[test]
     fn who_was_seen_nowhere_or_elsewhere_is_an_error() {
-        let error = |nodes: &[Option<u16>]| recorded("recorded", &profile(nodes), &machine(2, 2)).unwrap_err();
+        let error =
+            |nodes: &[Option<u16>]| recorded("recorded", &profile(nodes), &machine(2, 2)).unwrap_err();
         assert!(error(&[None, None]).to_string().contains("only samples do"));
         assert!(error(&[Some(2)]).to_string().contains("threads ran on node 2"));
     }

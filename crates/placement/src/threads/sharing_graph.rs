@@ -158,6 +158,18 @@ impl SharingGraph {
         }
     }
 
+    /// What each vertex shares with each, `[v * vertices + u]`, if there are few vertices and most pairs share.
+    pub(super) fn matrix(&self) -> Option<Vec<f64>> {
+        let count = self.len();
+        (count <= MATRIX && self.edges.len() * 2 > count * count).then(|| {
+            let mut cells = vec![0.0; count * count];
+            for (v, row) in cells.chunks_exact_mut(count).enumerate() {
+                self.neighbours(v).iter().for_each(|(u, w)| row[*u as usize] = *w);
+            }
+            cells
+        })
+    }
+
     /// Threads that a vertex stands for.
     pub(super) fn size(&self, vertex: usize) -> u32 {
         self.sizes[vertex]

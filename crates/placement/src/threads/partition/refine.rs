@@ -46,6 +46,8 @@ struct Refinement<'a> {
     filled: Vec<i64>,
     /// Where in the pair under way a vertex is.
     at: Vec<u32>,
+    /// What each vertex shares with each, `[v * vertices + u]`, where most share something: two parts are few of all.
+    matrix: Option<Vec<f64>>,
 }
 
 impl<'a> Refinement<'a> {
@@ -65,6 +67,7 @@ impl<'a> Refinement<'a> {
             filled,
             at: vec![AWAY; places.len()],
             places,
+            matrix: (count > 2).then(|| graph.matrix()).flatten(),
         }
     }
 
@@ -224,8 +227,17 @@ impl Pair {
     fn lift(&mut self, all: &Refinement<'_>, side: usize, at: usize) {
         let [p, q] = self.parts.map(|p| p as usize);
         let twice = 2.0 * all.parts.costs[p * all.parts.count() + q];
+        let vertex = self.vertices[side][at];
         self.saves[side][at] = f64::NEG_INFINITY;
-        for (u, weight) in all.graph.neighbours(self.vertices[side][at]) {
+        if let Some(matrix) = &all.matrix {
+            let row = &matrix[vertex * all.places.len()..][..all.places.len()];
+            for (its, change) in [(side, twice), (1 - side, -twice)] {
+                let each = self.vertices[its].iter().zip(&mut self.saves[its]);
+                each.for_each(|(u, saves)| *saves += change * row[*u]);
+            }
+            return;
+        }
+        for (u, weight) in all.graph.neighbours(vertex) {
             let position = all.at[*u as usize];
             if position != AWAY {
                 let its = (position / SIDE) as usize;
