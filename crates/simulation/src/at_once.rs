@@ -43,7 +43,7 @@ pub enum Afterwards {
 pub struct Outcome {
     /// Wall time of its (first) run, typical.
     pub seconds: f64,
-    /// Mean loaded latency of a line.
+    /// Mean latency of a line, as CPUs see it.
     pub latency_ns: f64,
 }
 

@@ -22,7 +22,7 @@ pub struct Choice {
     pub policy: String,
     /// Wall time by placement, typical, seconds.
     pub seconds: Vec<f64>,
-    /// Mean loaded latency of a line by placement, nanoseconds.
+    /// Mean latency of a line by placement, as CPUs see it, nanoseconds.
     pub latency_ns: Vec<f64>,
     /// Slices that were added up before they were solved: 1 where times are those of [`crate::simulate_on`].
     pub slices_together: usize,

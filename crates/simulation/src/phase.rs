@@ -37,6 +37,8 @@ pub(crate) struct Cost {
     pub compute_ns: f64,
     /// Loaded latency `[reader * nodes + memory]`, nanoseconds.
     pub latency_ns: Vec<f64>,
+    /// How much longer lines take since a full resource holds CPUs back: 1 where none does.
+    pub stretch: f64,
 }
 
 impl<'a> Load<'a> {
@@ -158,13 +160,29 @@ impl<'a> Load<'a> {
         Cost {
             ns: high,
             compute_ns,
+            stretch: self.stretch(high, scenario, fit, &latency_ns),
             latency_ns,
         }
     }
 
-    /// Latency summed over lines, nanoseconds.
+    /// The factor on latencies that makes CPUs need `ns`: a line's wait includes that for its turn on a full
+    /// resource (Little's law; AsymSched's Table 1).
+    fn stretch(&self, ns: f64, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
+        let factor = |ns: f64, (compute, waiting): (f64, f64)| match waiting {
+            w if w > 0.0 => (ns - compute) / w,
+            _ => f64::INFINITY,
+        };
+        let cpus = || self.cpus(scenario, fit, latency_ns);
+        let sum = cpus().fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+        let all = factor(ns * self.concurrency, sum);
+        let least = cpus().map(|cpu| factor(ns, cpu)).fold(all, f64::min);
+        if least.is_finite() { least.max(1.0) } else { 1.0 }
+    }
+
+    /// Latency summed over lines, as CPUs see it, nanoseconds.
     pub fn waited(&self, cost: &Cost) -> f64 {
-        self.lines.iter().zip(&cost.latency_ns).map(|(n, l)| n * l).sum()
+        let loaded: f64 = self.lines.iter().zip(&cost.latency_ns).map(|(n, l)| n * l).sum();
+        loaded * cost.stretch
     }
 
     /// Bytes a nanosecond that others move over each resource.
@@ -187,9 +205,17 @@ impl<'a> Load<'a> {
 
     /// Time of all CPUs, at given latencies.
     fn cpu_ns(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
+        self.side_by_side(
+            self.cpus(scenario, fit, latency_ns)
+                .map(|(compute, waiting)| compute + waiting),
+        )
+    }
+
+    /// How long each CPU computes, and waits at given latencies, nanoseconds.
+    fn cpus(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> impl Iterator<Item = (f64, f64)> {
         let nodes = self.resources.nodes;
         let wait = fit.miss / scenario.parallelism;
-        let time = |(slot, &reader): (usize, &usize)| {
+        self.slot_nodes.iter().enumerate().map(move |(slot, &reader)| {
             let latency = &latency_ns[reader * nodes..][..nodes];
             let waiting: f64 = self
                 .cells(slot)
@@ -197,9 +223,11 @@ impl<'a> Load<'a> {
                 .zip(latency)
                 .map(|(c, l)| c.lines as f64 * l)
                 .sum();
-            self.phase.accesses[slot] as f64 * fit.ns_per_access + waiting * wait
-        };
-        self.side_by_side(self.slot_nodes.iter().enumerate().map(time))
+            (
+                self.phase.accesses[slot] as f64 * fit.ns_per_access,
+                waiting * wait,
+            )
+        })
     }
 
     /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`; others load them too.

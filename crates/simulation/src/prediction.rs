@@ -75,7 +75,7 @@ pub struct Prediction {
     pub page_balance: f64,
     /// The accesses that placement can do something about.
     pub mapped: Mapped,
-    /// Mean loaded latency of a line, typical, nanoseconds.
+    /// Mean latency of a line, typical, as CPUs see it: queues, and waiting for a turn on what is full; nanoseconds.
     pub latency_ns: f64,
     /// Share of the time that memory causes.
     pub memory_share: Range,

@@ -4,7 +4,7 @@ use crate::calibration::Calibration;
 use crate::concurrency;
 use crate::counts::Memory;
 use crate::moving::{self, Moved, Moving, Paid, Track, World};
-use crate::phase::Load;
+use crate::phase::{Cost, Load};
 use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 use crate::regions::{self, RegionSums};
 use crate::resources::Resources;
@@ -29,6 +29,8 @@ pub(crate) struct Sums {
     /// `[reader * nodes + memory]`.
     lines: Vec<f64>,
     latency: Vec<f64>,
+    /// Latency summed over lines, as CPUs see it.
+    waited: f64,
     regions: Vec<RegionSums>,
     /// Where mappings may change: each slice's accesses, all of them, and those to arrays.
     pub slices: Vec<SliceShare>,
@@ -169,7 +171,7 @@ impl<'a> Run<'a> {
                     region.add_time(s, cost.ns);
                     if s == 0 {
                         region.add_lines(&load.lines, resources.nodes);
-                        sums.count(&load, &cost.latency_ns, fit.miss);
+                        sums.count(&load, &cost, fit.miss);
                     }
                 }
             }
@@ -242,7 +244,6 @@ impl<'a> Run<'a> {
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
         let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
         let placed = self.placed(policy);
-        let weighted: f64 = sums.latency.iter().sum();
         Prediction {
             policy: placed.policy,
             seconds: each(&|s| sums.ns[s] * 1e-9),
@@ -251,7 +252,7 @@ impl<'a> Run<'a> {
             access_balance: placed.access_balance,
             page_balance: placed.page_balance,
             mapped: self.really(placed.mapped, policy),
-            latency_ns: ratio(weighted, sums.lines.iter().sum()),
+            latency_ns: ratio(sums.waited, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
             loaded_ns: self.loaded(policy),
             controllers: self.controllers(policy),
@@ -404,6 +405,7 @@ impl Sums {
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; pairs],
             latency: vec![0.0; pairs],
+            waited: 0.0,
             regions: Vec::new(),
             slices: Vec::new(),
             all: Matrix::new(resources.nodes),
@@ -431,13 +433,14 @@ impl Sums {
         });
     }
 
-    fn count(&mut self, load: &Load<'_>, latency_ns: &[f64], miss: f64) {
+    fn count(&mut self, load: &Load<'_>, cost: &Cost, miss: f64) {
+        self.waited += load.waited(cost);
         for (sum, bytes) in self.bytes.iter_mut().zip(&load.bytes) {
             *sum += bytes * miss;
         }
         for (cell, lines) in load.lines.iter().enumerate() {
             self.lines[cell] += lines;
-            self.latency[cell] += lines * latency_ns[cell];
+            self.latency[cell] += lines * cost.latency_ns[cell];
         }
     }
 }

@@ -4,10 +4,14 @@ mod common;
 
 use common::*;
 use nodewise_analysis::Affinity;
+use nodewise_control::Settings;
 use nodewise_machine::{CpuId, Machine, NodeId};
-use nodewise_placement::{Context, Mapping, VirtualNodes};
-use nodewise_profile::{Access, InMemory, Profile};
-use nodewise_simulation::{Parameters, Prediction, Spread, simulate, simulate_on, survey};
+use nodewise_placement::{Context, Mapping, VirtualNodes, migration_policy};
+use nodewise_profile::{Access, InMemory, Meta, Profile, Region, RegionId, Slice, SliceId, Thread};
+use nodewise_simulation::{
+    Afterwards, Moving, Parameters, Prediction, Program, Spread, at_once, course, simulate, simulate_on,
+    survey,
+};
 use proptest::prelude::*;
 use std::convert::Infallible;
 
@@ -94,6 +98,122 @@ proptest! {
                 prop_assert!(close(a.bytes, b.bytes) && close(a.utilization, b.utilization));
             }
         }
+    }
+}
+
+/// Rows in slices, and pages that all begin on the first node.
+struct Sliced {
+    rows: Vec<Access>,
+    profile: Profile,
+}
+
+impl Sliced {
+    fn new(cells: &[(u32, u32, u64, u64)], wall_ns: u64) -> Self {
+        let row = |&(slice, t, page, lines)| Access {
+            slice: SliceId(slice),
+            region: RegionId(0),
+            ..read(t, page, lines)
+        };
+        let mut rows: Vec<Access> = cells.iter().map(row).collect();
+        rows.sort_by_key(|r| (r.slice, r.page, r.thread));
+        let slices = u64::from(rows.last().map_or(0, |r| r.slice.0 + 1));
+        let slice = |i| Slice {
+            start_ns: i * wall_ns,
+            end_ns: (i + 1) * wall_ns,
+        };
+        let thread = Thread {
+            cpu_ns: 1_000_000,
+            ..Thread::default()
+        };
+        let profile = Profile {
+            meta: Meta {
+                wall_ns: slices * wall_ns,
+                host_cpus: 64,
+                ..Meta::default()
+            },
+            threads: vec![thread; THREADS as usize],
+            regions: vec![Region::default()],
+            slices: (0..slices).map(slice).collect(),
+            ..Profile::default()
+        };
+        Self { rows, profile }
+    }
+
+    /// Calls `f` with its context on three virtual nodes, where pages begin, and its rows.
+    fn on<T>(&self, machine: &Machine, f: impl FnOnce(&Context<'_>, &[Mapping], &InMemory) -> T) -> T {
+        let nodes = [0, 1, 2].map(NodeId);
+        let few = VirtualNodes::machine(machine, &nodes);
+        let histogram = histogram(&self.rows, THREADS as usize);
+        let context = Context {
+            profile: &self.profile,
+            histogram: &histogram,
+            affinity: &affinity(&nodes, None),
+            machine: &few,
+        };
+        let mappings = [mapping(&[0; 30], histogram.len(), &nodes)];
+        f(&context, &mappings, &InMemory::new(self.rows.clone()))
+    }
+}
+
+/// Moves each page to whoever uses it most, at once.
+fn dominant(few: &Machine) -> Moving {
+    let unlimited = Settings {
+        budget: f64::INFINITY,
+        minimum_samples: 0,
+        rest: 0,
+        ..Settings::default()
+    };
+    let policy = migration_policy("balance:dominant", few).unwrap();
+    Moving::new("balance:dominant", 0, policy, unlimited)
+}
+
+fn cells() -> impl Strategy<Value = Vec<(u32, u32, u64, u64)>> {
+    prop::collection::vec((0u32..4, 0u32..THREADS, 0u64..30, 1u64..5000), 20..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_policy_that_moves_pages_pays_for_it_wherever_it_is_put(cells in cells()) {
+        let machine = Machine::named("machine-a").unwrap();
+        let sliced = Sliced::new(&cells, 1_000_000_000);
+        let placements = [[0, 1, 2], [5, 1, 7]].map(|p| p.map(NodeId).to_vec());
+        let parameters = Parameters::default();
+        let (choice, predicted) = sliced.on(&machine, |context, mappings, rows| {
+            let at = (&machine, &placements[..]);
+            let moving = vec![dominant(context.machine)];
+            let Ok::<_, Infallible>(choice) = survey(context, at, mappings, moving, rows, &parameters);
+            let on = vec![placements[0].clone(); 2];
+            let moving = vec![dominant(context.machine)];
+            let Ok::<_, Infallible>(predicted) =
+                simulate_on(context, (&machine, &on), mappings, moving, rows, &parameters);
+            (choice, predicted)
+        });
+        for (choice, predicted) in choice.iter().zip(&predicted.predictions) {
+            prop_assert_eq!(choice.slices_together, 1);
+            let (found, expected) = (choice.seconds[0], predicted.seconds.typical);
+            prop_assert!((found - expected).abs() <= 1e-9 * expected, "{} {found} {expected}", choice.policy);
+        }
+    }
+
+    #[test]
+    fn slices_taken_together_cost_what_one_slice_of_all_costs(cells in cells(), busy in 1u64..50_000_000) {
+        let machine = Machine::named("machine-a").unwrap();
+        let slices = 1 + u64::from(cells.iter().map(|c| c.0).max().unwrap_or(0));
+        let one: Vec<_> = cells.iter().map(|&(_, t, page, lines)| (0, t, page, lines)).collect();
+        let nodes = [3, 7, 2].map(NodeId).to_vec();
+        let parameters = Parameters::default();
+        let cost = |sliced: Sliced| sliced.on(&machine, |context, mappings, rows| {
+            let on = (&machine, &[nodes.clone()][..]);
+            let Ok::<_, Infallible>(course) = course(context, on, mappings, Vec::new(), 1, rows, &parameters);
+            let run = [vec![Program { policy: 0, nodes: nodes.clone() }]];
+            at_once(&machine, &[course], &run, Afterwards::Gone)[0][0].seconds
+        });
+        // So long that one CPU at a time is all there was, however the time is cut.
+        let long = 1_000_000_000 + busy;
+        let (several, whole) = (cost(Sliced::new(&cells, long)), cost(Sliced::new(&one, slices * long)));
+        prop_assert!((several - whole).abs() <= 1e-6 * whole, "{several} {whole}");
     }
 }
 

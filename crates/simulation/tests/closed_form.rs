@@ -59,6 +59,21 @@ fn a_saturated_controller_takes_bytes_over_bandwidth() {
 }
 
 #[test]
+fn a_line_behind_a_full_controller_takes_as_long_as_its_cpu_waits_for_it() {
+    let rows = private_reads(8, 50, 64);
+    let mut p = exact();
+    p.parallelism = nodewise_simulation::Range::exactly(50.0);
+    let simulation = predict(&machine(4, 2, 1000.0, WIDE), &rows, 8, &[&|_| 0], &p);
+    let lines = 50.0 * 64.0;
+    let waiting = 8.0 * lines * 64.0 - lines * 8.0 * NS_PER_ACCESS;
+    let remote = waiting * 50.0 / lines;
+    assert_close(
+        simulation.baseline().latency_ns,
+        remote * (6.0 * REMOTE_NS + 2.0 * LOCAL_NS) / (8.0 * REMOTE_NS),
+    );
+}
+
+#[test]
 fn dirty_lines_cross_the_controller_twice() {
     let mut rows = private_reads(1, 50, 64);
     rows.iter_mut().for_each(|r| (r.writes, r.reads) = (r.reads, 0));
