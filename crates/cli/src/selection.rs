@@ -22,12 +22,13 @@ pub struct Selection {
     #[arg(long, value_name = "M", default_value = "this")]
     pub machine: String,
     /// Where threads run: sharing-aware (all nodes, sharers together), asym (few nodes, the best connected),
-    /// compact, identity, scatter, likwid:EXPR, hwloc:EXPR, file:FILE
+    /// recorded (where samples saw them), compact, identity, scatter, likwid:EXPR, hwloc:EXPR, file:FILE; auto:
+    /// recorded on the machine that was sampled, else sharing-aware
     #[arg(
         long,
         visible_alias = "threads-policy",
         value_name = "A",
-        default_value = "sharing-aware"
+        default_value = "auto"
     )]
     pub affinity: String,
     /// Page size of decisions: 4K, or 2M with transparent huge pages

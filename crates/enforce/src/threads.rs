@@ -32,7 +32,7 @@ impl std::str::FromStr for Binding {
             "identity" => Self::Identity,
             "none" => Self::None,
             _ if text.contains(':') => Self::Named(text.to_owned()),
-            "sharing-aware" | "asym" => return Err(needs_profile(text)),
+            "sharing-aware" | "asym" | "recorded" => return Err(needs_profile(text)),
             _ => {
                 return Err(EnforceError::new(format!(
                     "unknown binding `{text}`; known: map, compact, scatter, identity, likwid:EXPR, hwloc:EXPR, \

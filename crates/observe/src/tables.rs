@@ -71,6 +71,13 @@ impl Tables {
         ThreadId::from_index(self.profile.threads.len() - 1)
     }
 
+    /// Appends a thread as another one is, so far.
+    pub fn thread_like(&mut self, other: ThreadId) -> ThreadId {
+        let row = self.profile.threads[other.index()].clone();
+        self.profile.threads.push(row);
+        ThreadId::from_index(self.profile.threads.len() - 1)
+    }
+
     /// Appends first touches, joining runs of pages.
     pub fn first_touches(&mut self, mut touches: Vec<FirstTouch>) {
         touches.sort_unstable_by_key(|t| t.page);

@@ -1,8 +1,9 @@
 //! Threads.
 
 use crate::Frame;
+use std::collections::BTreeSet;
 
-/// A thread of the observed program.
+/// A thread of the observed program; where samples tell, on one node: who changed nodes is there once for each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     /// The ordinal of its process.
@@ -13,6 +14,34 @@ pub struct Thread {
     pub openmp: Option<u32>,
     /// The start routine; the main thread has `main`.
     pub start: Frame,
-    /// CPU time, nanoseconds.
+    /// CPU time, nanoseconds; on all nodes together, once.
     pub cpu_ns: u64,
+    /// The node it ran on, as the host counts them from 0; `None` where nobody looked.
+    pub node: Option<u16>,
+}
+
+impl Thread {
+    /// How many threads these rows are: one that changed nodes has several.
+    #[must_use]
+    pub fn count(rows: &[Self]) -> usize {
+        let (seen, unseen): (Vec<&Self>, Vec<&Self>) = rows.iter().partition(|t| t.node.is_some());
+        let seen: BTreeSet<_> = seen.into_iter().map(|t| (t.process, t.tid)).collect();
+        seen.len() + unseen.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_on_two_nodes_is_one() {
+        let row = |tid, node| Thread {
+            tid,
+            node,
+            ..Thread::default()
+        };
+        assert_eq!(Thread::count(&[row(7, Some(0)), row(8, Some(0)), row(7, Some(1))]), 2);
+        assert_eq!(Thread::count(&[row(0, None), row(0, None)]), 2, "nobody looked where they ran");
+    }
 }

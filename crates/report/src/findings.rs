@@ -12,7 +12,7 @@ use nodewise_analysis::{
 };
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Meta, ObjectId, Observer, Profile};
+use nodewise_profile::{Meta, ObjectId, Observer, Profile, Thread};
 use nodewise_simulation::{Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Report {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
             verdict: verdict(&findings.advice.verdict),
-            program: recorded(&profile.meta, histogram.threads),
+            program: recorded(&profile.meta, Thread::count(&profile.threads)),
             coverage: coverage(&profile.meta),
             sampling: Sampling::of(&profile.meta, seen.0, findings.unknown_first_touch()),
             machine: target(machine),

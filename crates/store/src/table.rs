@@ -357,10 +357,19 @@ impl Table {
     pub fn group(&self, index: usize, schema: &Schema) -> Result<Vec<Column>> {
         fenced(&self.path, || {
             let group = self.reader.get_row_group(index)?;
-            schema
-                .par_iter()
-                .map(|(name, kind)| read_column(&*group, name, *kind))
-                .collect()
+            let columns = schema.par_iter();
+            let columns = columns.map(|(name, kind)| read_column(&*group, name, *kind));
+            let mut columns = columns.collect::<ParquetResult<Vec<_>>>()?;
+            let rows = columns.first().map_or(0, Column::len);
+            for column in &mut columns {
+                // Added since the profile was written.
+                if let Column::MaybeU32(values) = column
+                    && values.is_empty()
+                {
+                    values.resize(rows, None);
+                }
+            }
+            Ok(columns)
         })
     }
 }
@@ -376,8 +385,12 @@ fn fenced<T>(path: &Path, decode: impl FnOnce() -> ParquetResult<T>) -> Result<T
 fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetResult<Column> {
     let bad = |what: &str| ParquetError::General(format!("column `{name}` {what}"));
     let columns = group.metadata().columns();
-    let index = columns.iter().position(|c| c.column_path().string() == name);
-    let index = index.ok_or_else(|| bad("is missing"))?;
+    let Some(index) = columns.iter().position(|c| c.column_path().string() == name) else {
+        return match kind {
+            Kind::MaybeU32 => Ok(Column::MaybeU32(Vec::new())),
+            _ => Err(bad("is missing")),
+        };
+    };
     let optional = columns[index].column_descr().max_def_level();
     if optional != i16::from(kind.is_optional()) || columns[index].column_descr().max_rep_level() != 0 {
         return Err(bad("has another shape"));

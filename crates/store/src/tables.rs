@@ -31,6 +31,7 @@ const THREADS: &Schema = &[
     ("file", Text),
     ("line", U32),
     ("cpu_ns", U64),
+    ("node", MaybeU32),
 ];
 const REGIONS: &Schema = &[
     ("region", U32),
@@ -232,21 +233,21 @@ fn threads(rows: &[Thread]) -> Vec<Column> {
         texts(rows, |t| &t.start.file),
         u32s(rows, |t| t.start.line),
         u64s(rows, |t| t.cpu_ns),
+        Column::MaybeU32(rows.iter().map(|t| t.node.map(u32::from)).collect()),
     ]
 }
 
 fn read_threads(c: &[Column]) -> std::result::Result<Vec<Thread>, String> {
     in_order(c[0].u32())?;
     let row = |i: usize| {
-        let process = c[1].u32()[i];
+        let small = |what, n: u32| u16::try_from(n).map_err(|_| format!("row {i} has {what} {n}"));
         Ok(Thread {
-            process: process
-                .try_into()
-                .map_err(|_| format!("row {i} has process {process}"))?,
+            process: small("process", c[1].u32()[i])?,
             tid: c[2].u32()[i],
             openmp: c[3].maybe_u32()[i],
             start: frame(&c[4..], i),
             cpu_ns: c[7].u64()[i],
+            node: c[8].maybe_u32()[i].map(|n| small("node", n)).transpose()?,
         })
     };
     (0..c[0].len()).map(row).collect()

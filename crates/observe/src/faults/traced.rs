@@ -6,8 +6,10 @@ use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::{Host, clock};
+use nodewise_machine::Machine;
 use nodewise_profile::{
-    Access, BASE_PAGE_SIZE, FirstTouch, Frame, Meta, ObjectId, PageNumber, Profile, Slice, SliceId, ThreadId,
+    Access, BASE_PAGE_SIZE, FirstTouch, Frame, Meta, ObjectId, PageNumber, Profile, Slice, SliceId, Thread,
+    ThreadId,
 };
 use nodewise_store::Writer;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -38,6 +40,8 @@ pub struct Traced {
     waiting: HashMap<u32, Vec<Touch>>,
     /// When the first sample began to wait for its process's log.
     waits_since: HashMap<u32, Duration>,
+    /// The node of each CPU, by the kernel's number.
+    nodes: Vec<Option<u16>>,
     ordinals: usize,
     touched: HashSet<PageNumber>,
     counts: HashMap<(PageNumber, ThreadId), Counts>,
@@ -58,7 +62,8 @@ struct Process {
     image: Image,
     /// Its folder below `raw`: another one means that it runs another program now.
     folder: Option<PathBuf>,
-    threads: HashMap<u32, ThreadId>,
+    /// The rows of each thread, with the node it ran on: the first, and one for each further node.
+    threads: HashMap<u32, Vec<(Option<u16>, ThreadId)>>,
     mapped: Option<Duration>,
 }
 
@@ -74,6 +79,7 @@ impl Traced {
             processes: BTreeMap::new(),
             waiting: HashMap::new(),
             waits_since: HashMap::new(),
+            nodes: nodes_of_cpus(host),
             ordinals: 0,
             touched: HashSet::new(),
             counts: HashMap::new(),
@@ -189,7 +195,8 @@ impl Traced {
         }
         let ordinal = process.image.ordinal.unwrap_or(0);
         let page = PageNumber::of_address(ordinal, address);
-        let thread = process.thread(&mut self.tables, fault.tid, watch.name(fault.tid));
+        let node = self.nodes.get(fault.cpu as usize).copied().flatten();
+        let thread = process.thread(&mut self.tables, fault.tid, node, watch.name(fault.tid));
         let object = process.object(&self.host, &mut self.tables, address);
         if touch.kind == Kind::First {
             self.first_touch(page, object, thread);
@@ -335,7 +342,7 @@ impl Traced {
     pub fn look_at_threads(&mut self) {
         for (pid, process) in &self.processes {
             for task in self.host.tasks(*pid).unwrap_or_default() {
-                if let Some(thread) = process.threads.get(&task.tid) {
+                if let Some((_, thread)) = process.threads.get(&task.tid).and_then(|rows| rows.first()) {
                     self.tables.profile.threads[thread.index()].cpu_ns = task.cpu_ns;
                 }
             }
@@ -382,6 +389,7 @@ impl Traced {
         let extents = objects::extents(&self.tables.profile.first_touches);
         for process in self.processes.values() {
             objects::finish(&process.image, &mut self.tables, &extents);
+            process.tell_further_rows(&mut self.tables);
         }
         self.tables.finish();
         self.writer.finish(&self.tables.profile)?;
@@ -395,8 +403,8 @@ impl Process {
         self.folder = Some(folder);
         // A log that cannot be read tells nothing more; samples go on.
         let _ = self.image.follow(tables);
-        for (tid, id) in &self.threads {
-            self.image.know_thread(tables, *tid, *id);
+        for (tid, rows) in &self.threads {
+            self.image.know_thread(tables, *tid, rows[0].1);
         }
     }
 
@@ -405,11 +413,23 @@ impl Process {
         self.folder.is_some() && !self.image.threads.iter().any(|t| t.tid == tid)
     }
 
-    /// The profile's number of a thread: by its place in the log, or given here.
-    fn thread(&mut self, tables: &mut Tables, tid: u32, name: Option<&str>) -> ThreadId {
-        if let Some(known) = self.threads.get(&tid) {
+    /// The profile's number of a thread on a node.
+    fn thread(&mut self, tables: &mut Tables, tid: u32, node: Option<u16>, name: Option<&str>) -> ThreadId {
+        let rows = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
+        if let Some((_, known)) = rows.iter().find(|(on, _)| *on == node || node.is_none()) {
             return *known;
         }
+        let id = match rows.first() {
+            None => self.first_row(tables, tid, name),
+            Some((_, first)) => tables.thread_like(*first),
+        };
+        tables.profile.threads[id.index()].node = node;
+        self.threads.entry(tid).or_default().push((node, id));
+        id
+    }
+
+    /// By its place in the log, or given here.
+    fn first_row(&mut self, tables: &mut Tables, tid: u32, name: Option<&str>) -> ThreadId {
         let logged = self.image.threads.iter().position(|t| t.tid == tid);
         let id = match logged {
             Some(place) => self.image.thread(tables, place as u32),
@@ -425,8 +445,21 @@ impl Process {
             }
         };
         tables.profile.threads[id.index()].tid = tid;
-        self.threads.insert(tid, id);
         id
+    }
+
+    /// What is known of a thread since it was on its first node holds on all.
+    fn tell_further_rows(&self, tables: &mut Tables) {
+        for rows in self.threads.values() {
+            let first = tables.profile.threads[rows[0].1.index()].clone();
+            for (node, id) in &rows[1..] {
+                tables.profile.threads[id.index()] = Thread {
+                    node: *node,
+                    cpu_ns: 0,
+                    ..first.clone()
+                };
+            }
+        }
     }
 
     fn object(&mut self, host: &Host, tables: &mut Tables, address: u64) -> ObjectId {
@@ -441,6 +474,18 @@ impl Process {
         }
         objects::owner(&mut self.image, tables, address)
     }
+}
+
+/// As the kernel has it, in the order of nodes.
+fn nodes_of_cpus(host: &Host) -> Vec<Option<u16>> {
+    let mut nodes = Vec::new();
+    let machine = Machine::from_sysfs(&host.sys(), "this");
+    for (cpu, node) in machine.map(|m| m.cpus()).unwrap_or_default() {
+        let at = cpu.0 as usize;
+        nodes.resize(nodes.len().max(at + 1), None);
+        nodes[at] = u16::try_from(node.0).ok();
+    }
+    nodes
 }
 
 #[cfg(test)]
@@ -472,6 +517,38 @@ mod tests {
         traced.find_folders(&HashSet::from([5_000_000]));
         assert_eq!(ordinals(&traced), [Some(1), Some(3)]);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_changes_nodes_has_a_row_for_each() {
+        let mut tables = Tables::default();
+        let mut process = Process {
+            image: Image::new(PathBuf::new(), 1),
+            folder: None,
+            threads: HashMap::new(),
+            mapped: None,
+        };
+        let seen = [
+            (7, Some(1)),
+            (8, Some(0)),
+            (7, Some(0)),
+            (7, None),
+            (7, Some(1)),
+            (9, None),
+            (9, Some(1)),
+        ];
+        let rows = seen.map(|(tid, node)| process.thread(&mut tables, tid, node, Some("worker")).0);
+        assert_eq!(rows, [0, 1, 2, 0, 0, 3, 4]);
+        tables.profile.threads[0].openmp = Some(3);
+        tables.profile.threads[0].cpu_ns = 50;
+        process.tell_further_rows(&mut tables);
+        let row = |i: usize| {
+            let t = &tables.profile.threads[i];
+            (t.tid, t.node, t.openmp, t.cpu_ns, t.start.function.as_str())
+        };
+        assert_eq!(row(0), (7, Some(1), Some(3), 50, "worker"));
+        assert_eq!(row(2), (7, Some(0), Some(3), 0, "worker"));
+        assert_eq!((row(3).1, row(4).1), (None, Some(1)));
     }
 
     #[test]

@@ -53,13 +53,15 @@ fn thread() -> impl Strategy<Value = Thread> {
         any::<Option<u32>>(),
         frame(),
         any::<u64>(),
+        any::<Option<u16>>(),
     )
-        .prop_map(|(process, tid, openmp, start, cpu_ns)| Thread {
+        .prop_map(|(process, tid, openmp, start, cpu_ns, node)| Thread {
             process,
             tid,
             openmp,
             start,
             cpu_ns,
+            node,
         })
 }
 

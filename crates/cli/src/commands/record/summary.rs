@@ -1,7 +1,7 @@
 //! What `record` says at the end, on standard error.
 
 use nodewise_observe::{Emulator, Recorded};
-use nodewise_profile::{Coverage, ObjectKind, Profile};
+use nodewise_profile::{Coverage, ObjectKind, Profile, Thread};
 use std::path::Path;
 
 /// After a recording.
@@ -21,7 +21,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
     eprintln!(
         "nodewise: {} accesses by {} to {} of {}, in {}{}",
         short(recorded.accesses as f64),
-        count(profile.threads.len(), "thread"),
+        count(Thread::count(&profile.threads), "thread"),
         count(pages(profile), "page"),
         count(placeable(profile), "object"),
         count(profile.slices.len(), "slice"),
@@ -63,7 +63,7 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     eprintln!(
         "nodewise: {} of pages by {}, {} first touches and {} copies apart, in {}{}",
         count(figures.hints as usize, "sample"),
-        count(profile.threads.len(), "thread"),
+        count(Thread::count(&profile.threads), "thread"),
         short(figures.firsts as f64),
         short(figures.copies as f64),
         count(profile.slices.len(), "slice"),
@@ -109,7 +109,7 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
 
 /// The kernel scans a program for the first time after a second, and where it has nothing to decide not at all.
 fn no_samples(profile: &Profile) -> &'static str {
-    match (profile.meta.host_nodes, profile.threads.len()) {
+    match (profile.meta.host_nodes, Thread::count(&profile.threads)) {
         (1, 0 | 1) => {
             "no samples: the program has one thread on one node, and the kernel samples no page that lies where its only thread runs"
         }
@@ -124,7 +124,7 @@ pub fn recovered(folder: &Path, profile: &Profile) {
     eprintln!(
         "nodewise: recovered {} by {}",
         count(pages(profile), "page"),
-        count(profile.threads.len(), "thread")
+        count(Thread::count(&profile.threads), "thread")
     );
     where_and_next(folder);
 }
