@@ -151,6 +151,46 @@ fn an_existing_file_stays_unless_forced() {
 }
 
 #[test]
+fn files_that_cannot_be_written_are_said_before_anything_is_done() {
+    let folder = folder("files");
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let none = path("none/a.toml");
+    let (same, picture) = (path("same"), path("picture.svg"));
+    std::fs::write(&same, "mine").unwrap();
+    for (arguments, because) in [
+        (vec!["-o", &none, "--svg", &picture], "there is no folder"),
+        (vec!["-o", &same, "--svg", &picture], "exists already"),
+        (vec!["-o", &picture, "--svg", &picture], "name two files"),
+        (vec!["-o", folder.to_str().unwrap(), "--force"], "is a folder"),
+    ] {
+        for measure in [&["--measure", "--quick"][..], &["--machine", "machine-a"]] {
+            let refused = topo(&[measure, &arguments].concat());
+            let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert_eq!(refused.status.code(), Some(2), "{error}");
+            assert!(error.contains(because) && error.lines().count() == 1, "{error}");
+            assert!(refused.stdout.is_empty() && std::fs::read_dir(&folder).unwrap().count() == 1);
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn directions_of_one_width_and_two_classes_are_not_alike() {
+    let folder = folder("class");
+    let file = folder.join("two.toml");
+    let text = "name = 'two'\ntitle = ''\nlatency_ns = [[100, 200], [200, 100]]\n\
+                nodes = [{ cpus = '0', memory = '1G', bandwidth = 9000 }, { cpus = '1', memory = '1G', bandwidth = 9000 }]\n\
+                links = [{ from = 0, to = 1, class = 'wide', bandwidth = 4000 }, \
+                { from = 1, to = 0, class = 'fast', bandwidth = 4000 }]";
+    std::fs::write(&file, text).unwrap();
+    let shown = stdout(&["--machine", file.to_str().unwrap()]);
+    assert!(shown.contains("wide  0>1") && shown.contains("fast  1>0"), "{shown}");
+    std::fs::write(&file, text.replace("wide", "fast")).unwrap();
+    assert!(stdout(&["--machine", file.to_str().unwrap()]).contains("fast  0-1"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn an_unknown_machine_is_one_line_with_a_suggestion() {
     let output = topo(&["--machine", "xeon-x7505"]);
     let error = String::from_utf8(output.stderr).unwrap();

@@ -27,34 +27,31 @@ fn parse(part: &str, nodes: usize) -> Result<Vec<Flow>, MachineError> {
         )),
     };
     let names = |by: char| part.split(by).map(node).collect::<Result<Vec<_>, _>>();
-    let flows: Vec<Flow> = match (part.contains('>'), part.contains('-')) {
-        (true, false) => names('>')?
-            .windows(2)
-            .map(|w| Flow {
-                memory: w[0],
-                reader: w[1],
-            })
-            .collect(),
-        _ => {
-            let all = names('-')?;
-            let pairs = all
-                .iter()
-                .enumerate()
-                .flat_map(|(i, a)| all[i + 1..].iter().map(move |b| (*a, *b)));
-            pairs
-                .flat_map(|(a, b)| [Flow { memory: a, reader: b }, Flow { memory: b, reader: a }])
-                .collect()
+    let one_way = part.contains('>') && !part.contains('-');
+    let flows = match names(if one_way { '>' } else { '-' })?[..] {
+        [memory, reader] if one_way => vec![Flow { reader, memory }],
+        _ if one_way => {
+            return Err(wrong(
+                "one flow has two ends; the way between them is the machine's".to_owned(),
+            ));
         }
+        ref all => every_pair(all),
     };
-    if part.matches('>').count() > 1 {
-        return Err(wrong(
-            "one flow has two ends; the way between them is the machine's".to_owned(),
-        ));
-    }
     if flows.is_empty() || flows.iter().any(|f| f.reader == f.memory) {
         return Err(wrong("leads from a node to itself, over no link".to_owned()));
     }
     Ok(flows)
+}
+
+/// Both ways between any two.
+fn every_pair(nodes: &[NodeId]) -> Vec<Flow> {
+    let pairs = nodes
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| nodes[i + 1..].iter().map(move |b| (*a, *b)));
+    pairs
+        .flat_map(|(a, b)| [Flow { memory: a, reader: b }, Flow { memory: b, reader: a }])
+        .collect()
 }
 
 impl Channels {

@@ -45,10 +45,11 @@ pub fn topology_svg(machine: &Machine) -> String {
 }
 
 /// Nodes and links alone, a complete SVG document: links as wide as they carry and, where `load` (MB/s by
-/// [`nodewise_machine::LinkId`]) says what they do carry, coloured by their share of it.
+/// [`nodewise_machine::LinkId`], then the backplane's where there is one) says what they do carry, coloured by
+/// their share of it.
 ///
 /// # Panics
-/// If a link has no load in the list.
+/// If a link or the backplane has no load in the list.
 #[must_use]
 pub fn links_svg(machine: &Machine, load: Option<&[f64]>) -> String {
     let layout = Layout::of(machine);

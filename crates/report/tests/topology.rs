@@ -69,6 +69,23 @@ fn load_is_colour_and_a_busy_direction_is_an_arrow_with_its_figure() {
 }
 
 #[test]
+fn a_backplane_shows_its_load_and_its_ports_theirs() {
+    let mut machine = Machine::named("mai-itanium2-fss").unwrap();
+    machine.backplane = Some(12_000.0);
+    let flows = Flow::parse_list("0>1,0>2,3>1", 4).unwrap();
+    let channels = Channels::of(&machine);
+    let mut load = channels.loads(&flows, &channels.max_min(&flows));
+    load.drain(machine.links.len()..load.len() - 1);
+    let svg = links_svg(&machine, Some(&load));
+    assert!(svg.contains("12.0 GB/s of 12.0 GB/s"), "{svg}");
+    assert_eq!(count(&svg, "<rect class=\"link full\""), 1, "the hub");
+    assert_eq!(count(&svg, "<line class=\"link much\"") - 1, 4, "4 of 6.4 GB/s on every port");
+    assert!(svg.contains("node 0 and backplane: 6.4 GB/s each way; sends 8.0 GB/s, receives 0.00 GB/s"));
+    let plain = links_svg(&machine, None);
+    assert!(plain.contains("12.0 GB/s in all") && count(&plain, "class=\"link full") == 0);
+}
+
+#[test]
 fn nodes_of_machine_a_stand_so_that_few_links_cross() {
     let centre = |svg: &str, node: usize| {
         let card = svg.split(&format!("<g><title>node {node}: CPUs")).nth(1).unwrap();

@@ -113,40 +113,42 @@ impl Layout {
             groups.len()
         };
         let down = groups.len().div_ceil(across);
-        let mut nodes = vec![
-            Spot {
-                x: 0.0,
-                y: 0.0,
-                width: CARD.0,
-                height: CARD.1
-            };
-            machine.node_count()
-        ];
-        let mut sockets = Vec::new();
-        for (index, group) in groups.into_iter().enumerate() {
-            let x = 24.0 + (index % across) as f64 * (width + APART.0);
-            let y = TOP + (index / across) as f64 * (height + APART.1);
-            for (place, node) in group.iter().enumerate() {
-                let spot = &mut nodes[node.index()];
-                spot.x = x + PAD + CARD.0 / 2.0 + (place / rows) as f64 * (CARD.0 + GAP);
-                spot.y = y + PAD + CARD.1 / 2.0 + (place % rows) as f64 * (CARD.1 + GAP);
-            }
-            sockets.push(Socket {
-                x,
-                y,
-                width,
-                height,
-                nodes: group,
-            });
-        }
+        let socket = |(index, nodes): (usize, Vec<NodeId>)| Socket {
+            x: 24.0 + (index % across) as f64 * (width + APART.0),
+            y: TOP + (index / across) as f64 * (height + APART.1),
+            width,
+            height,
+            nodes,
+        };
+        let sockets: Vec<Socket> = groups.into_iter().enumerate().map(socket).collect();
         let total = |count: usize, size: f64, apart: f64| count as f64 * (size + apart) - apart;
         Self {
             width: 24.0 + total(across, width, APART.0),
             height: TOP + total(down, height, APART.1),
-            nodes,
+            nodes: cards(machine.node_count(), &sockets, rows),
             sockets,
         }
     }
+}
+
+/// A card for each node within its socket, column by column.
+fn cards(nodes: usize, sockets: &[Socket], rows: usize) -> Vec<Spot> {
+    let (width, height) = CARD;
+    let nowhere = Spot {
+        x: 0.0,
+        y: 0.0,
+        width,
+        height,
+    };
+    let mut cards = vec![nowhere; nodes];
+    for socket in sockets {
+        for (place, node) in socket.nodes.iter().enumerate() {
+            let card = &mut cards[node.index()];
+            card.x = socket.x + PAD + width / 2.0 + (place / rows) as f64 * (width + GAP);
+            card.y = socket.y + PAD + height / 2.0 + (place % rows) as f64 * (height + GAP);
+        }
+    }
+    cards
 }
 
 /// Pairs of nodes with a link either way, as wide as the wider one.

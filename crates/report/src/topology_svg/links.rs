@@ -3,17 +3,17 @@
 
 use super::gigabytes;
 use super::layout::Layout;
-use nodewise_machine::{LinkId, Machine, NodeId};
+use nodewise_machine::{Link, LinkId, Machine, NodeId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Lines between more nodes than this hide each other; a sentence says it better.
 const MOST_LINES: usize = 130;
 
-/// `load` is MB/s by link.
+/// `load` is MB/s by link, then the backplane's.
 pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String {
     if let Some(total) = machine.backplane {
-        return backplane(machine, layout, total);
+        return backplane(machine, layout, total, load);
     }
     let pairs = anchored(machine, layout, load);
     let (inside, lines): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.socket().is_some());
@@ -295,7 +295,7 @@ fn direction(from: &Anchor, to: &Anchor) -> (f64, f64) {
 }
 
 /// All nodes on one hub: which pair talks matters less than the sum.
-fn backplane(machine: &Machine, layout: &Layout, total: f64) -> String {
+fn backplane(machine: &Machine, layout: &Layout, total: f64, load: Option<&[f64]>) -> String {
     let centre = layout
         .nodes
         .iter()
@@ -307,32 +307,59 @@ fn backplane(machine: &Machine, layout: &Layout, total: f64) -> String {
         at: (centre.0 / count, centre.1 / count),
         half: (58.0, 26.0),
     };
-    let mut svg = String::new();
-    for id in machine.node_ids() {
-        let port = machine
-            .links
-            .iter()
-            .filter(|l| l.from == id)
-            .map(|l| l.bandwidth)
-            .fold(0.0, f64::max);
-        let what = format!("node {id} and backplane: {} each way", gigabytes(port));
-        let way = Way {
-            bandwidth: port,
-            load: None,
-        };
-        svg.push_str(&stroke(&anchor(&[id], layout), &hub, way, total, 0.0, &what));
-    }
-    let (x, y) = hub.at;
-    let _ = writeln!(
-        svg,
-        "<rect class=\"hub\" x=\"{:.1}\" y=\"{:.1}\" width=\"116\" height=\"52\" rx=\"26\"/>\
-         <text class=\"name middle\" x=\"{x:.1}\" y=\"{:.1}\">backplane</text>\
-         <text class=\"small middle\" x=\"{x:.1}\" y=\"{:.1}\">{} in all</text>",
+    let ports = machine.node_ids().map(|node| {
+        let (way, what) = port(machine, node, load);
+        stroke(&anchor(&[node], layout), &hub, way, total, 0.0, &what)
+    });
+    let way = Way {
+        bandwidth: total,
+        load: load.map(|l| l[machine.links.len()]),
+    };
+    ports.collect::<String>() + &middle(hub.at, way)
+}
+
+/// What joins a node to the backplane, as full as the fullest of the node's links, and what it does.
+fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) {
+    let ends = |end: fn(&Link) -> NodeId| {
+        let links = machine.links.iter().enumerate();
+        links.filter(move |(_, l)| end(l) == node)
+    };
+    let out = ends(|l| l.from).map(|(_, l)| l.bandwidth);
+    let bandwidth = out.fold(0.0, f64::max);
+    let what = format!("node {node} and backplane: {} each way", gigabytes(bandwidth));
+    let Some(load) = load else {
+        return (Way { bandwidth, load: None }, what);
+    };
+    let all = ends(|l| l.from).chain(ends(|l| l.to));
+    let share = all.map(|(id, l)| load[id] / l.bandwidth).fold(0.0, f64::max);
+    let sum = |end| gigabytes(ends(end).map(|(id, _)| load[id]).sum());
+    let (sent, received) = (sum(|l| l.from), sum(|l| l.to));
+    let way = Way {
+        bandwidth,
+        load: Some(share * bandwidth),
+    };
+    (way, format!("{what}; sends {sent}, receives {received}"))
+}
+
+/// The hub itself, ringed by the colour of its load.
+fn middle((x, y): (f64, f64), way: Way) -> String {
+    let shape = format!(
+        "x=\"{:.1}\" y=\"{:.1}\" width=\"116\" height=\"52\" rx=\"26\"",
         x - 58.0,
-        y - 26.0,
-        y - 2.0,
-        y + 14.0,
-        gigabytes(total)
+        y - 26.0
     );
-    svg
+    let total = gigabytes(way.bandwidth);
+    let (ring, says) = match way.load {
+        None => (String::new(), format!("{total} in all")),
+        Some(load) => (
+            format!("<rect class=\"link{}\" {shape} stroke-width=\"4\"/>", way.class()),
+            format!("{} of {total}", gigabytes(load)),
+        ),
+    };
+    format!(
+        "<rect class=\"hub\" {shape}/>{ring}<text class=\"name middle\" x=\"{x:.1}\" y=\"{:.1}\">backplane</text>\
+         <text class=\"small middle\" x=\"{x:.1}\" y=\"{:.1}\">{says}</text>\n",
+        y - 2.0,
+        y + 14.0
+    )
 }

@@ -14,7 +14,7 @@ pub struct Together {
     #[serde(rename = "total_MBps")]
     total: f64,
     links: Vec<Loaded>,
-    /// MB/s by link, for the picture.
+    /// MB/s by link, then the backplane's, for the picture.
     #[serde(skip)]
     pub load: Vec<f64>,
 }
@@ -48,6 +48,7 @@ impl Together {
         let channels = Channels::of(machine);
         let rates = channels.max_min(&flows);
         let loads = channels.loads(&flows, &rates);
+        let backplane = machine.backplane.and_then(|_| loads.last());
         let moving = |(flow, rate): (&Flow, &f64)| Moving {
             memory: flow.memory.0,
             reader: flow.reader.0,
@@ -61,7 +62,7 @@ impl Together {
             flows: flows.iter().zip(&rates).map(moving).collect(),
             total: rates.iter().sum(),
             links: (0..machine.links.len()).filter(|l| loads[*l] > 0.0).map(|l| loaded(machine, l, loads[l])).collect(),
-            load: loads[..machine.links.len()].to_vec(),
+            load: loads[..machine.links.len()].iter().chain(backplane).copied().collect(),
         })
     }
 

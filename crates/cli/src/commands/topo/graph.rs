@@ -3,7 +3,7 @@
 
 use super::text::gigabytes;
 use crate::output::Screen;
-use nodewise_machine::{LinkId, Machine, NodeId, format_list};
+use nodewise_machine::{Link, LinkId, Machine, NodeId, format_list};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,25 +19,9 @@ type Ends = (Vec<NodeId>, Vec<NodeId>);
 
 /// Links of one class and bandwidth on a line; `0-1` goes both ways, `7>3` one way.
 fn links(machine: &Machine, screen: Screen) -> String {
-    let mut by_width: BTreeMap<(Reverse<u64>, &str), Vec<String>> = BTreeMap::new();
     let ends: Vec<Ends> = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l))).collect();
-    let opposite = |(from, to): &Ends, other: &Ends| (from, to) == (&other.1, &other.0);
-    let mut one_way = Vec::new();
-    for (id, (between, link)) in ends.iter().zip(&machine.links).enumerate() {
-        let back = |other: usize| opposite(between, &ends[other]) && machine.links[other].bandwidth == link.bandwidth;
-        let twin = (0..ends.len()).find(|other| *other != id && back(*other));
-        if twin.is_some_and(|other| other < id) {
-            continue;
-        }
-        let arrow = if twin.is_some() { "-" } else { ">" };
-        let text = format!("{}{arrow}{}", group(&between.0), group(&between.1));
-        if !ends.iter().any(|other| opposite(between, other)) {
-            one_way.push(text.clone());
-        }
-        let class = link.class.as_deref().unwrap_or_default();
-        by_width.entry((Reverse(link.bandwidth.round() as u64), class)).or_default().push(text);
-    }
     let mut out = String::new();
+    let by_width = by_width(machine, &ends);
     if !by_width.is_empty() {
         out.push_str("\nlinks (a-b alike both ways, a>b for data from a to b)\n");
     }
@@ -49,10 +33,32 @@ fn links(machine: &Machine, screen: Screen) -> String {
     if let Some(total) = machine.backplane {
         let _ = writeln!(out, "{:>12}  backplane, shared by all", gigabytes(total));
     }
+    let one_way = ends.iter().filter(|link| !ends.iter().any(|other| opposite(link, other)));
+    let one_way: Vec<String> = one_way.map(|(from, to)| format!("{}>{}", group(from), group(to))).collect();
     if !one_way.is_empty() {
         out.push_str(&list("nothing back  ", one_way, screen));
     }
     out
+}
+
+fn opposite((from, to): &Ends, other: &Ends) -> bool {
+    (from, to) == (&other.1, &other.0)
+}
+
+/// Links by bandwidth and class; both directions once where they have the same of both.
+fn by_width<'a>(machine: &'a Machine, ends: &[Ends]) -> BTreeMap<(Reverse<u64>, &'a str), Vec<String>> {
+    let mut all: BTreeMap<(Reverse<u64>, &str), Vec<String>> = BTreeMap::new();
+    for (id, (between, link)) in ends.iter().zip(&machine.links).enumerate() {
+        let alike = |other: &Link| other.bandwidth == link.bandwidth && other.class == link.class;
+        let twin = (0..ends.len()).find(|o| *o != id && opposite(between, &ends[*o]) && alike(&machine.links[*o]));
+        if twin.is_none_or(|other| other > id) {
+            let arrow = if twin.is_some() { "-" } else { ">" };
+            let text = format!("{}{arrow}{}", group(&between.0), group(&between.1));
+            let class = link.class.as_deref().unwrap_or_default();
+            all.entry((Reverse(link.bandwidth.round() as u64), class)).or_default().push(text);
+        }
+    }
+    all
 }
 
 fn list(label: &str, mut words: Vec<String>, screen: Screen) -> String {
