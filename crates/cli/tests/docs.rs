@@ -227,6 +227,11 @@ fn the_json_of_other_commands_has_no_undocumented_key() {
             "## `nodewise simulate --json`",
             vec!["simulate", folder, "--threads", "asym"],
         ),
+        (
+            "docs/model.md",
+            "## `nodewise simulate DIR DIR … --json`",
+            vec!["simulate", folder, folder, "--threads", "asym"],
+        ),
         ("docs/machines.md", "## JSON of `nodewise topo`", vec!["topo"]),
     ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();

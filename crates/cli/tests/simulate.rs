@@ -358,6 +358,127 @@ fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_wor
 }
 
 #[test]
+fn several_programs_at_once_get_nodes_of_their_own_on_every_placement() {
+    let (one, two) = (
+        synthetic::profile("simulate-beside"),
+        synthetic::profile("simulate-besides"),
+    );
+    let other = two.to_str().unwrap();
+    let asked = [
+        other,
+        "--machine",
+        "mai-opteron-8n",
+        "--policy",
+        "locality",
+        "--threads",
+        "4,asym",
+    ];
+    let on = json(&one, &asked);
+    assert_eq!(
+        (on["placements"].as_f64(), on["complete"].as_bool()),
+        (Some(420.0), Some(true))
+    );
+    let again = json(&one, &[&asked[..], &["--repeat"]].concat());
+    for (policy, repeated) in on["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(again["policies"].as_array().unwrap())
+    {
+        let speed = |key: &str| policy[key]["speed"].as_f64().unwrap();
+        assert!(speed("best") >= speed("by_bandwidth") && speed("by_bandwidth") >= speed("worst"));
+        for key in ["best", "worst", "by_bandwidth"] {
+            let nodes: Vec<u64> = policy[key]["nodes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|n| n.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()))
+                .collect();
+            let distinct: std::collections::BTreeSet<_> = nodes.iter().collect();
+            assert_eq!((nodes.len(), distinct.len()), (4, 4), "{key}");
+        }
+        for (at, own) in policy["programs"].as_array().unwrap().iter().enumerate() {
+            let least = own["best"]["seconds"].as_f64().unwrap();
+            let chosen = policy["by_bandwidth"]["seconds"][at].as_f64().unwrap();
+            let often = repeated["programs"][at]["best"]["seconds"].as_f64().unwrap();
+            assert!(
+                least > 0.0 && least <= chosen && least <= often * 1.001,
+                "{least} {chosen} {often}"
+            );
+        }
+    }
+    let text = simulate(&one, &asked);
+    let text = String::from_utf8_lossy(&text.stdout);
+    assert!(
+        text.contains("2 programs at once, on 2 + 2 of 8 nodes; all 420 placements"),
+        "{text}"
+    );
+}
+
+#[test]
+fn programs_that_do_not_fit_or_are_not_placed_are_refused_in_one_line() {
+    let (one, two) = (
+        synthetic::profile("simulate-unfit"),
+        synthetic::profile("simulate-unfits"),
+    );
+    let other = two.to_str().unwrap();
+    for (arguments, said) in [
+        (&["--machine", "itanium-9030"][..], "the programs need"),
+        (
+            &["--machine", "machine-a", "--threads", "scatter"],
+            "--threads asym",
+        ),
+        (
+            &["--machine", "machine-a", "--threads", "4,4,4,asym"],
+            "3 numbers for 2 programs",
+        ),
+        (
+            &["--machine", "machine-a", "--svg", "a.svg"],
+            "--svg is about one program",
+        ),
+        (
+            &["--machine", "machine-a", "--plain-cpu", "1"],
+            "--plain-cpu is about one program",
+        ),
+    ] {
+        let output = simulate(&one, &[&[other], arguments].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let found = (output.status.code(), errors.lines().count(), output.stdout.len());
+        assert_eq!(found, (Some(2), 1, 0), "{errors}");
+        assert!(errors.contains(said), "{errors}");
+    }
+    assert_eq!(simulate(&one, &["--repeat"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_picture_of_a_program_on_few_nodes_names_those() {
+    let profile = synthetic::profile("simulate-drawn-asym");
+    let file = profile.join("few.svg");
+    let policy = [
+        "--machine",
+        "mai-opteron-8n",
+        "--policy",
+        "balance:dominant",
+        "--threads",
+        "4,asym",
+    ];
+    let drawn = simulate(
+        &profile,
+        &[&policy[..], &["--svg", file.to_str().unwrap()]].concat(),
+    );
+    assert!(
+        drawn.status.success(),
+        "{}",
+        String::from_utf8_lossy(&drawn.stderr)
+    );
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        svg.contains("node 7"),
+        "all nodes of the machine are in the legend"
+    );
+}
+
+#[test]
 fn a_number_of_threads_a_policy_or_both_are_taken() {
     let profile = synthetic::profile("simulate-threads");
     let affinity = |threads: &str| {

@@ -22,6 +22,7 @@ pub struct Worth {
     predicted: usize,
     complete: bool,
     slices_together: usize,
+    resident_bytes: u64,
     choices: Vec<(Choice, Places)>,
     dynamic: Option<Dynamic>,
 }
@@ -64,7 +65,8 @@ pub fn together(
         parameters,
     )?;
     let dynamic = dynamic(asym, movers, &mappings[0], &on[0])?;
-    Ok((simulation, Worth::new(asym, choices, dynamic)))
+    let resident_bytes = selected.histogram.len() as u64 * selected.histogram.page_size();
+    Ok((simulation, Worth::new(asym, choices, dynamic, resident_bytes)))
 }
 
 /// As many runs as starts, and one on the best nodes, in one pass.
@@ -110,7 +112,7 @@ fn dynamic(
 }
 
 impl Worth {
-    fn new(asym: &Asym, choices: Vec<Choice>, dynamic: Option<Dynamic>) -> Self {
+    fn new(asym: &Asym, choices: Vec<Choice>, dynamic: Option<Dynamic>, resident_bytes: u64) -> Self {
         let placements = &asym.placements;
         let places = |choice: &Choice| {
             let spread = Spread::of(&choice.seconds);
@@ -130,6 +132,7 @@ impl Worth {
             predicted: placements.all.len(),
             complete: placements.complete(),
             slices_together: choices.first().map_or(1, |c| c.slices_together),
+            resident_bytes,
             choices: choices
                 .into_iter()
                 .map(|c| {
@@ -176,6 +179,7 @@ impl Worth {
             predicted: self.predicted,
             complete: self.complete,
             slices_together: self.slices_together,
+            resident_bytes: self.resident_bytes,
             policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p)).collect(),
             dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
         }
@@ -280,6 +284,7 @@ pub struct Json {
     predicted: usize,
     complete: bool,
     slices_together: usize,
+    resident_bytes: u64,
     policies: Vec<PolicyJson>,
     dynamic_migration: Option<DynamicJson>,
 }
