@@ -36,14 +36,27 @@ impl RouteEntry {
         match &self.links {
             None => self.stops().windows(2).map(|pair| widest(links, pair)).collect(),
             Some(_) if !self.via.is_empty() => Err(MachineError::invalid("give `via` or `links`, not both")),
-            Some(ids) => match ids.iter().find(|id| **id as usize >= links.len()) {
-                None if !ids.is_empty() => Ok(ids.iter().copied().map(LinkId).collect()),
-                None => Err(MachineError::invalid("crosses no link")),
-                Some(id) => Err(MachineError::invalid(format!(
-                    "there is no link {id}: they are numbered from 0 to {}, both directions of `between` and all of `among` counted",
-                    links.len() - 1
-                ))),
-            },
+            Some(ids) => self.crossed(ids, links),
+        }
+    }
+
+    /// The links of these positions. Several need not join up, but a single one is the whole way.
+    fn crossed(&self, ids: &[u32], links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
+        if let Some(id) = ids.iter().find(|id| **id as usize >= links.len()) {
+            return Err(MachineError::invalid(format!(
+                "there is no link {id}: they are numbered from 0 to {}, both directions of `between` and all of `among` counted",
+                links.len() - 1
+            )));
+        }
+        match ids {
+            [] => Err(MachineError::invalid("crosses no link")),
+            [one] if !links[*one as usize].joins(NodeId(self.from), NodeId(self.to)) => {
+                Err(MachineError::invalid(format!(
+                    "link {one} does not lead from node {} to node {}",
+                    self.from, self.to
+                )))
+            }
+            _ => Ok(ids.iter().copied().map(LinkId).collect()),
         }
     }
 

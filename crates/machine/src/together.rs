@@ -18,9 +18,12 @@ fn parse(part: &str, nodes: usize) -> Result<Vec<Flow>, MachineError> {
     let wrong = |what: String| MachineError::invalid(format!("flow {part:?}: {what}"));
     let node = |name: &str| match name.trim().parse::<u32>() {
         Ok(n) if (n as usize) < nodes => Ok(NodeId(n)),
-        Ok(n) => Err(wrong(format!(
+        Ok(n) if nodes > 1 => Err(wrong(format!(
             "there is no node {n}; nodes are 0 to {}",
             nodes - 1
+        ))),
+        Ok(n) => Err(wrong(format!(
+            "there is no node {n}, only node 0: nothing moves between nodes"
         ))),
         Err(_) => Err(wrong(
             "write 2>3 (memory, reader), 0-1 (both ways) or 0-1-4 (every pair)".to_owned(),
@@ -104,6 +107,8 @@ mod tests {
             let error = Flow::parse_list(bad, 8).unwrap_err().to_string();
             assert!(error.contains(because), "{bad}: {error}");
         }
+        let alone = Flow::parse_list("0-1", 1).unwrap_err().to_string();
+        assert!(alone.contains("only node 0"), "{alone}");
     }
 
     #[test]

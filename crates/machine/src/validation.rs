@@ -3,9 +3,12 @@
 use crate::hops;
 use crate::{CpuId, LinkId, Machine, MachineError, NodeId, Route};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// Figures are written with three digits at least.
 const ROUNDED: f64 = 1.01;
+/// Nanoseconds and MB/s that sums and quotients can be made of.
+const PLAUSIBLE: RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Machine {
     /// Checks that the parts fit together: matrices square, figures positive, CPUs on one node
@@ -32,6 +35,15 @@ impl Machine {
         }
         if self.cpu_nodes().next().is_none() {
             return Err(MachineError::invalid("no node has CPUs"));
+        }
+        let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
+        for (node, shown) in self.nodes.iter().enumerate() {
+            if let Some(other) = numbers.insert(shown.os_index, node) {
+                return Err(MachineError::invalid(format!(
+                    "node {other} and node {node} are both the kernel's node {}",
+                    shown.os_index
+                )));
+            }
         }
         let mut owners: BTreeMap<CpuId, NodeId> = BTreeMap::new();
         for (cpu, node) in self.cpus() {
@@ -101,8 +113,11 @@ pub(crate) fn square<T>(matrix: &[Vec<T>], count: usize) -> bool {
 }
 
 pub(crate) fn positive(figures: impl IntoIterator<Item = f64>, what: &str) -> Result<(), MachineError> {
-    match figures.into_iter().find(|f| !(f.is_finite() && *f > 0.0)) {
+    match figures.into_iter().find(|f| !PLAUSIBLE.contains(f)) {
         None => Ok(()),
+        Some(bad) if bad > 0.0 && bad.is_finite() => Err(MachineError::invalid(format!(
+            "{what} is {bad:e}; no machine's is below 0.000001 or above 10¹²"
+        ))),
         Some(bad) => Err(MachineError::invalid(format!(
             "{what} is {bad}; figures must be positive"
         ))),

@@ -94,6 +94,24 @@ fn contradictions_are_refused_with_their_place() {
     );
     refused(
         "title",
+        "routes = [{ from = 0, to = 1, links = [1] }]\ntitle",
+        "routes[0]: link 1 does not lead from node 0 to node 1",
+    );
+    refused(
+        "title",
+        "routes = [{ from = 0, to = 1, links = [2] }]\ntitle",
+        "routes[0]: there is no link 2: they are numbered from 0 to 1",
+    );
+    refused(
+        "memory = \"1G\"",
+        "os_index = 1, memory = \"1G\"",
+        "node 0 and node 1 are both the kernel's node 1",
+    );
+    for absurd in ["1e-320", "1e308"] {
+        refused("500", absurd, "links[0]: a link's bandwidth is 1e");
+    }
+    refused(
+        "title",
         "routes = [{ from = 0, to = 1, links = [0, 0] }]\ntitle",
         "the route from node 0 to node 1: crosses a link twice",
     );
