@@ -83,8 +83,7 @@ impl Site {
 
     /// Memory on every node that is allowed and has room.
     fn take(&mut self, host: &Host, machine: &Machine, settings: &Settings) {
-        let with_cpus = self.nodes.iter().filter(|n| !n.cpus.is_empty());
-        let reaching = with_cpus.map(|n| caches(host, &n.cpus)).max().unwrap_or(0);
+        let reaching = self.reaching(host);
         let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
         // Half of what is left may be needed by others meanwhile.
         let share = room::left(host) / 2 / machine.node_count() as u64;
@@ -112,6 +111,12 @@ impl Site {
             }
         }
         self.say_narrow(least, reaching, settings.memory);
+    }
+
+    /// The largest caches, bytes, that CPUs of one node reach memory through.
+    fn reaching(&self, host: &Host) -> u64 {
+        let with_cpus = self.nodes.iter().filter(|n| !n.cpus.is_empty());
+        with_cpus.map(|n| caches(host, &n.cpus)).max().unwrap_or(0)
     }
 
     /// Says where the least memory of a node is less than the caches that reach it, or than was asked for.
@@ -242,4 +247,52 @@ fn refused(what: &str, error: &io::Error, instead: &str) -> String {
         ""
     };
     format!("the kernel does not {what}: {error}{mend}; {instead}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(cpus: &[&[u32]]) -> Site {
+        let place = |cpus: &&[u32]| Place {
+            os_index: 0,
+            cpus: cpus.to_vec(),
+            memory: NodeMemory::reserve(1).ok(),
+            at: 0,
+        };
+        Site {
+            nodes: cpus.iter().map(place).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn memory_that_is_less_than_asked_for_or_than_caches_is_said() {
+        let said = |least: u64, reaching: u64, asked: Option<u64>| {
+            let mut site = site(&[&[0]]);
+            site.say_narrow(least << 20, reaching << 20, asked.map(|a| a << 20));
+            site.notes
+        };
+        assert!(said(64, 16, None).is_empty() && said(64, 16, Some(64)).is_empty());
+        assert_eq!(
+            said(20, 16, Some(1024)),
+            ["20 MiB a node instead of 1024 MiB: there is no room for more"]
+        );
+        assert!(said(8, 16, None)[0].starts_with("8 MiB a node are less than the 16 MiB of caches"));
+    }
+
+    #[test]
+    fn caches_of_nodes_without_cpus_do_not_count() {
+        let root = std::env::temp_dir().join(format!("nodewise-site-{}", std::process::id()));
+        let folder = root.join("sys/devices/system/cpu/cpu0/cache/index2");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (file, text) in [("level", "2"), ("size", "1M"), ("shared_cpu_list", "0")] {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        let host = Host::at(&root);
+        // Not even where the kernel tells nothing of them and 32 MiB would be supposed.
+        assert_eq!(site(&[&[0], &[]]).reaching(&host), 1 << 20);
+        assert!(site(&[&[0], &[1]]).reaching(&host) > 1 << 20);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }
