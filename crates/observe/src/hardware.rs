@@ -138,10 +138,7 @@ pub fn measure(
         found.survey = survey_of(&found.read, |_| false, |_| None);
     }
     if let Some(why) = pace.refused() {
-        let text = format!(
-            "cannot start a thread for each CPU: {why}; allow more of them (ulimit -u, or pids.max of the control group)"
-        );
-        return Err(Error::new(ErrorKind::NotHere, text));
+        return Err(no_threads(why));
     }
     found.memory = site.memory();
     found.huge = site.huge(host);
@@ -149,6 +146,13 @@ pub fn measure(
     found.took = clock::monotonic().saturating_sub(start);
     found.cut_short = pace.was_cut();
     Ok(found)
+}
+
+fn no_threads(why: &std::io::Error) -> Error {
+    let text = format!(
+        "cannot start a thread for each CPU: {why}; allow more of them (ulimit -u, or pids.max of the control group)"
+    );
+    Error::new(ErrorKind::NotHere, text)
 }
 
 fn together(runs: &mut Runs<'_, '_>, found: &Measured) -> Option<Survey> {

@@ -41,29 +41,7 @@ impl Site {
         let here = |why: String| Error::new(ErrorKind::NotHere, why);
         let allowed =
             affinity::allowed_cpus().map_err(|e| here(format!("cannot ask for allowed CPUs: {e}")))?;
-        let mut site = Self {
-            nodes: Vec::new(),
-            notes: Vec::new(),
-        };
-        for node in &machine.nodes {
-            let all: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
-            let (cpus, not): (Vec<u32>, Vec<u32>) = all.iter().partition(|c| allowed.contains(c));
-            if !not.is_empty() {
-                let text = format!(
-                    "node {}: CPUs {} may not be used here",
-                    site.nodes.len(),
-                    format_list(&not)
-                );
-                site.notes.push(text);
-            }
-            let (os_index, memory, at) = (node.os_index, None, 0);
-            site.nodes.push(Place {
-                os_index,
-                cpus,
-                memory,
-                at,
-            });
-        }
+        let mut site = Self::of(machine, &allowed);
         if site.nodes.iter().all(|n| n.cpus.is_empty()) {
             return Err(here("none of the machine's CPUs may be used here".to_owned()));
         }
@@ -79,6 +57,29 @@ impl Site {
             return Err(here(site.notes.pop().unwrap_or_default()));
         }
         Ok(site)
+    }
+
+    /// The nodes with those of their CPUs that may be used, without memory.
+    fn of(machine: &Machine, allowed: &[u32]) -> Self {
+        let (mut nodes, mut notes) = (Vec::new(), Vec::new());
+        for (index, node) in machine.nodes.iter().enumerate() {
+            let all = node.cpus.iter().map(|c| c.0);
+            let (cpus, not): (Vec<u32>, Vec<u32>) = all.partition(|c| allowed.contains(c));
+            if !not.is_empty() {
+                notes.push(format!(
+                    "node {index}: CPUs {} may not be used here",
+                    format_list(&not)
+                ));
+            }
+            let (os_index, memory, at) = (node.os_index, None, 0);
+            nodes.push(Place {
+                os_index,
+                cpus,
+                memory,
+                at,
+            });
+        }
+        Self { nodes, notes }
     }
 
     /// Memory on every node that is allowed and has room.
