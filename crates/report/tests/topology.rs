@@ -79,7 +79,11 @@ fn a_backplane_shows_its_load_and_its_ports_theirs() {
     let svg = links_svg(&machine, Some(&load));
     assert!(svg.contains("12.0 GB/s of 12.0 GB/s"), "{svg}");
     assert_eq!(count(&svg, "<rect class=\"link full\""), 1, "the hub");
-    assert_eq!(count(&svg, "<line class=\"link much\"") - 1, 4, "4 of 6.4 GB/s on every port");
+    assert_eq!(
+        count(&svg, "<line class=\"link much\"") - 1,
+        4,
+        "4 of 6.4 GB/s on every port"
+    );
     assert!(svg.contains("node 0 and backplane: 6.4 GB/s each way; sends 8.0 GB/s, receives 0.00 GB/s"));
     let plain = links_svg(&machine, None);
     assert!(plain.contains("12.0 GB/s in all") && count(&plain, "class=\"link full") == 0);

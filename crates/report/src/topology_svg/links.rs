@@ -328,7 +328,13 @@ fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) 
     let bandwidth = out.fold(0.0, f64::max);
     let what = format!("node {node} and backplane: {} each way", gigabytes(bandwidth));
     let Some(load) = load else {
-        return (Way { bandwidth, load: None }, what);
+        return (
+            Way {
+                bandwidth,
+                load: None,
+            },
+            what,
+        );
     };
     let all = ends(|l| l.from).chain(ends(|l| l.to));
     let share = all.map(|(id, l)| load[id] / l.bandwidth).fold(0.0, f64::max);
