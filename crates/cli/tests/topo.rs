@@ -184,7 +184,10 @@ fn directions_of_one_width_and_two_classes_are_not_alike() {
                 { from = 1, to = 0, class = 'fast', bandwidth = 4000 }]";
     std::fs::write(&file, text).unwrap();
     let shown = stdout(&["--machine", file.to_str().unwrap()]);
-    assert!(shown.contains("wide  0>1") && shown.contains("fast  1>0"), "{shown}");
+    assert!(
+        shown.contains("wide  0>1") && shown.contains("fast  1>0"),
+        "{shown}"
+    );
     std::fs::write(&file, text.replace("wide", "fast")).unwrap();
     assert!(stdout(&["--machine", file.to_str().unwrap()]).contains("fast  0-1"));
     std::fs::remove_dir_all(folder).unwrap();
