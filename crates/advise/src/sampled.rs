@@ -12,6 +12,8 @@ use nodewise_profile::ObjectId;
 use nodewise_simulation::{Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
+/// The prediction of what was moved while it ran, if there is one.
+const REPLAY: &str = "replay";
 /// Points of local fraction that are worth a word.
 const NOTICEABLE: f64 = 0.05;
 /// Objects used locally this much are where they belong.
@@ -30,12 +32,30 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict
         )
     });
     let chance = |p: &&Prediction| !p.policy.starts_with("random");
-    let others = simulation.predictions[1..].iter().filter(chance);
+    let (moved, fixed): (Vec<&Prediction>, Vec<&Prediction>) = simulation.predictions[1..]
+        .iter()
+        .partition(|p| p.policy == REPLAY);
+    let others = fixed.into_iter().filter(chance);
     let best = others.max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
-    let better = best.filter(|b| too_few.is_none() && b.local_fraction >= today.local_fraction + NOTICEABLE);
-    let (outcome, sentence) = match better {
+    let noticeable = |p: &&Prediction| p.local_fraction >= today.local_fraction + NOTICEABLE;
+    let better = best.filter(|b| too_few.is_none() && noticeable(b));
+    let most = best.map_or(0.0, |b| b.local_fraction).max(today.local_fraction);
+    let moved = moved
+        .first()
+        .filter(|m| noticeable(m) && m.local_fraction >= most);
+    let (outcome, sentence) = match (moved, better) {
         _ if too_few.is_some() => (Outcome::Unknown, too_few.unwrap_or_default()),
-        Some(best) => (
+        (Some(moved), _) => (
+            Outcome::Unknown,
+            format!(
+                "As its pages moved, {} of what threads use was local by samples; it is {} under first-touch, and \
+                 no fixed placement makes it more than {}.",
+                percent(moved.local_fraction),
+                percent(today.local_fraction),
+                percent(most)
+            ),
+        ),
+        (None, Some(best)) => (
             Outcome::Unknown,
             format!(
                 "By samples, {} of what threads use is local under first-touch, and {} would be under {}; \
@@ -45,7 +65,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict
                 best.policy
             ),
         ),
-        None => (
+        (None, None) => (
             Outcome::LeaveAlone,
             format!(
                 "Leave it alone: by samples, {} of what threads use is local under first-touch, and no \
@@ -59,7 +79,10 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict
         policy: "first-touch".into(),
         gain: Range::exactly(0.0),
         sentence,
-        next: better.map(|_| watch(context)),
+        next: match moved {
+            Some(_) => Some(again(context)),
+            None => better.map(|_| watch(context)),
+        },
         reasons: vec![
             "A page is seen once a scan, however often it is used: samples say whose it is, not what it costs.".into(),
         ],
@@ -68,9 +91,17 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict
 
 /// What would be moved, before anything is.
 fn watch(context: &Context<'_>) -> String {
-    let mut words: Vec<String> = ["nodewise", "balance", "--dry-run", "--"]
-        .map(str::to_owned)
-        .to_vec();
+    balance(context, &["--dry-run", "--"])
+}
+
+/// What was worth it once.
+fn again(context: &Context<'_>) -> String {
+    balance(context, &["--"])
+}
+
+fn balance(context: &Context<'_>, options: &[&str]) -> String {
+    let words = ["nodewise", "balance"].iter().chain(options);
+    let mut words: Vec<String> = words.map(|w| (*w).to_owned()).collect();
     words.extend(plain_command(context));
     shell_line(&words)
 }

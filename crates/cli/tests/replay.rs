@@ -11,14 +11,17 @@ use synthetic::MOVED;
 const MACHINE: [&str; 4] = ["--machine", "xeon-x7550", "--affinity", "scatter"];
 
 fn nodewise(command: &str, profile: &Path, arguments: &[&str]) -> Output {
+    bare(command, profile, &[&MACHINE, arguments].concat())
+}
+
+fn bare(command: &str, profile: &Path, arguments: &[&str]) -> Output {
     let mut nodewise = Command::new(env!("CARGO_BIN_EXE_nodewise"));
-    let output = nodewise
+    nodewise
         .arg(command)
         .arg(profile)
-        .args(MACHINE)
         .args(arguments)
-        .output();
-    output.unwrap()
+        .output()
+        .unwrap()
 }
 
 fn json(command: &str, profile: &Path, arguments: &[&str]) -> Value {
@@ -82,6 +85,45 @@ fn the_report_counts_what_the_replay_moves() {
         text.contains("by out-w-local:threshold=2") && text.contains("16 by kernel"),
         "{text}"
     );
+}
+
+#[test]
+fn where_threads_were_seen_is_where_they_are() {
+    let profile = synthetic::balanced("replay-recorded");
+    let report = |machine, policies| {
+        let output = bare(
+            "report",
+            &profile,
+            &["--json", "--machine", machine, "--policy", policies],
+        );
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let here = report("xeon-x7550", "first-touch");
+    assert_eq!(here["affinity"]["name"], "recorded");
+    assert_eq!(
+        here["affinity"]["thread_nodes"],
+        serde_json::json!([0, 1, 2, 3, 0, 1, 2, 3])
+    );
+    let simulated = json("simulate", &profile, &["--policy", "replay"]);
+    let [moved, left] =
+        ["replay", "first-touch"].map(|p| policy(&simulated, p)["local_fraction"].as_f64().unwrap());
+    assert!((here["moves"]["local_fraction"].as_f64().unwrap() - moved).abs() < 1e-9);
+    let sentence = |report: &Value| report["verdict"]["sentence"].as_str().unwrap().to_owned();
+    let said = sentence(&here);
+    assert!(
+        said.starts_with("As its pages moved") && said.contains(&format!("{:.0} %", left * 100.0)),
+        "{said}"
+    );
+    // A fixed placement that reaches more is worth more than moving.
+    let said = sentence(&report("xeon-x7550", "locality"));
+    assert!(
+        said.starts_with("By samples") && said.contains("locality"),
+        "{said}"
+    );
+    // Another machine has no such nodes.
+    let elsewhere = report("machine-a", "first-touch");
+    assert_eq!(elsewhere["affinity"]["name"], "sharing-aware");
+    assert!(elsewhere["moves"]["local_fraction"].is_null());
 }
 
 #[test]

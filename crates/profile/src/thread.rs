@@ -41,7 +41,14 @@ mod tests {
             node,
             ..Thread::default()
         };
-        assert_eq!(Thread::count(&[row(7, Some(0)), row(8, Some(0)), row(7, Some(1))]), 2);
-        assert_eq!(Thread::count(&[row(0, None), row(0, None)]), 2, "nobody looked where they ran");
+        assert_eq!(
+            Thread::count(&[row(7, Some(0)), row(8, Some(0)), row(7, Some(1))]),
+            2
+        );
+        assert_eq!(
+            Thread::count(&[row(0, None), row(0, None)]),
+            2,
+            "nobody looked where they ran"
+        );
     }
 }

@@ -55,7 +55,10 @@ impl Report {
         let program = &baseline.program;
         let seen = findings.sampled();
         let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
-        let (migrations, moves) = moves::recorded(profile, &names.collect());
+        let (migrations, mut moves) = moves::recorded(profile, &names.collect());
+        if let Some(moves) = &mut moves {
+            moves.local_fraction = findings.as_moved();
+        }
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -92,6 +95,12 @@ impl Report {
 }
 
 impl Findings<'_> {
+    /// What a fixed mapping has none of: predictions follow the mappings', those of moves last.
+    fn as_moved(&self) -> Option<f64> {
+        let further = self.simulation.predictions.get(self.mappings.len()..)?;
+        Some(further.first()?.local_fraction)
+    }
+
     fn measure(&self, mapping: &Mapping) -> Measured {
         let Context {
             profile,

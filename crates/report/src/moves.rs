@@ -42,6 +42,9 @@ pub struct Migration {
 pub struct Moves {
     /// Pages that moved at all.
     pub pages: u64,
+    /// The share of samples that were local with pages where moves had them; `null` where it is not known which nodes
+    /// threads were on, or nothing was moved.
+    pub local_fraction: Option<f64>,
     /// Moved by policies of ours.
     pub ours: u64,
     /// Moved by the kernel's own balancing, as far as it was seen page by page.
@@ -237,6 +240,7 @@ impl Writer<'_> {
         let held = meta.held_back.iter().cloned();
         Moves {
             pages: total.pages,
+            local_fraction: None,
             ours: total.ours,
             kernel: total.kernel,
             kernel_counted: meta.kernel_migrations,

@@ -5,10 +5,10 @@ use crate::output;
 use crate::selection::{Selected, Selection};
 use nodewise_advise::{Asked, Matched, advise};
 use nodewise_analysis::{Timeline, Usage};
-use nodewise_placement::Mapping;
+use nodewise_placement::{Context, Mapping};
 use nodewise_report::text::Screen;
 use nodewise_report::{Findings, Report, html, json, text};
-use nodewise_simulation::{Parameters, simulate};
+use nodewise_simulation::{Moving, Parameters, simulate_moving};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ fn report(selection: &Selection, policies: &str) -> anyhow::Result<Report> {
     let selected = &selection.open()?;
     let (context, reader) = (selected.context(), &selected.reader);
     let mappings = with_baseline(selected, selected.mappings(policies)?);
-    let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
+    let simulation = simulate_moving(&context, &mappings, replayed(&context), reader, &Parameters::default())?;
     let usage = Usage::of(reader, context.profile, context.histogram)?;
     let matched = Matched::predict(&context, &usage, &simulation, &mappings, reader)?;
     let asked = asked(selection, selected);
@@ -65,6 +65,15 @@ fn report(selection: &Selection, policies: &str) -> anyhow::Result<Report> {
         advice: &advice,
         timeline: &timeline,
     }))
+}
+
+/// What was moved while it ran, where it is known which nodes threads were on.
+fn replayed(context: &Context<'_>) -> Vec<Moving> {
+    let migrations = &context.profile.migrations;
+    match context.affinity.name == "recorded" && !migrations.is_empty() {
+        true => vec![Moving::replay(0, migrations)],
+        false => Vec::new(),
+    }
 }
 
 /// What whoever copies the next command would ask with.

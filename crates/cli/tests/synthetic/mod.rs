@@ -181,6 +181,10 @@ pub fn balanced(name: &str) -> PathBuf {
     tables.migrations = (0..THREADS).filter(|t| t % 4 != 0).map(by_us).collect();
     tables.migrations.push(moved(1, 2, 8192, 8, (0, 1)));
     tables.migrations.push(moved(2, 2, 8192, 8, (1, 0)));
+    for (t, thread) in tables.threads.iter_mut().enumerate() {
+        (thread.tid, thread.node) = (100 + t as u32, Some(t as u16 % 4));
+    }
+    tables.meta.host_nodes = 4;
     tables.meta.observer = Observer::Faults;
     tables.meta.held_back = vec![("budget".into(), 7)];
     tables.meta.kernel_migrations = Some(MOVED.1);

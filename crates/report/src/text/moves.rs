@@ -2,7 +2,7 @@
 
 use super::clean;
 use crate::format::grouped;
-use crate::{Moves, count};
+use crate::{Moves, count, percent};
 use nodewise_profile::Migration;
 
 /// Pairs of nodes and objects named.
@@ -14,6 +14,12 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
     if moves.ours + moves.kernel > 0 {
         all.push(format!("{}; {}.", busiest(moves), objects(moves)));
         all.push(restless(moves));
+        if let Some(local) = moves.local_fraction {
+            all.push(format!(
+                "With pages where moves had them, {} of the samples were local.",
+                percent(local)
+            ));
+        }
     }
     if let Some(counted) = moves.kernel_counted {
         all.push(match counted {
