@@ -19,6 +19,7 @@ mod problem;
 mod quick;
 mod search;
 mod seating;
+mod shares;
 mod state;
 
 #[cfg(test)]

@@ -48,22 +48,22 @@ pub fn clusters_from_sharing(
     places: &[Place],
 ) -> Result<Vec<Cluster>, AsymError> {
     let known = crew.len().min(sharing.threads());
-    let between = |a: usize, b: usize| {
-        if a == b || crew[a].application != crew[b].application {
-            return 0.0;
-        }
-        sharing.between(ThreadId::from_index(a), ThreadId::from_index(b)) as f64
+    let shared = |(a, b): (usize, usize)| {
+        let own = crew[a].application == crew[b].application;
+        let both = own.then(|| sharing.between(ThreadId::from_index(a), ThreadId::from_index(b)));
+        both.filter(|s| *s > 0).map(|s| (a, b, s as f64))
     };
-    let closest: Vec<f64> = (0..known)
-        .map(|a| (0..known).map(|b| between(a, b)).fold(0.0, f64::max))
-        .collect();
+    let pairs = (0..known).flat_map(|a| (a + 1..known).map(move |b| (a, b)));
+    let pairs: Vec<(usize, usize, f64)> = pairs.filter_map(shared).collect();
+    let mut closest = vec![0.0; known];
+    for (a, b, shared) in &pairs {
+        closest[*a] = f64::max(closest[*a], *shared);
+        closest[*b] = f64::max(closest[*b], *shared);
+    }
     let mut groups = Groups::new(crew.len());
-    for a in 0..known {
-        for b in a + 1..known {
-            let shared = between(a, b);
-            if shared > 0.0 && shared >= CLOSE * closest[a].max(closest[b]) {
-                groups.join(a, b);
-            }
+    for (a, b, shared) in pairs {
+        if shared >= CLOSE * f64::max(closest[a], closest[b]) {
+            groups.join(a, b);
         }
     }
     formed(groups, crew, None, places)

@@ -1,29 +1,54 @@
 //! Good placements where there are too many to look at: local search from many starts.
 //!
-//! What two nodes exchange with nobody else about is quickly summed, and following it leads near good
-//! placements; there, each exchange of two nodes is judged by what all clusters really get.
+//! What two nodes exchange with nobody else about is quickly summed, and following it leads near good placements.
+//! From there exchanges of two nodes are judged first by equal shares of channels, which many can be in little time,
+//! and then by what all clusters really get.
 
 use super::Bandwidth;
 use super::enumeration::Arrangement;
 use super::problem::{Problem, Set};
 use super::quick::{Chance, Quick};
+use super::shares::Shares;
 use super::state::State;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Local optima of the quick sum that are followed further.
 const STARTS: usize = 4;
-/// What an exchange may cost when annealing begins, as a share of what a node's exchanges are worth on average.
-const HOT: f64 = 0.8;
-/// The same when it ends.
-const COLD: f64 = 0.02;
-/// What one annealing may spend on a pair of nodes.
-const WALK: usize = 250;
+/// By equal shares, from the best so far.
+const WALK: Walk = Walk {
+    part: 0.3,
+    hot: 0.8,
+    cold: 0.02,
+    real: false,
+};
+/// By what clusters really get, from where that led. What four walks leave climbs to the top.
+const REAL_WALK: Walk = Walk {
+    part: 0.15,
+    hot: 0.5,
+    cold: 0.02,
+    real: true,
+};
+/// What is this much worse by equal shares, in units of heat, is not looked at closely.
+const HOPELESS: f64 = 3.0;
+
+/// An annealing.
+struct Walk {
+    /// Its part of the effort.
+    part: f64,
+    /// What an exchange may cost when it begins, as a share of what a node's exchanges are worth on average.
+    hot: f64,
+    /// The same when it ends.
+    cold: f64,
+    /// Whether what clusters really get decides, or equal shares.
+    real: bool,
+}
 
 /// One search.
 pub(super) struct Descent<'a> {
     problem: &'a Problem<'a>,
     quick: Quick<'a>,
+    shares: Shares<'a>,
     bandwidth: Bandwidth<'a>,
     runs: Vec<Range<usize>>,
     got: Vec<f64>,
@@ -41,6 +66,7 @@ impl<'a> Descent<'a> {
         Self {
             problem,
             quick: Quick::new(problem),
+            shares: Shares::new(problem),
             bandwidth: Bandwidth::new(problem.channels),
             runs: problem.runs(),
             got: Vec::new(),
@@ -55,22 +81,17 @@ impl<'a> Descent<'a> {
     pub fn run(&mut self) -> Vec<Arrangement> {
         let mut found = self.starts();
         found.truncate(STARTS);
-        for (worth, state) in &mut found {
-            *worth = self.climb(state, self.enough, (0..state.owner.len()).collect());
-        }
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut best = found[0].clone();
-        let mut from = best.clone();
-        while self.effort > 0 && best.0 < self.enough {
-            let done = self.anneal(from);
-            if done.0 > best.0 {
-                best = done;
+        let all = self.effort as f64;
+        for walk in [WALK, WALK, REAL_WALK, REAL_WALK] {
+            if found[0].0 >= self.enough {
+                break;
             }
-            // Elsewhere there may be better ones.
-            let state = self.quick.grown(2, &mut self.chance);
-            from = (self.value(&state), state);
+            let state = self.anneal(found[0].1.clone(), &walk, (all * walk.part) as usize);
+            found.push((self.value(&state), state));
+            found.sort_by(|a, b| b.0.total_cmp(&a.0));
         }
-        found.push(best);
+        let (worth, best) = &mut found[0];
+        *worth = self.climb(best, self.enough, (0..best.owner.len()).collect());
         found.iter().map(|(_, state)| self.arrangement(state)).collect()
     }
 
@@ -97,7 +118,7 @@ impl<'a> Descent<'a> {
 
     /// Local optima of the quick sum, the best by what clusters really get first.
     fn starts(&mut self) -> Vec<(f64, State)> {
-        let budget = self.effort / 4;
+        let budget = self.effort / 16;
         let before = self.effort;
         let mut found: Vec<(f64, State)> = Vec::new();
         for nth in 0.. {
@@ -152,53 +173,53 @@ impl<'a> Descent<'a> {
     }
 
     /// Exchanges nodes at random, at first also where that costs something, later only where it costs ever
-    /// less (simulated annealing): the best on the way, climbed to its top.
-    fn anneal(&mut self, (mut worth, mut state): (f64, State)) -> (f64, State) {
+    /// less (simulated annealing): the best on the way.
+    fn anneal(&mut self, mut state: State, walk: &Walk, effort: usize) -> State {
+        self.shares.enter(&state);
+        let (mut near, real) = (self.nearly(&state), self.value(&state));
+        let mut worth = if walk.real { real } else { near };
         let mut best = (worth, state.clone());
         let mut table = self.quick.table(&state);
-        let n = state.owner.len() as f64;
-        let walk = WALK * state.owner.len().pow(2);
-        let last = self.effort < 2 * walk;
-        let walk = if last { self.effort * 7 / 8 } else { walk };
-        let end = self.effort - walk;
-        while self.effort > end && best.0 < self.enough {
-            let done = 1.0 - (self.effort - end) as f64 / walk as f64;
-            let heat = best.0 / n * HOT * (COLD / HOT).powf(done);
-            self.effort -= 1;
+        let end = self.effort.saturating_sub(effort);
+        while self.effort > end && !(walk.real && best.0 >= self.enough) {
+            let done = 1.0 - (self.effort - end) as f64 / effort as f64;
+            let a_node = best.0 / state.owner.len() as f64;
+            let heat = a_node * walk.hot * (walk.cold / walk.hot).powf(done);
+            self.effort = self.effort.saturating_sub(self.shares.effort());
             let Some((a, b)) = self.quick.likely(&state, &table, &mut self.chance) else {
                 continue;
             };
             state.swap(a, b);
-            let now = self.value(&state);
+            self.shares.exchanged(&state, a, b);
+            let then = self.nearly(&state);
+            let now = match walk.real {
+                true if then < near - HOPELESS * heat => f64::NEG_INFINITY,
+                true => self.value(&state),
+                false => then,
+            };
             if now < worth + heat * self.chance.share().ln() {
                 state.swap(a, b);
+                self.shares.take_back();
                 continue;
             }
-            worth = now;
+            (near, worth) = (then, now);
             self.quick.exchanged(&state, &mut table, a, b);
             if worth > best.0 {
                 best = (worth, state.clone());
             }
         }
-        best.0 = self.climb(&mut best.1, self.enough, (0..state.owner.len()).collect());
-        best
+        best.1
     }
 
     /// P_wbw with the heaviest clusters on the widest sets.
     fn value(&mut self, state: &State) -> f64 {
         self.fill(state);
-        let problem = self.problem;
-        let mut sum = 0.0;
-        for (at, fixed) in problem.fixed.iter().enumerate() {
-            sum += problem.clusters[*fixed].weight * self.got[problem.wide.len() + at];
-        }
-        for run in &self.runs {
-            let got = &mut self.got[run.clone()];
-            got.sort_unstable_by(|a, b| b.total_cmp(a));
-            let weighed = got.iter().zip(&self.quick.weights[run.clone()]);
-            sum += weighed.map(|(b, w)| b * w).sum::<f64>();
-        }
-        sum
+        weighed(self.problem, &self.runs, &mut self.got)
+    }
+
+    /// About the same.
+    fn nearly(&mut self, state: &State) -> f64 {
+        weighed(self.problem, &self.runs, self.shares.got(state))
     }
 
     fn arrangement(&mut self, state: &State) -> Arrangement {
@@ -219,4 +240,18 @@ impl<'a> Descent<'a> {
         self.computed += 1;
         self.effort = self.effort.saturating_sub(self.bandwidth.crossings() + 32);
     }
+}
+
+/// P_wbw of what slots and then fixed clusters get, the most to the heaviest of a run.
+fn weighed(problem: &Problem<'_>, runs: &[Range<usize>], got: &mut [f64]) -> f64 {
+    let (wide, fixed) = got.split_at_mut(problem.wide.len());
+    let fixed = problem.fixed.iter().zip(fixed);
+    let mut sum: f64 = fixed.map(|(c, got)| problem.clusters[*c].weight * *got).sum();
+    for run in runs {
+        wide[run.clone()].sort_unstable_by(|a, b| b.total_cmp(a));
+    }
+    for (slot, got) in wide.iter().enumerate() {
+        sum += problem.weight(slot) * got;
+    }
+    sum
 }
