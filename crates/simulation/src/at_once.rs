@@ -50,7 +50,7 @@ pub struct Outcome {
 /// What a program does next.
 enum Item<'a> {
     /// A phase, and what it costs alone.
-    Phase(Load<'a>, Cost),
+    Phase(Box<(Load<'a>, Cost)>),
     /// Pages are moved: nanoseconds.
     Pause(f64),
 }
@@ -103,7 +103,8 @@ impl<'a> Prepared<'a> {
         let items = items(course, policy, resources);
         let mut sums = vec![(0.0, BTreeMap::new()); resources.nodes];
         for item in &items {
-            let Item::Phase(load, _) = item else { continue };
+            let Item::Phase(phase) = item else { continue };
+            let load = &phase.0;
             for ((bytes, over), demand) in sums.iter_mut().zip(&load.demands) {
                 *bytes += demand.bytes;
                 for &(resource, bytes) in &demand.over {
@@ -134,7 +135,7 @@ fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec
         for merged in &step.phases {
             let load = merged.load(which, &course.slot_nodes, resources, bytes);
             let alone = load.solve(&course.typical, &course.fit, &course.parameters);
-            items.push(Item::Phase(load, alone));
+            items.push(Item::Phase(Box::new((load, alone))));
         }
     }
     items
@@ -174,7 +175,7 @@ impl<'a> Running<'a> {
     /// As if alone.
     fn begin(&mut self) {
         self.now = match self.item() {
-            Some(Item::Phase(load, alone)) => (alone.ns, load.waited(alone)),
+            Some(Item::Phase(phase)) => (phase.1.ns, phase.0.waited(&phase.1)),
             Some(Item::Pause(ns)) => (*ns, 0.0),
             None => (f64::INFINITY, 0.0),
         };
@@ -183,7 +184,7 @@ impl<'a> Running<'a> {
     /// What its nodes move now, and bytes a nanosecond at most.
     fn moves(&self, afterwards: Afterwards) -> Vec<(&'a Demand, f64)> {
         let (demands, ns) = match self.item() {
-            Some(Item::Phase(load, _)) => (&load.demands, self.now.0),
+            Some(Item::Phase(phase)) => (&phase.0.demands, self.now.0),
             None if afterwards == Afterwards::Again => (&self.prepared.whole, self.ns),
             _ => return Vec::new(),
         };
@@ -196,9 +197,10 @@ impl<'a> Running<'a> {
 
     /// Its time beside others; how much that changed.
     fn beside(&mut self, others: &[(&Demand, f64)], round: usize) -> f64 {
-        let Some(Item::Phase(load, alone)) = self.item() else {
+        let Some(Item::Phase(phase)) = self.item() else {
             return 0.0;
         };
+        let (load, alone) = &**phase;
         let meets = |demand: &Demand| demand.over.iter().any(|o| load.bytes[o.0 as usize] > 0.0);
         let others: Vec<_> = others.iter().filter(|o| meets(o.0)).copied().collect();
         let course = self.prepared.course;
@@ -230,9 +232,9 @@ impl<'a> Running<'a> {
         };
         self.ns += ns;
         self.left -= share;
-        if let Item::Phase(load, _) = item {
+        if let Item::Phase(phase) = item {
             self.waited += share * self.now.1;
-            self.lines += share * load.lines.iter().sum::<f64>();
+            self.lines += share * phase.0.lines.iter().sum::<f64>();
         }
         if self.left <= 1e-9 {
             (self.at, self.left) = (self.at + 1, 1.0);

@@ -2,7 +2,7 @@
 
 use crate::calibration::Fit;
 use crate::resources::Resources;
-use crate::sharing::drain_beside_ns;
+use crate::sharing::drained_ns;
 use crate::tally::{Cell, Phase};
 use crate::{Demand, Parameters, Scenario};
 
@@ -20,8 +20,8 @@ pub(crate) struct Load<'a> {
     pub lines: Vec<f64>,
     /// What each node moves if every line reaches memory.
     pub demands: Vec<Demand>,
-    /// Time the resources need if every line reaches memory, nanoseconds.
-    drain_ns: f64,
+    /// Time the resources need if every line reaches memory.
+    drain: Drain,
     /// CPUs busy at a time, at most.
     concurrency: f64,
     /// Bytes of a line, or of whatever else reaches memory.
@@ -37,8 +37,16 @@ pub(crate) struct Cost {
     pub compute_ns: f64,
     /// Loaded latency `[reader * nodes + memory]`, nanoseconds.
     pub latency_ns: Vec<f64>,
-    /// How much longer lines take since a full resource holds CPUs back: 1 where none does.
-    pub stretch: f64,
+    /// By reader, how much longer its lines take since a full resource holds it back: 1 where none does.
+    pub stretch: Vec<f64>,
+}
+
+/// How long resources need to move a phase's bytes, nanoseconds.
+#[derive(Clone, Debug, Default)]
+struct Drain {
+    ns: f64,
+    /// When each node's bytes are through.
+    by_reader: Vec<f64>,
 }
 
 impl<'a> Load<'a> {
@@ -60,7 +68,7 @@ impl<'a> Load<'a> {
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; nodes * nodes],
             demands: Vec::new(),
-            drain_ns: 0.0,
+            drain: Drain::default(),
             concurrency,
             line_bytes,
         };
@@ -75,15 +83,21 @@ impl<'a> Load<'a> {
         for &(resource, bytes) in load.demands.iter().flat_map(|d| &d.over) {
             load.bytes[resource as usize] += bytes;
         }
-        load.drain_ns = load.drain(&[]);
+        load.drain = load.drain(&[]);
         load
     }
 
-    /// Time that the resources need beside others if every line reaches memory, nanoseconds.
-    fn drain(&self, others: &[(&Demand, f64)]) -> f64 {
-        let drain = |demands| drain_beside_ns(demands, others, &self.resources.capacity);
-        let alone: f64 = self.demands.chunks(1).map(drain).sum();
-        drain(&self.demands).max(alone / self.concurrency)
+    /// Time that the resources need beside others if every line reaches memory.
+    fn drain(&self, others: &[(&Demand, f64)]) -> Drain {
+        let drained = |demands| drained_ns(demands, others, &self.resources.capacity);
+        let mut by_reader = drained(&self.demands);
+        let last = by_reader.iter().copied().fold(0.0, f64::max);
+        let alone: f64 = self.demands.chunks(1).map(|one| drained(one)[0]).sum();
+        let ns = last.max(alone / self.concurrency);
+        if last > 0.0 {
+            by_reader.iter_mut().for_each(|end| *end *= ns / last);
+        }
+        Drain { ns, by_reader }
     }
 
     fn cells(&self, slot: usize) -> &'a [Cell] {
@@ -135,14 +149,13 @@ impl<'a> Load<'a> {
         parameters: &Parameters,
     ) -> Cost {
         let beside = self.rates(others);
-        let drain_ns = fit.miss
-            * match others {
-                [] => self.drain_ns,
-                _ => self.drain(others),
-            };
+        let drain = match others {
+            [] => self.drain.clone(),
+            _ => self.drain(others),
+        };
         let mut latency_ns = self.resources.idle_ns.clone();
         let compute_ns = fit.ns_per_access * self.side_by_side(self.phase.accesses.iter().map(|&n| n as f64));
-        let mut low = self.cpu_ns(scenario, fit, &latency_ns).max(drain_ns);
+        let mut low = self.cpu_ns(scenario, fit, &latency_ns).max(drain.ns * fit.miss);
         let at = |t: f64, latency: &mut Vec<f64>| {
             self.loaded_latency(t, &beside, scenario, fit, parameters, latency);
             self.cpu_ns(scenario, fit, latency)
@@ -160,29 +173,44 @@ impl<'a> Load<'a> {
         Cost {
             ns: high,
             compute_ns,
-            stretch: self.stretch(high, scenario, fit, &latency_ns),
+            stretch: self.stretch(high, &drain, scenario, fit, &latency_ns),
             latency_ns,
         }
     }
 
-    /// The factor on latencies that makes CPUs need `ns`: a line's wait includes that for its turn on a full
-    /// resource (Little's law; AsymSched's Table 1).
-    fn stretch(&self, ns: f64, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> f64 {
+    /// By reader the factor on latencies that makes its CPUs need as long as its bytes do: a line's wait includes
+    /// that for its turn on what is full (Little's law; AsymSched's Table 1).
+    fn stretch(
+        &self,
+        ns: f64,
+        drain: &Drain,
+        scenario: &Scenario,
+        fit: &Fit,
+        latency_ns: &[f64],
+    ) -> Vec<f64> {
         let factor = |ns: f64, (compute, waiting): (f64, f64)| match waiting {
             w if w > 0.0 => (ns - compute) / w,
             _ => f64::INFINITY,
         };
-        let cpus = || self.cpus(scenario, fit, latency_ns);
-        let sum = cpus().fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
-        let all = factor(ns * self.concurrency, sum);
-        let least = cpus().map(|cpu| factor(ns, cpu)).fold(all, f64::min);
-        if least.is_finite() { least.max(1.0) } else { 1.0 }
+        let cpus: Vec<(f64, f64)> = self.cpus(scenario, fit, latency_ns).collect();
+        let sum = cpus
+            .iter()
+            .fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+        let mut least = vec![factor(ns * self.concurrency, sum); self.resources.nodes];
+        for (&reader, cpu) in self.slot_nodes.iter().zip(&cpus) {
+            least[reader] = factor(drain.by_reader[reader] * fit.miss, *cpu).min(least[reader]);
+        }
+        let known = |f: &f64| if f.is_finite() { f.max(1.0) } else { 1.0 };
+        least.iter().map(known).collect()
     }
 
     /// Latency summed over lines, as CPUs see it, nanoseconds.
     pub fn waited(&self, cost: &Cost) -> f64 {
-        let loaded: f64 = self.lines.iter().zip(&cost.latency_ns).map(|(n, l)| n * l).sum();
-        loaded * cost.stretch
+        let lines = self.lines.iter().zip(&cost.latency_ns).enumerate();
+        let of = |(cell, (lines, latency)): (usize, (&f64, &f64))| {
+            lines * latency * cost.stretch[cell / self.resources.nodes]
+        };
+        lines.map(of).sum()
     }
 
     /// Bytes a nanosecond that others move over each resource.

@@ -16,19 +16,18 @@ pub struct Demand {
 /// its share to the rest. `capacity` is in bytes a nanosecond; a resource without capacity is ignored.
 #[must_use]
 pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
-    drain_beside_ns(demands, &[], capacity)
+    drained_ns(demands, &[], capacity).into_iter().fold(0.0, f64::max)
 }
 
-/// As [`drain_ns`], while `others` move too: each at a rate of its own at most, bytes a nanosecond, and without end.
-pub(crate) fn drain_beside_ns(demands: &[Demand], others: &[(&Demand, f64)], capacity: &[f64]) -> f64 {
-    let mut left: Vec<(f64, &Demand)> = demands
-        .iter()
-        .filter(|d| d.bytes > 0.0)
-        .map(|d| (d.bytes, d))
-        .collect();
+/// As [`drain_ns`], when each reader is done, while `others` move too: each at a rate of its own at most, bytes a
+/// nanosecond, and without end.
+pub(crate) fn drained_ns(demands: &[Demand], others: &[(&Demand, f64)], capacity: &[f64]) -> Vec<f64> {
+    let busy = demands.iter().enumerate().filter(|d| d.1.bytes > 0.0);
+    let mut left: Vec<(f64, usize)> = busy.map(|(i, d)| (d.bytes, i)).collect();
+    let mut ends = vec![0.0; demands.len()];
     let mut now = 0.0;
     while !left.is_empty() {
-        let own = left.iter().map(|d| (d.1, f64::INFINITY));
+        let own = left.iter().map(|d| (&demands[d.1], f64::INFINITY));
         let rates = fair_rates(&own.chain(others.iter().copied()).collect::<Vec<_>>(), capacity);
         let step = left
             .iter()
@@ -39,12 +38,13 @@ pub(crate) fn drain_beside_ns(demands: &[Demand], others: &[(&Demand, f64)], cap
             break;
         }
         now += step;
-        for (demand, rate) in left.iter_mut().zip(&rates) {
-            demand.0 -= rate * step;
+        for ((bytes, reader), rate) in left.iter_mut().zip(&rates) {
+            *bytes -= rate * step;
+            ends[*reader] = now;
         }
-        left.retain(|d| d.0 > d.1.bytes * 1e-9);
+        left.retain(|d| d.0 > demands[d.1].bytes * 1e-9);
     }
-    now
+    ends
 }
 
 /// Progressive filling of readers that want so much at most. Unlimited readers get an infinite rate.
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn others_keep_what_they_want_and_a_fair_share_at_most() {
         let own = [demand(100.0, &[0])];
-        let beside = |most: f64| drain_beside_ns(&own, &[(&demand(1.0, &[0]), most)], &[10.0]);
+        let beside = |most: f64| drained_ns(&own, &[(&demand(1.0, &[0]), most)], &[10.0])[0];
         assert_close(beside(2.0), 12.5);
         assert_close(beside(8.0), 20.0);
         let elsewhere = demand(1.0, &[1]);
-        assert_close(drain_beside_ns(&own, &[(&elsewhere, 8.0)], &[10.0, 10.0]), 10.0);
+        assert_close(drained_ns(&own, &[(&elsewhere, 8.0)], &[10.0, 10.0])[0], 10.0);
     }
 
     #[test]

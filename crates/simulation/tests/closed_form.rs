@@ -66,11 +66,20 @@ fn a_line_behind_a_full_controller_takes_as_long_as_its_cpu_waits_for_it() {
     let simulation = predict(&machine(4, 2, 1000.0, WIDE), &rows, 8, &[&|_| 0], &p);
     let lines = 50.0 * 64.0;
     let waiting = 8.0 * lines * 64.0 - lines * 8.0 * NS_PER_ACCESS;
+    assert_close(simulation.baseline().latency_ns, waiting * 50.0 / lines);
+}
+
+#[test]
+fn a_full_link_makes_the_lines_that_cross_it_slow_and_no_others() {
+    // Two threads a node; node 1 reads over a link of 1 GB/s, node 0 at home.
+    let rows = private_reads(4, 50, 64);
+    let mut p = exact();
+    p.parallelism = nodewise_simulation::Range::exactly(50.0);
+    let simulation = predict(&machine(2, 2, WIDE, 1000.0), &rows, 4, &[&|_| 0], &p);
+    let lines = 50.0 * 64.0;
+    let waiting = 2.0 * lines * 64.0 - lines * 8.0 * NS_PER_ACCESS;
     let remote = waiting * 50.0 / lines;
-    assert_close(
-        simulation.baseline().latency_ns,
-        remote * (6.0 * REMOTE_NS + 2.0 * LOCAL_NS) / (8.0 * REMOTE_NS),
-    );
+    assert_close(simulation.baseline().latency_ns, 0.5 * (LOCAL_NS + remote));
 }
 
 #[test]

@@ -216,6 +216,12 @@ impl Program {
         if let Some(ratio) = arguments.latency_ratio {
             selected.machine = with_latency_ratio(&selected.machine, ratio);
         }
+        if selected.profile().meta.observer.is_sampled() {
+            bail!(
+                "{}: counts are samples, so no time follows: record it with nodewise-cc",
+                folder.display()
+            );
+        }
         let (groups, threads) = dealt(&selected, count)?;
         let about = About {
             profile: selected.reader.folder().display().to_string(),
