@@ -27,8 +27,8 @@ Best over mean is {master_best:.2f}, mean over worst {master_worst:.2f}. On {mas
 master's, by up to {master_matters:.2f}. The ten best by *P*<sub>wbw</sub> and the ten best by
 bandwidth from the better master share {common} sets: what is best depends on who sends to whom.
 
-**Figures 2 and 3** have twenty programs on all 336: the bars themselves are not in the text, only that the best is up to 88 %
-faster than the mean and the worst up to 44 % slower. They need those programs' profiles on that machine; not reproduced here.
+**Figures 2 and 3** have twenty programs on all 336; their bars are not in the text, only that the best is up to 88 %
+faster than the mean and the worst up to 44 % slower. They need those programs' profiles on that machine; below are ours.
 """
 
 FIVE = """## Five nodes: 56 sets, and Table 2

@@ -3,17 +3,21 @@
 A part is a module with `part() -> (markdown, [Check])`; PARTS has them in the order of the page."""
 
 import argparse
+import shutil
 import sys
 
 import drawings
 import placements
+import recordings
+import several
+import single
 import statements
 import table1
 import table3
 from checks import table
 from nodewise import ROOT
 
-PARTS = [table1, statements, table3, placements, drawings]
+PARTS = [table1, statements, table3, placements, single, several, drawings]
 HEAD = """# Reproducing AsymSched
 
 `make reproduce-asymsched` computes what our models reproduce of Lepers, Quéma, Fedorova: "Thread and Memory
@@ -38,7 +42,9 @@ def page(parts):
 def main():
     parser = argparse.ArgumentParser(prog="bench/reproduce-asymsched")
     parser.add_argument("--update", action="store_true", help="renew docs/reproduce-asymsched.md, docs/asymmetry.md and its drawings")
+    parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
     asked = parser.parse_args()
+    recordings.keep = asked.reuse
     if asked.update:
         drawings.update()
     parts = [module.part() for module in PARTS]
@@ -46,6 +52,9 @@ def main():
     target = ROOT / ("docs" if asked.update else "build/asymsched") / "reproduce-asymsched.md"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
+    if asked.update:
+        for picture in sorted((recordings.FOLDER / "images").glob("*.svg")):
+            shutil.copy(picture, ROOT / "docs/images")
     print(f"reproduce-asymsched: wrote {target.relative_to(ROOT)}", file=sys.stderr)
     checks = [check for _, found in parts for check in found]
     for check in checks:
