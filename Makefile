@@ -21,7 +21,7 @@ help:
 	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
 	@echo 'make reproduce-mai      the same of MAI: its policies on its two machines, simulated, and in the laboratory'
 	@echo 'make reproduce-ars      the same of ARS: online page migration on a simulated 4-node cluster, Figure 2 and Table 1'
-	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, placements of 2, 3, 5 nodes'
+	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, Figures 2 to 7 on our workloads'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
 	@echo 'make pictures  of where pages land under each policy of the library, and go under each online policy'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
