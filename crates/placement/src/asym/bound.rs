@@ -8,15 +8,17 @@
 use super::problem::{Problem, Set, members};
 use nodewise_machine::{Channels, Flow};
 
-/// Bounds on sums of rates.
+/// Bounds on weighted sums of rates.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
     channels: &'a Channels,
-    flows: Vec<Flow>,
+    flows: Vec<(Flow, f64)>,
     covered: Vec<bool>,
     used: Vec<u32>,
-    /// By channel: the sum of what each of its uncovered flows would get alone.
+    /// By channel: the weighted sum of what each of its uncovered flows would get alone.
     sums: Vec<f64>,
+    /// By channel: the most that one of its flows counts for.
+    heaviest: Vec<f64>,
 }
 
 /// What a flow gets with nobody beside it, MB/s.
@@ -35,28 +37,30 @@ impl<'a> Bound<'a> {
             covered: Vec::new(),
             used: Vec::new(),
             sums: vec![0.0; channels.capacity.len()],
+            heaviest: vec![0.0; channels.capacity.len()],
         }
     }
 
-    /// What these flows get together at most, MB/s: as many as save by it are taken as groups of one channel,
-    /// the channel that saves most first.
-    pub fn of(&mut self, flows: impl Iterator<Item = Flow>) -> f64 {
+    /// What these flows get together at most, MB/s times what each counts for: as many as save by it are taken as
+    /// groups of one channel, the channel that saves most first.
+    pub fn of(&mut self, flows: impl Iterator<Item = (Flow, f64)>) -> f64 {
         self.flows.clear();
         self.flows.extend(flows);
         self.covered.clear();
         self.covered.resize(self.flows.len(), false);
         let mut total = self.enter();
-        let saves = |sums: &[f64], c: u32| sums[c as usize] - self.channels.capacity[c as usize];
+        let full = |c: usize| self.channels.capacity[c] * self.heaviest[c];
+        let saves = |sums: &[f64], c: u32| sums[c as usize] - full(c as usize);
         while let Some(c) = (self.used.iter().copied())
             .max_by(|a, b| saves(&self.sums, *a).total_cmp(&saves(&self.sums, *b)))
             .filter(|c| saves(&self.sums, *c) > 0.0)
         {
             total -= saves(&self.sums, c);
-            for (flow, covered) in self.flows.iter().zip(&mut self.covered) {
+            for ((flow, weight), covered) in self.flows.iter().zip(&mut self.covered) {
                 let way = self.channels.way(flow.reader, flow.memory);
                 if !*covered && way.contains(&c) {
                     *covered = true;
-                    let rate = alone(self.channels, flow);
+                    let rate = weight * alone(self.channels, flow);
                     way.iter().for_each(|c| self.sums[*c as usize] -= rate);
                 }
             }
@@ -67,16 +71,19 @@ impl<'a> Bound<'a> {
 
     /// Each flow's rate alone, by channel and in all.
     fn enter(&mut self) -> f64 {
-        self.used.drain(..).for_each(|c| self.sums[c as usize] = 0.0);
+        for c in self.used.drain(..) {
+            (self.sums[c as usize], self.heaviest[c as usize]) = (0.0, 0.0);
+        }
         let mut total = 0.0;
-        for flow in &self.flows {
-            let rate = alone(self.channels, flow);
+        for (flow, weight) in &self.flows {
+            let rate = weight * alone(self.channels, flow);
             total += rate;
             for c in self.channels.way(flow.reader, flow.memory) {
                 if self.sums[*c as usize] == 0.0 {
                     self.used.push(*c);
                 }
                 self.sums[*c as usize] += rate;
+                self.heaviest[*c as usize] = weight.max(self.heaviest[*c as usize]);
             }
         }
         total
@@ -104,10 +111,13 @@ pub(super) fn of_all_placements(problem: &Problem<'_>) -> f64 {
 
 /// What fixed clusters get at most, weighted.
 pub(super) fn fixed(problem: &Problem<'_>, bound: &mut Bound<'_>) -> f64 {
+    bound.of(fixed_flows(problem))
+}
+
+/// What fixed clusters have on the links, and what it counts for.
+pub(super) fn fixed_flows(problem: &Problem<'_>) -> impl Iterator<Item = (Flow, f64)> {
     let clusters = problem.fixed.iter().zip(&problem.fixed_flows);
-    clusters
-        .map(|(c, flows)| problem.clusters[*c].weight * bound.of(flows.iter().copied()))
-        .sum()
+    clusters.flat_map(|(c, flows)| flows.iter().map(|f| (*f, problem.clusters[*c].weight)))
 }
 
 /// `[k]`: half of what a node can exchange with any k others.

@@ -58,6 +58,7 @@ impl Arrangement {
 pub(super) struct Enumeration<'a> {
     problem: &'a Problem<'a>,
     classes: Classes<'a>,
+    bound: Bound<'a>,
     /// By run: sets of its size, each with its bound, the highest first.
     candidates: Vec<Vec<(f64, Set)>>,
     runs: Vec<Range<usize>>,
@@ -110,6 +111,7 @@ impl<'a> Enumeration<'a> {
         }
         Some(Self {
             fixed: bound::fixed(problem, &mut bound),
+            bound,
             classes: Classes::new(problem),
             candidates,
             runs,
@@ -188,8 +190,25 @@ impl<'a> Enumeration<'a> {
         true
     }
 
+    /// What these sets, and fixed clusters, get at most with all data on their way; of equally large clusters each
+    /// counts for as much as the heaviest, since any may get any.
+    fn together(&mut self) -> f64 {
+        let problem = self.problem;
+        let heaviest = self
+            .runs
+            .iter()
+            .flat_map(|r| r.clone().map(|_| problem.weight(r.start)));
+        let each = self.sets.iter().zip(heaviest);
+        let flows = each.flat_map(|(set, weight)| problem.flows_of(*set).map(move |f| (f, weight)));
+        self.bound.of(flows.chain(bound::fixed_flows(problem)))
+    }
+
     /// All slots have sets.
     fn take(&mut self) {
+        let highest = self.together();
+        if !self.promises(highest) {
+            return;
+        }
         let mut bandwidth = std::mem::take(&mut self.bandwidth);
         self.classes.bandwidth(&self.sets, &mut bandwidth);
         let found = Arrangement::new(self.problem, &self.sets, &bandwidth);
@@ -205,7 +224,8 @@ impl<'a> Enumeration<'a> {
 fn candidates(problem: &Problem<'_>, size: usize, bound: &mut Bound<'_>) -> Vec<(f64, Set)> {
     let mut all = Vec::new();
     sets(problem.nodes.len(), size, 0, 0, &mut |set| {
-        all.push((bound.of(problem.flows_of(set)), set));
+        let flows = problem.flows_of(set).map(|f| (f, 1.0));
+        all.push((bound.of(flows), set));
     });
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     all

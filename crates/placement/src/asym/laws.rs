@@ -178,6 +178,7 @@ proptest! {
         chords in proptest::collection::vec((0usize..8, 0usize..8), 0..14),
         flows in proptest::collection::vec((0u32..8, 0u32..8), 1..40),
         of in 1usize..20,
+        weights in proptest::collection::vec(0.0f64..9.0, 1..5),
     ) {
         let machine = machine(nodes, &widths, &chords);
         let channels = Channels::of(&machine);
@@ -185,8 +186,9 @@ proptest! {
         let flows: Vec<Flow> = flows.iter().map(flow).filter(|f| f.reader != f.memory).collect();
         let rates = channels.max_min(&flows);
         let some = of.min(flows.len());
-        let sum: f64 = rates[..some].iter().sum();
-        let bound = super::bound::Bound::new(&channels).of(flows[..some].iter().copied());
+        let weighed = || flows[..some].iter().copied().zip(weights.iter().copied().cycle());
+        let sum: f64 = rates.iter().zip(weighed()).map(|(r, (_, w))| r * w).sum();
+        let bound = super::bound::Bound::new(&channels).of(weighed());
         prop_assert!(sum <= bound * (1.0 + 1e-6), "{sum} > {bound}");
     }
 
