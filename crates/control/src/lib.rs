@@ -3,7 +3,7 @@
 //! **Purpose.** One code for the simulator, the laboratory and a running process: a [`Controller`] asks a
 //! migration policy once an interval, holds back what the budget, the rate, a lack of samples or a recent
 //! move speak against, and keeps a [`Ledger`] of what was done. A [`Tracker`] holds what was sampled, in
-//! 16 bytes a page.
+//! 16 bytes a page. An [`asym::Scheduler`] says, as often, which nodes the threads of all programs are to have.
 //!
 //! **Constraints.** Pure: no system call, no clock; time is what the caller says, and may go backwards.
 //!

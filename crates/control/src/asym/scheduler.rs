@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     /// What moving a GB of an application costs by what was measured so far, seconds.
-    #[must_use]
+    #[cfg(test)]
     pub fn seconds_per_gb(&self, application: u32) -> f64 {
         let book = self.books.get(&application);
         book.map_or(self.settings.seconds_per_gb, |b| b.budget.seconds_per_gb())
