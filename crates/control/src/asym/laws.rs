@@ -192,6 +192,20 @@ fn two_may_be_refused_at_once() {
 }
 
 #[test]
+fn however_many_are_too_dear_they_are_all_refused_and_the_cheap_one_moves() {
+    let mut scheduler = Scheduler::new(&machine(), Settings::default());
+    let one = |id: u32, at: u32, bytes| application(id, vec![cluster(&[at], 9.0, bytes)], 100);
+    // The heavy one would have better nodes if others left theirs.
+    let mut all = vec![application(9, vec![cluster(&[0, 3], 20.0, 0)], 100)];
+    all.extend([1, 2, 4, 5, 6, 7].map(|n| one(n, n, 90 * GB)));
+    let decision = scheduler.step(0, &all_places(), &all);
+    assert!(decision.moves.iter().all(|m| m.application == 9), "{decision:?}");
+    assert_eq!(decision.trouble, None);
+    let ids: std::collections::BTreeSet<u32> = decision.refused.iter().map(|r| r.application).collect();
+    assert_eq!(ids.len(), decision.refused.len(), "each once");
+}
+
+#[test]
 fn memory_of_a_node_goes_where_its_threads_went_by_their_share() {
     let mut scheduler = Scheduler::new(&machine(), Settings::default());
     // Two thirds of the threads of node 3 belong to the first virtual node; those of the second are on both.
@@ -383,6 +397,7 @@ proptest! {
         if on {
             for cluster in applications.iter_mut().flat_map(|a| &mut a.clusters) {
                 cluster.on = scattered[..cluster.threads.len()].iter().copied().map(NodeId).collect();
+                cluster.at = (0..cluster.nodes).map(|v| cluster.on[cluster.aboard(v).start]).collect();
             }
         }
         let mut scheduler = Scheduler::new(&machine(), Settings::default());

@@ -8,6 +8,9 @@ use nodewise_machine::{Channels, Machine, NodeId};
 use nodewise_placement::asym::{Cluster, NodePlacement, Place, search, weighted_bandwidth};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// After so many searches of one step all that are too dear are refused at once.
+const SEARCHES: usize = 4;
+
 /// Decides once an interval which nodes applications get.
 ///
 /// Its time is that of the caller, summed up from one step to the next: what goes backwards adds nothing.
@@ -102,7 +105,7 @@ impl Scheduler {
         let step = self.steps;
         let resting = self.books.iter().filter(|(_, b)| b.rests(step));
         let mut held: BTreeSet<u32> = resting.map(|(id, _)| *id).collect();
-        loop {
+        for searched in 1.. {
             let clusters = self.clusters(applications, places, &there, &held);
             let found = match search(&self.channels, places, &clusters, &self.settings.search) {
                 Ok(found) => found,
@@ -112,9 +115,12 @@ impl Scheduler {
                 }
             };
             let (placement, then) = found.least_moved();
-            if let Some(refused) = self.dearest(applications, &clusters, &placement, &held) {
-                held.insert(refused.application);
-                decision.refused.push(refused);
+            let mut refused = self.too_dear(applications, &clusters, &placement, &held);
+            if !refused.is_empty() {
+                // The dearest alone, so that others may still move; but a decision has its time.
+                refused.truncate(if searched < SEARCHES { 1 } else { refused.len() });
+                held.extend(refused.iter().map(|r| r.application));
+                decision.refused.extend(refused);
                 continue;
             }
             let of = |a: &Application| a.clusters.clone();
@@ -169,14 +175,14 @@ impl Scheduler {
         clusters
     }
 
-    /// The application whose move is furthest over what it may cost.
-    fn dearest(
+    /// The applications whose moves are over what they may cost, the furthest first.
+    fn too_dear(
         &self,
         applications: &[Application],
         clusters: &[Cluster],
         placement: &NodePlacement,
         held: &BTreeSet<u32>,
-    ) -> Option<Refused> {
+    ) -> Vec<Refused> {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
         for (cluster, to) in clusters.iter().zip(&placement.places).filter(|(c, _)| !c.fixed) {
             *bytes.entry(cluster.application).or_default() += cluster.leaves(to);
@@ -185,9 +191,9 @@ impl Scheduler {
             |a: &Application| self.books[&a.id].refuses(a.id, bytes.get(&a.id).copied().unwrap_or(0));
         let over = |r: &Refused| r.spent_ns + r.predicted_ns - r.allowed_ns;
         let not_held = applications.iter().filter(|a| !held.contains(&a.id));
-        not_held
-            .filter_map(refuses)
-            .max_by(|a, b| over(a).total_cmp(&over(b)))
+        let mut refused: Vec<Refused> = not_held.filter_map(refuses).collect();
+        refused.sort_by(|a, b| over(b).total_cmp(&over(a)));
+        refused
     }
 
     /// Threads to nodes, memory after them.
