@@ -359,7 +359,7 @@ fn middle((x, y): (f64, f64), way: Way) -> String {
         None => (String::new(), format!("{total} in all")),
         Some(load) => (
             format!("<rect class=\"link{}\" {shape} stroke-width=\"4\"/>", way.class()),
-            format!("{} of {total}", gigabytes(load)),
+            format!("{} of {total}", gigabytes(load).trim_end_matches(" GB/s")),
         ),
     };
     format!(
