@@ -7,6 +7,7 @@ mod census;
 mod counts;
 mod follow;
 mod summary;
+mod traffic;
 mod view;
 
 pub use follow::pages_of;
@@ -25,11 +26,14 @@ use nodewise_linux::Host;
 use nodewise_machine::NodeId;
 use nodewise_placement::asym;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use view::{Seen, applications, bindings};
 
 /// As `--threads` names it.
 pub const NAME: &str = "asym";
+
+/// Where `--observe` allows next to nothing.
+const LEAST_SHARE: f64 = 0.001;
 
 /// The live scheduler of threads.
 pub struct Asym {
@@ -39,13 +43,19 @@ pub struct Asym {
     schedulers: BTreeMap<Vec<u32>, Scheduler>,
     census: Census,
     counts: Counts,
+    traffic: traffic::Groups,
     affinities: Affinities,
     /// Where a dry run would have put threads.
     supposed: HashMap<u32, NodeId>,
     summary: Summary,
     dry: bool,
     restore: bool,
+    /// Something was sampled once.
+    judges: bool,
     passed: Duration,
+    /// The share of the time that looking and deciding may take, and when it may be again.
+    share: f64,
+    due: Duration,
 }
 
 /// What a step came to.
@@ -82,11 +92,15 @@ impl Asym {
             schedulers: BTreeMap::new(),
             census,
             counts: Counts::new(place.machine.node_count()),
+            traffic: traffic::Groups::default(),
             affinities: Affinities::default(),
             supposed: HashMap::new(),
             summary: Summary::default(),
             restore: arguments.restore,
+            judges: false,
             passed: Duration::ZERO,
+            share: arguments.observe.max(LEAST_SHARE),
+            due: Duration::ZERO,
             host,
             dry,
         })
@@ -99,9 +113,24 @@ impl Asym {
 
     /// Decides and, unless this is a dry run, binds threads; `now` since the session began.
     pub fn step(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
-        self.counts.pass((now - self.passed).as_secs_f64());
-        self.passed = now;
+        if now < self.due {
+            return Turned::default();
+        }
+        let began = Instant::now();
+        let turned = self.turn(now, place, pids);
+        self.due = now + began.elapsed().div_f64(self.share);
+        turned
+    }
+
+    fn turn(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
+        let passed = (now - std::mem::replace(&mut self.passed, now)).as_secs_f64();
+        self.counts.pass(passed);
         let mut seen = self.look(place, pids);
+        self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
+        if !self.judges && self.counts.is_empty() {
+            return Turned::default(); // nobody knows yet who needs what
+        }
+        self.judges = true;
         let sets: BTreeSet<Vec<u32>> = seen.iter().map(|s| s.cpus.clone()).collect();
         self.schedulers.retain(|cpus, _| sets.contains(cpus));
         let mut turned = Turned::default();
@@ -175,7 +204,7 @@ impl Asym {
             }
             // What was counted was counted from elsewhere.
             self.counts.forget(one.pid);
-            self.summary.tell_move(now, place, one, &before, decision, self.dry);
+            self.summary.tell_move(now, place, one, &before, self.dry);
             turned.moved.push(one.pid);
         }
     }

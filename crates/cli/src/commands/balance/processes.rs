@@ -42,6 +42,11 @@ impl Processes {
         Some(ordinal)
     }
 
+    /// The ordinal of a process that has one.
+    pub fn known(&self, pid: u32) -> Option<u16> {
+        self.alive.get(&pid).copied()
+    }
+
     /// The process with this ordinal, alive or not.
     pub fn pid(&self, ordinal: u16) -> Option<u32> {
         self.all.get(usize::from(ordinal)).copied()
@@ -64,6 +69,7 @@ mod tests {
         let mut processes = Processes::default();
         assert_eq!(processes.ordinal(7), Some((0, true)));
         assert_eq!(processes.ordinal(7), Some((0, false)));
+        assert_eq!((processes.known(7), processes.known(8)), (Some(0), None));
         assert_eq!(processes.end(7), Some(0));
         assert_eq!(processes.ordinal(7), Some((1, true)));
         assert_eq!(

@@ -382,8 +382,8 @@ impl Session {
         let turned = asym.step(now, &self.place, &self.watch.processes());
         self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
         for full in &turned.full {
-            let Some((process, _)) = self.processes.ordinal(full.application) else {
-                continue;
+            let Some(process) = self.processes.known(full.application) else {
+                continue; // never sampled: it has no accesses to be told by
             };
             let moves = pages_of(full, process, &self.place, self.report.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
@@ -394,7 +394,7 @@ impl Session {
         let full = turned.full.iter().map(|f| f.application);
         for pid in turned.moved.into_iter().chain(full) {
             // What was counted was counted from elsewhere.
-            if let Some((process, _)) = self.processes.ordinal(pid) {
+            if let Some(process) = self.processes.known(pid) {
                 self.observation.0.forget(pages_of_process(process));
             }
         }

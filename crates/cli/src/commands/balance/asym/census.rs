@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// A thread is at work from this share of a CPU on: who waits needs no node.
 const AT_WORK: f64 = 0.1;
+/// What is left of a share after each interval without work: who worked without a pause is at work for ten more.
+const LASTS: f64 = 0.8;
 /// Looking where memory is takes no more than this share of the time: the kernel walks all of it.
 const RESIDENT_SHARE: u32 = 500;
 /// What the preload keeps in a command for whoever holds its pages (`runtime/preload/companion.c`).
@@ -40,7 +42,8 @@ struct Known {
 #[derive(Clone, Copy)]
 struct Work {
     cpu_ns: u64,
-    share: f64,
+    /// Of a CPU; unknown of who has only just been met.
+    share: Option<f64>,
 }
 
 impl Census {
@@ -155,7 +158,7 @@ impl Known {
         self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
     }
 
-    /// Threads that took a tenth of a CPU or more of late.
+    /// Threads that took a tenth of a CPU or more, now or shortly before.
     fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeSet<u32> {
         let passed = passed.as_nanos().max(1) as f64;
         let before = std::mem::take(&mut self.threads);
@@ -163,15 +166,48 @@ impl Known {
             let last = before.get(&task.tid);
             let used = task.cpu_ns.saturating_sub(last.map_or(0, |w| w.cpu_ns)) as f64;
             let now = (used / passed).min(1.0);
-            let share = last.map_or(now, |w| 0.5 * (w.share + now));
+            let share = match last {
+                None => (!before.is_empty()).then_some(now),
+                Some(work) => Some(work.share.map_or(now, |share| now.max(LASTS * share))),
+            };
             let cpu_ns = task.cpu_ns;
             self.threads.insert(task.tid, Work { cpu_ns, share });
         }
-        let at_work = self.threads.iter().filter(|(_, w)| w.share >= AT_WORK);
+        let working = |w: &Work| w.share.is_some_and(|s| s >= AT_WORK);
+        let at_work = self.threads.iter().filter(|(_, w)| working(w));
         at_work.map(|(tid, _)| *tid).collect()
     }
 }
 
 fn is_companion(pid: u32, task: &Task) -> bool {
     task.tid != pid && task.name == COMPANION
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(tid: u32, cpu_ms: u64) -> Task {
+        Task {
+            tid,
+            name: String::new(),
+            cpu: 0,
+            cpu_ns: cpu_ms * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn who_waits_is_not_at_work_however_long_it_worked_before() {
+        let mut known = Known::new("solve");
+        let second = Duration::from_secs(1);
+        let mut at_work = |tasks: &[Task]| known.at_work(tasks, second).into_iter().collect::<Vec<_>>();
+        assert!(at_work(&[task(1, 90_000), task(2, 5)]).is_empty());
+        assert_eq!(at_work(&[task(1, 90_000), task(2, 905)]), [2]);
+        // One is born, at work at once; a pause is no end.
+        assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
+        assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
+        let later = [task(1, 90_050), task(2, 905), task(3, 500)];
+        (0..20).for_each(|_| drop(at_work(&later)));
+        assert!(at_work(&later).is_empty());
+    }
 }

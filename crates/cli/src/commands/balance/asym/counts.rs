@@ -29,6 +29,11 @@ impl Counts {
         }
     }
 
+    /// Nothing was seen yet, or all of it is forgotten.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
     /// A thread has accessed a page there.
     pub fn add(&mut self, pid: u32, tid: u32, node: NodeId) {
         let threads = &mut self.processes.entry(pid).or_default().threads;
@@ -100,7 +105,9 @@ mod tests {
         assert!(rates[1] > 10.0 * rates[0], "{rates:?}");
         counts.keep(7, |tid| tid != 8);
         assert_eq!(counts.rates(7, 8), [0.0, 0.0]);
+        assert!(!counts.is_empty());
         counts.forget(7);
         assert_eq!(counts.rates(7, 9), [0.0, 0.0]);
+        assert!(counts.is_empty());
     }
 }

@@ -25,6 +25,8 @@ pub struct Summary {
     pub full_bytes: u64,
     pub restored: Option<Restored>,
     pub dry: bool,
+    /// How many accesses are remote was counted by resctrl, not only sampled.
+    pub counted: bool,
     /// P_wbw as it is and would be best, MB/s, by what was measured last.
     pub now: f64,
     pub best: f64,
@@ -32,6 +34,8 @@ pub struct Summary {
     moved: Option<(f64, f64)>,
     processes: BTreeMap<u32, Process>,
     trouble: Option<String>,
+    /// What was said last, of troubles.
+    said: Option<String>,
 }
 
 /// One process's part.
@@ -82,10 +86,11 @@ impl Summary {
 
     /// Nothing could be decided: said when it is news.
     pub fn is_in_trouble(&mut self, why: &str) {
-        if self.trouble.as_deref() != Some(why) {
+        if self.said.as_deref() != Some(why) {
             eprintln!("nodewise: threads stay where they are: {why}");
-            self.trouble = Some(why.to_owned());
+            self.said = Some(why.to_owned());
         }
+        self.trouble = Some(why.to_owned());
     }
 
     /// What a decision says beside its moves.
@@ -97,10 +102,11 @@ impl Summary {
             return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
         }
         self.trouble = None;
-        (self.now, self.best) = (decision.now, decision.best);
+        // Without weights a sum is minus nothing.
+        (self.now, self.best) = (decision.now + 0.0, decision.best + 0.0);
         if !decision.moves.is_empty() {
-            self.moved = Some((decision.now, decision.then));
-            self.now = decision.then;
+            self.moved = Some((self.now, decision.then + 0.0));
+            self.now = decision.then + 0.0;
         }
         for refused in &decision.refused {
             if let Some(process) = self.processes.get_mut(&refused.application)
@@ -118,7 +124,6 @@ impl Summary {
         place: &Place,
         one: &Seen,
         before: &BTreeSet<NodeId>,
-        decision: &Decision,
         dry: bool,
     ) {
         self.dry = dry;
@@ -135,9 +140,17 @@ impl Summary {
             one.pid,
             one.name,
             if dry { "would move" } else { "move" },
-            decision.now / 1e3,
-            decision.then / 1e3,
+            self.moved.unwrap_or_default().0 / 1e3,
+            self.moved.unwrap_or_default().1 / 1e3,
         );
+    }
+
+    fn source(&self) -> &'static str {
+        if self.counted {
+            "hint-faults, resctrl"
+        } else {
+            "hint-faults"
+        }
     }
 
     pub fn json(&self) -> Value {
@@ -158,7 +171,7 @@ impl Summary {
         });
         json!({
             "policy": super::NAME,
-            "source": "hint-faults",
+            "source": self.source(),
             "moves": self.moves,
             "failures": self.failures,
             "full_migrations": self.full_migrations,
@@ -183,9 +196,10 @@ impl Summary {
     pub fn text(&self) -> String {
         let verb = if self.dry { "would have moved" } else { "moved" };
         let mut out = format!(
-            "{verb} threads {} times under {}; weighted bandwidth {:.1} GB/s, at best {:.1}",
+            "{verb} threads {} times under {} (accesses by {}); weighted bandwidth {:.1} GB/s, at best {:.1}",
             self.moves,
             super::NAME,
+            self.source(),
             self.now / 1e3,
             self.best / 1e3
         );

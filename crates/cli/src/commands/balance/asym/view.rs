@@ -42,6 +42,15 @@ impl Seen {
         self.threads.iter().map(|t| t.node).collect()
     }
 
+    /// Accesses to other nodes than each thread's own, a second.
+    pub fn remote(&self) -> f64 {
+        let away = |t: &Thread| -> f64 {
+            let others = t.accesses.iter().enumerate().filter(|(m, _)| *m != t.node.index());
+            others.map(|(_, n)| n).sum()
+        };
+        self.threads.iter().map(away).sum()
+    }
+
     /// By node, of all its threads.
     fn accesses(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.resident.len()];
@@ -54,15 +63,11 @@ impl Seen {
     /// All threads in one cluster that stays where it is.
     fn as_fixed(&self) -> Cluster {
         let at: Vec<NodeId> = self.runs_on().into_iter().collect();
-        let away = |t: &Thread| -> f64 {
-            let others = t.accesses.iter().enumerate().filter(|(m, _)| *m != t.node.index());
-            others.map(|(_, n)| n).sum()
-        };
         Cluster {
             application: self.pid,
             threads: self.threads.iter().map(|t| t.tid).collect(),
             nodes: at.len(),
-            weight: weight(self.threads.iter().map(away).sum()),
+            weight: weight(self.remote()),
             at,
             fixed: true,
             ..Cluster::default()
@@ -125,7 +130,7 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
 
 /// A node's memory goes with the clusters that have threads there, in equal parts.
 fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
-    let there = |cluster: &Cluster, node: usize| cluster.at.iter().any(|n| n.index() == node);
+    let there = |cluster: &Cluster, node: usize| cluster.stands_on().iter().any(|n| n.index() == node);
     for node in 0..resident.len() {
         let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
         for cluster in clusters.iter_mut() {
@@ -143,4 +148,86 @@ pub fn bindings(seen: &Seen, moves: &[ThreadMove]) -> Vec<(u32, NodeId)> {
     };
     let each = |t: &Thread| (t.tid, to(t.tid).unwrap_or(t.node));
     seen.threads.iter().map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_control::asym::{Scheduler, Settings};
+    use nodewise_machine::Machine;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn places(nodes: usize, threads: usize) -> Vec<Place> {
+        let place = |n| Place { node: NodeId(n as u32), threads };
+        (0..nodes).map(place).collect()
+    }
+
+    /// A thread a node, each accessing its own and, half as much, the next one's.
+    fn seen(pid: u32, nodes: &[u32]) -> Seen {
+        let thread = |(i, node): (usize, &u32)| {
+            let mut accesses = vec![0.0; 8];
+            accesses[*node as usize] += 100.0;
+            accesses[nodes[(i + 1) % nodes.len()] as usize] += 50.0;
+            Thread { tid: pid + i as u32 + 1, node: NodeId(*node), accesses }
+        };
+        let mut resident = vec![0; 8];
+        nodes.iter().for_each(|n| resident[*n as usize] = 1 << 20);
+        Seen {
+            pid,
+            run_ns: 1000 * SECOND,
+            threads: nodes.iter().enumerate().map(thread).collect(),
+            resident,
+            ..Seen::default()
+        }
+    }
+
+    fn nodes_of(one: &Seen, bindings: &[(u32, NodeId)]) -> BTreeSet<u32> {
+        let nodes: BTreeSet<u32> = bindings.iter().map(|(_, n)| n.0).collect();
+        assert_eq!((nodes.len(), bindings.len()), (one.threads.len(), one.threads.len()));
+        nodes
+    }
+
+    #[test]
+    fn two_processes_on_bad_nodes_get_better_ones_each_its_own() {
+        let machine = Machine::named("machine-a").unwrap();
+        let both = [seen(100, &[4, 7]), seen(200, &[1, 5, 6])];
+        let asked = applications(&both, |_| true, &places(8, 1)).unwrap();
+        assert_eq!(asked.iter().map(|a| a.id).collect::<Vec<_>>(), [100, 200]);
+        assert_eq!(asked[0].accesses[4], 150.0);
+        let decision = Scheduler::new(&machine, Settings::default()).step(0, &places(8, 1), &asked);
+        assert!(decision.trouble.is_none() && decision.then > 1.5 * decision.now, "{decision:?}");
+        let [first, second] = both.each_ref().map(|one| nodes_of(one, &bindings(one, &decision.moves)));
+        assert!(first.is_disjoint(&second));
+    }
+
+    #[test]
+    fn who_may_not_move_is_as_it_is_and_its_nodes_are_nobody_elses() {
+        let both = [seen(100, &[4, 7]), seen(200, &[1, 5, 6])];
+        let asked = applications(&both, |s| s.pid != 200, &places(8, 1)).unwrap();
+        let fixed = &asked[1].clusters;
+        assert_eq!((fixed.len(), fixed[0].fixed, fixed[0].nodes), (1, true, 3));
+        assert!((fixed[0].weight - 151f64.ln()).abs() < 1e-12, "{}", fixed[0].weight);
+        let machine = Machine::named("machine-a").unwrap();
+        let decision = Scheduler::new(&machine, Settings::default()).step(0, &places(8, 1), &asked);
+        assert!(decision.moves.iter().all(|m| m.application == 100 && ![1, 5, 6].contains(&m.to.0)));
+        assert!(!decision.moves.is_empty());
+        let idle = Seen { threads: vec![], ..seen(300, &[2]) };
+        assert_eq!(applications(&[idle], |_| false, &places(8, 1)).unwrap()[0].clusters, []);
+    }
+
+    #[test]
+    fn more_processes_than_nodes_is_an_error_in_one_line() {
+        let all: Vec<Seen> = (0..3).map(|n| seen(100 * (n + 1), &[n])).collect();
+        let error = applications(&all, |_| true, &places(2, 4)).unwrap_err().to_string();
+        assert!(error.contains("3 programs") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_nodes_memory_goes_with_one_cluster_or_in_parts_with_several() {
+        let cluster = |at: &[u32]| Cluster { at: at.iter().copied().map(NodeId).collect(), ..Cluster::default() };
+        let mut clusters = [cluster(&[0, 1]), cluster(&[1])];
+        share_out(&[10, 20, 30], &mut clusters);
+        assert_eq!((&clusters[0].resident, &clusters[1].resident), (&vec![10, 10, 0], &vec![0, 10, 0]));
+    }
 }
