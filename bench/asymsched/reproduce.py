@@ -22,7 +22,8 @@ HEAD = """# Reproducing AsymSched
 
 `make reproduce-asymsched` computes what our models reproduce of Lepers, Quéma, Fedorova: "Thread and Memory
 Placement on NUMA Systems: Asymmetry Matters" (USENIX ATC 2015), writes this page (`--update` puts it here), and
-exits with status 1 when a finding changes. [Asymmetry](asymmetry.md) explains what it is about, with drawings.
+exits with status 1 when a finding changes. Figures 2 to 7 record our programs first, some minutes long; `bench/reproduce-asymsched
+--reuse` keeps recordings. [Asymmetry](asymmetry.md) explains what it is about, with drawings.
 
 Everything is computed on [`machine-a`](machines.md), a model of their machine: link classes, one-way links and the
 sixteen bandwidths are theirs; which pairs of nodes some of them belong to, the remaining links and what links carry
