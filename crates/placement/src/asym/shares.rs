@@ -31,8 +31,8 @@ pub(super) struct Shares<'a> {
     got: Vec<f64>,
     /// Channels that the last exchange touched, each time with what they were before.
     before: Vec<(u32, u32, f64)>,
-    /// Channels on the ways of all flows.
-    crossings: usize,
+    /// Channels that a look at all takes.
+    looked_up: usize,
 }
 
 impl<'a> Shares<'a> {
@@ -68,7 +68,7 @@ impl<'a> Shares<'a> {
             parts: (0..=flows).map(|n| 1.0 / n as f64).collect(),
             got: Vec::new(),
             before: Vec::new(),
-            crossings: 0,
+            looked_up: 0,
             problem,
         }
     }
@@ -89,7 +89,9 @@ impl<'a> Shares<'a> {
             }
         }
         (0..self.problem.channels.capacity.len()).for_each(|c| self.divide(c));
-        self.crossings = self.load.iter().map(|n| *n as usize).sum();
+        let wide = &state.slots[..self.problem.wide.len()];
+        let flows: usize = wide.iter().map(|s| s.len() * (s.len() - 1)).sum();
+        self.looked_up = flows * self.width + self.fixed.iter().flatten().map(Vec::len).sum::<usize>();
     }
 
     /// The last exchange was none.
@@ -160,6 +162,6 @@ impl<'a> Shares<'a> {
 
     /// What an exchange and a look at all take, in channels crossed by flows whose rates are computed.
     pub fn effort(&self) -> usize {
-        4 + self.crossings / FASTER
+        10 + self.problem.wide.len() / 2 + self.looked_up / FASTER
     }
 }
