@@ -12,41 +12,50 @@ pub(super) fn replaced(
     clusters: &[Cluster],
     which: usize,
 ) -> Option<Vec<NodeId>> {
-    let there = |n: &NodeId| places.iter().any(|p| p.node == *n && p.threads > 0);
+    let open: Vec<Place> = places.iter().copied().filter(|p| p.threads > 0).collect();
+    let there = |n: &NodeId| open.iter().any(|p| p.node == *n);
     let cluster = &clusters[which];
-    let mut placement = NodePlacement::current(clusters);
-    let mine: Vec<Option<NodeId>> = (0..cluster.nodes)
+    let mut at: Vec<Option<NodeId>> = (0..cluster.nodes)
         .map(|v| cluster.at.get(v).copied().filter(there))
         .collect();
-    placement.places[which] = mine.iter().copied().flatten().collect();
-    let others = || clusters.iter().enumerate().filter(|(c, _)| *c != which);
-    let fixed: Vec<NodeId> = others()
-        .filter(|(_, c)| c.fixed)
-        .flat_map(|(_, c)| c.stands_on())
-        .collect();
-    let busy: Vec<NodeId> = others().flat_map(|(_, c)| c.stands_on()).collect();
-    let mut found = Vec::new();
-    for (v, node) in mine.into_iter().enumerate() {
-        let node = node.or_else(|| {
-            let taken = &placement.places[which];
-            let free = |p: &&Place| p.threads > 0 && !fixed.contains(&p.node) && !taken.contains(&p.node);
-            let worth = |p: &Place| {
-                let mut with = placement.clone();
-                with.places[which].push(p.node);
-                let fits = p.threads >= cluster.aboard(v).len();
-                (
-                    fits,
-                    !busy.contains(&p.node),
-                    weighted_bandwidth(channels, clusters, &with),
-                )
-            };
-            let free = places.iter().filter(free).map(|p| (worth(p), p.node));
-            let better = |a: &(_, NodeId), b: &(_, NodeId)| b.0 > a.0;
-            let best = free.reduce(|a, b| if better(&a, &b) { b } else { a })?.1;
-            placement.places[which].push(best);
-            Some(best)
-        });
-        found.push(node?);
+    for v in 0..at.len() {
+        if at[v].is_none() {
+            at[v] = Some(next(channels, &open, clusters, which, (v, &at))?);
+        }
     }
-    Some(found)
+    at.into_iter().collect()
+}
+
+/// A node for virtual node v of the cluster, whose others are `at` theirs as far as they have one.
+fn next(
+    channels: &Channels,
+    open: &[Place],
+    clusters: &[Cluster],
+    which: usize,
+    (v, at): (usize, &[Option<NodeId>]),
+) -> Option<NodeId> {
+    let others = || {
+        clusters
+            .iter()
+            .enumerate()
+            .filter(|(c, _)| *c != which)
+            .map(|(_, c)| c)
+    };
+    let fixed: Vec<NodeId> = others()
+        .filter(|c| c.fixed)
+        .flat_map(Cluster::stands_on)
+        .collect();
+    let busy: Vec<NodeId> = others().flat_map(Cluster::stands_on).collect();
+    let rank = |place: &Place| {
+        let mut placement = NodePlacement::current(clusters);
+        let with = at.iter().flatten().copied().chain([place.node]);
+        placement.places[which] = with.collect();
+        let fits = place.threads >= clusters[which].aboard(v).len();
+        let worth = weighted_bandwidth(channels, clusters, &placement);
+        (fits, !busy.contains(&place.node), worth)
+    };
+    let free = |p: &&Place| !fixed.contains(&p.node) && !at.contains(&Some(p.node));
+    let ranked = open.iter().filter(free).map(|p| (rank(p), p.node));
+    let best = ranked.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map(|(_, node)| node)
 }
