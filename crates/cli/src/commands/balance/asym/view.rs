@@ -131,10 +131,10 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
 /// A node's memory goes with the clusters that have threads there, in equal parts.
 fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     let there = |cluster: &Cluster, node: usize| cluster.stands_on().iter().any(|n| n.index() == node);
-    for node in 0..resident.len() {
+    for (node, bytes) in resident.iter().enumerate() {
         let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
         for cluster in clusters.iter_mut() {
-            let part = if there(cluster, node) { resident[node] / sharers.max(1) } else { 0 };
+            let part = if there(cluster, node) { bytes / sharers.max(1) } else { 0 };
             cluster.resident.push(part);
         }
     }
