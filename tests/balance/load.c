@@ -1,5 +1,5 @@
 /* Threads that go through memory round by round, each its own part; the sum is known beforehand.
- * load THREADS MIB ROUNDS; `load threads COUNT` starts COUNT short-lived ones, some at a time. */
+ * load THREADS MIB ROUNDS [free], free to run on any CPU; `load threads COUNT` starts COUNT short-lived ones, some at a time. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -11,14 +11,15 @@
 
 static uint64_t *words;
 static size_t count;
-static int threads, rounds;
+static int threads, rounds, is_free;
 
 static void *work(void *argument) {
     size_t part = count / (size_t)threads, first = (size_t)(intptr_t)argument * part;
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((int)(intptr_t)argument % (int)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof set, &set);
+    if (!is_free)
+        sched_setaffinity(0, sizeof set, &set);
     for (int round = 0; round < rounds; round++) {
         for (size_t i = first; i < first + part; i++)
             words[i] += i;
@@ -45,7 +46,8 @@ static int many(int all) {
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "threads") == 0)
         return many(atoi(argv[2]));
-    if (argc != 4)
+    is_free = argc == 5 && strcmp(argv[4], "free") == 0;
+    if (argc != 4 + is_free)
         return 2;
     threads = atoi(argv[1]);
     count = (size_t)atoi(argv[2]) << 17;

@@ -125,7 +125,8 @@ mod tests {
         }
         assert_eq!(affinity::cpus_of(one.id()).unwrap(), before);
         assert_eq!(affinities.restore(&Host::default(), &pids), Restored::default());
-        (end(one), end(two));
+        end(one);
+        end(two);
     }
 
     #[test]

@@ -281,9 +281,43 @@ fn places<'a>(place: &Place, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32])
     nodes.map(of).filter(|p| p.threads > 0).collect()
 }
 
-/// Whose threads move to how many nodes: all there are, so that there is nothing to choose.
+/// Whether threads that may move need all the nodes there are, so that there is nothing to choose.
 fn nothing_to_choose(places: &[asym::Place], applications: &[Application]) -> bool {
-    let clusters = || applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
-    let wanted: usize = clusters().map(|c| c.nodes).sum();
-    places.len() < 2 || clusters().count() == 1 && wanted == places.len()
+    let mut clusters = applications
+        .iter()
+        .flat_map(|a| &a.clusters)
+        .filter(|c| !c.fixed);
+    let Some(first) = clusters.next() else {
+        return false;
+    };
+    places.len() < 2 || clusters.next().is_none() && first.nodes == places.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_placement::asym::Cluster;
+
+    #[test]
+    fn a_process_that_needs_all_nodes_leaves_nothing_to_choose() {
+        let places = |count: u32| -> Vec<asym::Place> {
+            let nodes = (0..count).map(NodeId);
+            nodes.map(|node| asym::Place { node, threads: 2 }).collect()
+        };
+        let of = |nodes: &[usize]| {
+            let cluster = |nodes: &usize| Cluster {
+                nodes: *nodes,
+                ..Cluster::default()
+            };
+            [Application {
+                clusters: nodes.iter().map(cluster).collect(),
+                ..Application::default()
+            }]
+        };
+        assert!(nothing_to_choose(&places(4), &of(&[4])));
+        assert!(nothing_to_choose(&places(1), &of(&[1])));
+        assert!(!nothing_to_choose(&places(4), &of(&[3])));
+        assert!(!nothing_to_choose(&places(4), &of(&[2, 2])));
+        assert!(!nothing_to_choose(&places(1), &of(&[])));
+    }
 }

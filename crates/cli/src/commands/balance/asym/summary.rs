@@ -98,7 +98,7 @@ impl Summary {
         if let Some(why) = &decision.trouble {
             return self.is_in_trouble(why);
         }
-        if asked.iter().any(|a| a.clusters.iter().any(|c| !c.fixed)) && nothing_to_choose(places, asked) {
+        if decision.moves.is_empty() && nothing_to_choose(places, asked) {
             return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
         }
         self.trouble = None;
