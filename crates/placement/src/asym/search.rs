@@ -38,7 +38,7 @@ const MOST_SETS: f64 = 600.0;
 
 /// What a decision may spend, so that it takes 10 ms at most on 16 nodes and 100 ms on 64.
 fn decision_effort(nodes: usize) -> usize {
-    540 * (nodes + 8).pow(2)
+    700 * (nodes + 4).pow(2)
 }
 
 /// The best placement of clusters on these nodes, and all that are nearly as good.
