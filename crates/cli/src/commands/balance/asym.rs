@@ -95,7 +95,7 @@ impl Asym {
             traffic: traffic::Groups::default(),
             affinities: Affinities::default(),
             supposed: HashMap::new(),
-            summary: Summary::default(),
+            summary: Summary::new(dry),
             restore: arguments.restore,
             judges: false,
             passed: Duration::ZERO,
@@ -204,7 +204,7 @@ impl Asym {
             }
             // What was counted was counted from elsewhere.
             self.counts.forget(one.pid);
-            self.summary.tell_move(now, place, one, &before, self.dry);
+            self.summary.tell_move(now, place, one, &before);
             turned.moved.push(one.pid);
         }
     }

@@ -24,7 +24,7 @@ pub struct Summary {
     pub full_migrations: u64,
     pub full_bytes: u64,
     pub restored: Option<Restored>,
-    pub dry: bool,
+    dry: bool,
     /// How many accesses are remote was counted by resctrl, not only sampled.
     pub counted: bool,
     /// P_wbw as it is and would be best, MB/s, by what was measured last.
@@ -50,6 +50,14 @@ struct Process {
 }
 
 impl Summary {
+    /// Of a session that has just begun.
+    pub fn new(dry: bool) -> Self {
+        Self {
+            dry,
+            ..Self::default()
+        }
+    }
+
     /// Where processes are by now.
     pub fn are_at(&mut self, place: &Place, seen: &[Seen]) {
         for one in seen.iter().filter(|s| !s.threads.is_empty()) {
@@ -124,9 +132,7 @@ impl Summary {
         place: &Place,
         one: &Seen,
         before: &BTreeSet<NodeId>,
-        dry: bool,
     ) {
-        self.dry = dry;
         let (from, to) = (place.list(before.iter().copied()), place.list(one.runs_on()));
         if let Some(process) = self.process(one) {
             process.refused = None;
@@ -139,7 +145,7 @@ impl Summary {
             now.as_secs_f64(),
             one.pid,
             one.name,
-            if dry { "would move" } else { "move" },
+            if self.dry { "would move" } else { "move" },
             self.moved.unwrap_or_default().0 / 1e3,
             self.moved.unwrap_or_default().1 / 1e3,
         );
