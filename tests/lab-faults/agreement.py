@@ -30,7 +30,7 @@ NODEWISE, PROGRAMS = ROOT / "target/release/nodewise", ROOT / "build/workloads"
 LIBRARIES = [ROOT / f"target/release/lib/libnodewise-{name}.so" for name in ("rt", "preload")]
 NODES = 4
 MACHINE = ["--machine", "westmere-4s", "--cpus", str(NODES), "--memory", "1G"]
-# One CPU a node, and each thread on its own: a thread is a node. The kernel samples five times a second, and the
+# One CPU a node, and each thread on its own. The kernel samples five times a second, and the
 # emulator makes a sample a hundred times as expensive as it is. Slices are short so that every other one sees
 # what the rest does.
 BOUND = ["--bind", "none", "--threads", str(NODES), "--env", "OMP_PROC_BIND=close", "--env", "OMP_PLACES=threads"]
@@ -91,13 +91,13 @@ def samples(profile):
     rows["page"] += rows.groupby(level=0).cumcount() if rows.len.max() > 1 else 0
     rows["count"] = rows.reads + rows.writes
     threads = pandas.read_parquet(profile / "threads.parquet")
-    # OpenMP's threads are made in the order of their numbers, and bound in it.
+    rows["node"] = rows.thread.map(threads.node).astype(int)
     return rows[rows.thread.map(threads.process) == 0]
 
 
 def by_page(rows):
     """Of each page its object, and how often each node was seen."""
-    table = rows.pivot_table(index=["object", "page"], columns="thread", values="count", aggfunc="sum", fill_value=0)
+    table = rows.pivot_table(index=["object", "page"], columns="node", values="count", aggfunc="sum", fill_value=0)
     return table.reindex(columns=range(NODES), fill_value=0).reset_index("object")
 
 
@@ -116,7 +116,7 @@ def agreement(name, sampled, counted):
 
 def reported(profile, machine, numbers, objects):
     """What the report says of each of these objects. It numbers equal names in the order of the profile."""
-    command = [NODEWISE, "report", profile, "--machine", machine, "--affinity", "identity", "--json"]
+    command = [NODEWISE, "report", profile, "--machine", machine, "--json"]
     said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["objects"]
     names = objects.name.where(objects.name != "", objects.kind)[sorted(numbers)]
     called = {number: name if (names == name).sum() == 1 else f"{name} #{(names.loc[:number] == name).sum()}"
