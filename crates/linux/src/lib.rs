@@ -16,6 +16,7 @@ pub mod faults;
 pub mod freeze;
 pub mod futex;
 mod host;
+pub mod loads;
 pub mod mapping;
 pub mod maps;
 pub mod mark;

@@ -20,9 +20,21 @@ pub(crate) fn open(
     cpu: i32,
     flags: libc::c_ulong,
 ) -> io::Result<OwnedFd> {
+    open_in_group(attributes, pid, cpu, -1, flags)
+}
+
+/// The same in the group of another event, by its descriptor; -1: in its own.
+pub(crate) fn open_in_group(
+    attributes: &mut perf_event_attr,
+    pid: i32,
+    cpu: i32,
+    leader: i32,
+    flags: libc::c_ulong,
+) -> io::Result<OwnedFd> {
     attributes.size = size_of::<perf_event_attr>() as u32;
     // SAFETY: the attributes are valid, say their size, and outlive the call.
-    let event = unsafe { perf_event_open_sys::perf_event_open(attributes, pid, cpu, -1, flags | CLOEXEC) };
+    let event =
+        unsafe { perf_event_open_sys::perf_event_open(attributes, pid, cpu, leader, flags | CLOEXEC) };
     if event < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -6,6 +6,7 @@
 mod census;
 mod counts;
 mod follow;
+mod loads;
 mod summary;
 mod traffic;
 mod view;
@@ -19,6 +20,7 @@ use super::processes::Processes;
 use super::session::nanoseconds;
 use census::Census;
 use counts::Counts;
+use loads::Sampled;
 use nodewise_control::Interval;
 use nodewise_control::asym::{Application, Decision, FullMigration, Scheduler, Settings};
 use nodewise_enforce::Affinities;
@@ -43,6 +45,7 @@ pub struct Asym {
     schedulers: BTreeMap<Vec<u32>, Scheduler>,
     census: Census,
     counts: Counts,
+    loads: Sampled,
     traffic: traffic::Groups,
     affinities: Affinities,
     /// Where a dry run would have put threads.
@@ -92,6 +95,7 @@ impl Asym {
             schedulers: BTreeMap::new(),
             census,
             counts: Counts::new(place.machine.node_count()),
+            loads: Sampled::new(&host, place),
             traffic: traffic::Groups::default(),
             affinities: Affinities::default(),
             supposed: HashMap::new(),
@@ -106,9 +110,24 @@ impl Asym {
         })
     }
 
-    /// A thread has accessed a page there.
+    /// A thread has accessed a page there, as a hint fault says: where the processor samples loads, it knows better.
     pub fn sampled(&mut self, pid: u32, tid: u32, node: NodeId) {
-        self.counts.add(pid, tid, node);
+        if self.loads.source().is_none() {
+            self.counts.add(pid, tid, node, 1.0);
+        }
+    }
+
+    /// What the processor sampled since the last step.
+    fn take_loads(&mut self, place: &Place) {
+        let only_hinted = self.loads.source().is_none();
+        let accesses = self.loads.take(place);
+        if only_hinted && let Some(source) = self.loads.source() {
+            self.summary.loads = Some(source.to_owned());
+            self.counts = Counts::new(place.machine.node_count());
+        }
+        for each in accesses {
+            self.counts.add(each.pid, each.tid, each.node, each.count);
+        }
     }
 
     /// Decides and, unless this is a dry run, binds threads; `now` since the session began.
@@ -124,8 +143,10 @@ impl Asym {
 
     fn turn(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
         let passed = (now - std::mem::replace(&mut self.passed, now)).as_secs_f64();
+        self.take_loads(place);
         self.counts.pass(passed);
         let mut seen = self.look(place, pids);
+        self.loads.follow(&seen);
         self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
         if !self.judges && self.counts.is_empty() {
             return Turned::default(); // nobody knows yet who needs what

@@ -34,12 +34,12 @@ impl Counts {
         self.processes.is_empty()
     }
 
-    /// A thread has accessed a page there.
-    pub fn add(&mut self, pid: u32, tid: u32, node: NodeId) {
+    /// A thread has accessed pages there, so often.
+    pub fn add(&mut self, pid: u32, tid: u32, node: NodeId, times: f64) {
         let threads = &mut self.processes.entry(pid).or_default().threads;
         let row = threads.entry(tid).or_insert_with(|| vec![0.0; self.nodes]);
         if let Some(count) = row.get_mut(node.index()) {
-            *count += 1.0;
+            *count += times;
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn a_steady_rate_is_itself_however_long_it_lasts() {
         let mut counts = Counts::new(2);
         for _ in 0..40 {
-            (0..30).for_each(|_| counts.add(7, 8, NodeId(1)));
+            (0..30).for_each(|_| counts.add(7, 8, NodeId(1), 1.0));
             counts.pass(1.0);
             let rates = counts.rates(7, 8);
             assert!(rates[0] == 0.0 && (rates[1] - 30.0).abs() < 1e-9, "{rates:?}");
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn what_is_new_outweighs_what_was_and_what_is_forgotten_is_gone() {
         let mut counts = Counts::new(2);
-        (0..100).for_each(|_| counts.add(7, 8, NodeId(0)));
+        (0..100).for_each(|_| counts.add(7, 8, NodeId(0), 1.0));
         counts.pass(1.0);
         for _ in 0..20 {
-            (0..100).for_each(|_| counts.add(7, 8, NodeId(1)));
+            (0..100).for_each(|_| counts.add(7, 8, NodeId(1), 1.0));
             counts.pass(1.0);
         }
         let rates = counts.rates(7, 8);

@@ -27,6 +27,8 @@ pub struct Summary {
     dry: bool,
     /// How many accesses are remote was counted by resctrl, not only sampled.
     pub counted: bool,
+    /// The processor's event that accesses were sampled by, instead of hint faults.
+    pub loads: Option<String>,
     /// P_wbw as it is and would be best, MB/s, by what was measured last.
     pub now: f64,
     pub best: f64,
@@ -151,11 +153,11 @@ impl Summary {
         );
     }
 
-    fn source(&self) -> &'static str {
-        if self.counted {
-            "hint-faults, resctrl"
-        } else {
-            "hint-faults"
+    fn source(&self) -> String {
+        let sampled = self.loads.as_deref().unwrap_or("hint-faults");
+        match self.counted {
+            true => format!("{sampled}, resctrl"),
+            false => sampled.to_owned(),
         }
     }
 
