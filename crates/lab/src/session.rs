@@ -58,7 +58,8 @@ const ILLEGAL: u8 = 132;
 const NO_SUCH_INSTRUCTION: &str = "ended by an illegal instruction: QEMU has no AVX-512";
 /// How long a guest may take to come up: a busy host is slow.
 const BOOT: Duration = Duration::from_secs(300);
-/// Who has said nothing by then is started once more: rarely, on hosts that are much too busy, one hangs so.
+/// Who has said nothing by then, or in a third of the time there is, is started once more: rarely, on busy hosts, one
+/// hangs so.
 const FIRST_WORD: Duration = Duration::from_secs(120);
 
 impl Lab {
@@ -68,7 +69,10 @@ impl Lab {
     /// QEMU does not start, the kernel does not come up, the guest breaks, or time runs out.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
         let begun = Instant::now();
-        match self.attempt(begun, FIRST_WORD, on)? {
+        let first_word = self
+            .time_limit
+            .map_or(FIRST_WORD, |limit| FIRST_WORD.min(limit / 3));
+        match self.attempt(begun, first_word, on)? {
             Some(session) => Ok(session),
             None => self.attempt(begun, BOOT, on)?.ok_or_else(|| {
                 LabError::own(
