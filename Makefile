@@ -43,8 +43,21 @@ library:
 	@cmake -S lib -B build/library -D NODEWISE_WERROR=ON >/dev/null
 	@cmake --build build/library >/dev/null
 
+# The page's script and style, which the command carries.
+web: setup
+	@echo 'build: page'
+	@$(MAKE) -s --no-print-directory build/web/page.js
+
+build/web/page.js: web/node_modules/.package-lock.json $(wildcard web/src/* web/src/*/*)
+	@cd web && npm run --silent check && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	@cd web && npm ci --silent --ignore-scripts
+	@touch $@
+
 build: setup
 	@$(MAKE) -s --no-print-directory library
+	@$(MAKE) -s --no-print-directory web
 	@echo 'build: nodewise (the first time about 5 minutes on 2 quiet cores, 10 on busy ones)'
 	@cargo build --release -p nodewise-cli
 	@echo 'build: compiler pass, runtime'
@@ -108,4 +121,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library build workloads demo test nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
+.PHONY: help setup library web build workloads demo test nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean

@@ -1,0 +1,25 @@
+//! The page: where data lives and moves, to look at.
+//!
+//! **Purpose.** [`Documents`] are everything the page asks for, by name: the report, the address space as tiles, the
+//! run as a film, who shares with whom. A server hands them out one by one, a file holds them all; the page
+//! (`web/`) does not know the difference.
+//!
+//! **Constraints.** Beside the histogram of a profile a view keeps a few bytes a page, whatever is looked at. Tiles
+//! are made here, so that a browser never holds what it does not show. Names come from the observed program: they
+//! travel as JSON only.
+//!
+//! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
+#![forbid(unsafe_code)]
+
+use std::borrow::Cow;
+
+/// The page's script, one bundle.
+pub const SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.js"));
+/// The page's style.
+pub const STYLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.css"));
+
+/// Documents by name, `session.json` first of all; the names are those of `web/src/source.ts`.
+pub trait Documents: Send + Sync {
+    /// The bytes of a document; `None` where there is none of this name.
+    fn document(&self, name: &str) -> Option<Cow<'_, [u8]>>;
+}

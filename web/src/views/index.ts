@@ -1,0 +1,5 @@
+// All views, in the order of the menu.
+
+import type { View } from "../view";
+
+export const views: readonly View[] = [];
