@@ -1,8 +1,8 @@
 //! The CPUs that a process's control group leaves it, whatever it has bound itself to (Linux,
 //! Documentation/admin-guide/cgroup-v2.rst, "Cpuset"; cgroup-v1/cpusets.rst).
 
-use crate::Host;
 use crate::process::parse_list;
+use crate::{ControlGroup, Host};
 
 impl Host {
     /// CPUs that are online, ascending; none where nobody says.
@@ -17,39 +17,21 @@ impl Host {
     #[must_use]
     pub fn cpuset(&self, pid: u32) -> Vec<u32> {
         let online = self.online_cpus();
-        let Ok(groups) = self.read(&format!("proc/{pid}/cgroup")) else {
-            return online;
-        };
-        match groups.lines().find_map(|line| self.cpus_of_group(line)) {
+        let groups = self.control_groups(&pid.to_string(), "cpuset");
+        // A group without CPUs of its own has those of the next above it.
+        match groups.iter().find_map(|group| self.cpus_of_group(group)) {
             Some(cpus) => online.into_iter().filter(|c| cpus.contains(c)).collect(),
             None => online,
         }
     }
 
-    /// Of a line of `/proc/PID/cgroup`: a group without CPUs of its own has those of the next above it.
-    fn cpus_of_group(&self, line: &str) -> Option<Vec<u32>> {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let (root, file) = match controllers {
-            "" => ("sys/fs/cgroup", "cpuset.cpus.effective"),
-            list if list.split(',').any(|c| c == "cpuset") => {
-                ("sys/fs/cgroup/cpuset", "cpuset.effective_cpus")
-            }
-            _ => return None,
+    fn cpus_of_group(&self, group: &ControlGroup) -> Option<Vec<u32>> {
+        let file = match group.unified {
+            true => "cpuset.cpus.effective",
+            false => "cpuset.effective_cpus",
         };
-        let mut path = path.trim_matches('/');
-        loop {
-            let cpus = self
-                .line(&format!("{root}/{path}/{file}"))
-                .map(|l| parse_list(&l));
-            if let Some(cpus) = cpus.filter(|c| !c.is_empty()) {
-                return Some(cpus);
-            }
-            if path.is_empty() {
-                return None;
-            }
-            path = path.rsplit_once('/').map_or("", |(above, _)| above);
-        }
+        let cpus = parse_list(&self.line(&format!("{}/{file}", group.folder))?);
+        (!cpus.is_empty()).then_some(cpus)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod affinity;
 pub mod child;
 pub mod clock;
 pub mod companion;
+mod control_group;
 pub mod cpuset;
 pub mod faults;
 pub mod freeze;
@@ -40,4 +41,5 @@ mod survivor;
 pub mod switches;
 pub mod tracepoint;
 
+pub use control_group::ControlGroup;
 pub use host::{Host, ReadError};

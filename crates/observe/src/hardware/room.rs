@@ -1,7 +1,6 @@
 //! How much memory may be taken to measure with.
 
-use nodewise_linux::Host;
-use std::path::Path;
+use nodewise_linux::{ControlGroup, Host};
 
 /// Bytes of a node that programs could have at once: free, or pages of files nobody uses.
 pub(super) fn free_on(host: &Host, os_index: u32) -> Option<u64> {
@@ -18,50 +17,25 @@ pub(super) fn free_on(host: &Host, os_index: u32) -> Option<u64> {
 /// Bytes that this process can still have: of the whole host, and within its control groups.
 pub(super) fn left(host: &Host) -> u64 {
     let host_wide = host.available_memory().unwrap_or(u64::MAX);
-    groups(host)
+    // A limit on any group above counts too; they are named as inside and as outside of a container.
+    host.control_groups("self", "memory")
         .iter()
-        .filter_map(|group| group.left(host))
+        .filter_map(|group| left_in(host, group))
         .fold(host_wide, u64::min)
 }
 
-struct Group {
-    limit: String,
-    usage: String,
-}
-
-impl Group {
-    fn left(&self, host: &Host) -> Option<u64> {
-        let number = |file: &str| host.line(file)?.parse::<u64>().ok();
-        Some(number(&self.limit)?.saturating_sub(number(&self.usage).unwrap_or(0)))
-    }
-}
-
-/// The memory groups this process is in and those around them, as their files are named inside and outside of a container.
-fn groups(host: &Host) -> Vec<Group> {
-    let mut all = Vec::new();
-    for line in host.read("proc/self/cgroup").unwrap_or_default().lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
-            continue;
-        };
-        // A limit on any group above counts too.
-        for path in Path::new(path).ancestors() {
-            let path = path.to_string_lossy();
-            let path = path.trim_end_matches('/');
-            if controllers.is_empty() {
-                all.push(Group {
-                    limit: format!("sys/fs/cgroup{path}/memory.max"),
-                    usage: format!("sys/fs/cgroup{path}/memory.current"),
-                });
-            } else if controllers.split(',').any(|c| c == "memory") {
-                all.push(Group {
-                    limit: format!("sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
-                    usage: format!("sys/fs/cgroup/memory{path}/memory.usage_in_bytes"),
-                });
-            }
-        }
-    }
-    all
+/// What the memory limit of a group leaves; nothing is said where it has none.
+fn left_in(host: &Host, group: &ControlGroup) -> Option<u64> {
+    let number = |file: &str| {
+        host.line(&format!("{}/{file}", group.folder))?
+            .parse::<u64>()
+            .ok()
+    };
+    let (limit, usage) = match group.unified {
+        true => ("memory.max", "memory.current"),
+        false => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    };
+    Some(number(limit)?.saturating_sub(number(usage).unwrap_or(0)))
 }
 
 #[cfg(test)]
