@@ -15,6 +15,7 @@ mod residents;
 mod traced;
 
 pub use budget::{Budget, Costs, Rate, Spell};
+pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
 pub use recorder::{Options, Progress, Recorded, Tend, Whom, record};
 pub use traced::Traced;

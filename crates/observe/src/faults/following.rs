@@ -8,12 +8,16 @@ use nodewise_linux::{Host, ReadError, clock};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// What it calls itself (`runtime/preload/companion.c`).
-const COMPANION: &str = "nodewise";
 /// Names kept of threads that ended; the oldest go first.
 const MOST_NAMES: usize = 1 << 16;
 /// How often what the kernel counts by thread is read, when it does not tell of each move.
 const MOVES_READ: Duration = Duration::from_secs(1);
+
+/// Whether a thread is ours in the program: what the preload keeps for whoever holds pages (`runtime/preload/companion.c`).
+#[must_use]
+pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
+    tid != pid && name == "nodewise"
+}
 
 /// All of them.
 pub struct Following {
@@ -213,9 +217,10 @@ impl Following {
         self.names.get(&tid).map(String::as_str)
     }
 
-    /// Whether a thread of ours in the program made this fault: what the preload keeps for whoever holds pages.
+    /// Whether a thread of ours in the program made this fault.
     pub fn is_companion(&self, fault: &Fault) -> bool {
-        fault.tid != fault.pid && self.name(fault.tid) == Some(COMPANION)
+        self.name(fault.tid)
+            .is_some_and(|name| is_companion(fault.pid, fault.tid, name))
     }
 
     /// `None` where the kernel does not count for all of them.

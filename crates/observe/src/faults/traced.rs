@@ -41,7 +41,7 @@ pub struct Traced {
     /// When the first sample began to wait for its process's log.
     waits_since: HashMap<u32, Duration>,
     /// The node of each CPU, by the kernel's number.
-    nodes: Vec<Option<u16>>,
+    nodes: HashMap<u32, u16>,
     ordinals: usize,
     touched: HashSet<PageNumber>,
     counts: HashMap<(PageNumber, ThreadId), Counts>,
@@ -195,7 +195,7 @@ impl Traced {
         }
         let ordinal = process.image.ordinal.unwrap_or(0);
         let page = PageNumber::of_address(ordinal, address);
-        let node = self.nodes.get(fault.cpu as usize).copied().flatten();
+        let node = self.nodes.get(&fault.cpu).copied();
         let thread = process.thread(&mut self.tables, fault.tid, node, watch.name(fault.tid));
         let object = process.object(&self.host, &mut self.tables, address);
         if touch.kind == Kind::First {
@@ -327,6 +327,9 @@ impl Traced {
         }
         describe(&mut self.tables.profile.meta);
         self.join_first_touches();
+        for process in self.processes.values() {
+            process.tell_further_rows(&mut self.tables);
+        }
         self.writer.checkpoint(&self.tables.profile)?;
         let ended = clock::monotonic();
         self.checkpoint_due = ended + (ended - began) * CHECKPOINT_SHARE;
@@ -477,15 +480,11 @@ impl Process {
 }
 
 /// As the kernel has it, in the order of nodes.
-fn nodes_of_cpus(host: &Host) -> Vec<Option<u16>> {
-    let mut nodes = Vec::new();
+fn nodes_of_cpus(host: &Host) -> HashMap<u32, u16> {
     let machine = Machine::from_sysfs(&host.sys(), "this");
-    for (cpu, node) in machine.map(|m| m.cpus()).unwrap_or_default() {
-        let at = cpu.0 as usize;
-        nodes.resize(nodes.len().max(at + 1), None);
-        nodes[at] = u16::try_from(node.0).ok();
-    }
-    nodes
+    let cpus = machine.map(|m| m.cpus()).unwrap_or_default().into_iter();
+    cpus.filter_map(|(cpu, node)| Some((cpu.0, u16::try_from(node.0).ok()?)))
+        .collect()
 }
 
 #[cfg(test)]

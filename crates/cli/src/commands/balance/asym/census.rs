@@ -6,6 +6,7 @@ use nodewise_enforce::Affinities;
 use nodewise_linux::process::Task;
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::NodeId;
+use nodewise_observe::faults::is_companion;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,6 @@ const AT_WORK: f64 = 0.1;
 const LASTS: f64 = 0.8;
 /// Looking where memory is takes no more than this share of the time: the kernel walks all of it.
 const RESIDENT_SHARE: u32 = 500;
-/// What the preload keeps in a command for whoever holds its pages (`runtime/preload/companion.c`).
-const COMPANION: &str = "nodewise";
 
 /// What is known of processes from one look to the next.
 pub struct Census {
@@ -91,7 +90,7 @@ impl Census {
         };
         let threads = tasks
             .iter()
-            .filter(|t| at_work.contains(&t.tid) && !is_companion(pid, t));
+            .filter(|t| at_work.contains(&t.tid) && !is_companion(pid, t.tid, &t.name));
         Some(Seen {
             pid,
             name: known.name.clone(),
@@ -177,10 +176,6 @@ impl Known {
         let at_work = self.threads.iter().filter(|(_, w)| working(w));
         at_work.map(|(tid, _)| *tid).collect()
     }
-}
-
-fn is_companion(pid: u32, task: &Task) -> bool {
-    task.tid != pid && task.name == COMPANION
 }
 
 #[cfg(test)]

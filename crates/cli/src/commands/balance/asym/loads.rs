@@ -7,7 +7,7 @@ use nodewise_linux::loads::{Load, Loads, Sampler, Served};
 use nodewise_linux::{Host, pages};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Pages asked about, of a process and an interval.
 const MOST: usize = 4096;
@@ -51,9 +51,9 @@ impl Sampled {
         let Some(sampler) = &self.sampler else {
             return;
         };
-        let at_work = || seen.iter().flat_map(|s| s.threads.iter().map(|t| t.tid));
-        self.threads.retain(|tid, _| at_work().any(|t| t == *tid));
-        for tid in at_work() {
+        let at_work: BTreeSet<u32> = seen.iter().flat_map(|s| s.threads.iter().map(|t| t.tid)).collect();
+        self.threads.retain(|tid, _| at_work.contains(tid));
+        for tid in at_work {
             if self.threads.len() < THREADS {
                 let sampled = || Loads::of_thread(sampler, tid).ok();
                 self.threads.entry(tid).or_insert_with(sampled);
