@@ -3,12 +3,11 @@
 import json
 import os
 import pathlib
-import subprocess
 
+from commands import ROOT, run
 from programs import PROGRAMS
 from slices import cut
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 PLAIN = ROOT / "build/workloads"
 FOLDER = ROOT / "build/ars"
@@ -20,14 +19,6 @@ START = "interleave"
 TAKES = range(3)
 # Accesses after which the next thread has its turn, while recording.
 TURN = 500
-
-
-def run(command, **environment):
-    done = subprocess.run([str(c) for c in command], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          cwd=ROOT, env={**os.environ, **environment})
-    if done.returncode:
-        raise SystemExit(f"reproduce-ars: {' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
 
 
 def record(program, take, reuse=False):

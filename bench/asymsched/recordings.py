@@ -1,9 +1,8 @@
 """Recordings of the programs with as many threads as they have CPUs, and what `simulate` predicts of them."""
 
 import json
-import os
-import subprocess
 
+from commands import run
 from nodewise import NODEWISE, ROOT
 from programs import PROGRAMS, THREADS
 
@@ -15,14 +14,6 @@ DYNAMIC = "balance:carrefour"
 OPTIONS = ("--machine", "machine-a", "--policy", f"first-touch,{DYNAMIC}", "--migration-cost", "0.15", "--budget", "none")
 # Whether recordings that are there are kept.
 keep = False
-
-
-def run(command, **environment):
-    done = subprocess.run([str(c) for c in command], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          cwd=ROOT, env={**os.environ, **environment})
-    if done.returncode:
-        raise SystemExit(f"reproduce-asymsched: {' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
 
 
 done_now = set()

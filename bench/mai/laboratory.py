@@ -2,11 +2,11 @@
 which node's memory, beside what the policy's definition makes of the accesses in a recording."""
 
 import json
-import os
 
 import duckdb
 
-from recordings import FOLDER, NODEWISE, PLAIN, RECORDED, command, run
+from commands import run
+from recordings import FOLDER, NODEWISE, PLAIN, RECORDED, command
 from web import Finding
 
 MACHINE, NODES, THREADS = "mai-itanium2-fss", 4, 8
@@ -70,9 +70,8 @@ WHERE o.kind = 'mapping' AND o.pages >= {smallest}
 def recorded():
     """Accesses to the arrays: pages of the array, index of the page, OpenMP thread, how many."""
     profile = FOLDER / "profiles" / "laboratory"
-    environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS), "OMP_WAIT_POLICY": "passive"}
     run([NODEWISE, "record", "--force", "-o", profile, "--", *command(RECORDED, "mg", "parallel", SIZES)],
-        env=environment)
+        OMP_NUM_THREADS=str(THREADS), OMP_WAIT_POLICY="passive")
     return duckdb.sql(QUERY.format(profile=profile, smallest=SMALLEST)).fetchall()
 
 
@@ -99,7 +98,7 @@ def counted():
     lines = [f"first-touch {' '.join(map(str, command(PLAIN, 'mg', 'parallel', SIZES)))} --policy {p}" for p in POLICIES]
     batch.write_text("\n".join(lines) + "\n")
     found = run([NODEWISE, "lab", "--machine", MACHINE, "--cpus", THREADS, "--bind", "none", "--huge-pages", "never",
-                 "--json", "--batch", batch], env={**os.environ, "OMP_NUM_THREADS": str(THREADS)})
+                 "--json", "--batch", batch], OMP_NUM_THREADS=str(THREADS))
     matrices = {}
     for policy, one in zip(POLICIES, json.loads(found)["runs"], strict=True):
         if one["exit_status"]:

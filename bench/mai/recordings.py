@@ -4,9 +4,9 @@ import json
 import os
 import pathlib
 import resource
-import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from commands import ROOT, run
+
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 PLAIN = ROOT / "build/workloads"
 RECORDED = ROOT / "build/workloads-recorded"
@@ -24,14 +24,6 @@ QUICK = {"mg": (256, 4), "ictm": (4096, 1), "ondes": (96, 5)}
 SLOWER = 4
 
 
-def run(command, **options):
-    done = subprocess.run([str(c) for c in command], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
-    if done.returncode:
-        raise SystemExit(f"reproduce-mai: {' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
 def command(folder, program, init, sizes):
     return [folder / program, "--init", init, "--size", sizes[0], "--iterations", sizes[1]]
 
@@ -44,7 +36,7 @@ def plain_seconds(program, init, sizes):
 
     def once():
         before = spent()
-        run(command(PLAIN, program, init, sizes), env={**os.environ, "OMP_NUM_THREADS": "1"})
+        run(command(PLAIN, program, init, sizes), OMP_NUM_THREADS="1")
         return spent() - before
     return min(once() for _ in range(3))
 
@@ -55,9 +47,8 @@ def record(program, init, sizes, reuse):
     if reuse and (folder / "manifest.json").exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(RECORDED_THREADS), "OMP_WAIT_POLICY": "passive"}
     run([NODEWISE, "record", "--force", "--slice", "region", "-o", folder, "--",
-         *command(RECORDED, program, init, sizes)], env=environment)
+         *command(RECORDED, program, init, sizes)], OMP_NUM_THREADS=str(RECORDED_THREADS), OMP_WAIT_POLICY="passive")
     calibration(folder).write_text(f"{plain_seconds(program, init, sizes)}\n")
     return folder
 

@@ -1,0 +1,18 @@
+"""Commands that must succeed."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = f"reproduce-{pathlib.Path(sys.argv[0]).resolve().parent.name}"
+
+
+def run(command, **environment):
+    """What the command prints, run in the project's folder with these variables too; ends the program if it fails."""
+    done = subprocess.run([str(c) for c in command], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          cwd=ROOT, env={**os.environ, **environment})
+    if done.returncode:
+        raise SystemExit(f"{PROGRAM}: {' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
