@@ -1,0 +1,90 @@
+// Colours as numbers, for canvases: nodes after Okabe and Ito, quantities after viridis, local blue and remote orange.
+
+export type Rgb = readonly [number, number, number];
+
+export interface Palette {
+  dark: boolean;
+  ground: Rgb;
+  card: Rgb;
+  ink: Rgb;
+  muted: Rgb;
+  line: Rgb;
+  /** Where a page lives, beneath what is done there. */
+  home: Rgb;
+  local: Rgb;
+  remote: Rgb;
+  accent: Rgb;
+  /** Pages that no node has for itself. */
+  spread: Rgb;
+  /** Sharing classes, in the strip's order. */
+  classes: readonly Rgb[];
+  node(index: number): Rgb;
+  /** 0 near the ground, 1 far from it. */
+  quantity(share: number): Rgb;
+  /** All remote at 0, all local at 1. */
+  locality(share: number): Rgb;
+}
+
+export const rgb = (hex: string): Rgb => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb;
+export const css = ([r, g, b]: Rgb, alpha = 1) =>
+  alpha < 1 ? `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)} / ${alpha})` : `#${[r, g, b].map((part) => Math.round(part).toString(16).padStart(2, "0")).join("")}`;
+export const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
+  a[0] + (b[0] - a[0]) * share,
+  a[1] + (b[1] - a[1]) * share,
+  a[2] + (b[2] - a[2]) * share,
+];
+/** As a pixel of image data on the machines there are: little-endian, opaque. */
+export const pixel = ([r, g, b]: Rgb) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+const NODES = {
+  light: ["#0072b2", "#e09400", "#009e73", "#cc6ba0", "#56b4e9", "#cf5300", "#f0e442", "#3c4350"].map(rgb),
+  dark: ["#1d7fc4", "#e69f00", "#0aa57b", "#d284b0", "#6cc3f5", "#dd6310", "#f0e442", "#dfe4ea"].map(rgb),
+};
+const CLASSES = {
+  light: ["#a3abb6", "#0072b2", "#009e73", "#d55e00"].map(rgb),
+  dark: ["#6c7682", "#3a94d8", "#12b485", "#ee7733"].map(rgb),
+};
+const VIRIDIS = ["#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"].map(rgb);
+
+/** The colour at a share of a way through others. */
+function along(stops: readonly Rgb[], share: number): Rgb {
+  const at = Math.max(0, Math.min(1, share)) * (stops.length - 1);
+  const first = Math.min(stops.length - 2, Math.floor(at));
+  return mix(stops[first]!, stops[first + 1]!, at - first);
+}
+
+/** Beyond eight nodes the eight hues come again, each round lighter or darker than the one before. */
+function shade(colour: Rgb, round: number): Rgb {
+  if (round === 0) return colour;
+  const depth = 0.18 + 0.62 * (((round + 1) >> 1) / 5);
+  return mix(colour, round % 2 ? [255, 255, 255] : [0, 0, 0], Math.min(0.75, depth));
+}
+
+function make(dark: boolean): Palette {
+  const nodes = dark ? NODES.dark : NODES.light;
+  const viridis = dark ? VIRIDIS : [...VIRIDIS].reverse();
+  const pick = (light: string, other: string) => rgb(dark ? other : light);
+  const [local, remote] = [pick("#1667a8", "#5fb0f2"), pick("#d05f00", "#ff9d4d")];
+  const middle = pick("#e4e2dd", "#4b4a49");
+  return {
+    dark,
+    ground: pick("#f5f6f8", "#0e1217"),
+    card: pick("#ffffff", "#161b22"),
+    ink: pick("#171b21", "#e7ebf0"),
+    muted: pick("#59636f", "#9aa5b2"),
+    line: pick("#dde1e7", "#2a323c"),
+    home: pick("#d5dae1", "#343d49"),
+    accent: pick("#171b21", "#ffffff"),
+    spread: pick("#c4c9d0", "#4a535f"),
+    local,
+    remote,
+    classes: dark ? CLASSES.dark : CLASSES.light,
+    node: (index) => shade(nodes[index % 8]!, Math.floor(index / 8)),
+    quantity: (share) => along(viridis, share),
+    locality: (share) => along([remote, mix(remote, middle, 0.55), middle, mix(local, middle, 0.55), local], share),
+  };
+}
+
+const LIGHT = make(false);
+const DARK = make(true);
+export const palette = (dark: boolean): Palette => (dark ? DARK : LIGHT);
