@@ -46,6 +46,12 @@ export class Documents {
     return this.once(name, async () => unpack(await this.source.bytes(name)));
   }
 
+  /** Asks anew for what an older generation had of whole documents, so that views have it at once; tiles come as they are looked at. */
+  async again(before: Documents | undefined): Promise<void> {
+    const names = [...(before?.kept.keys() ?? [])].filter((name) => /\.json$/.test(name));
+    await Promise.all(names.map((name) => this.once(name, () => json<unknown>(this.source, name)).catch(() => undefined)));
+  }
+
   /** The report, key by key that of `nodewise report --json`. */
   report = (profile: number) => this.once(`p/${profile}/report.json`, () => json<Report>(this.source, `p/${profile}/report.json`));
   machine = (profile: number) => this.once(`p/${profile}/machine.json`, () => json<Machine>(this.source, `p/${profile}/machine.json`));

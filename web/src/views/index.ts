@@ -1,5 +1,6 @@
 // All views, in the order of the menu.
 
 import type { View } from "../view";
+import { overview } from "./overview";
 
-export const views: readonly View[] = [];
+export const views: readonly View[] = [overview];

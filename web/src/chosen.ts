@@ -1,0 +1,19 @@
+// Which mapping is looked at beside today's.
+
+import type { Policy, Report } from "./documents";
+import type { State } from "./state";
+
+/** Today's mapping, as the report calls it. */
+export const TODAY = "first-touch";
+
+const better = (a: Policy, b: Policy) =>
+  a.seconds !== null && b.seconds !== null ? a.seconds < b.seconds : a.local_fraction > b.local_fraction;
+
+/** The policy of the address, else the verdict's, else the best that is not today's. */
+export function chosenPolicy(report: Report, state: State): string {
+  const known = (name: string | undefined) => report.policies.some((p) => p.policy === name);
+  if (state.policy && known(state.policy)) return state.policy;
+  if (report.verdict.policy !== TODAY && known(report.verdict.policy)) return report.verdict.policy;
+  const others = report.policies.filter((p) => p.policy !== TODAY);
+  return others.reduce<Policy | undefined>((best, p) => (!best || better(p, best) ? p : best), undefined)?.policy ?? TODAY;
+}

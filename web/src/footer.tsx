@@ -1,0 +1,103 @@
+// How the figures were got, and how far to trust them.
+
+import type { Report } from "./documents";
+import { percent } from "./format";
+import { Value } from "./value";
+
+export function Footer({ report }: { report: Report }) {
+  return (
+    <footer>
+      <details>
+        <summary>
+          {report.program.exact ? "Counted exactly" : "Sampled, not counted"}
+          {" · "}
+          <Coverage report={report} />
+          {" · how far to trust this"}
+        </summary>
+        {report.program.exact ? <Counted report={report} /> : <Sampled report={report} />}
+        {report.notes.length > 0 && <ul>{report.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
+        <Sources report={report} />
+      </details>
+      <p class="muted">nodewise {report.nodewise} · recorded {new Date(report.program.started_at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC on {report.program.host.model || "an unknown CPU"}</p>
+    </footer>
+  );
+}
+
+function Coverage({ report }: { report: Report }) {
+  if (!report.program.exact) return <>pages in use, not accesses</>;
+  if (report.coverage.share === null) return <>coverage unknown</>;
+  return <>coverage <Value pointer="/coverage/share" of={report} as="percent" /> of the program’s own CPU time</>;
+}
+
+function Counted({ report }: { report: Report }) {
+  const missed = report.coverage.missed_modules.slice(0, 4).map((m) => `${m.name} (${percent(m.share)})`);
+  return (
+    <dl class="pairs">
+      <div>
+        <dt>Accesses</dt>
+        <dd>Loads and stores as executed, counted by <code>{report.program.observer}</code> per thread, page and slice (<code>{report.program.slicing}</code>).</dd>
+      </div>
+      <div>
+        <dt>Coverage</dt>
+        <dd>
+          {report.coverage.share === null
+            ? "Unknown: the run was too short, or the kernel did not permit sampling of CPU time."
+            : "The share of the program’s own CPU time that ran in counted code."}
+          {missed.length > 0 && ` Not counted: ${missed.join(", ")}.`}
+          {" Waiting in threading runtimes took "}
+          <Value pointer="/coverage/waiting" of={report} as="percent" />
+          {", the kernel "}
+          <Value pointer="/coverage/kernel" of={report} as="percent" />
+          {" of all CPU time."}
+        </dd>
+      </div>
+      <div>
+        <dt>Shares, balances</dt>
+        <dd>Computed from those counts for threads placed <code>{report.affinity.name}</code>; balance is by the node that holds the page.</dd>
+      </div>
+      <div>
+        <dt>Time</dt>
+        <dd>An estimate with a range: traffic by touched cache lines, routed over the machine’s links, calibrated by the recorded run.</dd>
+      </div>
+    </dl>
+  );
+}
+
+function Sampled({ report }: { report: Report }) {
+  const value = (key: string, as: "count" | "percent" | "seconds") => <Value pointer={`/sampling/${key}`} of={report} as={as} />;
+  return (
+    <dl class="pairs">
+      <div>
+        <dt>Samples</dt>
+        <dd>{value("samples", "count")} of the kernel’s hinting faults over {value("seconds", "seconds")}, {value("lost", "count")} lost; {value("first_touches", "count")} first touches and {value("copies", "count")} copies on write apart. A page is seen once a scan, however often it is used.</dd>
+      </div>
+      <div>
+        <dt>Cost</dt>
+        <dd>{value("cost", "percent")} of the program’s CPU time; {value("budget", "percent")} were allowed.</dd>
+      </div>
+      <div>
+        <dt>Shares, exclusivity</dt>
+        <dd>Of samples, for threads placed <code>{report.affinity.name}</code>; a page is judged from {value("minimum_samples", "count")} samples on. Bounds, at 95 %, are of accesses.</dd>
+      </div>
+    </dl>
+  );
+}
+
+function Sources({ report }: { report: Report }) {
+  const { sources, title } = report.machine;
+  return (
+    <>
+      <p class="muted">Machine: {title}.</p>
+      {sources.length > 0 && (
+        <dl class="pairs small">
+          {sources.map((s, i) => (
+            <div key={i}>
+              <dt>{s.field}</dt>
+              <dd>{s.text}{s.assumed && " (assumed)"}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </>
+  );
+}

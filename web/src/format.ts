@@ -1,0 +1,85 @@
+// Figures for people, as the report in the terminal writes them: three significant digits and always a unit.
+
+/** Between a figure and its unit: they stay on one line. */
+const GAP = "\u00a0";
+
+export type Kind = "percent" | "ratio" | "count" | "whole" | "bytes" | "seconds" | "ns" | "bandwidth" | "plain";
+
+/** Three significant digits, none behind the point from 100 on. */
+function significant(value: number): string {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function scaled(value: number, base: number, units: readonly string[]): string {
+  let unit = 0;
+  let rest = value;
+  while (Math.abs(rest) >= base * 0.9995 && unit + 1 < units.length) {
+    rest /= base;
+    unit += 1;
+  }
+  const digits = unit === 0 ? rest.toFixed(Number.isInteger(rest) ? 0 : 1) : significant(rest);
+  return units[unit] ? digits + GAP + units[unit] : digits;
+}
+
+/** `950`, `1.25 k`, `3.40 G`. */
+export const count = (n: number) => scaled(n, 1000, ["", "k", "M", "G", "T", "P"]);
+/** `512 B`, `1.50 MiB`. */
+export const bytes = (n: number) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
+/** `8,191`. */
+export const whole = (n: number) => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+/** `1.90×`. */
+export const ratio = (r: number) => `${r.toFixed(2)}×`;
+export const ns = (n: number) => `${n.toFixed(0)}${GAP}ns`;
+/** Of MB/s. */
+export const bandwidth = (n: number) => `${significant(n / 1000)}${GAP}GB/s`;
+
+/** A fraction as `12.5 %`; never rounded up to a hundred or down to nothing. */
+export function percent(fraction: number): string {
+  let p = fraction * 100;
+  const size = Math.abs(p);
+  if (size > 0 && size < 0.1) p = Math.sign(p) * 0.1;
+  else if (size < 100 && size > 99.9) p = Math.sign(p) * 99.9;
+  return `${p.toFixed(1)}${GAP}%`;
+}
+
+/** `2.10 s`, `15.0 ms`. */
+export function seconds(s: number): string {
+  if (s === 0) return `0${GAP}s`;
+  const size = Math.abs(s);
+  if (size >= 1) return `${significant(s)}${GAP}s`;
+  if (size >= 1e-3) return `${significant(s * 1e3)}${GAP}ms`;
+  return `${significant(s * 1e6)}${GAP}µs`;
+}
+
+const KINDS: Record<Kind, (n: number) => string> = {
+  percent,
+  ratio,
+  count,
+  whole,
+  bytes,
+  seconds,
+  ns,
+  bandwidth,
+  plain: (n) => String(n),
+};
+
+/** Any figure; what is not known, or no number, is a dash. */
+export function format(value: unknown, as: Kind): string {
+  return typeof value === "number" && Number.isFinite(value) ? KINDS[as](value) : "–";
+}
+
+/** With its sign: for differences. */
+export function signed(value: number, as: Kind): string {
+  const text = format(Math.abs(value), as);
+  return value > 0 ? `+${text}` : value < 0 ? `−${text}` : `±${text}`;
+}
+
+/** `1 node`, `8 nodes`. */
+export const plural = (n: number, one: string) => `${whole(n)}${GAP}${one}${n === 1 ? "" : "s"}`;
+
+/** Pages by number: `17`, `17–40`. */
+export const pages = (first: number, n: number) => (n === 1 ? whole(first) : `${whole(first)}–${whole(first + n - 1)}`);
+
+/** What fits; the whole is in a title. */
+export const shortened = (text: string, room: number) => (text.length > room ? `${text.slice(0, room - 1)}…` : text);

@@ -1,0 +1,81 @@
+// What was recorded and what it is judged for; the menu of views.
+
+import type { Report } from "./documents";
+import type { Documents } from "./source";
+import { update } from "./state";
+import { theme, toggleTheme, useTheme } from "./theme";
+import { Term } from "./tip";
+import { Value } from "./value";
+import type { View } from "./view";
+import { views } from "./views/index";
+
+export interface HeaderProps {
+  documents: Documents;
+  report: Report;
+  profile: number;
+  view: View;
+  connected: boolean;
+  help: () => void;
+}
+
+export function Header(props: HeaderProps) {
+  const { report } = props;
+  const command = report.program.command.join(" ");
+  return (
+    <header class="top">
+      <div class="bar">
+        <span class="brand">nodewise</span>
+        <h1 title={command}>{command || "no command"}</h1>
+        <p class="facts">
+          <Term of="threads"><Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} /></Term>
+          {" · "}
+          <span data-tip={report.machine.title}>{report.machine.name}</span>
+          {` · threads ${report.affinity.name}`}
+        </p>
+        <Profiles {...props} />
+        <Live session={props.documents.session} connected={props.connected} />
+        <button type="button" class="plain" onClick={toggleTheme} data-theme-now={useTheme()}>
+          {theme() === "dark" ? "Light" : "Dark"}
+        </button>
+        <button type="button" class="plain" onClick={props.help} aria-label="Help: keys">?</button>
+      </div>
+      <nav aria-label="Views">
+        {views.map((v) => (
+          <a
+            key={v.id}
+            href={`#view=${v.id}`}
+            aria-current={v === props.view ? "page" : undefined}
+            data-tip={v.what}
+            onClick={(e) => (e.preventDefault(), update({ view: v.id }))}
+          >
+            {v.title} <kbd>{v.key}</kbd>
+          </a>
+        ))}
+      </nav>
+      {report.program.truncated && (
+        <p class="warning"><strong>Cut short:</strong> {report.program.truncated}</p>
+      )}
+    </header>
+  );
+}
+
+function Profiles({ documents, profile }: HeaderProps) {
+  const { profiles } = documents.session;
+  if (profiles.length < 2) return null;
+  return (
+    <label class="field">
+      Profile
+      <select value={String(profile)} onChange={(e) => update({ profile: e.currentTarget.value, object: undefined, from: undefined, to: undefined })}>
+        {profiles.map((p, i) => (
+          <option key={i} value={String(i)}>{p.name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Live({ session, connected }: { session: Documents["session"]; connected: boolean }) {
+  if (!connected) return <span class="live lost" role="status">connection lost, trying again</span>;
+  if (!session.live) return null;
+  return <span class="live" role="status" data-generation={session.generation}>live</span>;
+}

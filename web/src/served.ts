@@ -1,0 +1,50 @@
+// Documents of `nodewise serve`, one by one, and word of every change.
+
+import type { Session } from "./documents";
+import { Missing, type LiveEvent, type Source } from "./source";
+
+/** Seconds until the next attempt after a lost connection: soon at first, then less often. */
+const PATIENCE = [1, 2, 4, 8];
+
+async function bytes(name: string): Promise<Uint8Array> {
+  let answer: Response;
+  try {
+    answer = await fetch(name, { credentials: "same-origin", cache: "no-store" });
+  } catch {
+    throw new Missing("The server does not answer: is nodewise still running?");
+  }
+  if (!answer.ok) throw new Missing(`The server has no ${name} (it says ${answer.status}).`);
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
+/** An `EventSource` gives up on a refusal; this one does not. */
+function watch(changed: (event: LiveEvent) => void): () => void {
+  let source: EventSource | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let attempts = 0;
+  const open = () => {
+    source = new EventSource("events");
+    source.onopen = () => {
+      attempts = 0;
+      changed({ kind: "connection", connected: true });
+    };
+    source.onerror = () => {
+      changed({ kind: "connection", connected: false });
+      source?.close();
+      timer = setTimeout(open, 1000 * PATIENCE[Math.min(attempts++, PATIENCE.length - 1)]!);
+    };
+    const hear = (kind: "session" | "interval") => (event: MessageEvent<string>) => {
+      const data = JSON.parse(event.data) as Record<string, unknown>;
+      changed(kind === "session" ? { kind, session: data as unknown as Session } : { kind, interval: data });
+    };
+    source.addEventListener("session", hear("session"));
+    source.addEventListener("interval", hear("interval"));
+  };
+  open();
+  return () => {
+    clearTimeout(timer);
+    source?.close();
+  };
+}
+
+export const served: Source = { live: true, bytes, watch };
