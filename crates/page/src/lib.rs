@@ -11,6 +11,8 @@
 //! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
 #![forbid(unsafe_code)]
 
+pub mod server;
+
 use std::borrow::Cow;
 
 /// The page's script, one bundle.

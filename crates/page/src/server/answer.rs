@@ -1,0 +1,152 @@
+//! From a request to its answer.
+
+use super::{Site, Token, events};
+use crate::{SCRIPT, STYLE};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+/// Longer names there are not.
+const LONGEST: usize = 64;
+
+/// Scripts and styles of ours alone, nothing from elsewhere, in nobody's frame, kept by nobody.
+const SHELL: &str = "<!doctype html><title>nodewise</title><script type=module src=page.js></script>";
+const HEADERS: [(&str, &str); 7] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("x-frame-options", "DENY"),
+];
+
+/// Whoever may not come in does not learn why. The connection ends with it.
+pub async fn answer(State(site): State<Arc<Site>>, request: Request) -> Response {
+    // A body, which nothing here has a use for, is not read.
+    let (request, _) = request.into_parts();
+    let mut response = match entered(&site, &request) {
+        Some(name) => inside(&site, name, &request).await,
+        None => StatusCode::NOT_FOUND.into_response(),
+    };
+    if !response.status().is_success() {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    for (name, value) in HEADERS {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// The name of what is asked for, of those who know the address and were not sent by another page.
+fn entered<'a>(site: &Site, request: &'a Parts) -> Option<&'a str> {
+    let path = request.uri.path().strip_prefix('/')?;
+    let (token, name) = path.as_bytes().split_at_checked(Token::DIGITS)?;
+    let known = site.token.is(token) && site.gate.admits(&request.uri, &request.headers);
+    let name = std::str::from_utf8(name).ok()?.strip_prefix('/')?;
+    (known && is_name(name)).then_some(name)
+}
+
+/// Names of documents are plain; no other text gets any further.
+fn is_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"./".contains(&b);
+    text.len() <= LONGEST && text.bytes().all(plain) && !text.contains("..") && !text.contains("//")
+}
+
+async fn inside(site: &Site, name: &str, request: &Parts) -> Response {
+    if !matches!(request.method, Method::GET | Method::HEAD) {
+        let allowed = [(header::ALLOW, "GET, HEAD")];
+        return (StatusCode::METHOD_NOT_ALLOWED, allowed).into_response();
+    }
+    if has_body(&request.headers) {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    match name {
+        "" => of_kind("text/html; charset=utf-8", SHELL),
+        "page.js" => of_kind("text/javascript; charset=utf-8", SCRIPT),
+        "page.css" => of_kind("text/css; charset=utf-8", STYLE),
+        "events" => events::events(site).unwrap_or_else(|| StatusCode::SERVICE_UNAVAILABLE.into_response()),
+        _ => document(site, name.to_owned()).await,
+    }
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|l| l.as_bytes() != b"0")
+}
+
+/// Making one may take a while, in which others are answered.
+async fn document(site: &Site, name: String) -> Response {
+    let edition = site.shelf.edition();
+    let kind = if name.ends_with(".json") {
+        "application/json"
+    } else {
+        "application/octet-stream"
+    };
+    let make = move || {
+        edition
+            .documents
+            .document(&name)
+            .map(std::borrow::Cow::into_owned)
+    };
+    match tokio::task::spawn_blocking(make).await {
+        Ok(Some(bytes)) => of_kind(kind, bytes),
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn of_kind(kind: &'static str, body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, kind)], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_those_of_documents() {
+        for name in [
+            "",
+            "page.js",
+            "session.json",
+            "p/0/tile/12/3",
+            "p/0/film",
+            "events",
+        ] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "../etc/passwd",
+            "p/..",
+            "%2e%2e",
+            "p//0",
+            "p\\0",
+            "p/0\0",
+            "P/0",
+            " ",
+            &"p".repeat(65),
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leaves_its_folder(text in "[a-z./%\\\\]{0,20}") {
+            prop_assert!(!is_name(&text) || text.split('/').all(|part| part != ".."));
+        }
+    }
+}
