@@ -30,6 +30,7 @@ pub mod pages;
 pub mod peer;
 pub mod perf;
 pub mod plugin;
+pub mod privileges;
 pub mod probe;
 pub mod process;
 pub mod qemu;

@@ -57,6 +57,14 @@ impl Reader {
         known(Manifest::read(folder)?.meta, folder)
     }
 
+    /// Whether the recording came to its end. One that did not may still be under way.
+    ///
+    /// # Errors
+    /// As [`Reader::meta`].
+    pub fn complete(folder: &Path) -> Result<bool> {
+        Ok(Manifest::read(folder)?.complete)
+    }
+
     /// Everything but the accesses.
     #[must_use]
     pub fn profile(&self) -> &Profile {
