@@ -7,6 +7,9 @@ fn main() {
     for name in ["page.js", "page.css"] {
         let file = built.join(name);
         println!("cargo::rerun-if-changed={}", file.display());
-        assert!(file.is_file(), "build/web/{name} is missing: run `make web` first (it needs npm)");
+        assert!(
+            file.is_file(),
+            "build/web/{name} is missing: run `make web` first (it needs npm)"
+        );
     }
 }

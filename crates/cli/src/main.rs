@@ -3,10 +3,12 @@
 // `println!` panics when its reader has seen enough: output::print does not.
 #![deny(clippy::print_stdout)]
 
+mod analysed;
 mod asym;
 mod commands;
 mod exit;
 mod fold;
+mod followed;
 mod launch;
 mod output;
 mod selection;

@@ -11,7 +11,29 @@
 //! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
 #![forbid(unsafe_code)]
 
+
+mod archive;
+mod base64;
+mod book;
+mod detail;
+pub mod file;
+mod film;
+mod machine;
+mod packed;
+mod pyramid;
 pub mod server;
+pub mod shell;
+mod shortened;
+mod strip;
+mod sums;
+mod threads;
+mod tile;
+mod traffic;
+mod view;
+
+pub use book::Book;
+pub use threads::Alternative;
+pub use view::{Findings, View};
 
 use std::borrow::Cow;
 

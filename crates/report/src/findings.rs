@@ -1,6 +1,5 @@
 //! From what the other crates found to the report.
 
-use crate::HeatMap;
 use crate::format::{percent, plural, seconds};
 use crate::model::*;
 use crate::moves;
@@ -12,16 +11,9 @@ use nodewise_analysis::{
 };
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Meta, ObjectId, Observer, Profile, Thread};
+use nodewise_profile::{Meta, ObjectId, Observer, Thread};
 use nodewise_simulation::{Prediction, Range, Simulation};
 use std::collections::BTreeMap;
-
-/// Objects that get a page × thread figure.
-const FIGURES: usize = 8;
-/// Smaller objects show nothing.
-const LARGE_ENOUGH: u64 = 4;
-/// Objects that account for a smaller share of the run time have none, but the first.
-const WORTH_A_FIGURE: f64 = 0.005;
 
 /// Everything a report is made from.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +74,7 @@ impl Report {
             sharing: sharing(program),
             policies: findings.policies(program),
             objects: findings.objects(&baseline, &seen.1),
-            slices: slices(findings.timeline, profile),
+            slices: findings.slices(),
             dynamicity: Dynamicity {
                 migrations: findings.timeline.dynamicity.total(),
                 pages_by_moves: findings.timeline.dynamicity.distribution(),
@@ -134,6 +126,25 @@ impl Findings<'_> {
             .collect()
     }
 
+    fn slices(&self) -> Vec<Slice> {
+        let seconds = |ns: u64| ns as f64 * 1e-9;
+        let counted = !self.is_sampled();
+        let one = |s: &nodewise_analysis::SliceMetrics| {
+            let times = &self.context.profile.slices;
+            let time = times.get(s.slice.index()).copied().unwrap_or_default();
+            Slice {
+                start_seconds: seconds(time.start_ns),
+                end_seconds: seconds(time.end_ns),
+                accesses: s.metrics.accesses(),
+                exclusivity: s.metrics.application_exclusivity(),
+                local_fraction: s.metrics.local_fraction(),
+                access_balance: counted.then(|| s.metrics.access_balance()),
+                migrations: s.migrations,
+            }
+        };
+        self.timeline.slices.iter().map(one).collect()
+    }
+
     /// Whether counts are samples: then nothing is said that needs counts.
     fn is_sampled(&self) -> bool {
         self.context.profile.meta.observer.is_sampled()
@@ -161,13 +172,6 @@ impl Findings<'_> {
     }
 
     fn objects(&self, measured: &Measured, sampled: &BTreeMap<ObjectId, Sampled>) -> Vec<Object> {
-        let pair = [&self.mappings[0], self.alternative()];
-        let shown = if std::ptr::eq(pair[0], pair[1]) {
-            &pair[..1]
-        } else {
-            &pair[..]
-        };
-        let mut figures = FIGURES;
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
             let mut object = self.object(blame, metrics, sampled.get(&blame.object))?;
@@ -178,26 +182,9 @@ impl Findings<'_> {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
-            if figures > 0
-                && metrics.pages >= LARGE_ENOUGH
-                && (figures == FIGURES || blame.cost_share >= WORTH_A_FIGURE || self.is_sampled())
-            {
-                object.heat = HeatMap::new(self.context, blame.object, shown);
-                figures -= 1;
-            }
             Some(object)
         };
         self.advice.blame.iter().filter_map(one).collect()
-    }
-
-    /// What first-touch is shown against: what the verdict recommends, else the best of the others.
-    fn alternative(&self) -> &Mapping {
-        let recommended = self.mappings[1..]
-            .iter()
-            .find(|m| m.policy == self.advice.verdict.policy);
-        let others = self.mappings.iter().zip(&self.simulation.predictions).skip(1);
-        let best = others.min_by(|a, b| a.1.seconds.typical.total_cmp(&b.1.seconds.typical));
-        recommended.or(best.map(|b| b.0)).unwrap_or(&self.mappings[0])
     }
 
     fn object(&self, blame: &Blame, metrics: &Metrics, sampled: Option<&Sampled>) -> Option<Object> {
@@ -238,7 +225,6 @@ impl Findings<'_> {
             blame: blame.sentence.clone(),
             advice: as_sentence(&blame.advice),
             snippet: blame.snippet.clone(),
-            heat: None,
         })
     }
 }
@@ -363,22 +349,6 @@ fn sharing(program: &Metrics) -> Vec<Sharing> {
         accesses: program.class_accesses[class.index()],
     };
     SharingClass::ALL.into_iter().map(class).collect()
-}
-
-fn slices(timeline: &Timeline, profile: &Profile) -> Vec<Slice> {
-    let seconds = |ns: u64| ns as f64 * 1e-9;
-    let one = |s: &nodewise_analysis::SliceMetrics| {
-        let time = profile.slices.get(s.slice.index()).copied().unwrap_or_default();
-        Slice {
-            start_seconds: seconds(time.start_ns),
-            end_seconds: seconds(time.end_ns),
-            accesses: s.metrics.accesses(),
-            exclusivity: s.metrics.application_exclusivity(),
-            local_fraction: s.metrics.local_fraction(),
-            migrations: s.migrations,
-        }
-    };
-    timeline.slices.iter().map(one).collect()
 }
 
 fn notes(findings: &Findings<'_>) -> Vec<String> {

@@ -1,22 +1,22 @@
 //! What was found, said well: one model, several writers.
 //!
-//! **Purpose.** [`Report`] holds every figure that a reader may want to see; [`text`], [`json`] and
-//! [`html`] write it. The terminal summary fits one screen and opens with the verdict; the JSON is
-//! stable and documented (`docs/report.md`); the page is one file that needs no network.
+//! **Purpose.** [`Report`] holds every figure that a reader may want to see; [`text`] and [`json`]
+//! write it. The terminal summary fits one screen and opens with the verdict; the JSON is stable and
+//! documented (`docs/report.md`).
 //!
 //! **Constraints.** Writers compute nothing but layout, so that all of them say the same. Names come
 //! from the observed program and are escaped wherever they are written. A width or a colour is
 //! asked for, never guessed: this crate knows no terminal.
 //!
-//! **Non-goals.** Metrics (see `nodewise-analysis`), predictions (`-simulation`), advice (`-advise`).
+//! **Non-goals.** Metrics (see `nodewise-analysis`), predictions (`-simulation`), advice (`-advise`), the
+//! page (`-page`).
 #![forbid(unsafe_code)]
 
 mod findings;
 mod format;
-mod heat;
-pub mod html;
 pub mod json;
 pub mod lab;
+mod markup;
 mod model;
 mod moves;
 mod page_show;
@@ -27,7 +27,7 @@ mod topology_svg;
 
 pub use findings::Findings;
 pub use format::{bytes, count, percent, ratio, seconds};
-pub use heat::{HeatMap, HeatRow};
+pub use markup::Text;
 pub use model::{
     Affinity, Coverage, Division, Dynamicity, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
     Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy, Verdict,
@@ -36,4 +36,4 @@ pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJou
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
-pub use topology_svg::{links_svg, topology_svg};
+pub use topology_svg::{links_svg, places, topology_svg};

@@ -3,7 +3,6 @@
 //! Fractions run from 0 to 1; times are in seconds; sizes in bytes; pages are counted in units of
 //! [`Report::page_size`].
 
-use crate::HeatMap;
 use crate::moves::{Migration, Moves};
 use crate::sampling::{Sampled, Sampling};
 use serde::Serialize;
@@ -373,9 +372,6 @@ pub struct Object {
     pub advice: String,
     /// Code that does it.
     pub snippet: Option<String>,
-    /// Its page × thread figure; for the page alone.
-    #[serde(skip)]
-    pub heat: Option<HeatMap>,
 }
 
 /// One time slice.
@@ -391,6 +387,8 @@ pub struct Slice {
     pub exclusivity: f64,
     /// Under first-touch.
     pub local_fraction: f64,
+    /// Diener eq. 5 under first-touch, by home node; `null` where accesses are samples.
+    pub access_balance: Option<f64>,
     /// Pages that would have to move in it.
     pub migrations: u64,
 }

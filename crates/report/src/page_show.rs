@@ -1,7 +1,7 @@
 //! Pages through time, each in its home's colour, moves marked: ARS's "page show" (Tao et al., 3.3)
 //! for a whole run. One SVG file, light and dark, with tooltips.
 
-use crate::html::markup::Text;
+use crate::markup::Text;
 use nodewise_analysis::Histogram;
 use nodewise_machine::NodeId;
 use nodewise_profile::{Migration, ObjectId, Profile};

@@ -2,7 +2,7 @@
 //! with tooltips.
 
 use crate::format::count;
-use crate::html::markup::Text;
+use crate::markup::Text;
 use std::fmt::Write;
 
 /// One setting of one parameter, all others as chosen.

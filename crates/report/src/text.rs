@@ -3,9 +3,7 @@
 mod moves;
 
 use crate::format::plural;
-use crate::{
-    Coverage, Moves, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds,
-};
+use crate::{Coverage, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -29,7 +27,7 @@ const NARROWEST: usize = 60;
 /// Objects described, of those with 1 % of the accesses, where there is nothing to blame them for.
 const LARGEST: usize = 5;
 /// The way on from a machine with one node.
-pub(crate) const NAME_A_MACHINE: &str =
+const NAME_A_MACHINE: &str =
     "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
 
 /// The summary, ending in a newline.
@@ -266,12 +264,6 @@ fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
         row.extend([percent(policy.page_balance), count(policy.migrations)]);
     }
     row
-}
-
-/// What was moved while the program ran, a sentence each.
-#[must_use]
-pub(crate) fn moves(moves: &Moves) -> Vec<String> {
-    moves::sentences(moves)
 }
 
 /// What counts are called.

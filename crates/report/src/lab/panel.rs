@@ -2,7 +2,7 @@
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
-use crate::html::markup::Text;
+use crate::markup::Text;
 use crate::text::clean;
 use crate::{count, percent};
 use std::fmt::Write;

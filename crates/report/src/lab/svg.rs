@@ -5,7 +5,7 @@
 use super::Experiment;
 use super::matrix::{Shares, short};
 use super::panel::{Scale, draw};
-use crate::html::markup::Text;
+use crate::markup::Text;
 use crate::text::{clean, wrap};
 use std::fmt::Write;
 

@@ -1,0 +1,137 @@
+//! The page as one file: the same documents, as fine as fits.
+
+use crate::archive::{Archive, size};
+use crate::base64::base64;
+use crate::pyramid::cells;
+use crate::shortened::shortened;
+use crate::view::json_of;
+use crate::{Book, Documents, View, shell};
+use nodewise_report::text::{self, Screen};
+use std::collections::BTreeMap;
+
+/// What all profiles of a file may take, compressed: with the script and in base64 that is below 5 MB.
+const BUDGET: usize = 3_300_000;
+/// A profile's report may take so much of it.
+const REPORT: usize = 600_000;
+/// Cells of the finest level at most.
+const FINEST: usize = 100_000;
+/// Threads that a cell names, rather too many than too few.
+const NAMED: [usize; 4] = [16, 6, 3, 1];
+
+/// The whole page.
+#[must_use]
+pub fn write(book: &Book) -> String {
+    let views = book.views();
+    let mut archive = Archive::default();
+    let session = book.document("session.json").unwrap_or_default();
+    archive.add("session.json".to_owned(), &session);
+    for (index, view) in views.iter().enumerate() {
+        add(&mut archive, view, &format!("p/{index}"), BUDGET / views.len());
+    }
+    let screen = Screen {
+        width: 100,
+        colour: false,
+    };
+    let titles: Vec<String> = views.iter().map(|v| v.title()).collect();
+    let texts: Vec<String> = views.iter().map(|v| text::write(v.report(), screen)).collect();
+    shell::whole(
+        &titles.join(", "),
+        &texts.join("\n"),
+        &base64(&archive.compressed()),
+    )
+}
+
+/// Adds a profile's documents, as fine as a budget lets them be.
+fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
+    let mut left = budget;
+    let mut add = |name: String, document: &[u8]| archive.add(format!("{folder}/{name}"), document);
+    let report = json_of(&shortened(view.report(), REPORT.min(budget / 3)));
+    let fixed = ["machine.json", "threads.json", "film"];
+    let fixed = fixed.map(|name| (name, view.document(name).unwrap_or_default()));
+    left = left.saturating_sub(size(&report));
+    add("report.json".to_owned(), &report);
+    for (name, document) in fixed {
+        left = left.saturating_sub(size(&document));
+        add(name.to_owned(), &document);
+    }
+    left = left.saturating_sub(size(&view.strip_json(0)));
+    let Fineness { finest, named } = Pictures::of(view).within(left);
+    add("strip.json".to_owned(), &view.strip_json(finest));
+    for level in finest..=view.coarsest() {
+        for tile in 0..view.tiles(level) {
+            add(format!("tile/{level}/{tile}"), &view.tile(level, tile));
+            add(format!("detail/{level}/{tile}"), &view.detail(level, tile, named));
+        }
+    }
+}
+
+/// How much of the strip goes into a file.
+#[derive(Clone, Copy, Debug)]
+struct Fineness {
+    finest: u32,
+    named: usize,
+}
+
+/// What a view's tiles and details take, found out as far as it is asked.
+struct Pictures<'a> {
+    view: &'a View,
+    tiles: BTreeMap<u32, usize>,
+    details: BTreeMap<(u32, usize), usize>,
+}
+
+impl<'a> Pictures<'a> {
+    fn of(view: &'a View) -> Self {
+        Self {
+            view,
+            tiles: BTreeMap::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// The finest level that fits, and then the most threads named; if nothing does, the least there is.
+    fn within(mut self, budget: usize) -> Fineness {
+        let (pages, coarsest) = (self.view.pages(), self.view.coarsest());
+        let levels = (0..=coarsest).filter(|l| *l == coarsest || cells(pages, *l) <= FINEST);
+        let mut choices = levels.flat_map(|finest| NAMED.map(|named| Fineness { finest, named }));
+        let least = Fineness {
+            finest: coarsest,
+            named: 1,
+        };
+        choices
+            .find(|choice| self.size(*choice, budget) <= budget)
+            .unwrap_or(least)
+    }
+
+    /// At least: what does not fit is not added up to the end.
+    fn size(&mut self, Fineness { finest, named }: Fineness, enough: usize) -> usize {
+        let mut sum = 0;
+        for level in finest..=self.view.coarsest() {
+            sum += self.tiles(level);
+            if sum <= enough {
+                sum += self.details(level, named);
+            }
+            if sum > enough {
+                break;
+            }
+        }
+        sum
+    }
+
+    fn tiles(&mut self, level: u32) -> usize {
+        let view = self.view;
+        let all = || (0..view.tiles(level)).flat_map(|tile| view.tile(level, tile));
+        *self
+            .tiles
+            .entry(level)
+            .or_insert_with(|| size(&all().collect::<Vec<u8>>()))
+    }
+
+    fn details(&mut self, level: u32, named: usize) -> usize {
+        let view = self.view;
+        let all = || (0..view.tiles(level)).flat_map(|tile| view.detail(level, tile, named));
+        *self
+            .details
+            .entry((level, named))
+            .or_insert_with(|| size(&all().collect::<Vec<u8>>()))
+    }
+}

@@ -1,0 +1,98 @@
+//! The document that the page's script fills: by itself when it is served, with everything in it as a file.
+
+use crate::base64::base64;
+use crate::{SCRIPT, STYLE};
+use nodewise_report::Text;
+use sha2::{Digest, Sha256};
+
+const SHELL: &str = include_str!("shell.html");
+
+/// As a server hands it out: script and style are documents beside it.
+#[must_use]
+pub fn served(title: &str) -> String {
+    fill(|part| match part {
+        "title" => titled(title),
+        "style" => "<link rel=\"stylesheet\" href=\"page.css\">".to_owned(),
+        "script" => "<script type=\"module\" src=\"page.js\"></script>".to_owned(),
+        "text" => {
+            "<p>This page is drawn by its script; <code>nodewise report</code> says the same in text.</p>"
+                .into()
+        }
+        _ => String::new(),
+    })
+}
+
+/// As one file. Its security policy names style and script by their hashes, so that nothing else in it can run.
+/// `documents` are in base64; `text` is shown where scripts are off.
+#[must_use]
+pub(crate) fn whole(title: &str, text: &str, documents: &str) -> String {
+    let script = inline(SCRIPT);
+    fill(|part| match part {
+        "policy" => format!(
+            "\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; \
+             script-src 'sha256-{}'; img-src data: blob:; base-uri 'none'; form-action 'none'\">",
+            hash(STYLE),
+            hash(&script)
+        ),
+        "title" => titled(title),
+        "style" => format!("<style>{STYLE}</style>"),
+        "script" => format!("<script type=\"module\">{script}</script>"),
+        "text" => format!("<pre>{}</pre>", Text(text)),
+        "documents" => format!("<script type=\"text/plain\" id=\"documents\">{documents}</script>\n"),
+        _ => String::new(),
+    })
+}
+
+fn titled(title: &str) -> String {
+    format!("{} · nodewise", Text(title))
+}
+
+/// Replaces each `{{part}}` in one pass: what is filled in is never looked at again.
+fn fill(part: impl Fn(&str) -> String) -> String {
+    let mut page = String::new();
+    let mut rest = SHELL;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the shell closes its braces");
+        page.push_str(before);
+        page.push_str(&part(name));
+        rest = after;
+    }
+    page + rest
+}
+
+/// Within a script element: in strings, where alone these occur, a backslash changes nothing.
+fn inline(script: &str) -> String {
+    script
+        .replace("</script", "<\\/script")
+        .replace("<script", "\\x3cscript")
+        .replace("<!--", "\\x3c!--")
+}
+
+/// Of the SHA-256, as content security policies want it.
+fn hash(text: &str) -> String {
+    base64(&Sha256::digest(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_filled_again() {
+        let page = whole("{{script}}", "{{style}}</noscript>", "");
+        assert!(page.contains("<title>{{script}} · nodewise</title>"));
+        assert!(page.contains("<pre>{{style}}&lt;/noscript&gt;</pre>"));
+    }
+
+    #[test]
+    fn the_hash_is_what_a_browser_computes() {
+        assert_eq!(hash(""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+    }
+
+    #[test]
+    fn a_script_cannot_end_itself() {
+        let script = inline("let a = '</script><!--<script>'");
+        assert_eq!(script, "let a = '<\\/script>\\x3c!--\\x3cscript>'");
+        assert!(!STYLE.contains("</style"));
+    }
+}

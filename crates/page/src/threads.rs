@@ -1,0 +1,190 @@
+//! Who shares with whom, and where that leaves threads: as they are placed, and as sharing would have it.
+
+use crate::sums::{Pages, homes, narrowed};
+use crate::traffic::{Matrix, added, local_fraction, matrices};
+use nodewise_analysis::{Affinity, Entry};
+use nodewise_placement::{Mapping, SharingGraph};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Most groups: more threads are looked at several at a time.
+const GROUPS: usize = 128;
+/// Two groups belong together when what they share is this part of what either shares with its closest partner
+/// (as [`nodewise_placement::asym::clusters_from_sharing`] has it for threads).
+const CLOSE: f64 = 0.1;
+const CHUNK: usize = 1 << 15;
+
+#[derive(Serialize)]
+struct Document {
+    groups: Vec<Group>,
+    sharing: Vec<Vec<f64>>,
+    before: Placing,
+    after: Placing,
+}
+
+#[derive(Serialize)]
+struct Group {
+    threads: Vec<u32>,
+    label: String,
+}
+
+#[derive(Serialize)]
+struct Placing {
+    affinity: String,
+    policy: String,
+    nodes: Vec<u32>,
+    clusters: Vec<Vec<usize>>,
+    accesses: Matrix,
+    local_fraction: f64,
+}
+
+/// Another way to place threads and pages.
+#[derive(Clone, Debug)]
+pub struct Alternative {
+    /// Threads.
+    pub affinity: Affinity,
+    /// Pages, with threads there.
+    pub mapping: Mapping,
+}
+
+/// `threads.json`; `numbers` are what people call each thread, `before` the policy and matrix of the first mapping.
+#[must_use]
+pub fn document(pages: &Pages, numbers: &[u32], before: (String, Matrix), after: &Alternative) -> Vec<u8> {
+    let groups = Groups::of(numbers);
+    let graph = SharingGraph::of(&pages.histogram, &groups.of);
+    let clusters = clusters(&graph, groups.members.len());
+    let placing = |affinity: &Affinity, (policy, accesses): (String, Matrix)| Placing {
+        affinity: affinity.name.clone(),
+        policy,
+        nodes: groups.nodes(affinity),
+        clusters: clusters.clone(),
+        local_fraction: local_fraction(&accesses),
+        accesses,
+    };
+    let affinity = narrowed(&after.affinity);
+    let matrix = matrices(pages, &affinity, &[&homes(&after.mapping)]);
+    let matrix = matrix.into_iter().next().unwrap_or_default();
+    let document = Document {
+        sharing: groups.sharing(pages, &graph),
+        before: placing(&pages.affinity, before),
+        after: placing(&affinity, (after.mapping.policy.clone(), matrix)),
+        groups: groups.described(numbers),
+    };
+    serde_json::to_vec(&document).expect("plain structs serialize")
+}
+
+/// Neighbours in number together.
+struct Groups {
+    /// Group of each thread.
+    of: Vec<u32>,
+    members: Vec<Vec<usize>>,
+}
+
+impl Groups {
+    fn of(numbers: &[u32]) -> Self {
+        let mut order: Vec<usize> = (0..numbers.len()).collect();
+        order.sort_by_key(|t| (numbers[*t], *t));
+        let size = order.len().div_ceil(GROUPS).max(1);
+        let members: Vec<Vec<usize>> = order.chunks(size).map(<[usize]>::to_vec).collect();
+        let mut of = vec![0; numbers.len()];
+        for (group, members) in members.iter().enumerate() {
+            members.iter().for_each(|t| of[*t] = group as u32);
+        }
+        Self { of, members }
+    }
+
+    /// The node that most threads of a group are on.
+    fn nodes(&self, affinity: &Affinity) -> Vec<u32> {
+        let node = |members: &Vec<usize>| {
+            let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+            members
+                .iter()
+                .for_each(|t| *counts.entry(affinity.nodes[*t].0).or_default() += 1);
+            counts
+                .into_iter()
+                .rev()
+                .max_by_key(|(_, n)| *n)
+                .map_or(0, |(node, _)| node)
+        };
+        self.members.iter().map(node).collect()
+    }
+
+    fn described(&self, numbers: &[u32]) -> Vec<Group> {
+        let group = |members: &Vec<usize>| {
+            let threads: Vec<u32> = members.iter().map(|t| numbers[*t]).collect();
+            let label = match threads.as_slice() {
+                [one] => format!("thread {one}"),
+                [first, .., last] => format!("threads {first}–{last}"),
+                [] => String::new(),
+            };
+            Group { threads, label }
+        };
+        self.members.iter().map(group).collect()
+    }
+
+    /// What pairs share, and on the diagonal what a group has to itself.
+    fn sharing(&self, pages: &Pages, graph: &SharingGraph) -> Vec<Vec<f64>> {
+        let count = self.members.len();
+        let mut matrix = vec![vec![0.0; count]; count];
+        for (group, row) in matrix.iter_mut().enumerate().take(graph.len()) {
+            graph
+                .neighbours(group)
+                .iter()
+                .for_each(|(other, shared)| row[*other as usize] = *shared);
+        }
+        for (group, own) in self.own(pages).into_iter().enumerate() {
+            matrix[group][group] = own as f64;
+        }
+        matrix
+    }
+
+    /// Accesses to pages that no other group uses.
+    fn own(&self, pages: &Pages) -> Vec<u64> {
+        let zero = || vec![0u64; self.members.len()];
+        let group = |e: &Entry| self.of[e.thread.index()] as usize;
+        let chunk = |mut sums: Vec<u64>, start: usize| {
+            for index in start..pages.histogram.len().min(start + CHUNK) {
+                let entries = pages.histogram.page(index).entries;
+                let Some(first) = entries.first().map(group) else {
+                    continue;
+                };
+                if entries.iter().all(|e| group(e) == first) {
+                    sums[first] += entries.iter().map(Entry::accesses).sum::<u64>();
+                }
+            }
+            sums
+        };
+        let starts: Vec<usize> = (0..pages.histogram.len()).step_by(CHUNK).collect();
+        starts.into_par_iter().fold(zero, chunk).reduce(zero, added)
+    }
+}
+
+/// Groups that share much, directly or through others; those that share with nobody are by themselves.
+fn clusters(graph: &SharingGraph, count: usize) -> Vec<Vec<usize>> {
+    let shared = |g: usize| if g < graph.len() { graph.neighbours(g) } else { &[] };
+    let closest: Vec<f64> = (0..count)
+        .map(|g| shared(g).iter().map(|(_, w)| *w).fold(0.0, f64::max))
+        .collect();
+    let close = |a: usize, (b, weight): &(u32, f64)| *weight >= CLOSE * closest[a].max(closest[*b as usize]);
+    let (mut clusters, mut seen) = (Vec::new(), vec![false; count]);
+    for start in 0..count {
+        if seen[start] {
+            continue;
+        }
+        seen[start] = true;
+        let (mut cluster, mut next) = (vec![start], 0);
+        while next < cluster.len() {
+            let group = cluster[next];
+            for (near, _) in shared(group).iter().filter(|edge| close(group, edge)) {
+                if !std::mem::replace(&mut seen[*near as usize], true) {
+                    cluster.push(*near as usize);
+                }
+            }
+            next += 1;
+        }
+        cluster.sort_unstable();
+        clusters.push(cluster);
+    }
+    clusters
+}

@@ -1,0 +1,278 @@
+//! One profile: its documents, made when they are asked for.
+
+use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
+use crate::strip::{Run, Strip};
+use crate::sums::Pages;
+use crate::threads::Alternative;
+use crate::traffic::matrices;
+use crate::{detail, film, machine, threads, tile};
+use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, thread_numbers};
+use nodewise_machine::Machine;
+use nodewise_placement::Mapping;
+use nodewise_profile::{AccessSource, BASE_PAGE_SHIFT, ObjectId, Profile};
+use nodewise_report::Report;
+use nodewise_simulation::Simulation;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a view is made from.
+#[derive(Debug)]
+pub struct Findings<'a> {
+    /// Where the profile lies, as people name it.
+    pub folder: String,
+    /// Its small tables.
+    pub profile: &'a Profile,
+    /// The target.
+    pub machine: &'a Machine,
+    /// Predictions follow the mappings'.
+    pub simulation: &'a Simulation,
+    /// Page × thread counts.
+    pub histogram: Histogram,
+    /// Where threads run.
+    pub affinity: Affinity,
+    /// The mappings compared, the first is first-touch; parallel to the report's policies.
+    pub mappings: Vec<Mapping>,
+    /// What they amount to.
+    pub report: Report,
+    /// The objects of the report, in its order.
+    pub objects: Vec<ObjectId>,
+    /// What to compare the placement of threads with.
+    pub alternative: Alternative,
+}
+
+/// One profile's documents. Beside the histogram it keeps a few bytes a page.
+#[derive(Debug)]
+pub struct View {
+    folder: String,
+    report: Report,
+    pages: Pages,
+    strip: Strip,
+    sums: Pyramid,
+    threads: Pyramid,
+    /// Facts of the strip that do not depend on what a file leaves out.
+    facts: Value,
+    machine_json: Vec<u8>,
+    threads_json: Vec<u8>,
+    film: Vec<u8>,
+}
+
+impl View {
+    /// Looks at everything once; `source` has the profile's accesses.
+    ///
+    /// # Errors
+    /// When the accesses cannot be read to their end.
+    ///
+    /// # Panics
+    /// If there is no mapping.
+    pub fn new<S: AccessSource>(findings: Findings<'_>, source: &S) -> Result<Self, S::Error> {
+        let Findings {
+            profile,
+            machine,
+            report,
+            ..
+        } = findings;
+        let strip = Strip::of(&findings.histogram);
+        let (affinity, nodes) = (&findings.affinity, machine.node_count());
+        let pages = Pages::new(profile, findings.histogram, affinity, findings.mappings, nodes);
+        let film = film::film(source, &pages, &strip.positions(), &profile.slices)?;
+        let numbers = thread_numbers(profile);
+        let facts = facts(profile, &report, &findings.objects, &pages, &strip, &numbers);
+        let homes: Vec<&[u8]> = pages.homes.iter().map(Vec::as_slice).collect();
+        let traffic = matrices(&pages, &pages.affinity, &homes);
+        let before = ("first-touch".to_owned(), traffic[0].clone());
+        let threads_json = threads::document(&pages, &numbers, before, &findings.alternative);
+        drop(findings.alternative);
+        let predictions = &findings.simulation.predictions;
+        let machine_json = machine::document(machine, predictions, traffic, report.program.exact);
+        let add = |positions: Range<usize>, row: &mut [u64]| add(&pages, &strip, positions, row);
+        let sums = Pyramid::new(strip.len(), pages.shape.width(), add);
+        let add = |positions: Range<usize>, row: &mut [u64]| add_threads(&pages, &strip, positions, row);
+        let threads = Pyramid::new(strip.len(), pages.affinity.nodes.len().max(1), add);
+        Ok(Self {
+            folder: findings.folder,
+            report,
+            sums,
+            threads,
+            facts,
+            machine_json,
+            threads_json,
+            film,
+            pages,
+            strip,
+        })
+    }
+
+    /// What was recorded, in a word.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.report.program.title()
+    }
+
+    /// Where the profile lies.
+    #[must_use]
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// What it amounts to.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What is kept beside the histogram, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pages.bytes() + self.sums.bytes() + self.threads.bytes()
+    }
+
+    /// How many pages there are.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.strip.len()
+    }
+
+    /// The level at which one tile holds everything.
+    #[must_use]
+    pub fn coarsest(&self) -> u32 {
+        coarsest(self.strip.len())
+    }
+
+    /// Tiles of a level; one of no cells where there are no pages.
+    #[must_use]
+    pub fn tiles(&self, level: u32) -> usize {
+        cells(self.strip.len(), level).div_ceil(CELLS).max(1)
+    }
+
+    /// A document by its name without the profile's: `report.json`, `tile/0/3`.
+    #[must_use]
+    pub fn document(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        Some(match name {
+            "report.json" => Cow::Owned(json_of(&self.report)),
+            "machine.json" => Cow::Borrowed(&self.machine_json),
+            "threads.json" => Cow::Borrowed(&self.threads_json),
+            "strip.json" => Cow::Owned(self.strip_json(0)),
+            "film" => Cow::Borrowed(&self.film),
+            _ => {
+                let mut parts = name.split('/');
+                let (kind, level, index) = (parts.next()?, parts.next()?, parts.next()?);
+                let (level, index) = (number(level)? as u32, number(index)?);
+                let known = parts.next().is_none() && level <= self.coarsest() && index < self.tiles(level);
+                match kind {
+                    "tile" if known => Cow::Owned(self.tile(level, index)),
+                    "detail" if known => Cow::Owned(self.detail(level, index, detail::NAMED)),
+                    _ => return None,
+                }
+            }
+        })
+    }
+
+    /// `strip.json` where `finest` is the finest level there is.
+    #[must_use]
+    pub(crate) fn strip_json(&self, finest: u32) -> Vec<u8> {
+        let mut facts = self.facts.clone();
+        facts["finest"] = finest.into();
+        json_of(&facts)
+    }
+
+    pub(crate) fn tile(&self, level: u32, index: usize) -> Vec<u8> {
+        let cells = self.cells(level, index);
+        let rows = self.sums.rows(level, cells.clone(), |positions, row| {
+            add(&self.pages, &self.strip, positions, row);
+        });
+        let place = tile::Place {
+            level,
+            first_cell: cells.start,
+            pages: cells.map(|c| self.page_in_run(c << level)).collect(),
+        };
+        tile::pack(&place, self.pages.shape, &rows)
+    }
+
+    pub(crate) fn detail(&self, level: u32, index: usize, named: usize) -> Vec<u8> {
+        let cells = self.cells(level, index);
+        let rows = self.threads.rows(level, cells.clone(), |positions, row| {
+            add_threads(&self.pages, &self.strip, positions, row);
+        });
+        let threads = self.pages.affinity.nodes.len().max(1);
+        detail::pack(level, cells.start, threads, named, &rows)
+    }
+
+    fn cells(&self, level: u32, index: usize) -> Range<usize> {
+        let all = cells(self.strip.len(), level);
+        (index * CELLS).min(all)..((index + 1) * CELLS).min(all)
+    }
+
+    /// The page at a position, counted from the first of its run.
+    fn page_in_run(&self, position: usize) -> u32 {
+        let index = self.strip.pages(position..position + 1).next().map(|p| p.start);
+        let (Some(index), Some(run)) = (index, self.strip.run_at(position)) else {
+            return 0;
+        };
+        let pages = (self.pages.histogram.pages[index].0 - run.page.0) >> self.pages.histogram.shift;
+        u32::try_from(pages).unwrap_or(u32::MAX)
+    }
+}
+
+fn add(pages: &Pages, strip: &Strip, positions: Range<usize>, row: &mut [u64]) {
+    let mut counts = NodeCounts::new(pages.shape.nodes);
+    strip
+        .pages(positions)
+        .for_each(|range| pages.add(range, &mut counts, row));
+}
+
+fn add_threads(pages: &Pages, strip: &Strip, positions: Range<usize>, row: &mut [u64]) {
+    strip
+        .pages(positions)
+        .for_each(|range| pages.add_threads(range, row));
+}
+
+/// A number as it is written in a name: one way only.
+pub(crate) fn number(text: &str) -> Option<usize> {
+    let plain = text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
+    let leading = text.len() > 1 && text.starts_with('0');
+    text.parse().ok().filter(|_| plain && !leading)
+}
+
+pub(crate) fn json_of(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain structs serialize")
+}
+
+fn facts(
+    profile: &Profile,
+    report: &Report,
+    objects: &[ObjectId],
+    pages: &Pages,
+    strip: &Strip,
+    numbers: &[u32],
+) -> Value {
+    let index: BTreeMap<ObjectId, usize> = objects.iter().enumerate().map(|(i, o)| (*o, i)).collect();
+    let run = |run: &Run| {
+        let known = index.get(&run.object).filter(|_| run.objects == 1);
+        let name = match known.and_then(|i| report.objects.get(*i)) {
+            Some(object) => object.name.clone(),
+            None if run.objects > 1 => format!("{} small objects", run.objects),
+            None => profile
+                .object(run.object)
+                .map_or_else(|| "unknown".to_owned(), |o| o.name.clone()),
+        };
+        let address = run.page.virtual_number() << BASE_PAGE_SHIFT;
+        json!({
+            "object": known.map_or(-1, |i| *i as i64), "name": name, "first": run.first, "pages": run.pages,
+            "address": format!("{address:#x}"),
+        })
+    };
+    let nodes: Vec<u32> = pages.affinity.nodes.iter().map(|n| n.0).collect();
+    json!({
+        "pages": strip.len(),
+        "cells": CELLS,
+        "finest": 0,
+        "coarsest": coarsest(strip.len()),
+        "nodes": pages.shape.nodes,
+        "policies": report.policies.iter().map(|p| &p.policy).collect::<Vec<_>>(),
+        "classes": SharingClass::ALL.map(SharingClass::name),
+        "objects": strip.runs.iter().map(run).collect::<Vec<_>>(),
+        "threads": { "numbers": numbers, "nodes": nodes },
+    })
+}
