@@ -1,4 +1,4 @@
-// Colours as numbers, for canvases: nodes after Okabe and Ito, quantities after viridis, local blue and remote orange.
+// Colours as numbers, for canvases (css/colours.css has the same): nodes after Okabe and Ito, quantities after viridis, local blue and remote orange.
 
 export type Rgb = readonly [number, number, number];
 
@@ -13,7 +13,6 @@ export interface Palette {
   home: Rgb;
   local: Rgb;
   remote: Rgb;
-  accent: Rgb;
   /** Pages that no node has for itself. */
   spread: Rgb;
   /** Sharing classes, in the strip's order. */
@@ -64,17 +63,16 @@ function make(dark: boolean): Palette {
   const nodes = dark ? NODES.dark : NODES.light;
   const viridis = dark ? VIRIDIS : [...VIRIDIS].reverse();
   const pick = (light: string, other: string) => rgb(dark ? other : light);
-  const [local, remote] = [pick("#1667a8", "#5fb0f2"), pick("#d05f00", "#ff9d4d")];
+  const [local, remote] = [pick("#1667a8", "#4ca3ea"), pick("#c45500", "#ff9440")];
   const middle = pick("#e4e2dd", "#4b4a49");
   return {
     dark,
-    ground: pick("#f5f6f8", "#0e1217"),
-    card: pick("#ffffff", "#161b22"),
-    ink: pick("#171b21", "#e7ebf0"),
-    muted: pick("#59636f", "#9aa5b2"),
-    line: pick("#dde1e7", "#2a323c"),
+    ground: pick("#f4f5f7", "#0f1318"),
+    card: pick("#ffffff", "#171c23"),
+    ink: pick("#15191f", "#e8ecf1"),
+    muted: pick("#5a6470", "#9ba6b3"),
+    line: pick("#dfe3e8", "#2b333d"),
     home: pick("#d5dae1", "#343d49"),
-    accent: pick("#171b21", "#ffffff"),
     spread: pick("#c4c9d0", "#4a535f"),
     local,
     remote,

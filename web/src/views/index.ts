@@ -1,6 +1,7 @@
 // All views, in the order of the menu.
 
 import type { View } from "../view";
+import { layout } from "./layout";
 import { overview } from "./overview";
 
-export const views: readonly View[] = [overview];
+export const views: readonly View[] = [overview, layout];

@@ -1,0 +1,77 @@
+// What a tile holds, under names.
+
+import type { Packed } from "../packed";
+
+/** Where one policy has the pages of each cell. */
+export interface Homes {
+  node: Uint8Array;
+  /** Pages of the cell that are there; 255 is all. */
+  share: Uint8Array;
+  /** Accesses that are local; 255 is all. */
+  local: Uint8Array;
+}
+
+export interface Cells {
+  level: number;
+  /** The first cell, counted in cells of the level. */
+  first: number;
+  count: number;
+  accesses: Float32Array;
+  writes: Uint8Array;
+  dominant: Uint8Array;
+  exclusivity: Uint8Array;
+  sharing: Uint8Array;
+  /** `[node * count + cell]`; 255 is all. */
+  nodes: Uint8Array;
+  /** Page of the cell's first position, counted from where its object begins. */
+  page: Uint32Array | undefined;
+  homes: Homes[];
+}
+
+/** Who accesses the pages of each cell. */
+export interface Who {
+  level: number;
+  first: number;
+  count: number;
+  offsets: Uint32Array;
+  /** Index of the thread; `OTHERS` for all that are not listed. */
+  thread: Uint16Array;
+  accesses: Float32Array;
+}
+
+export const OTHERS = 65535;
+export const NOBODY = 255;
+
+const place = (packed: Packed) => ({ level: Number(packed.facts.level), first: Number(packed.facts.first_cell) });
+
+export function cells(packed: Packed): Cells {
+  const column = <T>(name: string) => packed.columns.get(name) as T;
+  const accesses = column<Float32Array>("accesses");
+  const homes: Homes[] = [];
+  for (let k = 0; packed.columns.has(`home_${k}`); k++) {
+    homes.push({ node: column(`home_${k}`), share: column(`homeshare_${k}`), local: column(`local_${k}`) });
+  }
+  return {
+    ...place(packed),
+    count: accesses.length,
+    accesses,
+    writes: column("writes"),
+    dominant: column("dominant"),
+    exclusivity: column("exclusivity"),
+    sharing: column("class"),
+    nodes: column("nodes"),
+    page: packed.columns.get("page") as Uint32Array | undefined,
+    homes,
+  };
+}
+
+export function who(packed: Packed): Who {
+  const offsets = packed.columns.get("offsets") as Uint32Array;
+  return {
+    ...place(packed),
+    count: offsets.length - 1,
+    offsets,
+    thread: packed.columns.get("thread") as Uint16Array,
+    accesses: packed.columns.get("accesses") as Float32Array,
+  };
+}

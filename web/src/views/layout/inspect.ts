@@ -1,0 +1,114 @@
+// Everything known of the pages under the cursor.
+
+import { runAt } from "../../paint/bands";
+import { NOBODY, OTHERS } from "../../paint/cells";
+import { locality, tally } from "../../paint/reach";
+import { count, pages as range, percent, whole } from "../../format";
+import { columnAt } from "./overlay";
+import type { Scene } from "./scene";
+
+export interface Seen {
+  /** Positions: first, and one past the last. */
+  first: number;
+  end: number;
+  object: number;
+  name: string;
+  /** Counted from the object's first touched page. */
+  within: string;
+  of: number;
+  /** Other objects in the same cell. */
+  more: number;
+  address: string;
+  accesses: number;
+  writes: number;
+  sharing: string;
+  exclusivity: number;
+  nodes: { node: number; share: number }[];
+  homes: { policy: string; node: number; share: number; local: number }[];
+  /** By row of the figure; the last are threads that are not told apart. */
+  rows: Float64Array;
+  /** How much of each row's is local under the mapping shown. */
+  local: Float64Array;
+  listed: { thread: number; node: number; accesses: number }[];
+  others: number;
+  row: number;
+}
+
+export function inspect(scene: Scene, pageSize: number): Seen | null {
+  const { cursor, shown, strip, rows, look } = scene;
+  if (!cursor || !shown || strip.pages === 0) return null;
+  const x = columnAt(scene, cursor.position);
+  const piece = shown.cells.pieces[x];
+  if (!piece) return null;
+  const c = shown.cells.cells[x]!;
+  const size = 2 ** piece.level;
+  const first = (piece.first + c) * size;
+  const end = Math.min(strip.pages, first + size);
+  const index = runAt(strip.objects, Math.min(end - 1, Math.max(first, Math.floor(cursor.position))));
+  const run = strip.objects[index];
+  const from = Math.max(first, run?.first ?? 0);
+  const policies = [...new Set([0, look.chosen])];
+  const homes = policies.flatMap((policy) => {
+    const home = piece.homes[policy];
+    return home ? [{ policy: strip.policies[policy] ?? "", node: home.node[c]!, share: home.share[c]! / 255, local: home.local[c]! / 255 }] : [];
+  });
+  const nodes = Array.from({ length: strip.nodes }, (_, node) => ({ node, share: piece.nodes[node * piece.count + c]! / 255 }));
+  const seen = {
+    first,
+    end,
+    object: run?.object ?? -1,
+    name: run?.name ?? "",
+    within: run ? range(from - run.first, Math.min(end, run.first + run.pages) - from) : "",
+    of: run?.pages ?? 0,
+    more: runAt(strip.objects, end - 1) - runAt(strip.objects, first),
+    address: run ? address(run.address, from === first ? piece.page?.[c] : 0, pageSize) : "",
+    accesses: piece.accesses[c]!,
+    writes: piece.writes[c]! / 255,
+    sharing: piece.sharing[c] === NOBODY ? "untouched" : (strip.classes[piece.sharing[c]!] ?? ""),
+    exclusivity: piece.exclusivity[c]! / 255,
+    nodes: nodes.filter(({ share }) => share > 0).sort((a, b) => b.share - a.share),
+    homes,
+    row: cursor.row,
+  };
+  const by = new Float64Array(rows.length + 1);
+  const local = new Float64Array(rows.length);
+  const who = shown.who.pieces[x];
+  const d = shown.who.cells[x]!;
+  tally(by, who, d, rows);
+  const home = piece.homes[look.after ? look.chosen : 0];
+  locality(rows, by, home?.node[c] ?? -1, (home?.share[c] ?? 0) / 255, (home?.local[c] ?? 0) / 255, local);
+  const listed = [];
+  for (let at = who?.offsets[d] ?? 0; who && at < who.offsets[d + 1]!; at++) {
+    const thread = who.thread[at]!;
+    if (thread !== OTHERS) listed.push({ thread: strip.threads.numbers[thread]!, node: strip.threads.nodes[thread]!, accesses: who.accesses[at]! });
+  }
+  listed.sort((a, b) => b.accesses - a.accesses);
+  return { ...seen, rows: by, local, listed, others: by[rows.length]! };
+}
+
+/** Of a page, counted from where its object begins; without that, where the object begins. */
+function address(begin: string, page: number | undefined, pageSize: number): string {
+  if (page === undefined) return "";
+  try {
+    return `0x${(BigInt(begin) + BigInt(page) * BigInt(pageSize)).toString(16)}`;
+  } catch {
+    return "";
+  }
+}
+
+/** In a line, for those who listen and for the status below the picture. */
+export function told(seen: Seen, scene: Scene, unit: string): string {
+  const where = `${seen.name}${seen.more > 0 ? ` and ${whole(seen.more)} more` : ""}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
+  const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)} local`).join("; ");
+  if (seen.row >= 0) {
+    const accesses = seen.rows[seen.row]!;
+    const threads = scene.rows.threads[seen.row];
+    const who = threads ? `${names(threads.map((t) => scene.strip.threads.numbers[t]!))} on node ${scene.rows.node[seen.row]}` : "other threads";
+    const near = threads && accesses > 0 ? `, ${percent(seen.local[seen.row]!)} local` : "";
+    return `${where}; ${who}: ${accesses > 0 ? `${count(Math.round(accesses))} ${unit}${near}` : `no ${unit}`}. ${homes}.`;
+  }
+  return `${where}: ${count(Math.round(seen.accesses))} ${unit}, ${seen.sharing}, exclusivity ${percent(seen.exclusivity)}. ${homes}.`;
+}
+
+const names = (numbers: number[]) => (numbers.length === 1 ? `thread ${numbers[0]}` : `threads ${numbers[0]}–${numbers[numbers.length - 1]}`);
+export const lives = (home: { node: number; share: number }) => (home.share > 0.995 ? `on node ${home.node}` : `${percent(home.share)} on node ${home.node}`);

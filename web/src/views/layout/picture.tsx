@@ -1,0 +1,170 @@
+// The picture, its choices, and what stands beside it.
+
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { chosenPolicy } from "../../chosen";
+import type { Strip } from "../../documents";
+import { Figure } from "../../figure";
+import { plural } from "../../format";
+import { palette } from "../../palette";
+import { MODES, type Mode } from "../../paint/strips";
+import { Segments } from "../../segments";
+import { update } from "../../state";
+import { useTheme } from "../../theme";
+import type { ViewProps } from "../../view";
+import { hands } from "./hands";
+import { inspect, told, type Seen } from "./inspect";
+import { Legend, ReachLegend } from "./legend";
+import { Source } from "./object";
+import { Panel } from "./panel";
+import { Scene, type Look } from "./scene";
+import { clamped, read, whole, type Span } from "./span";
+import { table } from "./table";
+
+const TITLES: Record<Mode, string> = { node: "Node", local: "Local", class: "Sharing", accesses: "Accesses", exclusivity: "Exclusivity" };
+/** The address follows the hand after this pause, milliseconds: browsers count its changes. */
+const PAUSE = 180;
+
+type Props = ViewProps & { strip: Strip };
+
+/** What the address says of the look, with what is missing filled in. */
+function useLook({ report, state, strip }: Props): Look {
+  const dark = useTheme() === "dark";
+  const wanted = strip.policies.indexOf(chosenPolicy(report, state));
+  const chosen = wanted >= 0 ? wanted : strip.policies.length - 1;
+  const mode = MODES.find((m) => m === state.colour) ?? "node";
+  const after = state.mapping === "chosen";
+  const selected = state.object !== undefined && report.objects[Number(state.object)] ? Number(state.object) : -1;
+  return useMemo(() => ({ mode, chosen, after, selected, palette: palette(dark) }), [mode, chosen, after, selected, dark]);
+}
+
+/** Where the address leads: a span, or an object. */
+function useTarget({ state, strip }: Props): Span {
+  const { from, to, object } = state;
+  return useMemo(() => {
+    const run = strip.objects.find((r) => object !== undefined && r.object === Number(object));
+    return read(from, to, strip.pages) ?? (run ? clamped({ from: run.first, to: run.first + run.pages }, strip.pages) : whole(strip.pages));
+  }, [from, to, object, strip]);
+}
+
+export function Picture(props: Props) {
+  const { strip, documents, profile, report } = props;
+  const look = useLook(props);
+  const target = useTarget(props);
+  const base = useRef<HTMLCanvasElement>(null);
+  const above = useRef<HTMLCanvasElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const scene = useRef<Scene>();
+  const written = useRef("");
+  const [seen, see] = useState<Seen | null>(null);
+  const [, again] = useState(0);
+  const unit = report.program.exact ? "accesses" : "samples";
+
+  const choose = useCallback((object: number) => update({ object: object < 0 ? undefined : String(object) }, true), []);
+  useLayoutEffect(() => {
+    const made = new Scene({ strip, documents, profile }, base.current!, above.current!, look, scene.current);
+    scene.current = made;
+    let timer = 0;
+    const moved = () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => {
+        const { from, to } = made.span;
+        const all = from === 0 && to >= strip.pages;
+        const said = { from: all ? undefined : from.toFixed(2).replace(/\.00$/, ""), to: all ? undefined : to.toFixed(2).replace(/\.00$/, "") };
+        written.current = `${said.from} ${said.to}`;
+        update(said, true);
+      }, PAUSE);
+    };
+    const drop = hands(made, { moved, chose: choose });
+    let most = 0;
+    made.onFrame = () => {
+      see(inspect(made, report.page_size));
+      if (made.scale.most !== most) again((n) => n + 1);
+      most = made.scale.most;
+    };
+    const watch = new ResizeObserver(() => frame.current && made.resize(frame.current.clientWidth));
+    made.resize(frame.current!.clientWidth);
+    watch.observe(frame.current!);
+    return () => {
+      clearTimeout(timer);
+      watch.disconnect();
+      drop();
+      made.stop();
+    };
+  }, [strip, documents, profile]);
+  useEffect(() => scene.current?.restyle(look), [look]);
+  useEffect(() => {
+    if (written.current !== `${props.state.from} ${props.state.to}`) scene.current?.show(target);
+    written.current = "";
+  }, [target]);
+
+  const object = seen ? seen.object : look.selected;
+  const zoom = () => {
+    const run = strip.objects.find((r) => r.object === object);
+    if (run) update({ object: String(object), from: String(run.first), to: String(run.first + run.pages) });
+  };
+  return (
+    <div class="layout">
+      <Figure
+        id="layout"
+        title="Data layout"
+        what={`All ${plural(strip.pages, "touched page")}, object after object, from left to right. The strips show how they are used and where a policy puts them; below, each row is a thread and colour says whether its accesses stay on its node. One cell is one page once you are near enough.`}
+        rows={() => table(scene.current!, unit)}
+        controls={<Choices report={report} look={look} strip={strip} />}
+      >
+        <div class="plate" ref={frame}>
+          <canvas ref={base} />
+          <canvas
+            class="above"
+            data-unexported
+            ref={above}
+            tabIndex={0}
+            role="application"
+            aria-label="Data layout: strips of the address space above, threads below. Arrow keys move the cursor, plus and minus zoom, Escape shows the whole."
+            aria-describedby="layout-said"
+          />
+        </div>
+        <output class="reading" id="layout-said" aria-live="polite">
+          {seen && scene.current ? told(seen, scene.current, unit) : span(scene.current)}
+        </output>
+        <Legend mode={look.mode} nodes={strip.nodes} classes={strip.classes} scale={scene.current?.scale ?? { least: 0, most: 0 }} palette={look.palette} unit={unit} />
+        <ReachLegend palette={look.palette} />
+        {strip.threads.numbers.length === 1 && <p class="none">One thread: it shares nothing, and its pages are best where it runs.</p>}
+        {strip.nodes === 1 && <p class="none">One node: every access is local, whatever the policy.</p>}
+        {strip.finest > 0 && <p class="none">This file has groups of {2 ** strip.finest} pages at the finest; nodewise serve shows each page.</p>}
+      </Figure>
+      <aside>
+        <Panel seen={seen} rows={scene.current?.rows ?? EMPTY} palette={look.palette} unit={unit} />
+        <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />
+      </aside>
+    </div>
+  );
+}
+
+const EMPTY = { length: 0, nodes: 1, node: new Uint16Array(), size: new Uint16Array(), threads: [], of: new Uint16Array(), others: false };
+
+function span(scene: Scene | undefined): string {
+  if (!scene) return "";
+  const pages = Math.round(scene.span.to - scene.span.from);
+  const size = 2 ** scene.level;
+  return `${plural(pages, "page")} in view; a cell is ${plural(size, "page")}.`;
+}
+
+function Choices({ report, look, strip }: { report: Props["report"]; look: Look; strip: Strip }) {
+  const value = strip.policies[look.chosen] ?? "";
+  return (
+    <>
+      <Segments label="Colour strips by" state="colour" value={look.mode} options={MODES.map((m) => [m, TITLES[m]] as const)} />
+      <label>
+        chosen{" "}
+        <select value={value} onChange={(e) => update({ policy: e.currentTarget.value }, true)} aria-label="Chosen mapping">
+          {strip.policies.map((policy) => (
+            <option key={policy} value={policy} disabled={!report.policies.some((p) => p.policy === policy)}>
+              {policy}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Segments label="Threads under" state="mapping" value={look.after ? "chosen" : "today"} options={[["today", "today"], ["chosen", "chosen"]]} />
+    </>
+  );
+}

@@ -1,0 +1,178 @@
+// The picture of the layout: what is looked at, and painting it at most once a frame.
+
+import { cells, OTHERS, who, type Cells, type Who } from "../../paint/cells";
+import { columns, type Columns } from "../../paint/columns";
+import { Inks } from "../../paint/inks";
+import { rows, type Rows } from "../../paint/rows";
+import { LogScale } from "../../paint/scale";
+import type { Mode } from "../../paint/strips";
+import { device, sized } from "../../paint/surface";
+import type { Palette } from "../../palette";
+import type { Strip } from "../../documents";
+import type { Documents } from "../../source";
+import { geometry, type Geometry } from "./geometry";
+import { Painter } from "./painter";
+import { overlay } from "./overlay";
+import { levelOf, whole, type Span } from "./span";
+import { Tiles } from "./tiles";
+
+export interface Look {
+  mode: Mode;
+  /** Index of the chosen policy among the strip's. */
+  chosen: number;
+  /** Whether the page × thread figure is under the chosen mapping. */
+  after: boolean;
+  /** Index of the selected object in the report; −1 none. */
+  selected: number;
+  palette: Palette;
+}
+
+/** Where the pointer or the keyboard is: a position, a row of threads or −1. */
+export interface Cursor {
+  position: number;
+  row: number;
+}
+
+export interface Scened {
+  strip: Strip;
+  documents: Documents;
+  profile: number;
+}
+
+export class Scene {
+  span: Span;
+  cursor: Cursor | null = null;
+  geometry: Geometry;
+  rows: Rows;
+  inks!: Inks;
+  readonly scale = new LogScale();
+  readonly tiles: Tiles<Cells>;
+  readonly details: Tiles<Who>;
+  /** Columns of the span, as last drawn. */
+  shown: { cells: Columns<Cells>; who: Columns<Who> } | undefined;
+  /** Called once a frame, after drawing. */
+  onFrame: () => void = () => {};
+  private readonly fulls = new Map<number, number>();
+  private frame = 0;
+  private stale = { picture: true, overview: true, overlay: true };
+  private readonly painter = new Painter(this);
+  private width = 800;
+
+  constructor(
+    readonly made: Scened,
+    readonly base: HTMLCanvasElement,
+    readonly above: HTMLCanvasElement,
+    public look: Look,
+    older?: Scene,
+  ) {
+    const { strip, documents, profile } = made;
+    this.span = older && older.made.strip.pages === strip.pages ? older.span : whole(strip.pages);
+    this.rows = rows(strip.threads, strip.nodes, false);
+    this.geometry = geometry(this.width, this.rows.length);
+    this.tiles = new Tiles(strip.coarsest, async (l, i) => cells(await documents.tile(profile, l, i)), (piece) => this.tileCame(piece), older?.tiles);
+    this.details = new Tiles(strip.coarsest, async (l, i) => who(await documents.detail(profile, l, i)), (piece) => this.detailCame(piece), older?.details);
+  }
+
+  get strip(): Strip {
+    return this.made.strip;
+  }
+  get level(): number {
+    return levelOf(this.span, this.geometry.w, this.strip.finest, this.strip.coarsest);
+  }
+  /** Accesses of a thread to a cell in full colour. */
+  readonly full = (level: number) => this.fulls.get(level) ?? 1;
+
+  resize(width: number): void {
+    this.width = width;
+    this.geometry = geometry(width, this.rows.length + (this.rows.others ? 1 : 0));
+    this.invalidate();
+  }
+
+  restyle(look: Look): void {
+    if (look.palette !== this.look.palette) this.inks = new Inks(look.palette, this.strip.nodes);
+    this.look = look;
+    this.invalidate();
+  }
+
+  show(span: Span): void {
+    this.span = span;
+    this.invalidate(false);
+  }
+
+  point(cursor: Cursor | null): void {
+    this.cursor = cursor;
+    this.stale.overlay = true;
+    this.soon();
+  }
+
+  invalidate(overview = true): void {
+    this.stale.picture = true;
+    this.stale.overlay = true;
+    if (overview) this.stale.overview = true;
+    this.soon();
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.frame);
+    this.onFrame = () => {};
+  }
+
+  private soon(): void {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    const { picture, overview } = this.stale;
+    this.stale = { picture: false, overview: false, overlay: false };
+    this.inks ??= new Inks(this.look.palette, this.strip.nodes);
+    if (picture) this.paint(overview);
+    overlay(sized(this.above, this.width, this.geometry.height), this);
+    this.onFrame();
+  }
+
+  private paint(overview: boolean): void {
+    const { from, to } = this.span;
+    const { level, geometry: at, strip } = this;
+    const pages = Math.max(1, strip.pages);
+    // The overview is coarse and always needed; its tiles come along with those of the span.
+    const above = levelOf(whole(pages), at.w, strip.finest, strip.coarsest);
+    this.tiles.want(level, from, to);
+    if (this.tiles.complete) this.tiles.want(above, 0, pages);
+    this.details.want(level, from, to);
+    const width = device(at.w);
+    this.shown = {
+      cells: columns(width, from, to, level, this.tiles.find),
+      who: columns(width, from, to, level, this.details.find),
+    };
+    this.painter.paint(sized(this.base, this.width, at.height), overview ? columns(width, 0, pages, above, this.tiles.find) : undefined);
+    this.base.dataset.drawn = this.shown.cells.pieces.some(Boolean) ? this.look.mode : "";
+    this.base.dataset.level = String(level);
+    this.base.dataset.complete = String(this.tiles.complete && this.details.complete);
+  }
+
+  private tileCame(piece: Cells): void {
+    this.scale.see(piece);
+    this.invalidate();
+  }
+
+  private detailCame(piece: Who): void {
+    this.fulls.set(piece.level, Math.max(this.fulls.get(piece.level) ?? 0, typical(piece.accesses)));
+    if (!this.rows.others && piece.thread.includes(OTHERS)) {
+      this.rows = { ...this.rows, others: true };
+      this.resize(this.width);
+    }
+    this.invalidate(false);
+  }
+}
+
+/** Nearly the largest: a single hot page does not pale all others. */
+function typical(accesses: Float32Array): number {
+  if (accesses.length === 0) return 0;
+  const some = accesses.length > 4096 ? accesses.filter((_, i) => i % Math.ceil(accesses.length / 4096) === 0) : accesses.slice();
+  some.sort();
+  return some[Math.min(some.length - 1, Math.floor(some.length * 0.97))]!;
+}

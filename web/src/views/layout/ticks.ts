@@ -1,0 +1,11 @@
+// Round numbers along an axis.
+
+/** At most so many, at 1, 2 or 5 times a power of ten. */
+export function ticks(from: number, to: number, most: number): number[] {
+  const rough = Math.max(1e-12, (to - from) / Math.max(1, most));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough)!;
+  const found: number[] = [];
+  for (let at = Math.ceil(from / step); at * step <= to; at++) found.push(at * step);
+  return found;
+}

@@ -1,0 +1,81 @@
+// Tiles as they come: the finest that is here is drawn until a finer one is, and what nobody looks at any more is not
+// asked for.
+
+import type { Find, Piece } from "../../paint/columns";
+
+const AT_ONCE = 6;
+const KEPT = 384;
+
+interface Want {
+  level: number;
+  index: number;
+}
+
+const key = (level: number, index: number) => level * 2 ** 40 + index;
+
+export class Tiles<T extends Piece> {
+  private readonly here = new Map<number, T>();
+  private readonly failed = new Set<number>();
+  private readonly running = new Set<number>();
+  private queue: Want[] = [];
+
+  constructor(
+    private readonly coarsest: number,
+    private readonly load: (level: number, index: number) => Promise<T>,
+    private readonly arrived: (piece: T) => void,
+    /** Those of the generation before, until their successors are here. */
+    private older: Tiles<T> | undefined,
+  ) {}
+
+  readonly find: Find<T> = (level, position) => {
+    for (let l = level; l <= this.coarsest; l++) {
+      const piece = this.here.get(key(l, Math.floor(position / 2 ** l / 256)));
+      if (piece) return piece;
+    }
+    return this.older?.find(level, position);
+  };
+
+  /** What is looked at now; what was wanted before and is not here yet is forgotten. */
+  want(level: number, from: number, to: number): void {
+    this.queue = [];
+    const add = (l: number, a: number, b: number) => {
+      for (let index = Math.floor(a / 2 ** l / 256); index * 256 * 2 ** l < b; index++) {
+        const at = key(l, index);
+        if (!this.here.has(at) && !this.running.has(at) && !this.failed.has(at)) this.queue.push({ level: l, index });
+      }
+    };
+    add(this.coarsest, 0, 1);
+    if (level < this.coarsest) add(level, from, to);
+    this.start();
+  }
+
+  get complete(): boolean {
+    return this.queue.length === 0 && this.running.size === 0;
+  }
+
+  private start(): void {
+    while (this.running.size < AT_ONCE && this.queue.length > 0) {
+      const { level, index } = this.queue.shift()!;
+      const at = key(level, index);
+      this.running.add(at);
+      this.load(level, index).then(
+        (piece) => this.take(at, piece),
+        () => this.failed.add(at),
+      ).finally(() => {
+        this.running.delete(at);
+        this.start();
+      });
+    }
+  }
+
+  private take(at: number, piece: T): void {
+    this.here.set(at, piece);
+    if (piece.level === this.coarsest) this.older = undefined;
+    // The oldest go, but never the one that holds everything.
+    for (const [old, { level }] of this.here) {
+      if (this.here.size <= KEPT) break;
+      if (level < this.coarsest) this.here.delete(old);
+    }
+    this.arrived(piece);
+  }
+}
