@@ -7,6 +7,8 @@ export interface Session {
   generation: number;
   /** Whether more may come. */
   live: boolean;
+  /** One sentence for people: what is waited for, or why what is shown is older; absent in a file. */
+  message?: string | null;
   profiles: { name: string; folder: string }[];
 }
 
@@ -74,7 +76,7 @@ export interface Slice {
   accesses: number;
   exclusivity: number;
   local_fraction: number;
-  access_balance: number;
+  access_balance: number | null;
   migrations: number;
 }
 

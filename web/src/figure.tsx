@@ -1,8 +1,7 @@
 // The frame of a figure: title, what it is, and the ways to take it along.
 
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
-import { useContext } from "preact/hooks";
+import { useContext, useRef, useState } from "preact/hooks";
 import { csv, type Row } from "./export/csv";
 import { png, svg } from "./export/picture";
 import { save } from "./export/save";
@@ -46,6 +45,10 @@ export function Figure({ id, title, what, element, rows, controls, children }: F
     <figure class="figure" id={`figure-${id}`} aria-labelledby={`title-${id}`} data-figure={id}>
       <figcaption>
         <h3 id={`title-${id}`}>{title}</h3>
+        <details class="what">
+          <summary>What is this?</summary>
+          <p>{what}</p>
+        </details>
         {controls && <div class="controls">{controls}</div>}
         <div class="exports" role="group" aria-label={`Save “${title}”`}>
           {(["PNG", "SVG", "CSV"] as const).map((format) => (
@@ -54,10 +57,6 @@ export function Figure({ id, title, what, element, rows, controls, children }: F
             </button>
           ))}
         </div>
-        <details class="what">
-          <summary>What is this?</summary>
-          <p>{what}</p>
-        </details>
       </figcaption>
       {trouble && <p class="trouble" role="alert">{trouble}</p>}
       <div class="body" ref={body}>

@@ -20,12 +20,13 @@ export interface HeaderProps {
 
 export function Header(props: HeaderProps) {
   const { report } = props;
-  const command = report.program.command.join(" ");
+  const { command } = report.program;
+  const title = [command[0]?.split("/").pop(), ...command.slice(1)].join(" ");
   return (
     <header class="top">
       <div class="bar">
         <span class="brand">nodewise</span>
-        <h1 title={command}>{command || "no command"}</h1>
+        <h1 data-tip={command.join(" ")}>{title || "no command"}</h1>
         <p class="facts">
           <Term of="threads"><Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} /></Term>
           {" · "}

@@ -11,7 +11,7 @@ export interface Copy {
 /** Properties that a drawing takes from style sheets. */
 const DRAWN = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-opacity", "opacity",
-  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
+  "paint-order", "stroke-linejoin", "vector-effect", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
 ];
 
 const clear = (colour: string) => colour === "transparent" || /,\s*0\)$/.test(colour) || colour.endsWith("/ 0)");

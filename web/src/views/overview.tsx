@@ -1,16 +1,21 @@
 // What to know first: is placement a problem, where, and what to do next.
 
 import type { View, ViewProps } from "../view";
+import { MachineFigure } from "./overview/machine";
+import { Objects } from "./overview/objects";
+import { Policies } from "./overview/policies";
 import { Tiles } from "./overview/tiles";
 import { VerdictCard } from "./overview/verdict";
 
-function Overview({ report }: ViewProps) {
+function Overview(props: ViewProps) {
+  const { report, state } = props;
   return (
     <>
-      <div class="lead">
-        <VerdictCard report={report} />
-        <Tiles report={report} />
-      </div>
+      <VerdictCard report={report} />
+      <Tiles report={report} />
+      {report.machine.nodes.length > 1 && <MachineFigure {...props} />}
+      {report.machine.nodes.length > 1 && <Policies report={report} state={state} />}
+      <Objects report={report} state={state} />
     </>
   );
 }

@@ -1,0 +1,23 @@
+// Bars that stand in a table's cell.
+
+/** A share of a whole. */
+export function Bar({ share, tone = "local" }: { share: number; tone?: "local" | "remote" | "plain" }) {
+  const width = Math.max(0, Math.min(1, share)) * 100;
+  return (
+    <svg class={`meter ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="track" width="100" height="8" />
+      <rect class="fill" width={width.toFixed(2)} height="8" />
+    </svg>
+  );
+}
+
+/** Typical value, its range as a line across the end, on an axis from 0 to `most`. */
+export function RangeBar({ value, range, most, strong }: { value: number; range: readonly [number, number]; most: number; strong: boolean }) {
+  const x = (v: number) => (most > 0 ? (v / most) * 99 : 0).toFixed(2);
+  return (
+    <svg class={strong ? "range strong" : "range"} viewBox="0 0 100 16" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="fill" y="3" width={x(value)} height="10" />
+      <path class="whisker" d={`M${x(range[0])} 8H${x(range[1])}M${x(range[0])} 4V12M${x(range[1])} 4V12`} vector-effect="non-scaling-stroke" />
+    </svg>
+  );
+}

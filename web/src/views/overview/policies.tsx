@@ -1,0 +1,94 @@
+// Every policy, a line each: what it would cost, how local, how even.
+
+import { RangeBar, Bar } from "../../bar";
+import { TODAY, chosenPolicy } from "../../chosen";
+import type { Policy, Report } from "../../documents";
+import type { Row } from "../../export/csv";
+import { Figure } from "../../figure";
+import { update, type State } from "../../state";
+import { Term } from "../../tip";
+import { Value } from "../../value";
+
+const WHAT = {
+  exact:
+    "One line is one way to place pages. The bar is the typical predicted wall time, the thin line across its end the plausible range: shorter is better. Ranges overlap because they share what is not known; the speed-up over first-touch compares like with like. Shares and balances follow from the counted accesses, time is an estimate. Choose a policy to see it in the machine and in the other views.",
+  samples:
+    "One line is one way to place pages. By samples a page is seen once a scan, however often it is used: shares are shares of pages in use, and what a policy would save in time does not follow. Choose a policy to see it in the machine and in the other views.",
+};
+
+function rows(report: Report): Row[] {
+  const head = ["policy", "predicted time (s)", "low (s)", "high (s)", "speed-up (×)", "low (×)", "high (×)", "local fraction", "access balance", "page balance", "pages moved"];
+  const line = (p: Policy) => [
+    p.policy, p.seconds, ...(p.seconds_range ?? [null, null]), p.speedup, ...(p.speedup_range ?? [null, null]),
+    p.local_fraction, p.access_balance, p.page_balance, p.migrations,
+  ];
+  return [head, ...report.policies.map(line)];
+}
+
+function Marks({ policy, report, shown }: { policy: Policy; report: Report; shown: boolean }) {
+  return (
+    <>
+      {policy.policy === TODAY && <small class="mark">today</small>}
+      {policy.policy === report.verdict.policy && <small class="mark best">{policy.policy === TODAY ? "keep it" : "recommended"}</small>}
+      {shown && <small class="mark">shown</small>}
+    </>
+  );
+}
+
+function Line({ i, report, most, chosen }: { i: number; report: Report; most: number; chosen: string }) {
+  const policy = report.policies[i]!;
+  const value = (key: string, as: "percent" | "seconds" | "ratio" | "whole") => <Value pointer={`/policies/${i}/${key}`} of={report} as={as} />;
+  const best = policy.policy === report.verdict.policy;
+  return (
+    <tr class={best ? "best" : ""}>
+      <th scope="row">
+        <button type="button" class="link" aria-pressed={policy.policy === chosen} disabled={policy.policy === TODAY} onClick={() => update({ policy: policy.policy })}>
+          <code>{policy.policy}</code>
+        </button>
+        <Marks {...{ policy, report }} shown={policy.policy === chosen && !best} />
+      </th>
+      {policy.seconds !== null && policy.seconds_range && (
+        <>
+          <td class="wide"><RangeBar value={policy.seconds} range={policy.seconds_range} most={most} strong={best} /></td>
+          <td class="n">{value("seconds", "seconds")}<small>{value("seconds_range/0", "seconds")} – {value("seconds_range/1", "seconds")}</small></td>
+          <td class="n">{value("speedup", "ratio")}<small>{value("speedup_range/0", "ratio")} – {value("speedup_range/1", "ratio")}</small></td>
+        </>
+      )}
+      <td class="mid"><Bar share={policy.local_fraction} /></td>
+      <td class="n">{value("local_fraction", "percent")}</td>
+      {policy.access_balance !== null && <td class="n">{value("access_balance", "percent")}</td>}
+      <td class="n">{value("page_balance", "percent")}</td>
+      <td class="n">{value("migrations", "whole")}</td>
+    </tr>
+  );
+}
+
+export function Policies({ report, state }: { report: Report; state: State }) {
+  if (report.policies.length === 0) return null;
+  const timed = report.policies.some((p) => p.seconds !== null);
+  const loads = report.policies.some((p) => p.access_balance !== null);
+  const most = Math.max(...report.policies.map((p) => p.seconds_range?.[1] ?? 0));
+  const chosen = chosenPolicy(report, state);
+  return (
+    <Figure id="policies" title={timed ? "What each policy would cost" : "What each policy would make local"} what={report.program.exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
+      <div class="scroll">
+        <table class="policies">
+          <thead>
+            <tr>
+              <th scope="col">Policy</th>
+              {timed && <th scope="col" colSpan={2}><Term of="seconds" /></th>}
+              {timed && <th scope="col" class="n"><Term of="speedup" /></th>}
+              <th scope="col" colSpan={2}><Term of="local_fraction">{report.program.exact ? undefined : "Local samples"}</Term></th>
+              {loads && <th scope="col" class="n"><Term of="access_balance" /></th>}
+              <th scope="col" class="n"><Term of="page_balance" /></th>
+              <th scope="col" class="n"><Term of="migrations" /></th>
+            </tr>
+          </thead>
+          <tbody>
+            {report.policies.map((p, i) => <Line key={p.policy} {...{ i, report, most, chosen }} />)}
+          </tbody>
+        </table>
+      </div>
+    </Figure>
+  );
+}

@@ -1,0 +1,54 @@
+// What a policy puts on nodes and links, in figures and in words.
+
+import type { Machine, Report } from "../../documents";
+import { bandwidth, bytes, count, percent } from "../../format";
+
+export type Placed = Machine["policies"][number];
+
+/** Five steps of how busy something is: on from half there may be queues. */
+export const STEPS = [0.05, 0.25, 0.5, 0.75] as const;
+export const STEP_NAMES = ["idle", "to 25 %", "to 50 %", "to 75 %", "above"] as const;
+export const step = (share: number) => STEPS.filter((limit) => share >= limit).length;
+
+const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
+
+export interface NodeTraffic {
+  /** Accesses by the node's threads; the part of them to its own memory. */
+  made: number;
+  local: number;
+  /** Accesses that its memory serves. */
+  served: number;
+  /** Share of its controller's bandwidth, where known. */
+  busy: number | null;
+}
+
+export function nodeTraffic(placed: Placed, node: number): NodeTraffic {
+  const row = placed.accesses[node] ?? [];
+  return {
+    made: sum(row),
+    local: row[node] ?? 0,
+    served: sum(placed.accesses.map((r) => r[node] ?? 0)),
+    busy: placed.controllers[node]?.utilization ?? null,
+  };
+}
+
+export const localShare = (t: NodeTraffic) => (t.made > 0 ? t.local / t.made : null);
+
+export function nodeWords(report: Report, placed: Placed, node: number): string {
+  const what = report.program.exact ? "accesses" : "samples";
+  const t = nodeTraffic(placed, node);
+  const share = localShare(t);
+  const facts = report.machine.nodes[node];
+  return [
+    `node ${node}${facts ? `: ${facts.cpus} CPU${facts.cpus === 1 ? "" : "s"}, ${bytes(facts.memory)}, ${bandwidth(facts.bandwidth)}` : ""}`,
+    share === null ? `its CPUs make no ${what}` : `its CPUs make ${count(t.made)} ${what}, ${percent(share)} local`,
+    `its memory serves ${count(t.served)} ${what}${t.busy === null ? "" : `, ${percent(t.busy)} of its bandwidth`}`,
+  ].join("\n");
+}
+
+export function linkWords(machine: Machine, placed: Placed, link: number): string {
+  const { from, to, bandwidth: width } = machine.links[link]!;
+  const used = placed.links[link];
+  const load = used ? `\ncarries ${bytes(used.bytes)}, ${percent(used.utilization)} of what it can` : "";
+  return `link from node ${from} to node ${to}: ${bandwidth(width)}${load}`;
+}
