@@ -34,6 +34,8 @@ commands! {
     Record = record,
     /// Show what a profile means: verdict, metrics, objects, advice
     Report = report,
+    /// Serve the page of a profile, live while it is written
+    Serve = serve,
     /// Write the rules of a placement
     Map = map,
     /// Predict the cost of each policy side by side

@@ -20,7 +20,7 @@ use axum::Router;
 use gate::Gate;
 use listener::Bounded;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -64,10 +64,16 @@ impl Server {
         })
     }
 
-    /// Where the page is; whoever knows it may look.
+    /// Where the page is; whoever knows it may look. Of all addresses of this host, its own for itself.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.token)
+        let mut address = self.address;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        format!("http://{address}/{}/", self.token)
     }
 
     /// Answers for good.

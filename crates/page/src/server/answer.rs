@@ -1,7 +1,7 @@
 //! From a request to its answer.
 
 use super::{Site, Token, events};
-use crate::{SCRIPT, STYLE};
+use crate::{SCRIPT, STYLE, shell};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// Longer names there are not.
 const LONGEST: usize = 64;
+/// Until the script knows what is shown.
+const TITLE: &str = "placement";
 
 /// Scripts and styles of ours alone, nothing from elsewhere, in nobody's frame, kept by nobody.
-const SHELL: &str = "<!doctype html><title>nodewise</title><script type=module src=page.js></script>";
 const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -73,7 +74,7 @@ async fn inside(site: &Site, name: &str, request: &Parts) -> Response {
         return StatusCode::BAD_REQUEST.into_response();
     }
     match name {
-        "" => of_kind("text/html; charset=utf-8", SHELL),
+        "" => of_kind("text/html; charset=utf-8", shell::served(TITLE)),
         "page.js" => of_kind("text/javascript; charset=utf-8", SCRIPT),
         "page.css" => of_kind("text/css; charset=utf-8", STYLE),
         "events" => events::events(site).unwrap_or_else(|| StatusCode::SERVICE_UNAVAILABLE.into_response()),

@@ -1,0 +1,139 @@
+//! `nodewise serve`: the page, live. What it lets in and what not: `docs/serve.md`.
+
+mod exhibition;
+
+use crate::analysed::Analysed;
+use crate::exit::Outcome;
+use crate::followed::Followed;
+use crate::output;
+use crate::selection::Selection;
+use anyhow::{Context, anyhow};
+use exhibition::Exhibition;
+use nodewise_linux::privileges;
+use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use nodewise_page::View;
+use nodewise_page::server::{Server, Shelf};
+use std::io::{BufRead, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// So often the end of a session is looked for; signals are noticed at once.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// A second profile, to compare with
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+    /// Policies to compare with first-touch, separated by commas
+    #[arg(long, value_name = "P,…", default_value = "all")]
+    policy: String,
+    /// The port; 0: any that is free
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port: u16,
+    /// The address of this host to listen at; others than 127.0.0.1 and ::1 can be reached from elsewhere
+    #[arg(long, value_name = "ADDR", default_value_t = Ipv4Addr::LOCALHOST.into())]
+    listen: IpAddr,
+    /// Show the page in a browser
+    #[arg(long)]
+    open: bool,
+    /// A session writes the profile: a line an interval comes on standard input, whose end is our end
+    #[arg(long, hide = true)]
+    session: bool,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.session {
+        privileges::give_up().context("cannot give up privileges")?;
+        privileges::stand_back();
+    }
+    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
+    let exhibition = Exhibition::open(profiles(arguments)?, arguments.session)?;
+    let shelf = exhibition.shelf();
+    let address = SocketAddr::new(arguments.listen, arguments.port);
+    let server = Server::bind(address, shelf.clone()).map_err(|e| cannot_listen(address, &e))?;
+    warn(arguments);
+    let url = server.url();
+    output::print(&format!("{url}\n"))?;
+    if arguments.open {
+        show(&url);
+    }
+    std::thread::spawn(move || exhibition.follow());
+    let mut running = vec![std::thread::spawn(move || serve(server))];
+    if arguments.session {
+        running.push(std::thread::spawn(move || feed(&shelf)));
+    }
+    while signals.wait(LOOK).is_none() && !running.iter().any(JoinHandle::is_finished) {}
+    Ok(Outcome::Done)
+}
+
+/// The profiles to show.
+fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
+    let first = &arguments.selection;
+    let second = arguments.against.as_ref().map(|folder| Selection {
+        profile: Some(folder.clone()),
+        ..first.clone()
+    });
+    let followed = |selection: &Selection| {
+        let policies = arguments.policy.clone();
+        let read = move |s: &Selection| Analysed::of(s, &policies)?.view();
+        match (&selection.profile, arguments.session) {
+            (Some(folder), true) => Ok(Followed::beginning(selection, folder.clone(), read)),
+            _ => Followed::new(selection, read),
+        }
+    };
+    std::iter::once(first).chain(&second).map(followed).collect()
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!("{address} is in use; without --port a free one is taken"),
+        ErrorKind::AddrNotAvailable => anyhow!("--listen {}: no address of this host", address.ip()),
+        ErrorKind::PermissionDenied => {
+            anyhow!("port {} needs privileges; take one from 1024 on", address.port())
+        }
+        _ => anyhow!("cannot listen at {address}: {error}"),
+    }
+}
+
+fn warn(arguments: &Arguments) {
+    if !arguments.listen.is_loopback() {
+        eprintln!(
+            "nodewise: whoever reaches this host at {} and learns the address below sees all of the profile, \
+             names and source lines included; nothing is encrypted",
+            arguments.listen
+        );
+    }
+}
+
+fn serve(server: Server) {
+    if let Err(error) = server.run() {
+        eprintln!("nodewise: cannot serve any longer: {error}");
+    }
+}
+
+/// What a session says of its intervals, until it ends.
+fn feed(shelf: &Shelf) {
+    let is_json = |line: &String| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    lines.filter(is_json).for_each(|line| shelf.interval(&line));
+}
+
+/// Asks the desktop; whether it can is its own business, but not that it is not there.
+fn show(url: &str) {
+    let mut opener = Command::new("xdg-open");
+    opener
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    match opener.spawn() {
+        Ok(mut opener) => drop(std::thread::spawn(move || opener.wait())),
+        Err(error) => eprintln!("nodewise: cannot open a browser (xdg-open: {error}); the address is above"),
+    }
+}

@@ -1,0 +1,124 @@
+//! What is on show: profiles as they are now, shown anew when they change.
+
+use crate::followed::{Followed, Look};
+use anyhow::bail;
+use nodewise_page::server::Shelf;
+use nodewise_page::{Book, View};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the profiles.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Reading takes a quarter of the time at most.
+const REST: u32 = 3;
+
+/// Profiles and where they are shown.
+pub struct Exhibition {
+    shown: Vec<Shown>,
+    /// A session writes them.
+    session: bool,
+    live: bool,
+    shelf: Shelf,
+}
+
+struct Shown {
+    profile: Followed<View>,
+    view: Option<Arc<View>>,
+    message: Option<String>,
+}
+
+impl Exhibition {
+    /// Reads the profiles, or waits for those to come; of a session whatever there will be.
+    pub fn open(profiles: Vec<Followed<View>>, session: bool) -> anyhow::Result<Self> {
+        let mut shown = Vec::with_capacity(profiles.len());
+        for mut profile in profiles {
+            let (view, message) = match profile.look() {
+                Look::New(view) => (Some(Arc::new(view)), None),
+                Look::Same => (None, None),
+                Look::Waits(why) if session || profile.live() => (None, Some(why)),
+                Look::Failed(error) if session => (None, Some(one_line(&error))),
+                Look::Waits(why) => bail!("{why}"),
+                Look::Failed(error) => return Err(error),
+            };
+            shown.push(Shown {
+                profile,
+                view,
+                message,
+            });
+        }
+        let live = session || shown.iter().any(|s| s.profile.live());
+        shown.iter().for_each(Shown::tell);
+        Ok(Self {
+            shelf: Shelf::new(Arc::new(book(&shown, live, 1))),
+            shown,
+            session,
+            live,
+        })
+    }
+
+    /// Where it is shown.
+    pub fn shelf(&self) -> Shelf {
+        self.shelf.clone()
+    }
+
+    /// Keeps it as the profiles are, for good.
+    pub fn follow(mut self) {
+        loop {
+            let began = Instant::now();
+            self.look();
+            std::thread::sleep(PAUSE.max(began.elapsed() * REST));
+        }
+    }
+
+    fn look(&mut self) {
+        let mut changed = false;
+        for shown in &mut self.shown {
+            changed |= shown.look();
+        }
+        let live = self.session || self.shown.iter().any(|s| s.profile.live());
+        changed |= live != self.live;
+        self.live = live;
+        if changed {
+            let book = book(&self.shown, live, self.shelf.generation() + 1);
+            self.shelf.replace(Arc::new(book));
+        }
+    }
+}
+
+impl Shown {
+    /// Whether there is something else to see now. What cannot be read any more stays as it was.
+    fn look(&mut self) -> bool {
+        let message = match self.profile.look() {
+            Look::Same => return false,
+            Look::New(view) => {
+                self.view = Some(Arc::new(view));
+                None
+            }
+            Look::Waits(why) => Some(why),
+            Look::Failed(error) => Some(one_line(&error)),
+        };
+        let same = message.is_some() && message == self.message;
+        self.message = message;
+        if !same {
+            self.tell();
+        }
+        !same
+    }
+
+    fn tell(&self) {
+        if let Some(message) = &self.message {
+            eprintln!("nodewise: {message}");
+        }
+    }
+}
+
+fn book(shown: &[Shown], live: bool, generation: u64) -> Book {
+    let views = shown.iter().filter_map(|s| s.view.clone()).collect();
+    let messages: Vec<&str> = shown.iter().filter_map(|s| s.message.as_deref()).collect();
+    let message = (!messages.is_empty()).then(|| messages.join("; "));
+    Book::new(views, live, generation, message)
+}
+
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace('\n', " ")
+}

@@ -1,0 +1,117 @@
+//! A profile that may still be written, looked at again and again.
+
+use crate::selection::Selection;
+use nodewise_store::Reader;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A recorder leaves what it knows at a fiftieth of its time: who has not for so long is gone.
+const GONE: Duration = Duration::from_secs(120);
+
+/// A profile's folder, and how it is read.
+pub struct Followed<T> {
+    folder: PathBuf,
+    read: Box<dyn Fn() -> anyhow::Result<T> + Send>,
+    /// The manifest that was read last.
+    seen: Option<Stamp>,
+    /// It has been read once.
+    known: bool,
+}
+
+/// A manifest is replaced whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: SystemTime,
+}
+
+/// What a look at it finds.
+pub enum Look<T> {
+    /// What was there before.
+    Same,
+    /// Nothing to show yet: why.
+    Waits(String),
+    New(T),
+    /// It cannot be read: why.
+    Failed(anyhow::Error),
+}
+
+impl<T> Followed<T> {
+    /// The folder that the selection means, or one that is becoming a profile. `read` is given it.
+    pub fn new(
+        selection: &Selection,
+        read: impl Fn(&Selection) -> anyhow::Result<T> + Send + 'static,
+    ) -> anyhow::Result<Self> {
+        let named = selection.profile.as_deref().unwrap_or(Path::new("."));
+        let folder = match named.join("raw").is_dir() {
+            true => named.to_owned(),
+            false => nodewise_store::latest(named)?,
+        };
+        Ok(Self::beginning(selection, folder, read))
+    }
+
+    /// A folder where a profile will be.
+    pub fn beginning(
+        selection: &Selection,
+        folder: PathBuf,
+        read: impl Fn(&Selection) -> anyhow::Result<T> + Send + 'static,
+    ) -> Self {
+        let selection = Selection {
+            profile: Some(folder.clone()),
+            ..selection.clone()
+        };
+        Self {
+            folder,
+            read: Box::new(move || read(&selection)),
+            seen: None,
+            known: false,
+        }
+    }
+
+    /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
+    pub fn live(&self) -> bool {
+        let fresh = |stamp: Stamp| stamp.modified.elapsed().is_ok_and(|age| age < GONE);
+        let complete = Reader::complete(&self.folder).unwrap_or(false);
+        !complete && (self.stamp().is_some_and(fresh) || self.folder.join("raw").is_dir())
+    }
+
+    /// Reads it if it has changed.
+    pub fn look(&mut self) -> Look<T> {
+        let stamp = self.stamp();
+        if stamp.is_none() && !self.known {
+            return Look::Waits(format!("{}: a recording has yet to begin", self.folder.display()));
+        }
+        if stamp == self.seen {
+            return Look::Same;
+        }
+        match (self.read)() {
+            Ok(read) => {
+                (self.seen, self.known) = (stamp, true);
+                Look::New(read)
+            }
+            // It was replaced under our hands: the next look finds it whole.
+            Err(_) if self.stamp() != stamp => Look::Same,
+            Err(_) if !self.known && self.live() => {
+                self.seen = stamp;
+                Look::Waits(format!("{}: nothing was recorded yet", self.folder.display()))
+            }
+            Err(error) => {
+                self.seen = stamp;
+                Look::Failed(error)
+            }
+        }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let of = |m: Metadata| {
+            Some(Stamp {
+                bytes: m.len(),
+                modified: m.modified().ok()?,
+            })
+        };
+        std::fs::metadata(self.folder.join("manifest.json"))
+            .ok()
+            .and_then(of)
+    }
+}
