@@ -3,5 +3,6 @@
 import type { View } from "../view";
 import { layout } from "./layout";
 import { overview } from "./overview";
+import { time } from "./time";
 
-export const views: readonly View[] = [overview, layout];
+export const views: readonly View[] = [overview, layout, time];

@@ -9,3 +9,10 @@ export function ticks(from: number, to: number, most: number): number[] {
   for (let at = Math.ceil(from / step); at * step <= to; at++) found.push(at * step);
   return found;
 }
+
+/** Moments in one unit, with no more digits than they need. */
+export function moments(times: readonly number[]): string[] {
+  const most = Math.max(...times.map(Math.abs), 0);
+  const [factor, unit] = most >= 1 ? [1, "s"] : most >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  return times.map((t) => `${+(t * factor).toPrecision(6)}\u00a0${unit}`);
+}

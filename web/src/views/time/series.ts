@@ -1,0 +1,97 @@
+// What is drawn over time, from the report's slices and moves.
+
+import type { Report } from "../../documents";
+
+export interface Line {
+  label: string;
+  values: (number | null)[];
+  colour: "local" | "ink" | "calm" | "muted" | "remote";
+  dash?: number[];
+}
+
+export interface Chart {
+  id: string;
+  title: string;
+  unit: "percent" | "count";
+  lines: Line[];
+  bars: boolean;
+  height: number;
+  /** Another axis of time than the slices'. */
+  edges?: number[];
+}
+
+/** Where slices begin, and where the last one ends. */
+export function edges(spans: readonly { start_seconds: number; end_seconds: number }[]): number[] {
+  return spans.length ? [...spans.map((s) => s.start_seconds), spans[spans.length - 1]!.end_seconds] : [];
+}
+
+export function charts(report: Report): Chart[] {
+  const { slices } = report;
+  const unit = report.program.exact ? "Accesses" : "Samples";
+  const rate = slices.map((s) => (s.end_seconds > s.start_seconds ? s.accesses / (s.end_seconds - s.start_seconds) : null));
+  const made: Chart[] = [
+    {
+      id: "shares",
+      title: "Shares of accesses",
+      unit: "percent",
+      bars: false,
+      height: 190,
+      lines: [
+        { label: "local under first-touch", values: slices.map((s) => s.local_fraction), colour: "local" },
+        { label: "exclusivity: the most that a placement of the slice could make local", values: slices.map((s) => s.exclusivity), colour: "ink", dash: [7, 4] },
+        { label: "access balance", values: slices.map((s) => s.access_balance), colour: "calm", dash: [2, 3] },
+      ].filter(({ values }) => values.some((v) => v !== null)) as Line[],
+    },
+    { id: "rate", title: `${unit} per second`, unit: "count", bars: false, height: 110, lines: [{ label: `${unit} per second`, values: rate, colour: "muted" }] },
+    {
+      id: "migrations",
+      title: "Pages that would have to move to stay where they are used",
+      unit: "count",
+      bars: true,
+      height: 110,
+      lines: [{ label: "pages to move", values: slices.map((s) => s.migrations), colour: "remote" }],
+    },
+  ];
+  const moved = moves(report);
+  return moved ? [...made, moved] : made;
+}
+
+/** Moves as recorded: their own steps of time, all pairs of nodes together. */
+function moves(report: Report): Chart | null {
+  const over = report.moves?.over_time ?? [];
+  if (over.length === 0) return null;
+  const by = new Map<number, { start_seconds: number; end_seconds: number; ours: number; kernel: number }>();
+  for (const { start_seconds, end_seconds, ours, kernel } of over) {
+    const step = by.get(start_seconds) ?? { start_seconds, end_seconds, ours: 0, kernel: 0 };
+    step.ours += ours;
+    step.kernel += kernel;
+    by.set(start_seconds, step);
+  }
+  const steps = [...by.values()].sort((a, b) => a.start_seconds - b.start_seconds);
+  // Steps without moves are not listed: nothing is drawn between those that are.
+  const times: number[] = [];
+  const [ours, kernel]: (number | null)[][] = [[], []];
+  steps.forEach((step, i) => {
+    times.push(step.start_seconds);
+    ours!.push(step.ours);
+    kernel!.push(step.kernel);
+    const next = steps[i + 1];
+    if (!next || next.start_seconds > step.end_seconds + 1e-9) {
+      times.push(step.end_seconds);
+      ours!.push(0);
+      kernel!.push(0);
+    }
+  });
+  return {
+    id: "moves",
+    title: "Pages that were moved",
+    unit: "count",
+    bars: false,
+    height: 110,
+    edges: times,
+    lines: [
+      { label: "by us", values: ours!, colour: "local" },
+      { label: "by the kernel", values: kernel!, colour: "muted", dash: [4, 3] },
+    ],
+  };
+}
