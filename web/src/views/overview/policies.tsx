@@ -25,11 +25,18 @@ function rows(report: Report): Row[] {
   return [head, ...report.policies.map(line)];
 }
 
+/** What the verdict says of a policy: where it says nothing for certain, nothing. */
+function recommendation({ policy }: Policy, { verdict }: Report): string {
+  if (policy !== verdict.policy || verdict.outcome === "unknown") return "";
+  return policy === TODAY ? "keep it" : "recommended";
+}
+
 function Marks({ policy, report, shown }: { policy: Policy; report: Report; shown: boolean }) {
+  const said = recommendation(policy, report);
   return (
     <>
       {policy.policy === TODAY && <small class="mark">today</small>}
-      {policy.policy === report.verdict.policy && <small class="mark best">{policy.policy === TODAY ? "keep it" : "recommended"}</small>}
+      {said && <small class="mark best">{said}</small>}
       {shown && <small class="mark">shown</small>}
     </>
   );
@@ -38,7 +45,7 @@ function Marks({ policy, report, shown }: { policy: Policy; report: Report; show
 function Line({ i, report, most, chosen }: { i: number; report: Report; most: number; chosen: string }) {
   const policy = report.policies[i]!;
   const value = (key: string, as: "percent" | "seconds" | "ratio" | "whole") => <Value pointer={`/policies/${i}/${key}`} of={report} as={as} />;
-  const best = policy.policy === report.verdict.policy;
+  const best = recommendation(policy, report) !== "";
   return (
     <tr class={best ? "best" : ""}>
       <th scope="row">

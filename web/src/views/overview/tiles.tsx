@@ -1,22 +1,10 @@
 // Six figures to know a run by.
 
-import type { ComponentChildren } from "preact";
 import { TODAY } from "../../chosen";
 import type { Report } from "../../documents";
-import type { Term as Key } from "../../explain";
 import { bytes as amount } from "../../format";
-import { Term } from "../../tip";
+import { Tile } from "../../tile";
 import { Value } from "../../value";
-
-function Tile({ of, title, children, note }: { of: Key; title?: string; children: ComponentChildren; note?: ComponentChildren }) {
-  return (
-    <div class="card tile">
-      <dt><Term of={of}>{title}</Term></dt>
-      <dd>{children}</dd>
-      {note && <dd class="note">{note}</dd>}
-    </div>
-  );
-}
 
 function Exclusivity({ report }: { report: Report }) {
   const sampled = report.sampling as { exclusivity?: { range: unknown } } | null;

@@ -1,0 +1,18 @@
+// How wide something is, followed as it changes.
+
+import type { RefObject } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+
+export function useWidth(element: RefObject<HTMLElement>, first = 800): number {
+  const [width, set] = useState(first);
+  useLayoutEffect(() => {
+    const found = element.current;
+    if (!found) return;
+    const measure = () => set(Math.max(200, Math.floor(found.getBoundingClientRect().width)));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(found);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}

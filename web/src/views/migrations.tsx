@@ -1,0 +1,116 @@
+// Pages that moved while the program ran: Tao et al.'s three windows, and what they amount to.
+
+import { useMemo } from "preact/hooks";
+import type { Report } from "../documents";
+import { seconds } from "../format";
+import { Prose } from "../prose";
+import { update, type State } from "../state";
+import type { View, ViewProps } from "../view";
+import { Ladder } from "./migrations/ladder";
+import { Location } from "./migrations/location";
+import { judged, matches, runEnd, type Filter } from "./migrations/moves";
+import { Player, usePlayer } from "./migrations/player";
+import { Show } from "./migrations/show";
+import { Sums } from "./migrations/sums";
+import { Movers, OverTime, Pairs } from "./migrations/who";
+
+/** The report lists no more moves than this. */
+const LISTED = 10_000;
+
+function Nothing({ report }: { report: Report }) {
+  const { moves, program } = report;
+  const held = moves?.held_back.filter((h) => h.pages > 0).map((h) => `${h.pages} for ${h.cause.replace(/[-_]/g, " ")}`) ?? [];
+  return (
+    <section class="card nothing">
+      <h3>No page was moved while this ran</h3>
+      {held.length > 0 && <p>A policy wanted to move pages, and they were held back: {held.join(", ")}.</p>}
+      <p class="none"><Prose text={`To move pages to the node that uses them while the program runs, and to see here what that does: \`nodewise balance -o DIR -- ${program.command.join(" ") || "CMD"}\`, or \`nodewise balance -o DIR --pid PID\` for one that runs already; then \`nodewise report DIR --html FILE\`. With \`--dry-run\` nothing is moved, and it says what would be.`} /></p>
+    </section>
+  );
+}
+
+function Choices({ report, filter }: { report: Report; filter: Filter }) {
+  const objects = [...new Set(report.migrations.map((m) => m.object))].sort();
+  const by = [...new Set(report.migrations.map((m) => m.by))].sort();
+  return (
+    <>
+      <label class="field">
+        Object
+        <select value={filter.object} onChange={(e) => update({ moved: e.currentTarget.value || undefined }, true)}>
+          <option value="">all</option>
+          {objects.map((o) => <option key={o} value={o}>{o}</option>)}
+        </select>
+      </label>
+      <label class="field">
+        By
+        <select value={filter.by} onChange={(e) => update({ by: e.currentTarget.value || undefined }, true)}>
+          <option value="">all</option>
+          {by.map((b) => <option key={b} value={b}>{b}</option>)}
+        </select>
+      </label>
+    </>
+  );
+}
+
+const chosen = (state: State): Filter => ({ object: state.moved ?? "", by: state.by ?? "" });
+
+/** What a live session says of its latest interval; keys that are no figures are left out. */
+function Interval({ intervals }: { intervals: ViewProps["intervals"] }) {
+  const last = intervals.at(-1);
+  if (!last) return null;
+  const facts = Object.entries(last).filter(([, v]) => typeof v === "number" || typeof v === "string").slice(0, 8);
+  return (
+    <p class="card interval" role="status">
+      <strong>Latest interval</strong> {facts.map(([key, v]) => `${key.replace(/_/g, " ")}: ${key.includes("seconds") && typeof v === "number" ? seconds(v) : String(v)}`).join(" · ")}
+    </p>
+  );
+}
+
+function Moved({ report, state, intervals }: ViewProps) {
+  const moves = report.moves!;
+  const filter = chosen(state);
+  const all = useMemo(() => judged(report.migrations), [report]);
+  const shown = useMemo(() => all.filter(matches(filter)), [all, filter.object, filter.by]);
+  const end = useMemo(() => runEnd(report), [report]);
+  const player = usePlayer(end);
+  const journeys = moves.journeys.filter((j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)));
+  const objects = moves.objects.filter((o) => !filter.object || o.name === filter.object);
+  const nodes = moves.matrix.length;
+  return (
+    <>
+      <Sums report={report} />
+      <Interval intervals={intervals} />
+      <Player player={player}><Choices report={report} filter={filter} /></Player>
+      <Ladder moves={shown} all={all.length} player={player} />
+      {all.length >= LISTED && <p class="muted">These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.</p>}
+      <Show journeys={journeys} nodes={nodes} player={player} whole={journeys.length === moves.journeys.length} />
+      <Location objects={objects} nodes={nodes} />
+      <div class="halves">
+        <Pairs report={report} />
+        <OverTime moves={moves} end={end} />
+      </div>
+      <Movers report={report} filter={filter} />
+    </>
+  );
+}
+
+function Migrations(props: ViewProps) {
+  const { moves } = props.report;
+  if (!moves || moves.ours + moves.kernel === 0) {
+    return (
+      <>
+        <Interval intervals={props.intervals} />
+        <Nothing report={props.report} />
+      </>
+    );
+  }
+  return <Moved {...props} />;
+}
+
+export const migrations: View = {
+  id: "migrations",
+  title: "Migrations",
+  key: "4",
+  what: "Pages that moved while the program ran: as they happened, where they lived through the run, where they ended.",
+  component: Migrations,
+};

@@ -1,0 +1,75 @@
+// The run from its start to its end, to be played: all figures of the view show it up to the same moment.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { seconds } from "../../format";
+import { useKeys } from "../../keyboard";
+
+/** Seconds that the whole run takes to play, however long it was. */
+const SHOW = 16;
+
+export interface Playing {
+  /** Seconds since the recording began up to which is shown. */
+  now: number;
+  end: number;
+  playing: boolean;
+  toggle: () => void;
+  seek: (now: number) => void;
+}
+
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** At the end it stays there when more comes, as in a live session. */
+export function usePlayer(end: number): Playing {
+  const [at, set] = useState<number | null>(null);
+  const [playing, play] = useState(false);
+  const now = at === null ? end : Math.min(at, end);
+  const latest = useRef(now);
+  latest.current = now;
+  useEffect(() => {
+    if (!playing) return;
+    let last = performance.now();
+    // Who wants little motion gets steps.
+    const pause = still() ? 800 : 33;
+    const timer = setInterval(() => {
+      const time = performance.now();
+      const next = latest.current + ((time - last) / 1000 / SHOW) * end;
+      last = time;
+      if (next >= end) {
+        play(false);
+        set(null);
+      } else set(next);
+    }, pause);
+    return () => clearInterval(timer);
+  }, [playing, end]);
+  const toggle = () => {
+    if (!playing && now >= end) set(0);
+    play(!playing);
+  };
+  useKeys((key) => {
+    if (key !== " " || document.activeElement?.matches("button, summary, a")) return false;
+    toggle();
+    return true;
+  });
+  return { now, end, playing, toggle, seek: (to) => (play(false), set(to >= end ? null : to)) };
+}
+
+export function Player({ player, children }: { player: Playing; children?: preact.ComponentChildren }) {
+  const { now, end, playing, toggle, seek } = player;
+  return (
+    <div class="card player">
+      <button type="button" onClick={toggle} aria-pressed={playing}>{playing ? "❚❚ Pause" : "▶ Play"}</button>
+      <input
+        type="range"
+        min="0"
+        max={end}
+        step={end / 1000}
+        value={now}
+        aria-label="Shown up to this time"
+        aria-valuetext={seconds(now)}
+        onInput={(e) => seek(Number(e.currentTarget.value))}
+      />
+      <output>{seconds(now)} <span class="muted">of {seconds(end)}</span></output>
+      {children}
+    </div>
+  );
+}
