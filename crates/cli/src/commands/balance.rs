@@ -5,6 +5,7 @@ mod command;
 mod journal;
 mod metrics;
 mod mover;
+mod page;
 mod place;
 mod processes;
 mod recording;
@@ -93,6 +94,10 @@ pub struct Arguments {
     /// Write what was sampled and moved as a profile
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Show the session as a page while it runs, as `serve` does, at this port or any; without -o its profile goes to
+    /// the first unused nodewise-profile-N
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    page: Option<u16>,
     /// Write the pages of CMD's large objects to a file, as `run` has it
     #[arg(long, value_name = "FILE", requires = "command")]
     objects: Option<PathBuf>,

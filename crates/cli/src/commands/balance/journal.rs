@@ -13,6 +13,7 @@ use nodewise_observe::faults::Watch;
 use nodewise_placement::{Move, Reason};
 use nodewise_profile::{BASE_PAGE_SHIFT, Migration, PageNumber};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// The record of a session.
 pub struct Journal {
@@ -33,14 +34,21 @@ struct Run<'a> {
 
 impl Journal {
     pub fn new(arguments: &Arguments, whom: &Whom, page_shift: u32, dry: bool) -> anyhow::Result<Self> {
-        let folder = arguments.output.as_deref();
-        let recording = folder.map(|f| Recording::new(arguments, whom, f, page_shift));
+        // A page shows the profile as it is written.
+        let unnamed = arguments.page.map(|_| nodewise_store::unused(Path::new("")));
+        let folder = arguments.output.clone().or(unnamed);
+        let recording = folder.map(|f| Recording::new(arguments, whom, &f, page_shift));
         Ok(Self {
             page_shift,
             verbose: arguments.verbose,
             dry,
             recording: recording.transpose()?,
         })
+    }
+
+    /// Where the profile goes.
+    pub fn folder(&self) -> Option<&Path> {
+        self.recording.as_ref().map(Recording::folder)
     }
 
     /// What the last look saw.

@@ -57,6 +57,10 @@ impl Recording {
         })
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub fn heard(&mut self, watch: &Watch) {
         self.traced.take(watch);
     }

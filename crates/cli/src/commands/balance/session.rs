@@ -5,6 +5,7 @@ use super::asym::{Asym, pages_of};
 use super::journal::Journal;
 use super::metrics::Metrics;
 use super::mover::Mover;
+use super::page::Page;
 use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
@@ -70,6 +71,7 @@ pub struct Session {
     /// With `--threads asym`.
     asym: Option<Asym>,
     metrics: Option<Metrics>,
+    page: Option<Page>,
     /// Put back when the session is dropped, and when it is killed.
     scan: Option<scan::Held>,
 }
@@ -106,11 +108,15 @@ impl Session {
             true => Mover::Nobody(DryRun::new(&settings), holder),
             false => Mover::Linux(linux(arguments, &place, shift, holder)),
         };
+        let journal = Journal::new(arguments, whom, shift, dry)?;
+        let page = arguments.page.zip(journal.folder());
+        let page = page.map(|(port, folder)| Page::start(arguments, port, folder));
         let began = clock::monotonic();
         Ok(Self {
             observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
             controller: Controller::new(policy, settings),
-            journal: Journal::new(arguments, whom, shift, dry)?,
+            journal,
+            page: page.and_then(|page| page.map_err(|e| eprintln!("nodewise: no page: {e:#}")).ok()),
             interval: arguments.interval,
             decides_at: began + arguments.interval,
             holds_at: began + FIRST_HOLD,
@@ -428,6 +434,12 @@ impl Session {
             eprintln!("nodewise: {error:#}; no metrics from here on");
             self.metrics = None;
         }
+        if let Some(page) = &mut self.page
+            && let Err(error) = page.tell(&self.report)
+        {
+            eprintln!("nodewise: the page has ended ({error}); all else goes on");
+            self.page = None;
+        }
     }
 
     /// The last word: what was changed for the session is put back as this is dropped.
@@ -439,7 +451,10 @@ impl Session {
         self.report
             .ended(&self.controller, &self.watch, self.began, status);
         let now = self.now_ns();
+        let shown = self.journal.folder().filter(|_| arguments.page.is_some());
+        let again = shown.map(|folder| format!("nodewise: the page again: nodewise serve {}", folder.display()));
         self.journal.finish(now, &self.report)?;
+        again.iter().for_each(|line| eprintln!("{line}"));
         self.report.publish(arguments)
     }
 }

@@ -47,7 +47,9 @@ impl Exhibition {
             });
         }
         let live = session || shown.iter().any(|s| s.profile.live());
-        shown.iter().for_each(Shown::tell);
+        if !session {
+            shown.iter().for_each(Shown::tell);
+        }
         Ok(Self {
             shelf: Shelf::new(Arc::new(book(&shown, live, 1))),
             shown,

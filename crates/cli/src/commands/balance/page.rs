@@ -1,0 +1,79 @@
+//! The page of a session. Who moves other people's pages must not listen: a process of its own serves it, which has
+//! no privileges, runs when nobody else wants to, and ends with us.
+
+use super::Arguments;
+use super::report::Report;
+use anyhow::Context;
+use nodewise_linux::{Host, child};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// The process that serves.
+pub struct Page {
+    server: Child,
+    pipe: UnixStream,
+    /// The rest of a line that did not fit.
+    unsent: Vec<u8>,
+}
+
+impl Page {
+    /// Starts it; it prints the address on our standard error, where messages go.
+    pub fn start(arguments: &Arguments, port: u16, folder: &Path) -> anyhow::Result<Self> {
+        let (pipe, theirs) = UnixStream::pair()?;
+        pipe.set_nonblocking(true)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("serve").arg(folder).arg("--session");
+        command.args(["--port", &port.to_string()]);
+        if let Some(machine) = &arguments.machine {
+            command.args(["--machine", machine]);
+        }
+        command.stdin(OwnedFd::from(theirs)).stdout(io::stderr());
+        as_the_user(&mut command);
+        let server = child::depend(&mut command, Vec::new()).spawn();
+        Ok(Self {
+            server: server.context("cannot start `nodewise serve`")?,
+            pipe,
+            unsent: Vec::new(),
+        })
+    }
+
+    /// A line an interval. Nobody waits for a server that is slow: what it has no room for is left out.
+    pub fn tell(&mut self, report: &Report) -> io::Result<()> {
+        if self.server.try_wait()?.is_some() {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        if self.unsent.is_empty() {
+            self.unsent = format!("{}\n", report.json()).into_bytes();
+        }
+        while !self.unsent.is_empty() {
+            match self.pipe.write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Of root by `sudo` only the profile is shown, and the user may read that too.
+fn as_the_user(command: &mut Command) {
+    let is_root = Host::default()
+        .status(std::process::id())
+        .is_ok_and(|status| status.uid == 0);
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    if let (true, Some(user), Some(group)) = (is_root, number("SUDO_UID"), number("SUDO_GID")) {
+        command.uid(user).gid(group);
+    }
+}
