@@ -1,0 +1,111 @@
+// Threads on nodes, before and after.
+
+import type { Placing, Threads } from "../../documents";
+import { Figure } from "../../figure";
+import { percent, plural } from "../../format";
+import { css, type Palette } from "../../palette";
+
+const CHIP = 19;
+const PAD = 7;
+
+export function Placement({ threads, nodes, palette }: { threads: Threads; nodes: number; palette: Palette }) {
+  const moved = threads.groups.filter((_, i) => threads.before.nodes[i] !== threads.after.nodes[i]).reduce((sum, g) => sum + g.threads.length, 0);
+  return (
+    <Figure
+      id="placement"
+      title="Threads on nodes"
+      what="Each box is a node, each chip a thread (or a group of them). Chips keep the colour of the node they were on before, so that on the right a chip of another colour has moved."
+      rows={() => [
+        ["threads", "node before", "node after"],
+        ...threads.groups.map((g, i) => [g.threads.length > 1 ? g.label : Number(g.threads[0] ?? g.label), threads.before.nodes[i], threads.after.nodes[i]]),
+      ]}
+    >
+      <div class="pair">
+        <Side title="Before" threads={threads} placing={threads.before} nodes={nodes} palette={palette} />
+        <Side title="After" threads={threads} placing={threads.after} nodes={nodes} palette={palette} />
+      </div>
+      <p class="reading">{moved === 0 ? "No thread would change its node." : `${plural(moved, "thread")} would run on another node.`}</p>
+    </Figure>
+  );
+}
+
+function Side({ title, threads, placing, nodes, palette }: { title: string; threads: Threads; placing: Placing; nodes: number; palette: Palette }) {
+  const on = Array.from({ length: nodes }, (_, node) => placing.nodes.flatMap((n, group) => (n === node ? [group] : [])));
+  const columns = Math.max(1, Math.min(nodes, Math.ceil(Math.sqrt(nodes * 1.6))));
+  const most = Math.max(1, ...on.map((groups) => groups.length));
+  const across = Math.max(2, Math.ceil(Math.sqrt(most * 1.5)));
+  const wide = Math.max(70, across * CHIP + 2 * PAD);
+  const high = Math.ceil(most / across) * CHIP + 2 * PAD + 16;
+  const width = columns * (wide + 10);
+  const height = Math.ceil(nodes / columns) * (high + 10);
+  return (
+    <div>
+      <h4>
+        {title}: <span class="muted">{placing.affinity}</span>
+      </h4>
+      <svg class="placing" viewBox={`0 0 ${width} ${height}`} width={width * 1.3} role="img" aria-label={`${title}: ${on.map((g, node) => `node ${node} has ${g.length}`).join(", ")}`}>
+        {on.map((groups, node) => {
+          const [x, y] = [(node % columns) * (wide + 10) + 2, Math.floor(node / columns) * (high + 10) + 2];
+          return (
+            <g key={node} transform={`translate(${x} ${y})`}>
+              <rect width={wide} height={high} rx="6" fill={css(palette.ground)} stroke={css(palette.node(node))} stroke-width="2" />
+              <text x={PAD} y="15" fill={css(palette.ink)} font-size="11" font-weight="600">
+                node {node}
+              </text>
+              {groups.map((group, i) => (
+                <Chip key={group} threads={threads} group={group} x={PAD + (i % across) * CHIP} y={PAD + 14 + Math.floor(i / across) * CHIP} palette={palette} />
+              ))}
+            </g>
+          );
+        })}
+      </svg>
+    </div>
+  );
+}
+
+/** Dark text on light colours, light on dark. */
+const readable = ([r, g, b]: readonly [number, number, number]) => (0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15191f" : "#ffffff");
+
+function Chip({ threads, group, x, y, palette }: { threads: Threads; group: number; x: number; y: number; palette: Palette }) {
+  const [before, after] = [threads.before.nodes[group] ?? 0, threads.after.nodes[group] ?? 0];
+  const { label, threads: members } = threads.groups[group]!;
+  const colour = palette.node(before);
+  const name = `${members.length > 1 ? "threads" : "thread"} ${label}`;
+  return (
+    <g data-tip={before === after ? `${name} stays on node ${before}` : `${name} goes from node ${before} to node ${after}`}>
+      <rect x={x} y={y} width={CHIP - 3} height={CHIP - 3} rx="4" fill={css(colour)} />
+      {label.length <= 3 && (
+        <text x={x + (CHIP - 3) / 2} y={y + (CHIP - 3) / 2 + 3.2} text-anchor="middle" font-size={label.length > 2 ? 7.5 : 9} fill={readable(colour)}>
+          {label}
+        </text>
+      )}
+    </g>
+  );
+}
+
+/** What the change is worth. */
+export function Worth({ threads }: { threads: Threads }) {
+  const { before, after } = threads;
+  const gain = after.local_fraction - before.local_fraction;
+  const said = Math.abs(gain) < 0.0005 ? "changes nothing" : gain > 0 ? `makes another ${percent(gain)} of all accesses local` : `takes ${percent(-gain)} of all accesses away from their node`;
+  return (
+    <div class="card worth">
+      {[before, after].map((placing, i) => (
+        <div key={i}>
+          <h4>{i === 0 ? "Before" : "After"}</h4>
+          <p>
+            <data class="large" value={String(placing.local_fraction)}>{percent(placing.local_fraction)}</data> local
+          </p>
+          <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+            <rect class="track" width="100" height="8" />
+            <rect class="fill" width={placing.local_fraction * 100} height="8" />
+          </svg>
+          <p class="muted">
+            threads <code>{placing.affinity}</code>, pages <code>{placing.policy}</code>
+          </p>
+        </div>
+      ))}
+      <p class="said">The change {said}.</p>
+    </div>
+  );
+}
