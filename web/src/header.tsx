@@ -1,6 +1,7 @@
 // What was recorded and what it is judged for; the menu of views.
 
 import type { Report } from "./documents";
+import { base, profileTitle } from "./profiles";
 import type { Documents } from "./source";
 import { update } from "./state";
 import { theme, toggleTheme, useTheme } from "./theme";
@@ -21,7 +22,7 @@ export interface HeaderProps {
 export function Header(props: HeaderProps) {
   const { report } = props;
   const { command } = report.program;
-  const title = [command[0]?.split("/").pop(), ...command.slice(1)].join(" ");
+  const title = [base(command[0] ?? ""), ...command.slice(1)].join(" ");
   return (
     <header class="top">
       <div class="bar">
@@ -67,8 +68,8 @@ function Profiles({ documents, profile }: HeaderProps) {
     <label class="field">
       Profile
       <select value={String(profile)} onChange={(e) => update({ profile: e.currentTarget.value, object: undefined, from: undefined, to: undefined })}>
-        {profiles.map((p, i) => (
-          <option key={i} value={String(i)}>{p.name}</option>
+        {profiles.map((_, i) => (
+          <option key={i} value={String(i)}>{profileTitle(documents.session, i)}</option>
         ))}
       </select>
     </label>

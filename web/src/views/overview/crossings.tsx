@@ -4,7 +4,7 @@ import type { Report } from "../../documents";
 import { count, percent } from "../../format";
 import type { Placed } from "./traffic";
 
-const CELL = 30;
+const CELL = 36;
 const LEFT = 52;
 const TOP = 34;
 
@@ -17,7 +17,7 @@ export function Crossings({ report, placed, label }: { report: Report; placed: P
   const size = n * cell;
   const every = Math.ceil(n / 24);
   return (
-    <svg class="crossings" viewBox={`0 0 ${LEFT + size + 8} ${TOP + size + 8}`} role="img" aria-label={label}>
+    <svg class="crossings" width={LEFT + size + 8} viewBox={`0 0 ${LEFT + size + 8} ${TOP + size + 8}`} role="img" aria-label={label}>
       <text class="axis" x={LEFT + size / 2} y={12}>memory of node</text>
       <text class="axis" x={0} y={0} transform={`translate(12 ${TOP + size / 2}) rotate(-90)`}>threads on node</text>
       {placed.accesses.map((row, from) => (

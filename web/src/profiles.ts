@@ -1,0 +1,15 @@
+// What profiles of a session are called.
+
+import type { Session } from "./documents";
+
+/** The last part of a path. */
+export const base = (path: string) => path.replace(/\/+$/, "").split("/").pop() ?? "";
+
+/** Its name; where others have the same, with its folder. */
+export function profileTitle({ profiles }: Session, index: number): string {
+  const profile = profiles[index];
+  if (!profile) return `profile ${index}`;
+  const alone = profiles.filter((p) => p.name === profile.name).length === 1;
+  const folder = base(profile.folder);
+  return alone || !folder ? profile.name : `${profile.name} (${folder})`;
+}

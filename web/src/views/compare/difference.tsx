@@ -1,0 +1,47 @@
+// A difference with its sign, its colour, and in words: nobody has to tell colours apart.
+
+import { signed, type Kind } from "../../format";
+
+/** Which way is better. */
+export type Better = "more" | "less" | "neither";
+
+export type Judgement = "better" | "worse" | "same" | "other";
+
+/** Less than this of the larger one is nothing. */
+const NOTHING = 0.0005;
+
+export function judge(a: number, b: number, better: Better): Judgement {
+  if (Math.abs(b - a) <= NOTHING * Math.max(Math.abs(a), Math.abs(b))) return "same";
+  if (better === "neither") return "other";
+  return b > a === (better === "more") ? "better" : "worse";
+}
+
+const WORDS: Record<Judgement, string> = { better: "better", worse: "worse", same: "the same", other: "" };
+
+export function difference(a: number, b: number, as: Kind): string {
+  if (as !== "percent") return signed(b - a, as);
+  // Of shares, points: 10 % to 15 % is 5 points, not half as much again.
+  return `${signed((b - a) * 100, "plain").replace(/\d+(\.\d+)?$/, (n) => Number(n).toFixed(1))}\u00a0points`;
+}
+
+export function Difference({ a, b, as, better }: { a: number | null; b: number | null; as: Kind; better: Better }) {
+  if (a === null || b === null) return <span class="unknown">–</span>;
+  const judgement = judge(a, b, better);
+  if (judgement === "same") return <span class="muted">the same</span>;
+  return (
+    <span class={`difference ${judgement}`}>
+      {difference(a, b, as)} {WORDS[judgement] && <small>{WORDS[judgement]}</small>}
+    </span>
+  );
+}
+
+/** To the right of the middle is better. */
+export function DifferenceBar({ by, most, label }: { by: number; most: number; label: string }) {
+  const half = most > 0 ? Math.min(1, Math.abs(by) / most) * 50 : 0;
+  return (
+    <svg class="diverging" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={label}>
+      <rect class={by >= 0 ? "better" : "worse"} x={(by >= 0 ? 50 : 50 - half).toFixed(2)} width={half.toFixed(2)} height="10" />
+      <path class="middle" d="M50 0V10" vector-effect="non-scaling-stroke" />
+    </svg>
+  );
+}

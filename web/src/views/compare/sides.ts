@@ -1,0 +1,62 @@
+// What is compared with what: two profiles under one policy, or two policies of one profile.
+
+import { TODAY, chosenPolicy } from "../../chosen";
+import type { Machine, Policy, Report } from "../../documents";
+import { profileTitle } from "../../profiles";
+import type { Documents } from "../../source";
+import type { State } from "../../state";
+
+export interface Side {
+  profile: number;
+  report: Report;
+  machine: Machine;
+  /** The policy compared, and where it stands in the report. */
+  policy: Policy;
+  index: number;
+  /** What the side is called in heads and sentences. */
+  title: string;
+}
+
+export interface Pair {
+  a: Side;
+  b: Side;
+  /** Whether two profiles are compared, not two policies. */
+  profiles: boolean;
+}
+
+async function side(documents: Documents, profile: number, policy: string, profiles: boolean): Promise<Side> {
+  const [report, machine] = await Promise.all([documents.report(profile), documents.machine(profile)]);
+  const found = report.policies.findIndex((p) => p.policy === policy);
+  const index = Math.max(0, found);
+  const shown = report.policies[index];
+  if (!shown) throw new Error("There is no policy to compare: the profile was judged for none.");
+  const title = profiles ? profileTitle(documents.session, profile) : shown.policy;
+  return { profile, report, machine, policy: shown, index, title };
+}
+
+/** Which profile the other is; the first that is not the one looked at, unless the address says. */
+export function other(documents: Documents, profile: number, state: State): number | undefined {
+  const asked = Number(state.against ?? -1);
+  const others = documents.session.profiles.map((_, i) => i).filter((i) => i !== profile);
+  return others.includes(asked) ? asked : others[0];
+}
+
+export function comparesProfiles(documents: Documents, state: State): boolean {
+  return documents.session.profiles.length > 1 && state.compare !== "policies";
+}
+
+export async function pair(documents: Documents, report: Report, profile: number, state: State): Promise<Pair> {
+  const against = other(documents, profile, state);
+  if (comparesProfiles(documents, state) && against !== undefined) {
+    const policy = state.under ?? TODAY;
+    const [a, b] = await Promise.all([side(documents, profile, policy, true), side(documents, against, policy, true)]);
+    // Two recordings of one program have one name.
+    if (a.title === b.title) [a.title, b.title] = [`${a.title} (1)`, `${b.title} (2)`];
+    return { a, b, profiles: true };
+  }
+  const [a, b] = await Promise.all([
+    side(documents, profile, state.base ?? TODAY, false),
+    side(documents, profile, chosenPolicy(report, state), false),
+  ]);
+  return { a, b, profiles: false };
+}
