@@ -46,6 +46,39 @@ fn a_page_is_never_overwritten_unless_forced() {
 }
 
 #[test]
+fn two_profiles_are_compared_in_one_page_and_nowhere_else() {
+    let [profile, other] = ["report-against", "report-against-other"].map(synthetic::profile);
+    let (page, other) = (profile.join("both.html"), other.to_str().unwrap());
+    assert_refused_usage(&report(&profile, &["--against", other]));
+    let asked = [
+        "--machine",
+        "xeon-x7550",
+        "--force",
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    let with = |against: &str| report(&profile, &[&asked[..], &["--against", against]].concat());
+    assert_refused(&with("/no/such/profile"), "/no/such/profile");
+    assert!(!page.exists(), "nothing is half-written");
+    assert!(with(other).status.success());
+    let text = std::fs::read_to_string(&page).unwrap();
+    let verdicts = text
+        .split_once("<noscript>")
+        .unwrap()
+        .1
+        .split_once("</noscript>")
+        .unwrap()
+        .0;
+    assert_eq!(verdicts.matches("predicted time").count(), 2);
+}
+
+/// Exit status 2, whatever is said about it.
+fn assert_refused_usage(output: &Output) {
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
 fn what_does_not_exist_is_refused_in_one_line() {
     let profile = synthetic::profile("report-refused");
     assert_refused(&report(&profile, &["--machine", "no-such"]), "no-such");

@@ -100,14 +100,10 @@ fn two_profiles_share_what_one_may_take() {
     let mut state = 88_172_645_463_325_252;
     let mut rows = Vec::new();
     for page in 0..50_000 {
-        (0..4).for_each(|i| {
-            rows.push(row(
-                page,
-                1,
-                (page as u32 * 7 + i * 5) % 64,
-                noise(&mut state) % 9999,
-            ))
-        });
+        for i in 0..4 {
+            let thread = (page as u32 * 7 + i * 5) % 64;
+            rows.push(row(page, 1, thread, noise(&mut state) % 9999));
+        }
     }
     let size = page(
         &[
