@@ -16,6 +16,7 @@ export interface HeaderProps {
   profile: number;
   view: View;
   connected: boolean;
+  trouble: string;
   help: () => void;
 }
 
@@ -54,6 +55,7 @@ export function Header(props: HeaderProps) {
           </a>
         ))}
       </nav>
+      {props.trouble && <p class="warning" role="status">{props.trouble}</p>}
       {report.program.truncated && (
         <p class="warning"><strong>Cut short:</strong> {report.program.truncated}</p>
       )}

@@ -24,16 +24,19 @@ export function Page({ open }: { open: () => Promise<Source> }) {
   const [connected, connect] = useState(true);
   useEffect(() => {
     let stop = () => {};
-    let latest = -1;
-    /** Takes a session's documents once those that are looked at are there; older answers come to nothing. */
+    let latest = "";
+    let before: Documents | undefined;
+    /** Takes a session's documents once those that are looked at are there; a later one overtakes it. */
     const take = async (source: Source, next: Session) => {
-      if (next.generation <= latest) return;
-      latest = next.generation;
-      let before: Documents | undefined;
-      show((old) => ((before = old?.documents), old));
+      const name = JSON.stringify(next);
+      if (name === latest || (before && next.generation < before.session.generation)) return;
+      latest = name;
       const documents = new Documents(source, next);
       await documents.again(before);
-      if (next.generation === latest) show((old) => ({ documents, intervals: old?.intervals ?? [] }));
+      if (latest !== name) return;
+      before = documents;
+      fail("");
+      show((old) => ({ documents, intervals: old?.intervals ?? [] }));
     };
     const start = async () => {
       const source = await open();
@@ -49,7 +52,10 @@ export function Page({ open }: { open: () => Promise<Source> }) {
     start().catch((e: unknown) => fail(sentence(e)));
     return () => stop();
   }, []);
-  if (error && !shown) return <p class="alone" role="alert">{error}</p>;
-  if (!shown) return <p class="alone" role="status">Reading the profile …</p>;
-  return <Shell documents={shown.documents} intervals={shown.intervals} connected={connected} />;
+  if (!shown) return <p class="alone" role={error ? "alert" : "status"}>{error || "Reading the profile …"}</p>;
+  const { session: now } = shown.documents;
+  if (now.profiles.length === 0) {
+    return <p class="alone" role="status">{connected ? now.message || "There is nothing to show yet." : "Connection lost, trying again."}</p>;
+  }
+  return <Shell {...shown} connected={connected} trouble={error || now.message || ""} />;
 }

@@ -1,6 +1,6 @@
 // What stands around every view: header, menu, footer, keys.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Caption } from "./caption";
 import type { Report } from "./documents";
 import { Footer } from "./footer";
@@ -8,6 +8,7 @@ import { Header } from "./header";
 import { Help } from "./help";
 import { useKeys } from "./keyboard";
 import { useLoaded } from "./loaded";
+import { base } from "./profiles";
 import type { Documents } from "./source";
 import { update, useAddress } from "./state";
 import { toggleTheme } from "./theme";
@@ -18,18 +19,20 @@ export interface ShellProps {
   documents: Documents;
   intervals: readonly Record<string, unknown>[];
   connected: boolean;
+  /** One sentence that people should know, or nothing. */
+  trouble: string;
 }
 
 /** A name that any file system takes. */
-const fileName = (report: Report) =>
-  `nodewise-${(report.program.command[0] ?? "").split("/").pop()?.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 40) || "profile"}`;
+const fileName = (program: string) => `nodewise-${program.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 40) || "profile"}`;
 
-const caption = (report: Report) => ({
-  file: fileName(report),
-  line: `${report.program.command.join(" ").slice(0, 120)} · ${report.machine.name}, threads ${report.affinity.name} · nodewise ${report.nodewise}`,
-});
+function caption({ program, machine, affinity, nodewise }: Report) {
+  const [command = "", ...rest] = program.command;
+  const title = [base(command), ...rest].join(" ").slice(0, 120);
+  return { title, file: fileName(base(command)), line: `${title} · ${machine.name}, threads ${affinity.name} · nodewise ${nodewise}` };
+}
 
-export function Shell({ documents, intervals, connected }: ShellProps) {
+export function Shell({ documents, intervals, connected, trouble }: ShellProps) {
   const state = useAddress();
   const [help, showHelp] = useState(false);
   const { profiles } = documents.session;
@@ -45,6 +48,9 @@ export function Shell({ documents, intervals, connected }: ShellProps) {
     else return false;
     return true;
   });
+  useEffect(() => {
+    if (report && view) document.title = `${caption(report).title} · ${view.title} · nodewise`;
+  }, [report, view]);
   if (error && !report) return <p class="alone" role="alert">{error}</p>;
   if (!report || !view) return <p class="alone" role="status">Reading the report …</p>;
   return (
@@ -52,7 +58,7 @@ export function Shell({ documents, intervals, connected }: ShellProps) {
       <a class="skip" href="#content" onClick={(e) => (e.preventDefault(), document.getElementById("content")?.focus())}>
         To the figures
       </a>
-      <Header documents={documents} report={report} profile={profile} view={view} connected={connected} help={() => showHelp(true)} />
+      <Header documents={documents} report={report} {...{ profile, view, connected, trouble }} help={() => showHelp(true)} />
       <main id="content" tabIndex={-1}>
         <section class="view" data-view={view.id} aria-labelledby="view-title">
           <h2 id="view-title" class="unseen">{view.title}</h2>
