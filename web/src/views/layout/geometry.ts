@@ -28,7 +28,7 @@ const GUTTER = 104;
 const RIGHT = 10;
 
 export function geometry(width: number, rows: number): Geometry {
-  const row = Math.max(2, Math.min(18, Math.floor(400 / Math.max(1, rows))));
+  const row = Math.max(2, Math.min(28, Math.floor(400 / Math.max(1, rows))));
   let y = 0;
   const zone = (h: number, gap: number): Zone => {
     const made = { y, h };

@@ -15,7 +15,7 @@ export interface Acts {
 type Drag = { kind: "pan" | "brush" | "carry"; x: number; span: Span; far: boolean };
 
 export function hands(scene: Scene, acts: Acts): () => void {
-  const target = scene.above;
+  const target = scene.base;
   let drag: Drag | null = null;
   const show = (span: Span) => {
     scene.show(span);

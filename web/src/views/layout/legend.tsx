@@ -1,7 +1,7 @@
 // What the colours mean, for each way of colouring.
 
 import { count } from "../../format";
-import { css, type Palette, type Rgb } from "../../palette";
+import { css, mix, type Palette, type Rgb } from "../../palette";
 import type { Mode } from "../../paint/strips";
 
 export function Key({ colour, children }: { colour: Rgb; children: preact.ComponentChildren }) {
@@ -68,8 +68,7 @@ export function ReachLegend({ palette }: { palette: Palette }) {
   return (
     <div class="legend" aria-label="Colours of the page × thread figure">
       <b>Threads</b>
-      <Key colour={palette.local}>local</Key>
-      <Key colour={palette.remote}>remote</Key>
+      <Ramp from="remote" to="local" colour={(share) => mix(palette.remote, palette.local, share)} />
       <Key colour={palette.home}>lives on this node</Key>
       <span class="key">the deeper, the more accesses; colour outside the grey reaches across the machine</span>
     </div>

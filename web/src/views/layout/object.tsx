@@ -29,7 +29,7 @@ export function Source({ report, index, pinned, onClose, onZoom }: { report: Rep
       <dl>
         <dt>Size</dt>
         <dd>
-          {value("bytes", "bytes")}, {value("pages", "whole")} pages touched
+          {value("bytes", "bytes")}, {value("pages", "whole")} {object.pages === 1 ? "page" : "pages"} touched
         </dd>
         <dt>Allocated</dt>
         <dd>

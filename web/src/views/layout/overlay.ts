@@ -1,35 +1,52 @@
-// What moves with the pointer, on a sheet of its own above the picture.
+// What moves with the pointer: boxes above the picture, so that it need not be drawn again.
 
-import { css } from "../../palette";
 import type { Scene } from "./scene";
 
-export function overlay(pen: CanvasRenderingContext2D, scene: Scene): void {
-  const { geometry: at, cursor, span, look, shown } = scene;
-  pen.clearRect(0, 0, at.width, at.height);
-  if (!cursor || !shown) return;
-  const piece = shown.cells.pieces[columnAt(scene, cursor.position)];
-  const size = 2 ** (piece?.level ?? 0);
-  const x = (position: number) => at.x + ((position - span.from) / (span.to - span.from)) * at.w;
-  const first = Math.floor(cursor.position / size) * size;
-  const left = Math.max(at.x, x(first));
-  const right = Math.min(at.x + at.w, Math.max(left + 1, x(first + size)));
-  if (right < at.x || left > at.x + at.w) return;
-  const [top, bottom] = [at.bands.y, at.threads.y + at.threads.h];
-  pen.strokeStyle = css(look.palette.card, 0.9);
-  pen.lineWidth = 3;
-  pen.strokeRect(left - 0.5, top, right - left + 1, bottom - top);
-  pen.strokeStyle = css(look.palette.ink);
-  pen.lineWidth = 1;
-  pen.strokeRect(left - 0.5, top, right - left + 1, bottom - top);
-  if (cursor.row >= 0) {
-    const y = at.threads.y + cursor.row * at.row;
-    pen.fillStyle = css(look.palette.ink, 0.12);
-    pen.fillRect(at.x, y, at.w, at.row);
-    pen.strokeRect(left - 1.5, y - 0.5, right - left + 3, at.row + 1);
+/** Marks on the pages of the cursor, its row, the cell where they cross, and the place in the overview. */
+export class Overlay {
+  private readonly boxes: Record<"row" | "column" | "cell" | "tick", HTMLElement>;
+
+  constructor(place: HTMLElement) {
+    const box = (name: string) => {
+      const made = place.appendChild(document.createElement("div"));
+      made.className = `pointed ${name}`;
+      made.dataset.unexported = "";
+      made.hidden = true;
+      return made;
+    };
+    this.boxes = { row: box("row"), column: box("column"), cell: box("cell"), tick: box("tick") };
   }
-  const pages = Math.max(1, scene.strip.pages);
-  pen.fillStyle = css(look.palette.ink);
-  pen.fillRect(at.x + (cursor.position / pages) * at.w - 0.5, at.overview.y, 1, at.overview.h + 3);
+
+  remove(): void {
+    for (const box of Object.values(this.boxes)) box.remove();
+  }
+
+  show(scene: Scene): void {
+    const { geometry: at, cursor, span, shown, strip } = scene;
+    const { row, column, cell, tick } = this.boxes;
+    const piece = cursor && shown?.cells.pieces[columnAt(scene, cursor.position)];
+    const inView = cursor !== null && cursor.position >= span.from && cursor.position < span.to;
+    for (const box of Object.values(this.boxes)) box.hidden = !piece;
+    if (!cursor || !piece) return;
+    const size = 2 ** piece.level;
+    const x = (position: number) => at.x + Math.max(0, Math.min(1, (position - span.from) / (span.to - span.from))) * at.w;
+    const first = Math.floor(cursor.position / size) * size;
+    const left = x(first);
+    const width = Math.max(1, x(first + size) - left);
+    put(tick, at.x + (cursor.position / Math.max(1, strip.pages)) * at.w - 0.5, at.overview.y, 1, at.overview.h + 3);
+    column.hidden = !inView;
+    cell.hidden = row.hidden = !inView || cursor.row < 0;
+    put(column, left - 1, at.bands.y, width + 2, at.threads.y + at.threads.h - at.bands.y);
+    const y = at.threads.y + cursor.row * at.row;
+    put(row, at.x, y, at.w, at.row);
+    put(cell, left - 2, y - 1, width + 4, at.row + 2);
+  }
+}
+
+function put({ style }: HTMLElement, x: number, y: number, width: number, height: number): void {
+  style.transform = `translate(${x.toFixed(2)}px, ${y.toFixed(2)}px)`;
+  style.width = `${width.toFixed(2)}px`;
+  style.height = `${height.toFixed(2)}px`;
 }
 
 /** Column of pixels of a position. */

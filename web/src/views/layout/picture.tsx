@@ -15,6 +15,7 @@ import { hands } from "./hands";
 import { inspect, told, type Seen } from "./inspect";
 import { Legend, ReachLegend } from "./legend";
 import { Source } from "./object";
+import { Objects } from "./objects";
 import { Panel } from "./panel";
 import { Scene, type Look } from "./scene";
 import { clamped, read, whole, type Span } from "./span";
@@ -51,7 +52,6 @@ export function Picture(props: Props) {
   const look = useLook(props);
   const target = useTarget(props);
   const base = useRef<HTMLCanvasElement>(null);
-  const above = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
   const scene = useRef<Scene>();
   const written = useRef("");
@@ -61,7 +61,7 @@ export function Picture(props: Props) {
 
   const choose = useCallback((object: number) => update({ object: object < 0 ? undefined : String(object) }, true), []);
   useLayoutEffect(() => {
-    const made = new Scene({ strip, documents, profile }, base.current!, above.current!, look, scene.current);
+    const made = new Scene({ strip, documents, profile }, base.current!, look, scene.current);
     scene.current = made;
     let timer = 0;
     const moved = () => {
@@ -109,14 +109,13 @@ export function Picture(props: Props) {
         title="Data layout"
         what={`All ${plural(strip.pages, "touched page")}, object after object, from left to right. The strips show how they are used and where a policy puts them; below, each row is a thread and colour says whether its accesses stay on its node. One cell is one page once you are near enough.`}
         rows={() => table(scene.current!, unit)}
-        controls={<Choices report={report} look={look} strip={strip} />}
       >
+        <div class="controls">
+          <Choices report={report} look={look} strip={strip} />
+        </div>
         <div class="plate" ref={frame}>
-          <canvas ref={base} />
           <canvas
-            class="above"
-            data-unexported
-            ref={above}
+            ref={base}
             tabIndex={0}
             role="application"
             aria-label="Data layout: strips of the address space above, threads below. Arrow keys move the cursor, plus and minus zoom, Escape shows the whole."
@@ -134,6 +133,7 @@ export function Picture(props: Props) {
       </Figure>
       <aside>
         <Panel seen={seen} rows={scene.current?.rows ?? EMPTY} palette={look.palette} unit={unit} />
+        {object < 0 && <Objects report={report} strip={strip} />}
         <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />
       </aside>
     </div>
@@ -153,9 +153,12 @@ function Choices({ report, look, strip }: { report: Props["report"]; look: Look;
   const value = strip.policies[look.chosen] ?? "";
   return (
     <>
-      <Segments label="Colour strips by" state="colour" value={look.mode} options={MODES.map((m) => [m, TITLES[m]] as const)} />
-      <label>
-        chosen{" "}
+      <span class="field">
+        Strips by{" "}
+        <Segments label="Colour strips by" state="colour" value={look.mode} options={MODES.map((m) => [m, TITLES[m]] as const)} />
+      </span>
+      <label class="field">
+        Chosen mapping{" "}
         <select value={value} onChange={(e) => update({ policy: e.currentTarget.value }, true)} aria-label="Chosen mapping">
           {strip.policies.map((policy) => (
             <option key={policy} value={policy} disabled={!report.policies.some((p) => p.policy === policy)}>
@@ -164,7 +167,10 @@ function Choices({ report, look, strip }: { report: Props["report"]; look: Look;
           ))}
         </select>
       </label>
-      <Segments label="Threads under" state="mapping" value={look.after ? "chosen" : "today"} options={[["today", "today"], ["chosen", "chosen"]]} />
+      <span class="field">
+        Threads under{" "}
+        <Segments label="Threads under" state="mapping" value={look.after ? "chosen" : "today"} options={[["today", "Today"], ["chosen", "Chosen"]]} />
+      </span>
     </>
   );
 }

@@ -12,9 +12,12 @@ import type { Strip } from "../../documents";
 import type { Documents } from "../../source";
 import { geometry, type Geometry } from "./geometry";
 import { Painter } from "./painter";
-import { overlay } from "./overlay";
+import { Overlay } from "./overlay";
 import { levelOf, whole, type Span } from "./span";
 import { Tiles } from "./tiles";
+
+/** Milliseconds between pictures of what has come. */
+const GATHER = 140;
 
 export interface Look {
   mode: Mode;
@@ -54,18 +57,20 @@ export class Scene {
   onFrame: () => void = () => {};
   private readonly fulls = new Map<number, number>();
   private frame = 0;
-  private stale = { picture: true, overview: true, overlay: true };
+  private coming = 0;
+  private stale = { picture: true, overview: true };
   private readonly painter = new Painter(this);
+  private readonly overlay: Overlay;
   private width = 800;
 
   constructor(
     readonly made: Scened,
     readonly base: HTMLCanvasElement,
-    readonly above: HTMLCanvasElement,
     public look: Look,
     older?: Scene,
   ) {
     const { strip, documents, profile } = made;
+    this.overlay = new Overlay(base.parentElement!);
     this.span = older && older.made.strip.pages === strip.pages ? older.span : whole(strip.pages);
     this.rows = rows(strip.threads, strip.nodes, false);
     this.geometry = geometry(this.width, this.rows.length);
@@ -101,19 +106,19 @@ export class Scene {
 
   point(cursor: Cursor | null): void {
     this.cursor = cursor;
-    this.stale.overlay = true;
     this.soon();
   }
 
   invalidate(overview = true): void {
     this.stale.picture = true;
-    this.stale.overlay = true;
     if (overview) this.stale.overview = true;
     this.soon();
   }
 
   stop(): void {
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.coming);
+    this.overlay.remove();
     this.onFrame = () => {};
   }
 
@@ -127,10 +132,10 @@ export class Scene {
 
   private draw(): void {
     const { picture, overview } = this.stale;
-    this.stale = { picture: false, overview: false, overlay: false };
+    this.stale = { picture: false, overview: false };
     this.inks ??= new Inks(this.look.palette, this.strip.nodes);
     if (picture) this.paint(overview);
-    overlay(sized(this.above, this.width, this.geometry.height), this);
+    this.overlay.show(this);
     this.onFrame();
   }
 
@@ -139,7 +144,7 @@ export class Scene {
     const { level, geometry: at, strip } = this;
     const pages = Math.max(1, strip.pages);
     // The overview is coarse and always needed; its tiles come along with those of the span.
-    const above = levelOf(whole(pages), at.w, strip.finest, strip.coarsest);
+    const above = this.overviewLevel;
     this.tiles.want(level, from, to);
     if (this.tiles.complete) this.tiles.want(above, 0, pages);
     this.details.want(level, from, to);
@@ -155,8 +160,24 @@ export class Scene {
   }
 
   private tileCame(piece: Cells): void {
+    const { most, least } = this.scale;
     this.scale.see(piece);
-    this.invalidate();
+    const rescaled = most !== this.scale.most || least !== this.scale.least;
+    const overview = piece.level >= this.overviewLevel || (rescaled && (this.look.mode === "accesses" || this.look.mode === "local"));
+    this.later(overview);
+  }
+
+  /** What comes from elsewhere is drawn a little later, many at once: the hand goes first. */
+  private later(overview: boolean): void {
+    this.stale.overview ||= overview;
+    this.coming ||= window.setTimeout(() => {
+      this.coming = 0;
+      this.invalidate(false);
+    }, this.shown?.cells.pieces[0] ? GATHER : 0);
+  }
+
+  private get overviewLevel(): number {
+    return levelOf(whole(this.strip.pages), this.geometry.w, this.strip.finest, this.strip.coarsest);
   }
 
   private detailCame(piece: Who): void {
@@ -165,7 +186,7 @@ export class Scene {
       this.rows = { ...this.rows, others: true };
       this.resize(this.width);
     }
-    this.invalidate(false);
+    this.later(false);
   }
 }
 

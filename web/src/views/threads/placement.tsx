@@ -68,9 +68,9 @@ const readable = ([r, g, b]: readonly [number, number, number]) => (0.299 * r + 
 
 function Chip({ threads, group, x, y, palette }: { threads: Threads; group: number; x: number; y: number; palette: Palette }) {
   const [before, after] = [threads.before.nodes[group] ?? 0, threads.after.nodes[group] ?? 0];
-  const { label, threads: members } = threads.groups[group]!;
+  const name = threads.groups[group]!.label;
+  const label = name.replace(/^threads? /, "");
   const colour = palette.node(before);
-  const name = `${members.length > 1 ? "threads" : "thread"} ${label}`;
   return (
     <g data-tip={before === after ? `${name} stays on node ${before}` : `${name} goes from node ${before} to node ${after}`}>
       <rect x={x} y={y} width={CHIP - 3} height={CHIP - 3} rx="4" fill={css(colour)} />

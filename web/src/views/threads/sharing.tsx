@@ -100,10 +100,7 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
   );
 }
 
-const who = (threads: Threads, group: number) => {
-  const found = threads.groups[group];
-  return found ? `${found.threads.length > 1 ? "threads" : "thread"} ${found.label}` : "";
-};
+const who = (threads: Threads, group: number) => threads.groups[group]?.label ?? "";
 
 function told(threads: Threads, order: Order, pair: { row: number; column: number }, nodes: number[], unit: string): string {
   const [a, b] = [order.groups[pair.row]!, order.groups[pair.column]!];

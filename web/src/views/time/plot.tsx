@@ -93,7 +93,7 @@ export function Plot(props: PlotProps) {
   }, [chart, slices, palette]);
   useEffect(() => shade(plot.current, selected), [selected?.[0], selected?.[1], chart, slices, palette]);
   return (
-    <div class="plot">
+    <div class="timeline">
       <p class="legend">
         <b>{chart.title}</b>
         {chart.lines.length > 1 &&

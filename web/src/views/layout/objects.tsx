@@ -1,0 +1,41 @@
+// Beside the picture while nothing is pointed at: all objects, to go to.
+
+import type { Report, Strip } from "../../documents";
+import { update } from "../../state";
+import { Value } from "../../value";
+
+/** More are found in the picture. */
+const MOST = 16;
+
+export function Objects({ report, strip }: { report: Report; strip: Strip }) {
+  const shown = strip.objects
+    .filter((run) => run.object >= 0 && report.objects[run.object])
+    .sort((a, b) => a.object - b.object)
+    .slice(0, MOST);
+  if (shown.length === 0) return null;
+  const go = (run: (typeof shown)[number]) => update({ object: String(run.object), from: String(run.first), to: String(run.first + run.pages) });
+  return (
+    <section aria-label="Objects">
+      <h4>Objects, costliest first</h4>
+      <table class="objects">
+        <tbody>
+          {shown.map((run) => (
+            <tr key={`${run.object} ${run.first}`}>
+              <td>
+                <button type="button" onClick={() => go(run)}>
+                  {run.name}
+                </button>
+              </td>
+              <td class="n">
+                <Value of={report} pointer={`/objects/${run.object}/bytes`} as="bytes" />
+              </td>
+              <td class="n">
+                <Value of={report} pointer={`/objects/${run.object}/local_fraction`} as="percent" /> <small>local</small>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
