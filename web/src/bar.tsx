@@ -4,7 +4,7 @@
 export function Bar({ share, tone = "local" }: { share: number; tone?: "local" | "remote" | "plain" }) {
   const width = Math.max(0, Math.min(1, share)) * 100;
   return (
-    <svg class={`meter ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+    <svg class={`gauge ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="track" width="100" height="8" />
       <rect class="fill" width={width.toFixed(2)} height="8" />
     </svg>

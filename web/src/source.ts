@@ -19,8 +19,11 @@ export type LiveEvent =
   | { kind: "interval"; interval: Record<string, unknown> }
   | { kind: "connection"; connected: boolean };
 
+/** Characters that turn the direction of text: a name with one would turn the words behind it as well. */
+const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 async function json<T>(source: Source, name: string): Promise<T> {
-  return JSON.parse(new TextDecoder().decode(await source.bytes(name))) as T;
+  return JSON.parse(new TextDecoder().decode(await source.bytes(name)).replace(TURNING, "\ufffd")) as T;
 }
 
 /** The documents of a source by name, fetched once a generation. */

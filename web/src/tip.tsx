@@ -51,11 +51,18 @@ export function Tip() {
       target.current = null;
       show(null);
     };
+    // Focus may have scrolled its element into view.
+    const scrolled = () => {
+      if (target.current && tip.current && target.current === document.activeElement) place(tip.current, target.current);
+      else leave(new Event("scroll"));
+    };
     for (const name of ["pointerover", "focusin"]) document.addEventListener(name, enter);
-    for (const name of ["focusout", "keydown", "scroll"]) document.addEventListener(name, leave, true);
+    for (const name of ["focusout", "keydown"]) document.addEventListener(name, leave, true);
+    document.addEventListener("scroll", scrolled, true);
     return () => {
       for (const name of ["pointerover", "focusin"]) document.removeEventListener(name, enter);
-      for (const name of ["focusout", "keydown", "scroll"]) document.removeEventListener(name, leave, true);
+      for (const name of ["focusout", "keydown"]) document.removeEventListener(name, leave, true);
+      document.removeEventListener("scroll", scrolled, true);
     };
   }, []);
   useEffect(() => {

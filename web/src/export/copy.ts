@@ -14,7 +14,7 @@ const DRAWN = [
   "paint-order", "stroke-linejoin", "vector-effect", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
 ];
 
-const clear = (colour: string) => colour === "transparent" || /,\s*0\)$/.test(colour) || colour.endsWith("/ 0)");
+const clear = (colour: string) => colour === "transparent" || /^rgba\(.*,\s*0\)$/.test(colour) || /\/ 0\)$/.test(colour);
 
 let clips = 0;
 

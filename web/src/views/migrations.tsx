@@ -13,6 +13,7 @@ import { Player, usePlayer } from "./migrations/player";
 import { Show } from "./migrations/show";
 import { Sums } from "./migrations/sums";
 import { Movers, OverTime, Pairs } from "./migrations/who";
+import { Wishes } from "./migrations/wishes";
 
 /** The report lists no more moves than this. */
 const LISTED = 10_000;
@@ -89,7 +90,10 @@ function Moved({ report, state, intervals }: ViewProps) {
         <Pairs report={report} />
         <OverTime moves={moves} end={end} />
       </div>
-      <Movers report={report} filter={filter} />
+      <div class="halves">
+        <Movers report={report} filter={filter} />
+        <Wishes report={report} />
+      </div>
     </>
   );
 }
@@ -101,6 +105,7 @@ function Migrations(props: ViewProps) {
       <>
         <Interval intervals={props.intervals} />
         <Nothing report={props.report} />
+        <Wishes report={props.report} />
       </>
     );
   }
