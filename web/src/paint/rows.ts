@@ -5,6 +5,8 @@ export interface Rows {
   nodes: number;
   /** Node of each row. */
   node: Uint16Array;
+  /** First row of each node, and one past its last. */
+  spans: Map<number, [number, number]>;
   /** Threads of each row: how many, and their indices. */
   size: Uint16Array;
   threads: number[][];
@@ -27,7 +29,13 @@ export function rows(threads: { numbers: number[]; nodes: number[] }, nodes: num
   }
   const of = new Uint16Array(order.length);
   made.forEach((members, row) => members.forEach((thread) => (of[thread] = row)));
+  const spans = new Map<number, [number, number]>();
+  made.forEach((members, row) => {
+    const node = threads.nodes[members[0]!]!;
+    spans.set(node, [spans.get(node)?.[0] ?? row, row + 1]);
+  });
   return {
+    spans,
     length: made.length,
     nodes,
     node: Uint16Array.from(made, (members) => threads.nodes[members[0]!]!),

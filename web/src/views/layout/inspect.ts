@@ -2,7 +2,7 @@
 
 import { runAt } from "../../paint/bands";
 import { NOBODY, OTHERS } from "../../paint/cells";
-import { locality, tally } from "../../paint/reach";
+import { Tally } from "../../paint/reach";
 import { count, pages as range, percent, whole } from "../../format";
 import { columnAt } from "./overlay";
 import type { Scene } from "./scene";
@@ -70,20 +70,19 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
     homes,
     row: cursor.row,
   };
-  const by = new Float64Array(rows.length + 1);
-  const local = new Float64Array(rows.length);
+  const tally = new Tally(rows);
   const who = shown.who.pieces[x];
   const d = shown.who.cells[x]!;
-  tally(by, who, d, rows);
+  tally.count(who, d);
   const home = piece.homes[look.after ? look.chosen : 0];
-  locality(rows, by, home?.node[c] ?? -1, (home?.share[c] ?? 0) / 255, (home?.local[c] ?? 0) / 255, local);
+  tally.localize(home?.node[c] ?? -1, (home?.share[c] ?? 0) / 255, (home?.local[c] ?? 0) / 255);
   const listed = [];
   for (let at = who?.offsets[d] ?? 0; who && at < who.offsets[d + 1]!; at++) {
     const thread = who.thread[at]!;
     if (thread !== OTHERS) listed.push({ thread: strip.threads.numbers[thread]!, node: strip.threads.nodes[thread]!, accesses: who.accesses[at]! });
   }
   listed.sort((a, b) => b.accesses - a.accesses);
-  return { ...seen, rows: by, local, listed, others: by[rows.length]! };
+  return { ...seen, rows: tally.accesses, local: tally.local, listed, others: tally.accesses[rows.length]! };
 }
 
 /** Of a page, counted from where its object begins; without that, where the object begins. */

@@ -140,7 +140,7 @@ export function Picture(props: Props) {
   );
 }
 
-const EMPTY = { length: 0, nodes: 1, node: new Uint16Array(), size: new Uint16Array(), threads: [], of: new Uint16Array(), others: false };
+const EMPTY = { length: 0, nodes: 1, spans: new Map<number, [number, number]>(), node: new Uint16Array(), size: new Uint16Array(), threads: [], of: new Uint16Array(), others: false };
 
 function span(scene: Scene | undefined): string {
   if (!scene) return "";

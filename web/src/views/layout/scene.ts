@@ -18,6 +18,8 @@ import { Tiles } from "./tiles";
 
 /** Milliseconds between pictures of what has come. */
 const GATHER = 140;
+/** Milliseconds between two questions for what is looked at. */
+const ASK = 80;
 
 export interface Look {
   mode: Mode;
@@ -58,6 +60,8 @@ export class Scene {
   private readonly fulls = new Map<number, number>();
   private frame = 0;
   private coming = 0;
+  private asking = 0;
+  private asked = -ASK;
   private stale = { picture: true, overview: true };
   private readonly painter = new Painter(this);
   private readonly overlay: Overlay;
@@ -72,6 +76,7 @@ export class Scene {
     const { strip, documents, profile } = made;
     this.overlay = new Overlay(base.parentElement!);
     this.span = older && older.made.strip.pages === strip.pages ? older.span : whole(strip.pages);
+    this.cursor = older?.cursor ?? null;
     this.rows = rows(strip.threads, strip.nodes, false);
     this.geometry = geometry(this.width, this.rows.length);
     this.tiles = new Tiles(strip.coarsest, async (l, i) => cells(await documents.tile(profile, l, i)), (piece) => this.tileCame(piece), older?.tiles);
@@ -118,6 +123,7 @@ export class Scene {
   stop(): void {
     cancelAnimationFrame(this.frame);
     clearTimeout(this.coming);
+    clearTimeout(this.asking);
     this.overlay.remove();
     this.onFrame = () => {};
   }
@@ -143,11 +149,8 @@ export class Scene {
     const { from, to } = this.span;
     const { level, geometry: at, strip } = this;
     const pages = Math.max(1, strip.pages);
-    // The overview is coarse and always needed; its tiles come along with those of the span.
     const above = this.overviewLevel;
-    this.tiles.want(level, from, to);
-    if (this.tiles.complete) this.tiles.want(above, 0, pages);
-    this.details.want(level, from, to);
+    this.ask();
     const width = device(at.w);
     this.shown = {
       cells: columns(width, from, to, level, this.tiles.find),
@@ -156,7 +159,27 @@ export class Scene {
     this.painter.paint(sized(this.base, this.width, at.height), overview ? columns(width, 0, pages, above, this.tiles.find) : undefined);
     this.base.dataset.drawn = this.shown.cells.pieces.some(Boolean) ? this.look.mode : "";
     this.base.dataset.level = String(level);
-    this.base.dataset.complete = String(this.tiles.complete && this.details.complete);
+    this.base.dataset.complete = String(!this.asking && this.tiles.complete && this.details.complete);
+  }
+
+  /** For the tiles of what is looked at, not more often than makes sense while it changes. */
+  private ask(): void {
+    if (this.asking) return;
+    const wait = this.asked + ASK - performance.now();
+    if (wait > 0) {
+      this.asking = window.setTimeout(() => {
+        this.asking = 0;
+        this.ask();
+      }, wait);
+      return;
+    }
+    this.asked = performance.now();
+    const { level, span, tiles, details } = this;
+    tiles.want(level, span.from, span.to);
+    // The overview is coarse and always needed; its tiles come after those of the span.
+    if (tiles.complete) tiles.want(this.overviewLevel, 0, Math.max(1, this.strip.pages));
+    details.want(level, span.from, span.to);
+    this.base.dataset.complete = String(tiles.complete && details.complete);
   }
 
   private tileCame(piece: Cells): void {
@@ -193,7 +216,7 @@ export class Scene {
 /** Nearly the largest: a single hot page does not pale all others. */
 function typical(accesses: Float32Array): number {
   if (accesses.length === 0) return 0;
-  const some = accesses.length > 4096 ? accesses.filter((_, i) => i % Math.ceil(accesses.length / 4096) === 0) : accesses.slice();
-  some.sort();
+  const every = Math.ceil(accesses.length / 2048);
+  const some = Float32Array.from({ length: Math.ceil(accesses.length / every) }, (_, i) => accesses[i * every]!).sort();
   return some[Math.min(some.length - 1, Math.floor(some.length * 0.97))]!;
 }
