@@ -49,7 +49,7 @@ function NodeMark({ report, placed, node, at, radius }: { report: Report; placed
   const words = nodeWords(report, placed, node);
   const ring = radius - RING / 2;
   return (
-    <g class="item node" tabIndex={-1} role="img" aria-label={words} data-tip={words} data-node={node}>
+    <g class="item node" tabindex={-1} role="img" aria-label={words} data-tip={words} data-node={node}>
       <circle class="disc" cx={at.x} cy={at.y} r={radius} />
       {traffic.busy !== null && <Level at={at} radius={radius - RING} busy={traffic.busy} />}
       <circle class="ring" cx={at.x} cy={at.y} r={ring} stroke-width={RING} />
@@ -65,7 +65,7 @@ function LaneMark({ lane, machine, placed }: { lane: Lane; machine: Machine; pla
   const used = placed.links[lane.link];
   const words = linkWords(machine, placed, lane.link);
   return (
-    <g class={`item lane ${used ? `u${step(used.utilization)}` : "plain"}`} tabIndex={-1} role="img" aria-label={words} data-tip={words}>
+    <g class={`item lane ${used ? `u${step(used.utilization)}` : "plain"}`} tabindex={-1} role="img" aria-label={words} data-tip={words}>
       <path class="reach" d={lane.path} stroke-width={Math.max(12, lane.width)} data-unexported />
       <path class="way" d={lane.path} stroke-width={lane.width} />
       <path class="head" d={lane.head} />
@@ -90,7 +90,7 @@ export function Graph({ report, machine, placed, shape, label }: GraphProps) {
       ref={svg}
       class="graph"
       viewBox={`0 0 ${shape.width} ${shape.height}`}
-      tabIndex={0}
+      tabindex={0}
       role="group"
       aria-label={`${label}; arrow keys go from node to node`}
       onKeyDown={(event) => svg.current && walk(svg.current, event)}
