@@ -55,8 +55,8 @@ function along(stops: readonly Rgb[], share: number): Rgb {
 /** Beyond eight nodes the eight hues come again, each round lighter or darker than the one before. */
 function shade(colour: Rgb, round: number): Rgb {
   if (round === 0) return colour;
-  const depth = 0.18 + 0.62 * (((round + 1) >> 1) / 5);
-  return mix(colour, round % 2 ? [255, 255, 255] : [0, 0, 0], Math.min(0.75, depth));
+  const depth = 0.16 + 0.44 * (((round + 1) >> 1) / 4);
+  return mix(colour, round % 2 ? [255, 255, 255] : [0, 0, 0], Math.min(0.7, depth));
 }
 
 function make(dark: boolean): Palette {

@@ -2,7 +2,6 @@
 
 import { useMemo } from "preact/hooks";
 import type { Report } from "../documents";
-import { seconds } from "../format";
 import { Prose } from "../prose";
 import { update, type State } from "../state";
 import type { View, ViewProps } from "../view";
@@ -10,6 +9,7 @@ import { Ladder } from "./migrations/ladder";
 import { Location } from "./migrations/location";
 import { judged, matches, runEnd, type Filter } from "./migrations/moves";
 import { Player, usePlayer } from "./migrations/player";
+import { RunningSession } from "./migrations/session";
 import { Show } from "./migrations/show";
 import { Sums } from "./migrations/sums";
 import { Movers, OverTime, Pairs } from "./migrations/who";
@@ -55,18 +55,6 @@ function Choices({ report, filter }: { report: Report; filter: Filter }) {
 
 const chosen = (state: State): Filter => ({ object: state.moved ?? "", by: state.by ?? "" });
 
-/** What a live session says of its latest interval; keys that are no figures are left out. */
-function Interval({ intervals }: { intervals: ViewProps["intervals"] }) {
-  const last = intervals.at(-1);
-  if (!last) return null;
-  const facts = Object.entries(last).filter(([, v]) => typeof v === "number" || typeof v === "string").slice(0, 8);
-  return (
-    <p class="card interval" role="status">
-      <strong>Latest interval</strong> {facts.map(([key, v]) => `${key.replace(/_/g, " ")}: ${key.includes("seconds") && typeof v === "number" ? seconds(v) : String(v)}`).join(" · ")}
-    </p>
-  );
-}
-
 function Moved({ report, state, intervals }: ViewProps) {
   const moves = report.moves!;
   const filter = chosen(state);
@@ -80,7 +68,7 @@ function Moved({ report, state, intervals }: ViewProps) {
   return (
     <>
       <Sums report={report} />
-      <Interval intervals={intervals} />
+      <RunningSession intervals={intervals} />
       <Player player={player}><Choices report={report} filter={filter} /></Player>
       <Ladder moves={shown} all={all.length} player={player} />
       {all.length >= LISTED && <p class="muted">These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.</p>}
@@ -103,7 +91,7 @@ function Migrations(props: ViewProps) {
   if (!moves || moves.ours + moves.kernel === 0) {
     return (
       <>
-        <Interval intervals={props.intervals} />
+        <RunningSession intervals={props.intervals} />
         <Nothing report={props.report} />
         <Wishes report={props.report} />
       </>

@@ -21,7 +21,7 @@ function Time({ documents, report, profile, state }: ViewProps) {
       {slices.length === 0 && <p class="none">The profile has no slices: nothing is known of when things happened.</p>}
       {slices.length === 1 && (
         <p class="none">
-          The whole run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code>--slice 100ms</code>, to see phases.
+          The whole run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code class="whole">--slice 100ms</code>, to see phases.
         </p>
       )}
       {slices.length > 0 && <Charts report={report} palette={palette} selected={selected} />}

@@ -129,15 +129,17 @@ export class Painter {
     const { palette } = look;
     pen.textBaseline = "middle";
     pen.textAlign = "right";
+    let written = -Infinity;
     for (let first = 0; first < rows.length; ) {
       let end = first + 1;
       while (end < rows.length && rows.node[end] === rows.node[first]) end++;
       const [top, bottom] = [at.threads.y + first * at.row, at.threads.y + end * at.row];
-      pen.fillStyle = css(palette.muted, 0.55);
+      pen.fillStyle = css(palette.muted, bottom - top < 12 ? 0.2 : 0.55);
       if (first > 0) pen.fillRect(at.x - 8, Math.round(top) - 0.5, at.w + 8, 1);
       pen.fillStyle = css(palette.node(rows.node[first]!));
       pen.fillRect(at.x - 8, top + 1, 5, Math.max(1, bottom - top - 2));
-      if (bottom - top >= 11) {
+      if ((top + bottom) / 2 >= written + 13) {
+        written = (top + bottom) / 2;
         pen.font = FONT;
         pen.fillStyle = css(palette.ink);
         pen.fillText(`node ${rows.node[first]}`, at.x - 13, (top + bottom) / 2);
