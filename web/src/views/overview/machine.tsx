@@ -14,8 +14,9 @@ import { Graph } from "./graph";
 import { shape } from "./shape";
 import { STEP_NAMES, type Placed } from "./traffic";
 
-/** More cannot be told apart in a graph. */
+/** More cannot be told apart in a graph; and with more links a matrix is easier to read. */
 const MOST_NODES = 16;
+const MOST_LINKS = 64;
 
 const WHAT =
   "Each circle is a node: its ring says how much of its threads’ accesses stay local (blue) or cross the machine (orange), the level in it how busy its memory is. Each line is one direction of a link, as wide as what it can carry, coloured by how much of that is used. Point at anything, or walk through with the arrow keys, for its figures. What crosses links is an estimate by 64-byte lines.";
@@ -81,7 +82,7 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
   if (!machine) return <div class="card machine-room">{error ?? "Drawing the machine …"}</div>;
   const chosen = chosenPolicy(report, state);
   const choices = chosen === TODAY ? "today" : (state.shown ?? "both");
-  const graph = drawable(machine) && state.picture !== "matrix";
+  const graph = drawable(machine) && (state.picture ?? (machine.links.length > MOST_LINKS ? "matrix" : "graph")) === "graph";
   const policies = choices === "today" ? [TODAY] : choices === "chosen" ? [chosen] : [TODAY, chosen];
   const shown = machine.policies.filter((p) => policies.includes(p.policy));
   const busy = shown.some((p) => p.links.length > 0 || p.controllers.length > 0);

@@ -24,9 +24,9 @@ export interface Shape {
 }
 
 const WIDTH = 620;
-/** The thickest and the thinnest lane. */
-const THICK = 11;
+/** The thinnest lane; the thickest leaves room for those of other nodes. */
 const THIN = 2;
+const thickest = (nodes: number) => (nodes <= 4 ? 11 : nodes <= 8 ? 9 : 5);
 
 const between = (a: Point, b: Point, share: number): Point => ({ x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share });
 const distance = (a: Point, b: Point) => Math.hypot(b.x - a.x, b.y - a.y);
@@ -77,7 +77,7 @@ function lane(from: Point, to: Point, bend: number, offset: number, width: numbe
 /** Both directions of a pair keep to the left of the way they go, so that they lie side by side. */
 function lanes(machine: Machine, nodes: readonly Point[], radius: number): Lane[] {
   const most = Math.max(...machine.links.map((l) => l.bandwidth), 1);
-  const width = (bandwidth: number) => Math.max(THIN, (bandwidth / most) * THICK);
+  const width = (bandwidth: number) => Math.max(THIN, (bandwidth / most) * thickest(nodes.length));
   return machine.links.flatMap((link, i) => {
     const [from, to] = [nodes[link.from], nodes[link.to]];
     if (!from || !to) return [];
