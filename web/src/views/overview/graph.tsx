@@ -55,7 +55,7 @@ function NodeMark({ report, placed, node, at, radius }: { report: Report; placed
       <circle class="ring" cx={at.x} cy={at.y} r={ring} stroke-width={RING} />
       {share !== null && <Arc at={at} radius={ring} from={0} to={share} tone="local" />}
       {share !== null && <Arc at={at} radius={ring} from={share} to={1} tone="remote" />}
-      <text class="number" x={at.x} y={at.y + (share === null ? 5 : 1)}>{node}</text>
+      <text class="number" x={at.x} y={at.y + (share === null || radius <= 30 ? 6 : 1)}>{node}</text>
       {share !== null && radius > 30 && <text class="share" x={at.x} y={at.y + 15}>{percent(share)}</text>}
     </g>
   );
@@ -89,7 +89,7 @@ export function Graph({ report, machine, placed, shape, label }: GraphProps) {
     <svg
       ref={svg}
       class="graph"
-      viewBox={`0 0 ${shape.width} ${shape.height}`}
+      viewBox={`${shape.box.x} ${shape.box.y} ${shape.box.width} ${shape.box.height}`}
       tabindex={0}
       role="group"
       aria-label={`${label}; arrow keys go from node to node`}

@@ -13,17 +13,20 @@ export interface Lane {
   path: string;
   head: string;
   width: number;
+  /** Where it is farthest from the straight way. */
+  crest: Point;
 }
 
 export interface Shape {
-  width: number;
-  height: number;
+  /** What of the plane is drawn. */
+  box: { x: number; y: number; width: number; height: number };
   radius: number;
   nodes: Point[];
   lanes: Lane[];
 }
 
 const WIDTH = 620;
+const EDGE = 10;
 /** The thinnest lane; the thickest leaves room for those of other nodes. */
 const THIN = 2;
 const thickest = (nodes: number) => (nodes <= 4 ? 11 : nodes <= 8 ? 9 : 5);
@@ -70,6 +73,7 @@ function lane(from: Point, to: Point, bend: number, offset: number, width: numbe
     link,
     width,
     path: bend ? `M${show(start)}Q${show(middle)} ${show(neck)}` : `M${show(start)}L${show(neck)}`,
+    crest: between(between(a, b, 0.5), middle, 0.5),
     head: `M${show(tip)}L${show(plus(neck, wing))}L${show(plus(neck, other))}Z`,
   };
 }
@@ -92,6 +96,13 @@ function lanes(machine: Machine, nodes: readonly Point[], radius: number): Lane[
 
 const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
 
+/** Holds all points, and a lane's width around them. */
+function box(points: readonly Point[]): Shape["box"] {
+  const [x, y] = [Math.min(...points.map((p) => p.x)), Math.min(...points.map((p) => p.y))];
+  const [right, below] = [Math.max(...points.map((p) => p.x)), Math.max(...points.map((p) => p.y))];
+  return { x: x - EDGE, y: y - EDGE, width: right - x + 2 * EDGE, height: below - y + 2 * EDGE };
+}
+
 export function shape(machine: Machine): Shape {
   const { places } = machine;
   const radius = places.length <= 4 ? 42 : places.length <= 8 ? 36 : 25;
@@ -103,5 +114,6 @@ export function shape(machine: Machine): Shape {
     x: edge + ((p.x + 1) / 2) * (width - 2 * edge),
     y: above + ((p.y + 1) / 2) * (height - 2 * above),
   }));
-  return { width, height, radius, nodes, lanes: lanes(machine, nodes, radius) };
+  const drawn = lanes(machine, nodes, radius);
+  return { box: box([{ x: 0, y: 0 }, { x: width, y: height }, ...drawn.map((l) => l.crest)]), radius, nodes, lanes: drawn };
 }
