@@ -39,6 +39,9 @@ function Compare({ documents, report, profile, state }: ViewProps) {
       <Choices pair={pair} documents={documents} state={state} />
       <p class="card said">
         {sentence(pair)}
+        {pair.a.report.affinity.name !== pair.b.report.affinity.name && (
+          <span class="muted"> Threads are placed {pair.a.report.affinity.name} on the first side, {pair.b.report.affinity.name} on the second.</span>
+        )}
         {pair.a.report.program.exact !== pair.b.report.program.exact && <span class="muted"> One side was counted, the other sampled: shares of accesses and shares of pages in use are not the same thing.</span>}
       </p>
       <div class="halves">

@@ -45,7 +45,7 @@ export function CrossingsDifference({ pair }: { pair: Pair }) {
     ...all.map((c): Row => [c.from, c.to, c.a, c.b, c.b - c.a]),
   ];
   return (
-    <Figure id="crossings" title="Who reads whose memory: the difference" rows={rows} what="Each field is threads of one node (rows) that access memory of another (columns): how its share of all accesses changes, in points of a hundred. Blue is better: more stays at home or less goes abroad; orange is worse. The stronger, the larger the change.">
+    <Figure id="crossings" title="Who reads whose memory" rows={rows} what="Each field is threads of one node (rows) that access memory of another (columns): how its share of all accesses changes, in points of a hundred. Blue is better: more stays at home or less goes abroad; orange is worse. The stronger, the larger the change.">
       {!same || n < 2 ? <p class="none">{n < 2 ? "With one node nothing crosses the machine." : "The two were judged for different machines: their nodes are not the same."}</p> : (
         <>
           <svg class="crossings" width={LEFT + n * size + 8} viewBox={`0 0 ${LEFT + n * size + 8} ${TOP + n * size + 8}`} role="img" aria-label="Differences in accesses between nodes; as CSV they are a table.">

@@ -68,6 +68,8 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
   const lines = pair.profiles ? matched(pair.a.report.objects, pair.b.report.objects) : mapped(pair, a!, b!);
   lines.sort((x, y) => change(y) - change(x));
   const shown = lines.slice(0, SHOWN);
+  // Of differences that hardly are any, bars do not make much.
+  const most = Math.max(0.05, ...lines.map(({ local: [x, y] }) => (x === null || y === null ? 0 : Math.abs(y - x))));
   const rows = (): Row[] => [
     ["object", "site", `accesses (${pair.a.title})`, `local (${pair.a.title})`, `local (${pair.b.title})`, "difference"],
     ...lines.map((l): Row => [l.name, l.site, l.accesses, l.local[0], l.local[1], l.local[0] !== null && l.local[1] !== null ? l.local[1] - l.local[0] : null]),
@@ -98,7 +100,7 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
                   <td class="n"><Share pair={pair} line={l} which={0} /></td>
                   <td class="n"><Share pair={pair} line={l} which={1} /></td>
                   <td class="mid">
-                    {l.local[0] !== null && l.local[1] !== null && <DifferenceBar by={l.local[1] - l.local[0]} most={1} label={difference(l.local[0], l.local[1], "percent")} />}
+                    {l.local[0] !== null && l.local[1] !== null && <DifferenceBar by={l.local[1] - l.local[0]} most={most} label={difference(l.local[0], l.local[1], "percent")} />}
                   </td>
                   <td><Difference a={l.local[0]} b={l.local[1]} as="percent" better="more" /></td>
                 </tr>
