@@ -1,4 +1,4 @@
-// Colours as numbers, for canvases (css/colours.css has the same): nodes after Okabe and Ito, quantities after viridis, local blue and remote orange.
+// Colours as numbers, for canvases (css/colours.css has the same): nodes after Okabe and Ito, local blue and remote orange.
 
 export type Rgb = readonly [number, number, number];
 
@@ -43,6 +43,8 @@ const CLASSES = {
   light: ["#a3abb6", "#0072b2", "#009e73", "#d55e00"].map(rgb),
   dark: ["#6c7682", "#3a94d8", "#12b485", "#ee7733"].map(rgb),
 };
+/** Pale for little on paper, which is white; viridis on black. */
+const PALE = ["#f6f3d5", "#e2ecb6", "#badfb1", "#88cdb3", "#57b5bd", "#3697bd", "#2c76b0", "#2b539b", "#2a347a", "#1d1b50"].map(rgb);
 const VIRIDIS = ["#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"].map(rgb);
 
 /** The colour at a share of a way through others. */
@@ -61,7 +63,7 @@ function shade(colour: Rgb, round: number): Rgb {
 
 function make(dark: boolean): Palette {
   const nodes = dark ? NODES.dark : NODES.light;
-  const viridis = dark ? VIRIDIS : [...VIRIDIS].reverse();
+  const ramp = dark ? VIRIDIS : PALE;
   const pick = (light: string, other: string) => rgb(dark ? other : light);
   const [local, remote] = [pick("#1667a8", "#4ca3ea"), pick("#c45500", "#ff9440")];
   const middle = pick("#e4e2dd", "#4b4a49");
@@ -78,7 +80,7 @@ function make(dark: boolean): Palette {
     remote,
     classes: dark ? CLASSES.dark : CLASSES.light,
     node: (index) => shade(nodes[index % 8]!, Math.floor(index / 8)),
-    quantity: (share) => along(viridis, share),
+    quantity: (share) => along(ramp, share),
     locality: (share) => along([remote, mix(remote, middle, 0.55), middle, mix(local, middle, 0.55), local], share),
   };
 }

@@ -20,7 +20,7 @@ export function span(sharing: readonly number[][]): Span {
       most = Math.max(most, value);
     }),
   );
-  return most > 0 ? { least: Math.max(least, most / RANGE), most } : { least: 1, most: 1 };
+  return most > 0 ? { least: Math.max(Math.min(least, most / 10), most / RANGE), most } : { least: 1, most: 1 };
 }
 
 /** 0 for nothing, else above it, logarithmically. */

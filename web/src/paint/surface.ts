@@ -1,20 +1,37 @@
 // Canvases at the screen's own resolution, and images drawn onto them.
 
+/** Pictures that are saved have at least so many pixels to a CSS pixel. */
+const SAVED = 2;
+let finer = 0;
+
+/** Pixels to a CSS pixel. */
+export const resolution = () => Math.max(finer, devicePixelRatio || 1);
+export const device = (length: number) => Math.max(1, Math.round(length * resolution()));
+
+/** Draws finely, for who reads the canvas at once; then as before. */
+export function finely(draw: () => void): void {
+  finer = SAVED;
+  draw();
+  setTimeout(() => {
+    finer = 0;
+    draw();
+  });
+}
+
 /** Sizes a canvas; drawing is in CSS pixels afterwards. */
 export function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const scale = devicePixelRatio || 1;
-  const [w, h] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
+  const [w, h] = [device(width), device(height)];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;
     canvas.height = h;
     canvas.style.height = `${height}px`;
   }
   const pen = canvas.getContext("2d")!;
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.setTransform(resolution(), 0, 0, resolution(), 0, 0);
   return pen;
 }
 
-/** Image data that is kept and grows, so that painting allocates nothing. */
+/** Image data that is kept while its size stays, so that painting allocates nothing. */
 export class Plate {
   private image = new ImageData(1, 1);
   pixels = new Uint32Array(1);
@@ -30,9 +47,6 @@ export class Plate {
 
   /** In CSS pixels; the plate has as many pixels as the screen there. */
   put(pen: CanvasRenderingContext2D, x: number, y: number): void {
-    const scale = devicePixelRatio || 1;
-    pen.putImageData(this.image, Math.round(x * scale), Math.round(y * scale));
+    pen.putImageData(this.image, Math.round(x * resolution()), Math.round(y * resolution()));
   }
 }
-
-export const device = (length: number) => Math.max(1, Math.round(length * (devicePixelRatio || 1)));

@@ -13,6 +13,18 @@ export function Key({ colour, children }: { colour: Rgb; children: preact.Compon
   );
 }
 
+/** A mark that is empty inside. */
+export function Outline({ colour, children }: { colour: Rgb; children: preact.ComponentChildren }) {
+  return (
+    <span class="key">
+      <svg class="chip" viewBox="0 0 11 11" aria-hidden="true">
+        <rect x="1" y="1" width="9" height="9" fill="none" stroke={css(colour)} stroke-width="2" />
+      </svg>
+      {children}
+    </span>
+  );
+}
+
 /** A ramp from one end to the other. */
 export function Ramp({ from, to, colour }: { from: string; to: string; colour: (share: number) => Rgb }) {
   const n = 24;

@@ -6,7 +6,7 @@ import type { Cells } from "../../paint/cells";
 import type { Columns } from "../../paint/columns";
 import { paintReach } from "../../paint/reach";
 import { mapped, observed, paintFlat, paintShares, type Colour } from "../../paint/strips";
-import { device, Plate } from "../../paint/surface";
+import { device, Plate, resolution } from "../../paint/surface";
 import { count } from "../../format";
 import type { Zone } from "./geometry";
 import type { Scene } from "./scene";
@@ -28,7 +28,7 @@ export class Painter {
     pen.fillStyle = css(palette.card);
     pen.fillRect(0, 0, at.width, at.height);
     if (whole) this.paintOverview(whole);
-    pen.drawImage(this.overview, at.x, 0, at.w, this.overview.height / (devicePixelRatio || 1));
+    pen.drawImage(this.overview, at.x, 0, at.w, this.overview.height / resolution());
     this.brush(pen);
     const shown = scene.shown!.cells;
     pen.font = FONT;
@@ -53,7 +53,7 @@ export class Painter {
     this.overview.width = whole.width;
     this.overview.height = device(height);
     const pen = this.overview.getContext("2d")!;
-    pen.setTransform(devicePixelRatio || 1, 0, 0, devicePixelRatio || 1, 0, 0);
+    pen.setTransform(resolution(), 0, 0, resolution(), 0, 0);
     pen.font = SMALL;
     drawBands(pen, strip.objects, { x: 0, w: at.w, from: 0, to: Math.max(1, strip.pages) }, at.names.y, at.names.h, look.selected, look.palette);
     this.strip.fit(whole.width, device(at.overview.h));

@@ -6,6 +6,7 @@ import type { Strip } from "../../documents";
 import { Figure } from "../../figure";
 import { plural } from "../../format";
 import { palette } from "../../palette";
+import { finely } from "../../paint/surface";
 import { MODES, type Mode } from "../../paint/strips";
 import { Segments } from "../../segments";
 import { update } from "../../state";
@@ -53,6 +54,7 @@ export function Picture(props: Props) {
   const target = useTarget(props);
   const base = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
+  const shown = useRef<HTMLDivElement>(null);
   const scene = useRef<Scene>();
   const written = useRef("");
   const [seen, see] = useState<Seen | null>(null);
@@ -108,25 +110,31 @@ export function Picture(props: Props) {
         id="layout"
         title="Data layout"
         what={`All ${plural(strip.pages, "touched page")}, object after object, from left to right. The strips show how they are used and where a policy puts them; below, each row is a thread and colour says whether its accesses stay on its node. One cell is one page once you are near enough.`}
+        element={() => {
+          if (scene.current) finely(() => scene.current?.redraw());
+          return shown.current;
+        }}
         rows={() => table(scene.current!, unit)}
       >
         <div class="controls">
           <Choices report={report} look={look} strip={strip} />
         </div>
-        <div class="plate" ref={frame}>
-          <canvas
-            ref={base}
-            tabIndex={0}
-            role="application"
-            aria-label="Data layout: strips of the address space above, threads below. Arrow keys move the cursor, plus and minus zoom, Escape shows the whole."
-            aria-describedby="layout-said"
-          />
+        <div ref={shown}>
+          <div class="plate" ref={frame}>
+            <canvas
+              ref={base}
+              tabIndex={0}
+              role="application"
+              aria-label="Data layout: strips of the address space above, threads below. Arrow keys move the cursor, plus and minus zoom, Escape shows the whole."
+              aria-describedby="layout-said"
+            />
+          </div>
+          <Legend mode={look.mode} nodes={strip.nodes} classes={strip.classes} scale={scene.current?.scale ?? { least: 0, most: 0 }} palette={look.palette} unit={unit} />
+          <ReachLegend palette={look.palette} />
+          <output class="reading" id="layout-said" aria-live="polite" data-unexported={seen ? undefined : true}>
+            {seen && scene.current ? told(seen, scene.current, unit) : span(scene.current)}
+          </output>
         </div>
-        <output class="reading" id="layout-said" aria-live="polite">
-          {seen && scene.current ? told(seen, scene.current, unit) : span(scene.current)}
-        </output>
-        <Legend mode={look.mode} nodes={strip.nodes} classes={strip.classes} scale={scene.current?.scale ?? { least: 0, most: 0 }} palette={look.palette} unit={unit} />
-        <ReachLegend palette={look.palette} />
         {strip.threads.numbers.length === 1 && <p class="none">One thread: it shares nothing, and its pages are best where it runs.</p>}
         {strip.nodes === 1 && <p class="none">One node: every access is local, whatever the policy.</p>}
         {strip.finest > 0 && <p class="none">This file has groups of {2 ** strip.finest} pages at the finest; nodewise serve shows each page.</p>}

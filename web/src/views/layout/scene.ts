@@ -120,6 +120,12 @@ export class Scene {
     this.soon();
   }
 
+  /** The whole picture, at once: for who saves it. */
+  redraw(): void {
+    this.stale.picture = this.stale.overview = true;
+    this.draw();
+  }
+
   stop(): void {
     cancelAnimationFrame(this.frame);
     clearTimeout(this.coming);

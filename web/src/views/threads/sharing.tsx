@@ -8,10 +8,10 @@ import { count } from "../../format";
 import { SMALL } from "../../paint/bands";
 import { Inks } from "../../paint/inks";
 import { paintMatrix, span } from "../../paint/matrix";
-import { device, Plate, sized } from "../../paint/surface";
+import { device, finely, Plate, sized } from "../../paint/surface";
 import { css, type Palette } from "../../palette";
 import { Segments } from "../../segments";
-import { Key, Ramp } from "../layout/legend";
+import { Key, Outline, Ramp } from "../layout/legend";
 import { ordered, type Order } from "./order";
 
 const EDGE = 58;
@@ -34,6 +34,7 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
   const base = useRef<HTMLCanvasElement>(null);
   const above = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
+  const body = useRef<HTMLDivElement>(null);
   const [side, resize] = useState(520);
   const [pair, point] = useState<Pair>(null);
   const n = order.groups.length;
@@ -67,34 +68,37 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
       id="sharing"
       title="Who shares with whom"
       what={`Each square is a pair of ${threads.groups.some((g) => g.threads.length > 1) ? "groups of threads" : "threads"}: how many ${unit} of theirs go to pages that both use. Threads stand in the order of the nodes they run on; frames are clusters that belong together. Dark outside the frames on the diagonal is sharing across nodes.`}
+      element={() => {
+        finely(() => base.current && draw(base.current, side, threads, order, inks, palette));
+        return body.current;
+      }}
       rows={() => rows(threads, unit)}
       controls={<Segments label="Order of threads" state="order" value={after ? "after" : "before"} options={[["before", "Before"], ["after", "After"]]} />}
     >
-      <div class="plate matrix-plate" ref={frame}>
-        <canvas ref={base} />
-        <canvas
-          class="above"
-          data-unexported
-          ref={above}
-          tabIndex={0}
-          role="application"
-          aria-label={`Sharing matrix of ${n} ${n === 1 ? "thread" : "threads or groups"}. Arrow keys move from pair to pair.`}
-          aria-describedby="sharing-said"
-          onPointerMove={at}
-          onPointerLeave={() => point(null)}
-          onKeyDown={key}
-        />
-      </div>
-      <output class="reading" id="sharing-said" aria-live="polite">
-        {pair ? told(threads, order, pair, placing.nodes, unit) : `Under ${placing.affinity} threads. Point at a square for its pair.`}
-      </output>
-      <div class="legend" aria-label="Colours of the matrix">
-        {range.most > 1 && <Ramp from={count(Math.max(1, Math.round(range.least)))} to={`${count(Math.round(range.most))} ${unit} to shared pages`} colour={palette.quantity} />}
-        <Key colour={palette.spread}>itself</Key>
-        <span class="key">
-          <i class="chip outline" />
-          cluster
-        </span>
+      <div ref={body}>
+        <div class="plate matrix-plate" ref={frame}>
+          <canvas ref={base} />
+          <canvas
+            class="above"
+            data-unexported
+            ref={above}
+            tabIndex={0}
+            role="application"
+            aria-label={`Sharing matrix of ${n} ${n === 1 ? "thread" : "threads or groups"}. Arrow keys move from pair to pair.`}
+            aria-describedby="sharing-said"
+            onPointerMove={at}
+            onPointerLeave={() => point(null)}
+            onKeyDown={key}
+          />
+        </div>
+        <output class="reading" id="sharing-said" aria-live="polite" data-unexported={pair ? undefined : true}>
+          {pair ? told(threads, order, pair, placing.nodes, unit) : `Under ${placing.affinity} threads. Point at a square for its pair.`}
+        </output>
+        <div class="legend" aria-label="Colours of the matrix">
+          {range.most > 1 && <Ramp from={count(Math.max(1, Math.round(range.least)))} to={`${count(Math.round(range.most))} ${unit} to shared pages`} colour={palette.quantity} />}
+          <Key colour={palette.spread}>itself</Key>
+          <Outline colour={palette.ink}>cluster</Outline>
+        </div>
       </div>
     </Figure>
   );

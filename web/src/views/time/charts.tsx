@@ -29,7 +29,7 @@ export function Charts({ report, palette, selected }: { report: Report; palette:
       {made.map((chart) => (
         <Plot key={chart.id} chart={chart} slices={report.slices} palette={palette} selected={selected} onSelect={select} onHover={hover} />
       ))}
-      <output class="reading" aria-live="off">
+      <output class="reading" aria-live="off" data-unexported>
         {at === null ? "Drag over a chart to select a stretch of time." : told(report, at)}
       </output>
     </Figure>

@@ -1,6 +1,6 @@
 // The film: who used which part of memory when. It can be played.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Report, Strip } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
@@ -8,11 +8,12 @@ import { count, pages, percent, seconds } from "../../format";
 import { runAt } from "../../paint/bands";
 import { NOBODY } from "../../paint/cells";
 import { FILM_MODES, stepAt, type Film, type FilmMode } from "../../paint/film";
+import { finely } from "../../paint/surface";
 import { Inks } from "../../paint/inks";
 import type { Palette } from "../../palette";
 import { Segments } from "../../segments";
 import { update, type State } from "../../state";
-import { NodeKeys, Ramp, Key } from "../layout/legend";
+import { NodeKeys, Outline, Ramp } from "../layout/legend";
 import { Reel, type ReelLook } from "./reel";
 
 /** Steps a second. */
@@ -40,6 +41,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
   const [playing, play] = useState(false);
   const [hover, setHover] = useState<Hover>(null);
   const step = inRange(frame);
+  const body = useRef<HTMLDivElement>(null);
   const reel = useReel(film, strip, look, step, hover);
 
   useEffect(() => {
@@ -80,6 +82,10 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
       id="film"
       title="Film"
       what="The address space from left to right, time downwards: each line is a step, coloured by the node that used the pages most in it. Upright stripes stay where they are; slanted ones wander from node to node, and no fixed placement follows them."
+      element={() => {
+        finely(reel.draw);
+        return body.current;
+      }}
       rows={() => rows(film)}
       controls={
         <>
@@ -98,25 +104,27 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
         </>
       }
     >
-      <div class="plate" ref={reel.frame}>
-        <canvas ref={reel.base} />
-        <canvas
-          class="above"
-          ref={reel.above}
-          tabIndex={0}
-          role="application"
-          aria-label="Film: address space from left to right, time downwards. Arrow keys move, space plays."
-          aria-describedby="film-said"
-          onPointerMove={point}
-          onPointerLeave={() => setHover(null)}
-          onPointerDown={(e) => setFrame(reel.reel.current?.at(e.offsetX, e.offsetY)?.step ?? step)}
-          onKeyDown={key}
-        />
+      <div ref={body}>
+        <div class="plate" ref={reel.frame}>
+          <canvas ref={reel.base} />
+          <canvas
+            class="above"
+            ref={reel.above}
+            tabIndex={0}
+            role="application"
+            aria-label="Film: address space from left to right, time downwards. Arrow keys move, space plays."
+            aria-describedby="film-said"
+            onPointerMove={point}
+            onPointerLeave={() => setHover(null)}
+            onPointerDown={(e) => setFrame(reel.reel.current?.at(e.offsetX, e.offsetY)?.step ?? step)}
+            onKeyDown={key}
+          />
+        </div>
+        <output class="reading" id="film-said" aria-live="polite">
+          {hover ? told(film, strip, report, hover) : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
+        </output>
+        <FilmLegend mode={mode} palette={palette} nodes={strip.nodes} film={film} />
       </div>
-      <output class="reading" id="film-said" aria-live="polite">
-        {hover ? told(film, strip, report, hover) : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
-      </output>
-      <FilmLegend mode={mode} palette={palette} nodes={strip.nodes} film={film} />
     </Figure>
   );
 }
@@ -129,24 +137,27 @@ function useReel(film: Film, strip: Strip, look: ReelLook, step: number, hover: 
   const reel = useRef<Reel>();
   const latest = useRef({ step, hover });
   latest.current = { step, hover };
+  const draw = useCallback(() => {
+    reel.current?.draw();
+    reel.current?.play(latest.current.step, latest.current.hover);
+  }, []);
   useLayoutEffect(() => {
     const made = new Reel(base.current!, above.current!, film, strip, look);
     reel.current = made;
-    const draw = () => {
+    const fit = () => {
       made.width = frame.current?.clientWidth || made.width;
-      made.draw();
-      made.play(latest.current.step, latest.current.hover);
+      draw();
     };
-    const watch = new ResizeObserver(draw);
+    const watch = new ResizeObserver(fit);
     watch.observe(frame.current!);
-    draw();
+    fit();
     return () => watch.disconnect();
   }, [film, strip, look]);
   useLayoutEffect(() => {
     const next = requestAnimationFrame(() => reel.current?.play(step, hover));
     return () => cancelAnimationFrame(next);
   }, [step, hover, look]);
-  return { frame, base, above, reel };
+  return { frame, base, above, reel, draw };
 }
 
 function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: Palette; nodes: number; film: Film }) {
@@ -155,7 +166,7 @@ function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: P
       {mode === "node" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "local" && <Ramp from="all remote under first-touch" to="all local" colour={palette.locality} />}
       {mode === "accesses" && <Ramp from="0" to={count(Math.round(film.most))} colour={palette.quantity} />}
-      <Key colour={palette.card}>not used in this step</Key>
+      <Outline colour={palette.line}>not used in this step</Outline>
     </div>
   );
 }
