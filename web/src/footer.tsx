@@ -4,6 +4,12 @@ import type { Report } from "./documents";
 import { percent } from "./format";
 import { Value } from "./value";
 
+/** To the minute; nothing where the clock said nothing sensible. */
+function when(started: number): string {
+  const date = new Date(started * 1000);
+  return started > 0 && Number.isFinite(date.getTime()) ? ` ${date.toISOString().slice(0, 16).replace("T", " ")} UTC` : "";
+}
+
 export function Footer({ report }: { report: Report }) {
   return (
     <footer>
@@ -18,7 +24,7 @@ export function Footer({ report }: { report: Report }) {
         {report.notes.length > 0 && <ul>{report.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
         <Sources report={report} />
       </details>
-      <p class="muted">nodewise {report.nodewise} · recorded {new Date(report.program.started_at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC on {report.program.host.model || "an unknown CPU"}</p>
+      <p class="muted">nodewise {report.nodewise} · recorded{when(report.program.started_at)} on {report.program.host.model || "an unknown CPU"}</p>
     </footer>
   );
 }

@@ -42,24 +42,30 @@ export function Header(props: HeaderProps) {
         </button>
         <button type="button" class="plain" onClick={props.help} aria-label="Help: keys">?</button>
       </div>
-      <nav aria-label="Views">
-        {views.map((v) => (
-          <a
-            key={v.id}
-            href={`#view=${v.id}`}
-            aria-current={v === props.view ? "page" : undefined}
-            data-tip={v.what}
-            onClick={(e) => (e.preventDefault(), update({ view: v.id }))}
-          >
-            {v.title} <kbd>{v.key}</kbd>
-          </a>
-        ))}
-      </nav>
+      <Menu view={props.view} />
       {props.trouble && <p class="warning" role="status">{props.trouble}</p>}
       {report.program.truncated && (
         <p class="warning"><strong>Cut short:</strong> {report.program.truncated}</p>
       )}
     </header>
+  );
+}
+
+function Menu({ view }: { view: View }) {
+  return (
+    <nav aria-label="Views">
+      {views.map((v) => (
+        <a
+          key={v.id}
+          href={`#view=${v.id}`}
+          aria-current={v === view ? "page" : undefined}
+          data-tip={v.what}
+          onClick={(e) => e.ctrlKey || e.metaKey || (e.preventDefault(), update({ view: v.id }))}
+        >
+          {v.title} <kbd>{v.key}</kbd>
+        </a>
+      ))}
+    </nav>
   );
 }
 

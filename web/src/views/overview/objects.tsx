@@ -66,6 +66,23 @@ function Line({ i, report, most, open, columns }: { i: number; report: Report; m
   );
 }
 
+function Heads({ report, exact }: { report: Report; exact: boolean }) {
+  return (
+    <thead>
+      <tr>
+        <th scope="col">Object, and where it was allocated</th>
+        {exact && <th scope="col" colSpan={2}><Term of="cost" /></th>}
+        <th scope="col" class="n"><Term of="accesses">{report.program.exact ? undefined : "Samples"}</Term></th>
+        <th scope="col" class="n"><Term of="pages">Touched</Term></th>
+        <th scope="col" colSpan={2}><Term of="local_fraction">Local today</Term></th>
+        <th scope="col" class="n"><Term of="exclusivity" /></th>
+        <th scope="col"><Term of="sharing" /></th>
+        <th scope="col"><Term of="pattern" /></th>
+      </tr>
+    </thead>
+  );
+}
+
 export function Objects({ report, state }: { report: Report; state: State }) {
   const costs = report.objects.map((o) => o.cost_share ?? 0);
   const costly = costs.filter((c) => c >= COSTLY).length;
@@ -86,18 +103,7 @@ export function Objects({ report, state }: { report: Report; state: State }) {
     <Figure id="objects" title={exact ? "Which object is to blame" : "Objects, the most remote samples first"} what={exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
       <div class="scroll">
         <table class="objects">
-          <thead>
-            <tr>
-              <th scope="col">Object, and where it was allocated</th>
-              {exact && <th scope="col" colSpan={2}><Term of="cost" /></th>}
-              <th scope="col" class="n"><Term of="accesses">{report.program.exact ? undefined : "Samples"}</Term></th>
-              <th scope="col" class="n"><Term of="pages">Touched</Term></th>
-              <th scope="col" colSpan={2}><Term of="local_fraction">Local today</Term></th>
-              <th scope="col" class="n"><Term of="exclusivity" /></th>
-              <th scope="col"><Term of="sharing" /></th>
-              <th scope="col"><Term of="pattern" /></th>
-            </tr>
-          </thead>
+          <Heads report={report} exact={exact} />
           <tbody>
             {visible.map((o, i) => (
               <Line key={`${i} ${o.name}`} {...{ i, report, most }} open={i === asked || (i === 0 && most >= COSTLY && asked < 0)} columns={exact ? 10 : 8} />
