@@ -54,6 +54,17 @@ class Watched:
         self.page.wait_for_function("() => !document.querySelector('canvas:not([data-drawn])')", timeout=20000)
         self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
+    def steady(self, shown):
+        """Its picture, once it does not change any more: finer tiles have come."""
+        before = None
+        for _ in range(20):
+            now = shown.screenshot(animations="disabled")
+            if now == before:
+                break
+            before = now
+            self.page.wait_for_timeout(250)
+        return now
+
     def text(self):
         return self.page.locator("body").inner_text()
 

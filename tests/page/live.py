@@ -1,7 +1,12 @@
 """What changes while one looks."""
 
+import contextlib
 import os
+import re
+import shutil
+import socket
 import subprocess
+import threading
 import time
 
 import nodewise
@@ -34,12 +39,14 @@ def interrupted(browser):
     """A lost connection is said, and gone when it is back."""
     folder = nodewise.synthetic("solver", to="changing")
     with nodewise.served(folder) as address:
-        watched = Watched(browser, address).open()
+        _, _, port, token, _ = re.split("[:/]+", address)
+        proxy = Proxy(int(port))
+        watched = Watched(browser, f"http://{proxy.address}/{token}/").open()
         watched.view("overview")
-        watched.context.set_offline(True)
-        lost = watched.page.get_by_text("onnection lost")
+        proxy.cut()
+        lost = watched.page.get_by_text("onnection lost").first
         lost.wait_for(timeout=PATIENCE)
-        watched.context.set_offline(False)
+        proxy.open = True
         lost.wait_for(state="hidden", timeout=PATIENCE)
         nodewise.synthetic("solver", 2048, 8, to="changing")
         watched.page.wait_for_function(
@@ -49,15 +56,54 @@ def interrupted(browser):
         watched.close()
 
 
+class Proxy:
+    """Stands between the page and its server, and can be cut."""
+
+    def __init__(self, port):
+        self.listener, self.port, self.pairs = socket.create_server(("127.0.0.1", 0)), port, []
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.open = True
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            if not self.open:
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self.port))
+            self.pairs.append((near, far))
+            names = (self.address.encode(), f"127.0.0.1:{self.port}".encode())
+            threading.Thread(target=self.pump, args=(near, far, names), daemon=True).start()
+            threading.Thread(target=self.pump, args=(far, near, None), daemon=True).start()
+
+    @staticmethod
+    def pump(here, there, names):
+        """The server is asked under its own name."""
+        with contextlib.suppress(OSError):
+            while data := here.recv(65536):
+                there.sendall(data.replace(*names) if names else data)
+            there.shutdown(socket.SHUT_WR)
+
+    def cut(self):
+        self.open = False
+        for each in (s for pair in self.pairs for s in pair):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
 def recorded(browser):
     """A recording in progress: slices grow while one looks, and the finished one is the same page."""
     folder = nodewise.FOLDER / "recording"
+    shutil.rmtree(folder, ignore_errors=True)
     program = nodewise.ROOT / "build/workloads/sor"
     recorder = subprocess.Popen(
         [nodewise.NODEWISE, "record", "--via", "faults", "--force", "--slice", "500ms", "-o", folder, "--", program, "--size", "1024",
          "--iterations", "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "4"})
     try:
+        while not (folder / "manifest.json").exists() and recorder.poll() is None:
+            time.sleep(0.1)
         with nodewise.served(folder) as address:
             watched = Watched(browser, address).open("view=time")
             slices = "least => fetch('p/0/report.json').then(r => r.ok && r.json()).then(r => r && r.slices.length >= least)"

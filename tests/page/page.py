@@ -5,6 +5,7 @@ golden/, which somebody has looked at."""
 import checks
 import edges
 import exports
+import laboratory
 import live
 import nodewise
 import ways
@@ -31,6 +32,7 @@ def main():
         checks.section(live.rewritten, browser)
         checks.section(live.interrupted, browser)
         checks.section(live.recorded, browser)
+        checks.section(laboratory.balanced, browser)
     checks.end()
 
 

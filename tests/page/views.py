@@ -13,6 +13,8 @@ FEWEST = 100
 
 def pointed(document, pointer):
     for part in pointer.split("/")[1:]:
+        if document is None:
+            return None
         part = part.replace("~1", "/").replace("~0", "~")
         document = document[int(part)] if isinstance(document, list) else document[part]
     return document
@@ -21,7 +23,7 @@ def pointed(document, pointer):
 def agrees(report, pointer, value):
     """An empty value is one that the report says is not known."""
     found = pointed(report, pointer)
-    if value == "":
+    if not value:
         return found is None
     return isinstance(found, int | float) and abs(found - float(value)) <= 1e-12 * abs(found)
 
@@ -58,7 +60,7 @@ def pictures_of(browser, address, kind):
         watched = Watched(browser, address, color_scheme=scheme).open()
         for view, figure in KEPT[kind]:
             watched.view(view)
-            shown = watched.page.locator(f"[data-figure={figure}] .body").first
-            like, how_far = pictures.like_golden(f"{kind}-{figure}-{scheme}", shown.screenshot(animations="disabled"))
+            shown = watched.steady(watched.page.locator(f"[data-figure={figure}] .body").first)
+            like, how_far = pictures.like_golden(f"{kind}-{figure}-{scheme}", shown)
             check(f"{figure} of {kind} looks as it did, {scheme}", like, how_far)
         watched.close()

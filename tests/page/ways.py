@@ -32,18 +32,19 @@ def layout(watched):
     watched.view("layout")
     canvas = watched.page.locator("[data-view=layout] canvas[tabindex]").first
     canvas.focus()
-    said = set()
+    live, said = watched.page.locator("[data-view=layout] [aria-live]").first, [""]
     for _ in range(3):
         watched.page.keyboard.press("ArrowRight")
-        watched.settle()
-        said.add(watched.page.locator("[data-view=layout] [aria-live]").first.inner_text())
-    check("an arrow key moves the cursor, and it is said where to", len(said) == 3 and all(said), said)
+        watched.page.wait_for_function("before => document.querySelector('[data-view=layout] [aria-live]').innerText !== before",
+                                       arg=said[-1], timeout=5000)
+        said.append(live.inner_text())
+    check("an arrow key moves the cursor, and it is said where to", len(set(said)) == 4, said)
     whole = watched.page.url
     watched.page.keyboard.press("+")
-    watched.settle()
+    watched.page.wait_for_timeout(500)
     check("+ zooms, and the address knows", watched.page.url != whole, watched.page.url)
     watched.page.keyboard.press("Escape")
-    watched.settle()
+    watched.page.wait_for_timeout(500)
     check("Escape shows everything again", "from=" not in watched.page.url, watched.page.url)
 
 
@@ -107,11 +108,12 @@ def links(browser, address):
     watched = Watched(browser, address).open(state)
     watched.page.wait_for_selector("[data-view=layout]")
     watched.settle()
-    drawn = watched.page.locator("[data-view=layout] canvas[data-drawn]").first.screenshot()
+    canvas = watched.page.locator("[data-view=layout] canvas[tabindex]").first
+    drawn = watched.steady(canvas)
     check("a link opens its view", current(watched) == "layout")
     watched.reopen(state).page.wait_for_selector("[data-view=layout]")
     watched.settle()
-    check("and restores it", watched.page.locator("[data-view=layout] canvas[data-drawn]").first.screenshot() == drawn)
+    check("and restores it", watched.steady(canvas) == drawn)
     watched.page.keyboard.press("1")
     watched.page.wait_for_selector("[data-view=overview]")
     watched.page.go_back()

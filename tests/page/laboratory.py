@@ -1,0 +1,78 @@
+"""A real session in the laboratory, on a kernel with two nodes: it is looked at while pages move."""
+
+import base64
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+
+import nodewise
+from browser import Watched
+from checks import check
+
+LAB = ["lab", "--machine", "nehalem-2s", "--cpus", "2", "--memory", "512M", "--no-counters", "--bind", "none",
+       "--huge-pages", "never", "--threads", "2", "--time-limit", "240s"]
+PROGRAM = nodewise.ROOT / "build/workloads/sor"
+SIZE = ["--size", "512", "--iterations", "1200"]
+MOVED = "() => fetch('p/0/report.json').then(r => r.ok && r.json()).then(r => r && r.moves && r.moves.ours)"
+
+
+def unpacked(line, folder):
+    """What the guest sent takes its place: files first, the manifest that names them last."""
+    fresh = folder.with_name("arriving")
+    shutil.rmtree(fresh, ignore_errors=True)
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(line))) as sent:
+        sent.extractall(fresh, filter="data")
+    session = fresh / "session"
+    files = sorted((f for f in session.rglob("*") if f.is_file()), key=lambda f: f.name == "manifest.json")
+    for file in files:
+        to = folder / file.relative_to(session)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(file, to)
+
+
+def balanced(browser):
+    guest = nodewise.ROOT / "tests/page/guest"
+    lab = subprocess.Popen([nodewise.NODEWISE, *LAB, "--with", PROGRAM, "--", guest, PROGRAM, *SIZE], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
+    folder, seen, shown = nodewise.FOLDER / "laboratory", [], None
+    try:
+        for line in lab.stdout:
+            if not line.startswith("@@ "):
+                continue
+            unpacked(line[3:], folder)
+            shown = shown or Shown(browser, folder)
+            seen.append(shown.moved())
+        shown.ended(seen)
+    finally:
+        lab.kill()
+        if shown:
+            shown.close()
+
+
+class Shown:
+    """The session's page, open all the time."""
+
+    def __init__(self, browser, folder):
+        self.folder, self.serving = folder, nodewise.served(folder)
+        self.watched = Watched(browser, self.serving.__enter__()).open("view=migrations")
+        self.watched.page.evaluate("() => { window.still = true }")
+
+    def moved(self):
+        """Pages that the page knows to have moved by now."""
+        return self.watched.page.evaluate(MOVED) or 0
+
+    def ended(self, seen):
+        moves = nodewise.report(self.folder)["moves"]
+        self.watched.page.wait_for_function(
+            "ours => [...document.querySelectorAll('[data-pointer=\"/moves/ours\"]')].some(e => e.value === ours)",
+            arg=str(moves["ours"]), timeout=60000)
+        check("the page knows every page that moved in the laboratory", moves["ours"] > 0, moves)
+        check("moves were seen while they happened", len(set(seen)) > 2, seen)
+        check("without being loaded anew", self.watched.page.evaluate("() => window.still"))
+        check("laboratory: nothing went wrong", not self.watched.errors, self.watched.errors[:3])
+
+    def close(self):
+        self.watched.close()
+        self.serving.__exit__(None, None, None)
