@@ -48,6 +48,14 @@ function useTarget({ state, strip }: Props): Span {
   }, [from, to, object, strip]);
 }
 
+/** A span for the address. The whole needs no words, unless an object there would mean another. */
+function words({ from, to }: Span, pages: number, selected: boolean): { from: string | undefined; to: string | undefined } {
+  const short = (position: number) => position.toFixed(2).replace(/\.00$/, "");
+  return from === 0 && to >= pages && !selected ? { from: undefined, to: undefined } : { from: short(from), to: short(to) };
+}
+
+const key = ({ from, to, object }: { from?: string; to?: string; object?: string }) => `${from} ${to} ${object}`;
+
 export function Picture(props: Props) {
   const { strip, documents, profile, report } = props;
   const look = useLook(props);
@@ -61,20 +69,21 @@ export function Picture(props: Props) {
   const [, again] = useState(0);
   const unit = report.program.exact ? "accesses" : "samples";
 
-  const choose = useCallback((object: number) => update({ object: object < 0 ? undefined : String(object) }, true), []);
+  const choose = useCallback((object: number) => say(object), []);
+  /** Writes the span, and the selected object, into the address; it does not come back as an order from there. */
+  const say = (object: number) => {
+    const made = scene.current!;
+    const patch = { ...words(made.span, strip.pages, object >= 0), object: object < 0 ? undefined : String(object) };
+    written.current = key(patch);
+    update(patch, true);
+  };
   useLayoutEffect(() => {
     const made = new Scene({ strip, documents, profile }, base.current!, look, scene.current);
     scene.current = made;
     let timer = 0;
     const moved = () => {
       clearTimeout(timer);
-      timer = window.setTimeout(() => {
-        const { from, to } = made.span;
-        const all = from === 0 && to >= strip.pages;
-        const said = { from: all ? undefined : from.toFixed(2).replace(/\.00$/, ""), to: all ? undefined : to.toFixed(2).replace(/\.00$/, "") };
-        written.current = `${said.from} ${said.to}`;
-        update(said, true);
-      }, PAUSE);
+      timer = window.setTimeout(() => say(made.look.selected), PAUSE);
     };
     const drop = hands(made, { moved, chose: choose });
     let most = 0;
@@ -95,7 +104,7 @@ export function Picture(props: Props) {
   }, [strip, documents, profile]);
   useEffect(() => scene.current?.restyle(look), [look]);
   useEffect(() => {
-    if (written.current !== `${props.state.from} ${props.state.to}`) scene.current?.show(target);
+    if (written.current !== key(props.state)) scene.current?.show(target);
     written.current = "";
   }, [target]);
 

@@ -17,7 +17,9 @@ export function clamped({ from, to }: Span, pages: number): Span {
 export function zoomed(span: Span, about: number, factor: number, pages: number): Span {
   const size = Math.max(1, (span.to - span.from) * factor);
   const share = (about - span.from) / (span.to - span.from);
-  return clamped({ from: about - share * size, to: about - share * size + size }, pages);
+  // A single page is shown whole.
+  const from = size === 1 ? Math.floor(about) : about - share * size;
+  return clamped({ from, to: from + size }, pages);
 }
 
 export const panned = (span: Span, by: number, pages: number) => clamped({ from: span.from + by, to: span.to + by }, pages);
