@@ -24,13 +24,16 @@ pub struct Analysed {
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
+    /// What policies note about their mappings.
+    pub notes: Vec<String>,
 }
 
 impl Analysed {
     /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
         let selected = selection.open()?;
-        let mappings = with_baseline(&selected, selected.mappings(policies)?);
+        let (mappings, notes) = selected.noted_mappings(policies)?;
+        let mappings = with_baseline(&selected, mappings);
         let (context, reader) = (selected.context(), &selected.reader);
         let simulation = simulate_moving(
             &context,
@@ -56,6 +59,7 @@ impl Analysed {
             mappings,
             simulation,
             report,
+            notes,
         })
     }
 

@@ -36,6 +36,8 @@ commands! {
     Report = report,
     /// Serve the page of a profile, live while it is written
     Serve = serve,
+    /// Show in a terminal who accesses which node, live
+    Top = top,
     /// Write the rules of a placement
     Map = map,
     /// Predict the cost of each policy side by side

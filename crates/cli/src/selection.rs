@@ -118,14 +118,18 @@ impl Selected {
 
     /// The mapping of each policy of a list; what policies note about it goes to standard error.
     pub fn mappings(&self, list: &str) -> anyhow::Result<Vec<Mapping>> {
+        let (mappings, notes) = self.noted_mappings(list)?;
+        tell(&notes);
+        Ok(mappings)
+    }
+
+    /// The mapping of each policy of a list, and what policies note about them.
+    pub fn noted_mappings(&self, list: &str) -> anyhow::Result<(Vec<Mapping>, Vec<String>)> {
         let context = self.context();
         let policies = self.policies(list)?;
         let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
         let mappings = mappings.collect::<anyhow::Result<_>>()?;
-        for note in policies.iter().flat_map(|p| p.notes(&context)) {
-            eprintln!("nodewise: {note}");
-        }
-        Ok(mappings)
+        Ok((mappings, policies.iter().flat_map(|p| p.notes(&context)).collect()))
     }
 
     /// Where the kernel's default puts each page.
@@ -137,6 +141,11 @@ impl Selected {
             self.machine.node_count(),
         )
     }
+}
+
+/// Says what policies note.
+pub fn tell(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("nodewise: {note}"));
 }
 
 /// `4K`, `2M` or another power of two from 4 KiB, as a shift over base pages.

@@ -3,7 +3,7 @@
 use crate::analysed::Analysed;
 use crate::exit::Outcome;
 use crate::output;
-use crate::selection::Selection;
+use crate::selection::{Selection, tell};
 use nodewise_page::{Book, file};
 use nodewise_report::text::Screen;
 use nodewise_report::{json, text};
@@ -34,6 +34,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let analysed = Analysed::of(&arguments.selection, &arguments.policy)?;
+    tell(&analysed.notes);
     match &arguments.html {
         Some(file) => output::write_file(file, &page(arguments, analysed)?, arguments.force)?,
         None if arguments.json => output::print(&json::write(&analysed.report))?,
@@ -48,7 +49,9 @@ fn page(arguments: &Arguments, first: Analysed) -> anyhow::Result<String> {
     if let Some(against) = &arguments.against {
         let mut selection = arguments.selection.clone();
         selection.profile = Some(against.clone());
-        views.push(Arc::new(Analysed::of(&selection, &arguments.policy)?.view()?));
+        let second = Analysed::of(&selection, &arguments.policy)?;
+        tell(&second.notes);
+        views.push(Arc::new(second.view()?));
     }
     Ok(file::write(&Book::new(views, false, 0, None)))
 }

@@ -1,0 +1,52 @@
+//! `nodewise top`: one screen of a terminal, live. What it shows: `docs/top.md`.
+
+mod draw;
+mod figures;
+mod matrix;
+mod objects;
+mod recorder;
+mod screen;
+mod show;
+
+use crate::analysed::Analysed;
+use crate::exit::Outcome;
+use crate::followed::Followed;
+use crate::selection::Selection;
+use anyhow::bail;
+use figures::Figures;
+use recorder::Recorder;
+use std::io::IsTerminal;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// A running process: sampled as long as it is looked at, as `record --via faults` does
+    #[arg(long, value_name = "N", conflicts_with = "profile")]
+    pid: Option<u32>,
+    /// Policies to compare with first-touch, separated by commas
+    #[arg(long, value_name = "P,…", default_value = "all")]
+    policy: String,
+    /// Print one screen as text
+    #[arg(long)]
+    once: bool,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !(arguments.once || terminal) {
+        bail!("top needs a terminal; --once prints one screen as text, `nodewise report` prints everything");
+    }
+    let policies = arguments.policy.clone();
+    let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
+    let recorder = arguments.pid.map(Recorder::start).transpose()?;
+    let profile = match &recorder {
+        Some(recorder) => Followed::beginning(&arguments.selection, recorder.profile(), read),
+        None => Followed::new(&arguments.selection, read)?,
+    };
+    match arguments.once {
+        true => show::once(profile, recorder)?,
+        false => show::live(profile, recorder)?,
+    }
+    Ok(Outcome::Done)
+}

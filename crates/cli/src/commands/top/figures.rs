@@ -1,0 +1,213 @@
+//! What a profile comes to, for one screen.
+
+use crate::analysed::Analysed;
+use nodewise_analysis::NodeCounts;
+use nodewise_machine::NodeId;
+use nodewise_report::{Moves, Report, Verdict};
+
+/// `[node that accesses][node of the page]`.
+pub type Matrix = Vec<Vec<u64>>;
+
+/// Everything that is shown. Texts are safe to print.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub program: String,
+    pub seconds: f64,
+    pub exact: bool,
+    /// Why the profile is not whole, if it is not.
+    pub truncated: Option<String>,
+    /// And the command that comes next.
+    pub verdict: String,
+    /// Share of accesses from the page's own node, pages where they are; with their moves where there were any.
+    pub local: f64,
+    pub accesses: Matrix,
+    /// Pages, under the node that accesses them most.
+    pub pages: Matrix,
+    /// By node.
+    pub threads: Vec<usize>,
+    pub objects: Vec<Object>,
+    pub moves: Option<Rate>,
+}
+
+/// A row of the table, and what is behind it.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    pub name: String,
+    pub pages: u64,
+    pub accesses: u64,
+    /// Share of its accesses from other nodes than the page's.
+    pub remote_share: f64,
+    pub advice: String,
+    /// Name and text of each further thing known.
+    pub details: Vec<(&'static str, String)>,
+    /// Code to copy.
+    pub snippet: Vec<String>,
+}
+
+/// Pages moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// A second, in the last step of time that had moves.
+    pub ours_a_second: f64,
+    pub kernel_a_second: f64,
+    pub ours: u64,
+    pub kernel: u64,
+    pub ping_pongs: u64,
+}
+
+impl Object {
+    /// Accesses from other nodes.
+    pub fn remote(&self) -> f64 {
+        self.accesses as f64 * self.remote_share
+    }
+}
+
+impl Figures {
+    pub fn of(analysed: &Analysed) -> Self {
+        let report = &analysed.report;
+        let (accesses, pages) = matrices(analysed);
+        let moved = report.moves.as_ref().and_then(|m| m.local_fraction);
+        let today = report.policies.first().map_or(1.0, |p| p.local_fraction);
+        Self {
+            program: plain(&report.program.title()),
+            seconds: report.program.wall_seconds,
+            exact: report.program.exact,
+            truncated: report.program.truncated.as_deref().map(plain),
+            verdict: plain(&verdict(&report.verdict)),
+            local: moved.unwrap_or(today),
+            accesses,
+            pages,
+            threads: threads(report),
+            objects: report.objects.iter().map(object).collect(),
+            moves: report.moves.as_ref().map(rate),
+        }
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.accesses.len()
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    let next = verdict.next.as_ref().map(|next| format!(" Next: {next}"));
+    format!("{}{}", verdict.sentence, next.unwrap_or_default())
+}
+
+fn matrices(analysed: &Analysed) -> (Matrix, Matrix) {
+    let selected = &analysed.selected;
+    let nodes = selected.machine.node_count();
+    let mut accesses = vec![vec![0; nodes]; nodes];
+    let mut pages = accesses.clone();
+    let mut counts = NodeCounts::new(nodes);
+    for (index, home) in analysed.mappings[0].nodes.iter().enumerate() {
+        let entries = selected.histogram.page(index).entries;
+        let counts = counts.load(entries, &selected.affinity);
+        for node in counts.touched() {
+            accesses[node.index()][home.index()] += counts.of(NodeId(node.0));
+        }
+        pages[counts.dominant().0.index()][home.index()] += 1;
+    }
+    (accesses, pages)
+}
+
+fn threads(report: &Report) -> Vec<usize> {
+    let mut threads = vec![0; report.machine.nodes.len()];
+    for node in &report.affinity.thread_nodes {
+        if let Some(count) = threads.get_mut(*node as usize) {
+            *count += 1;
+        }
+    }
+    threads
+}
+
+fn rate(moves: &Moves) -> Rate {
+    let steps = &moves.over_time;
+    let last = steps.iter().map(|s| s.end_seconds).fold(0.0, f64::max);
+    let in_last = || steps.iter().filter(|s| s.end_seconds == last);
+    let seconds = in_last()
+        .map(|s| s.end_seconds - s.start_seconds)
+        .fold(0.0, f64::max);
+    let a_second = |pages: u64| {
+        if seconds > 0.0 {
+            pages as f64 / seconds
+        } else {
+            0.0
+        }
+    };
+    Rate {
+        ours_a_second: a_second(in_last().map(|s| s.ours).sum()),
+        kernel_a_second: a_second(in_last().map(|s| s.kernel).sum()),
+        ours: moves.ours,
+        kernel: moves.kernel,
+        ping_pongs: moves.ping_pongs,
+    }
+}
+
+fn object(object: &nodewise_report::Object) -> Object {
+    let mut details = vec![
+        ("allocated at", plain(&object.site)),
+        ("size", nodewise_report::bytes(object.bytes)),
+        ("sharing", plain(&object.sharing)),
+        ("pattern", plain(&object.pattern)),
+    ];
+    if let Some(first) = &object.first_touch {
+        let text = format!("{} by {}", plain(&first.site), threads_of(first.threads));
+        details.push(("first touched", text));
+    }
+    for each in &object.patterns {
+        let share = nodewise_report::percent(each.share);
+        let text = format!(
+            "{} ({}): {share} of its accesses, {}",
+            each.region, each.site, each.pattern
+        );
+        details.push(("used in", plain(&text)));
+    }
+    if let (Some(by), true) = (&object.used_by, object.patterns.is_empty()) {
+        details.push((
+            "used in",
+            format!("{} by {}", plain(&by.site), threads_of(by.threads)),
+        ));
+    }
+    details.push(("why", plain(&object.blame)));
+    details.push(("advice", plain(&object.advice)));
+    Object {
+        name: plain(&object.name),
+        pages: object.pages,
+        accesses: object.accesses,
+        remote_share: 1.0 - object.local_fraction,
+        advice: plain(&object.advice),
+        details,
+        snippet: object.snippet.iter().flat_map(|s| s.lines()).map(plain).collect(),
+    }
+}
+
+fn threads_of(n: usize) -> String {
+    format!("{n} thread{}", if n == 1 { "" } else { "s" })
+}
+
+/// Names come from the observed program: none of them may command a terminal, or turn the text around them.
+pub fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        c.is_control() || turns
+    };
+    text.chars()
+        .map(|c| if harmful(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_commands_the_terminal() {
+        let hostile = "a\x1b[2Jb\x07\r\nc\u{9b}31m\u{202e}d\u{200b}";
+        let text = plain(hostile);
+        assert!(
+            text.chars().all(|c| !c.is_control() && c != '\u{202e}'),
+            "{text:?}"
+        );
+        assert_eq!(plain("std::vector<ä, 行列>"), "std::vector<ä, 行列>");
+    }
+}
