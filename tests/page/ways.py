@@ -32,7 +32,8 @@ def layout(watched):
     watched.view("layout")
     canvas = watched.page.locator("[data-view=layout] canvas[tabindex]").first
     canvas.focus()
-    live, said = watched.page.locator("[data-view=layout] [aria-live]").first, [""]
+    live = watched.page.locator("[data-view=layout] [aria-live]").first
+    said = [live.inner_text()]
     for _ in range(3):
         watched.page.keyboard.press("ArrowRight")
         watched.page.wait_for_function("before => document.querySelector('[data-view=layout] [aria-live]').innerText !== before",
