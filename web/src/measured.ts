@@ -3,12 +3,15 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
+/** Narrower rooms are not drawn for: they scroll, or have not been laid out yet. */
+const LEAST = 360;
+
 export function useWidth(element: RefObject<HTMLElement>, first = 800): number {
   const [width, set] = useState(first);
   useLayoutEffect(() => {
     const found = element.current;
     if (!found) return;
-    const measure = () => set(Math.max(200, Math.floor(found.getBoundingClientRect().width)));
+    const measure = () => set(Math.max(LEAST, Math.floor(found.getBoundingClientRect().width)));
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(found);
