@@ -113,6 +113,22 @@ export function Picture(props: Props) {
     const run = strip.objects.find((r) => r.object === object);
     if (run) update({ object: String(object), from: String(run.first), to: String(run.first + run.pages) });
   };
+  const { least, most } = scene.current?.scale ?? NOTHING;
+  // What does not change as the pointer moves is not made anew.
+  const legends = useMemo(
+    () => (
+      <>
+        <Legend mode={look.mode} nodes={strip.nodes} classes={strip.classes} scale={{ least, most }} palette={look.palette} unit={unit} />
+        <ReachLegend palette={look.palette} />
+      </>
+    ),
+    [look.mode, look.palette, strip, least, most, unit],
+  );
+  const source = useMemo(
+    () => (object < 0 ? <Objects report={report} strip={strip} /> : <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />),
+    [report, strip, object, look.selected],
+  );
+  const choices = useMemo(() => <Choices report={report} look={look} strip={strip} />, [report, look, strip]);
   return (
     <div class="layout">
       <Figure
@@ -126,7 +142,7 @@ export function Picture(props: Props) {
         rows={() => table(scene.current!, unit)}
       >
         <div class="controls">
-          <Choices report={report} look={look} strip={strip} />
+          {choices}
         </div>
         <div ref={shown}>
           <div class="plate" ref={frame}>
@@ -138,8 +154,7 @@ export function Picture(props: Props) {
               aria-describedby="layout-said"
             />
           </div>
-          <Legend mode={look.mode} nodes={strip.nodes} classes={strip.classes} scale={scene.current?.scale ?? { least: 0, most: 0 }} palette={look.palette} unit={unit} />
-          <ReachLegend palette={look.palette} />
+          {legends}
           <output class="reading" id="layout-said" aria-live="polite" data-unexported={seen ? undefined : true}>
             {seen && scene.current ? told(seen, scene.current, unit) : span(scene.current)}
           </output>
@@ -150,13 +165,13 @@ export function Picture(props: Props) {
       </Figure>
       <aside>
         <Panel seen={seen} rows={scene.current?.rows ?? EMPTY} palette={look.palette} unit={unit} />
-        {object < 0 && <Objects report={report} strip={strip} />}
-        <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />
+        {source}
       </aside>
     </div>
   );
 }
 
+const NOTHING = { least: 0, most: 0 };
 const EMPTY = { length: 0, nodes: 1, spans: new Map<number, [number, number]>(), node: new Uint16Array(), size: new Uint16Array(), threads: [], of: new Uint16Array(), others: false };
 
 function span(scene: Scene | undefined): string {

@@ -152,6 +152,8 @@ export class Scene {
   }
 
   private paint(overview: boolean): void {
+    clearTimeout(this.coming);
+    this.coming = 0;
     const { from, to } = this.span;
     const { level, geometry: at, strip } = this;
     const pages = Math.max(1, strip.pages);

@@ -71,6 +71,9 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     const at = hover ?? { column: film.width >> 1, step };
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (event.key === "Escape") return setHover(null);
+    // From here, up to here: the selection without a pointer.
+    if (event.key === "[") return update({ t0: String(film.start[step]), t1: String(selected?.[1] ?? film.end[film.steps - 1]) }, true);
+    if (event.key === "]") return update({ t0: String(selected?.[0] ?? film.start[0]), t1: String(film.end[step]) }, true);
     if (!move) return;
     event.preventDefault();
     const next = { column: Math.max(0, Math.min(film.width - 1, at.column + move[0]!)), step: Math.max(0, Math.min(film.steps - 1, at.step + move[1]!)) };
@@ -112,7 +115,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
             ref={reel.above}
             tabIndex={0}
             role="application"
-            aria-label="Film: address space from left to right, time downwards. Arrow keys move, space plays."
+            aria-label="Film: address space from left to right, time downwards. Arrow keys move, space plays, [ and ] select from and up to a step."
             aria-describedby="film-said"
             onPointerMove={point}
             onPointerLeave={() => setHover(null)}
