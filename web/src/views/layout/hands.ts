@@ -94,7 +94,9 @@ export function hands(scene: Scene, acts: Acts): () => void {
     switch (name) {
       case "ArrowLeft":
       case "ArrowRight": {
-        const position = Math.max(0, Math.min(pages() - 1, (Math.floor(at.position / cell) + 0) * cell + (name === "ArrowLeft" ? -step : step)));
+        // The middle of a cell: its edge may be drawn in its neighbour's column.
+        const middle = (Math.floor(at.position / cell) + 0.5) * cell + (name === "ArrowLeft" ? -step : step);
+        const position = Math.max(0, Math.min(pages() - 0.5, middle));
         if (position < span.from || position >= span.to) show(panned(span, position < span.from ? position - span.from : position + cell - span.to, pages()));
         scene.point({ ...at, position });
         return true;
