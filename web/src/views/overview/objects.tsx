@@ -66,6 +66,11 @@ function Line({ i, report, most, open, columns }: { i: number; report: Report; m
   );
 }
 
+function title(exact: boolean, most: number): string {
+  if (!exact) return "Objects, the most remote samples first";
+  return most >= COSTLY ? "Which object is to blame" : "Objects";
+}
+
 function Heads({ report, exact }: { report: Report; exact: boolean }) {
   return (
     <thead>
@@ -100,7 +105,7 @@ export function Objects({ report, state }: { report: Report; state: State }) {
     );
   }
   return (
-    <Figure id="objects" title={exact ? "Which object is to blame" : "Objects, the most remote samples first"} what={exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
+    <Figure id="objects" title={title(exact, most)} what={exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
       <div class="scroll">
         <table class="objects">
           <Heads report={report} exact={exact} />
