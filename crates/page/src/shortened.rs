@@ -91,3 +91,45 @@ fn shorten(text: &mut String) {
         text.push('…');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_slices_keep_sums_and_means() {
+        let slice = |i: u32| Slice {
+            start_seconds: f64::from(i),
+            end_seconds: f64::from(i + 1),
+            accesses: u64::from(i),
+            exclusivity: 1.0,
+            local_fraction: f64::from(i % 2),
+            access_balance: (i < 6).then_some(0.5),
+            migrations: 1,
+        };
+        let slices: Vec<Slice> = (0..8).map(slice).collect();
+        let joined = joined(&slices, 4);
+        let shares: Vec<f64> = joined.iter().map(|s| s.local_fraction).collect();
+        assert_eq!(shares, [1.0, 3.0 / 5.0, 5.0 / 9.0, 7.0 / 13.0]);
+        assert_eq!(
+            (
+                joined[1].start_seconds,
+                joined[1].end_seconds,
+                joined[1].migrations
+            ),
+            (2.0, 4.0, 2)
+        );
+        assert_eq!(
+            [joined[0].access_balance, joined[3].access_balance],
+            [Some(0.5), None]
+        );
+        assert_eq!(super::joined(&slices, 8), slices);
+    }
+
+    #[test]
+    fn a_long_text_ends_between_letters() {
+        let mut text = "é".repeat(LETTERS + 1);
+        shorten(&mut text);
+        assert_eq!(text, "é".repeat(LETTERS) + "…");
+    }
+}

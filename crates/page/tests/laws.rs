@@ -209,3 +209,80 @@ fn of_samples_nothing_is_said_that_takes_counts() {
         serde_json::json!([])
     );
 }
+
+#[test]
+fn a_film_of_many_slices_joins_neighbours_without_a_gap() {
+    let row = |s: u32| Access {
+        slice: SliceId(s),
+        page: PageNumber(u64::from(s % 7) * 100),
+        len: 100,
+        reads: u64::from(s),
+        ..Access::default()
+    };
+    let view = made((0..300).map(row).collect(), 2).view;
+    let film = Packed::of(&view, "film");
+    let times = |key: &str| -> Vec<f64> {
+        let all = film.facts[key].as_array().unwrap().iter();
+        all.map(|t| t.as_f64().unwrap()).collect()
+    };
+    let (start, end) = (times("start"), times("end"));
+    assert_eq!((start.len(), film.facts["steps"].as_u64()), (128, Some(128)));
+    assert_eq!((start[0], end[127]), (0.0, 300_000_000_f64 * 1e-9));
+    assert_eq!(start[1..], end[..127]);
+    let (accesses, width) = (
+        film.column("accesses"),
+        film.facts["width"].as_u64().unwrap() as usize,
+    );
+    assert_eq!(accesses.len(), 128 * width);
+    for (step, columns) in accesses.chunks(width).enumerate() {
+        let slices = (step * 300).div_ceil(128)..((step + 1) * 300).div_ceil(128);
+        assert_eq!(
+            columns.iter().sum::<f64>(),
+            slices.map(|s| 100.0 * s as f64).sum::<f64>()
+        );
+    }
+    let touched: Vec<bool> = film.column("dominant").iter().map(|n| *n != 255.0).collect();
+    assert_eq!(touched, accesses.iter().map(|a| *a > 0.0).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_machine_of_known_links_says_what_each_policy_puts_on_them() {
+    let rows = (0..8).map(|t| Access {
+        thread: ThreadId(t),
+        page: PageNumber(u64::from(t) * 100),
+        len: 100,
+        reads: 1_000_000,
+        lines: 1000,
+        ..Access::default()
+    });
+    let sample = Sample::new(
+        nodewise_machine::Machine::named("machine-a").unwrap(),
+        rows.collect(),
+    );
+    let machine = json(&sample.made(POLICIES).view, "machine.json");
+    let length = |value: &serde_json::Value| value.as_array().unwrap().len();
+    assert_eq!(length(&machine["places"]), 8);
+    assert!(length(&machine["links"]) > 8);
+    let near = |place: &serde_json::Value| ["x", "y"].map(|k| place[k].as_f64().unwrap().abs() <= 1.0);
+    assert!(
+        machine["places"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(near)
+            .all(|inside| inside)
+    );
+    for policy in machine["policies"].as_array().unwrap() {
+        assert_eq!(length(&policy["links"]), length(&machine["links"]));
+        assert_eq!(length(&policy["controllers"]), 8);
+    }
+    let bytes = |policy: usize| -> f64 {
+        let all = machine["policies"][policy]["links"].as_array().unwrap().iter();
+        all.map(|l| l["bytes"].as_f64().unwrap()).sum()
+    };
+    assert_eq!(
+        (bytes(2), bytes(1) > 0.0),
+        (0.0, true),
+        "what is local crosses no link"
+    );
+}
