@@ -63,8 +63,24 @@ function Moved({ report, state, intervals }: ViewProps) {
   const end = useMemo(() => runEnd(report), [report]);
   const player = usePlayer(end);
   const journeys = moves.journeys.filter((j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)));
-  const objects = moves.objects.filter((o) => !filter.object || o.name === filter.object);
   const nodes = moves.matrix.length;
+  // What does not change as time goes by is not drawn again with every step of it.
+  const still = useMemo(
+    () => (
+      <>
+        <Location objects={moves.objects.filter((o) => !filter.object || o.name === filter.object)} nodes={nodes} />
+        <div class="halves">
+          <Pairs report={report} />
+          <OverTime moves={moves} end={end} />
+        </div>
+        <div class="halves">
+          <Movers report={report} filter={filter} />
+          <Wishes report={report} />
+        </div>
+      </>
+    ),
+    [report, filter.object, filter.by],
+  );
   return (
     <>
       <Sums report={report} />
@@ -73,15 +89,7 @@ function Moved({ report, state, intervals }: ViewProps) {
       <Ladder moves={shown} all={all.length} player={player} />
       {all.length >= LISTED && <p class="muted">These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.</p>}
       <Show journeys={journeys} nodes={nodes} player={player} whole={journeys.length === moves.journeys.length} />
-      <Location objects={objects} nodes={nodes} />
-      <div class="halves">
-        <Pairs report={report} />
-        <OverTime moves={moves} end={end} />
-      </div>
-      <div class="halves">
-        <Movers report={report} filter={filter} />
-        <Wishes report={report} />
-      </div>
+      {still}
     </>
   );
 }

@@ -31,8 +31,9 @@ function words(m: Move): string {
   return `${m.object}, ${m.pages === 1 ? "page" : "pages"} ${pages(m.page, m.pages)}\nnode ${m.from} → node ${m.to} at ${seconds(m.seconds)}, by ${m.by}\n${count(m.to_count)} accesses from the new node${old}; more than ${count(m.against)} was needed${kind}`;
 }
 
-function Chip({ node, x, y }: { node: number; x: number; y: number }) {
-  const { fill, ink } = useNodeColours();
+type Colours = ReturnType<typeof useNodeColours>;
+
+function Chip({ node, x, y, colours: { fill, ink } }: { node: number; x: number; y: number; colours: Colours }) {
   return (
     <>
       <rect x={x - CHIP.width / 2} y={y} width={CHIP.width} height={CHIP.height} rx="5" fill={fill(node)} />
@@ -41,18 +42,18 @@ function Chip({ node, x, y }: { node: number; x: number; y: number }) {
   );
 }
 
-function Item({ move, x, past }: { move: Move; x: number; past: boolean }) {
+function Item({ move, x, past, colours }: { move: Move; x: number; past: boolean; colours: Colours }) {
   const arrow = { x: x + ITEM / 2, from: TOP + CHIP.height + 3, to: BOTTOM - 3 };
   return (
     <g class={past ? "move" : "move ahead"} data-tip={words(move)} data-move={move.index}>
       <rect class="reach" x={x} y="0" width={ITEM} height={HEIGHT} />
       <text class="when" x={arrow.x} y="13">{seconds(move.seconds)}</text>
-      <Chip node={move.from} x={arrow.x} y={TOP} />
+      <Chip node={move.from} x={arrow.x} y={TOP} colours={colours} />
       <path class={move.by === "kernel" ? "arrow kernel" : "arrow"} d={`M${arrow.x} ${arrow.from}V${arrow.to - 7}`} />
       <path class="point" d={`M${arrow.x} ${arrow.to}l-5 -9h10z`} />
       <text class="pages" x={arrow.x + 7} y={(arrow.from + arrow.to) / 2 + 3}>{shortened(pages(move.page, move.pages), 12)}</text>
       {move.kind === "ping-pong" && <text class="back" x={arrow.x - 10} y={(arrow.from + arrow.to) / 2 + 5}>↩</text>}
-      <Chip node={move.to} x={arrow.x} y={BOTTOM} />
+      <Chip node={move.to} x={arrow.x} y={BOTTOM} colours={colours} />
       <text class="object" x={arrow.x} y={BOTTOM + CHIP.height + 17}>{shortened(move.object, 15)}</text>
     </g>
   );
@@ -72,6 +73,7 @@ function happened(moves: readonly Move[], now: number): number {
 export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: number; player: Playing }) {
   const scroller = useRef<HTMLDivElement>(null);
   const width = useWidth(scroller);
+  const colours = useNodeColours();
   const [left, scroll] = useState(0);
   const past = happened(moves, player.now);
   const whole = moves.length * ITEM;
@@ -98,7 +100,7 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
           <div class="ladder" ref={scroller} tabIndex={0} role="group" aria-label="Moves in the order of time; arrow keys go from one to the next" onScroll={(e) => scroll(e.currentTarget.scrollLeft)} onKeyDown={step}>
             <div class="track" style={{ width: `${whole}px` }}>
               <svg width={(last - first) * ITEM} height={HEIGHT} style={{ left: `${first * ITEM}px` }}>
-                {moves.slice(first, last).map((m, i) => <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} />)}
+                {moves.slice(first, last).map((m, i) => <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} colours={colours} />)}
               </svg>
             </div>
           </div>

@@ -16,15 +16,25 @@ export interface Move extends Migration {
   kind: Kind;
 }
 
+/** The latest of the moves that took the page along: runs need not begin where an earlier one began. */
+function latest(moves: readonly Migration[], page: number): Migration | undefined {
+  for (let i = moves.length - 1; i >= 0; i--) {
+    const move = moves[i]!;
+    if (move.page <= page && page < move.page + move.pages) return move;
+  }
+  return undefined;
+}
+
 /** Moves in the order of time, each judged by what its first page did before. */
 export function judged(migrations: readonly Migration[]): Move[] {
-  const before = new Map<string, Migration>();
+  const before = new Map<string, Migration[]>();
   return [...migrations]
     .sort((a, b) => a.seconds - b.seconds)
     .map((move, index) => {
-      const page = `${move.object} ${move.page}`;
-      const last = before.get(page);
-      before.set(page, move);
+      const earlier = before.get(move.object) ?? [];
+      const last = latest(earlier, move.page);
+      earlier.push(move);
+      before.set(move.object, earlier);
       const kind: Kind = !last ? "first" : last.from === move.to ? "ping-pong" : "multiple";
       return { ...move, index, kind };
     });
