@@ -165,7 +165,8 @@ export class Scene {
       who: columns(width, from, to, level, this.details.find),
     };
     this.painter.paint(sized(this.base, this.width, at.height), overview ? columns(width, 0, pages, above, this.tiles.find) : undefined);
-    this.base.dataset.drawn = this.shown.cells.pieces.some(Boolean) ? this.look.mode : "";
+    if (this.shown.cells.pieces.some(Boolean)) this.base.dataset.drawn = this.look.mode;
+    else delete this.base.dataset.drawn;
     this.base.dataset.level = String(level);
     this.base.dataset.complete = String(!this.asking && this.tiles.complete && this.details.complete);
   }

@@ -28,12 +28,11 @@ function data(chart: Chart, slices: readonly Slice[]): uPlot.AlignedData {
   return [times, ...chart.lines.map(({ values }) => (chart.edges ? values : [...values, values[values.length - 1] ?? null]))] as uPlot.AlignedData;
 }
 
-function options(props: PlotProps, width: number, select: (u: uPlot) => void, hover: (u: uPlot) => void): uPlot.Options {
-  const { chart, palette, slices } = props;
+function options(latest: { current: PlotProps }, width: number, select: (u: uPlot) => void, hover: (u: uPlot) => void): uPlot.Options {
+  const { chart, palette } = latest.current;
   const write = chart.unit === "percent" ? (v: number) => percent(v).replace(".0", "") : (v: number) => count(v);
   const font = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
   const axis = { stroke: css(palette.muted), font, grid: { stroke: css(palette.line), width: 1 }, ticks: { stroke: css(palette.line), width: 1, size: 4 } };
-  const all = edges(slices);
   const stepped = uPlot.paths.stepped!({ align: 1 });
   return {
     width,
@@ -41,7 +40,7 @@ function options(props: PlotProps, width: number, select: (u: uPlot) => void, ho
     legend: { show: false },
     cursor: { sync: { key: "nodewise-time" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false },
     scales: {
-      x: { time: false, range: [all[0] ?? 0, all[all.length - 1] ?? 1] },
+      x: { time: false, range: () => range(latest.current.slices) },
       y: { range: (_, __, most) => [0, chart.unit === "percent" ? 1 : Math.max(1, (most ?? 1) * 1.08)] },
     },
     axes: [
@@ -77,7 +76,7 @@ export function Plot(props: PlotProps) {
       latest.current.onSelect(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
     };
     const hover = (u: uPlot) => latest.current.onHover(u.cursor.left !== undefined && u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null);
-    const made = new uPlot(options(latest.current, place.clientWidth || 600, select, hover), data(chart, slices), place);
+    const made = new uPlot(options(latest, place.clientWidth || 600, select, hover), data(chart, slices), place);
     plot.current = made;
     const canvas = place.querySelector("canvas");
     if (canvas) canvas.dataset.drawn = chart.id;
@@ -90,7 +89,13 @@ export function Plot(props: PlotProps) {
       watch.disconnect();
       made.destroy();
     };
-  }, [chart, slices, palette]);
+  }, [chart.id, chart.lines.length, palette]);
+  // A run that goes on: the chart stays, with more in it.
+  const fed = useRef<Chart>();
+  useEffect(() => {
+    if (fed.current && fed.current !== chart) plot.current?.setData(data(chart, slices));
+    fed.current = chart;
+  }, [chart, slices]);
   useEffect(() => shade(plot.current, selected), [selected?.[0], selected?.[1], chart, slices, palette]);
   return (
     <div class="timeline">
@@ -109,6 +114,12 @@ export function Plot(props: PlotProps) {
       <div ref={frame} role="img" aria-label={`${chart.title} over time: ${chart.lines.map((l) => l.label).join("; ")}`} />
     </div>
   );
+}
+
+/** All of the run. */
+function range(slices: readonly Slice[]): [number, number] {
+  const [first, last] = [slices[0]?.start_seconds ?? 0, slices[slices.length - 1]?.end_seconds ?? 1];
+  return last > first ? [first, last] : [first, first + 1];
 }
 
 /** Marks the selection without asking for one. */
