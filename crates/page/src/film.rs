@@ -99,7 +99,8 @@ impl<'a> Film<'a> {
         while page < end && index < histogram.len() {
             let next = (PageNumber(page).align_down(histogram.shift).0 + large).min(end);
             let accesses = (next - page) * row.accesses_per_page();
-            let column = self.positions.of(index) * self.columns / histogram.len();
+            // Column c begins at position ⌊c · pages / columns⌋.
+            let column = ((self.positions.of(index) + 1) * self.columns - 1) / histogram.len();
             self.counts[column * self.pages.shape.nodes + node] += accesses;
             if usize::from(self.pages.homes[0][index]) == node {
                 self.local[column] += accesses;

@@ -63,8 +63,14 @@ proptest! {
             prop_assert_eq!(by_thread.iter().sum::<f64>(), total);
             finer = Some(accesses);
         }
-        let film = Packed::of(&made.view, "film").column("accesses");
-        prop_assert_eq!(film.iter().sum::<f64>(), total);
+        let film = Packed::of(&made.view, "film");
+        let (width, seen) = (film.facts["width"].as_u64().unwrap() as usize, film.column("accesses"));
+        let pages = level(&made.view, "tile", 0, "accesses");
+        for column in 0..width {
+            let positions = column * pages.len() / width..(column + 1) * pages.len() / width;
+            let steps: f64 = seen.iter().skip(column).step_by(width).sum();
+            prop_assert_eq!(steps, pages[positions].iter().sum::<f64>());
+        }
     }
 
     #[test]
