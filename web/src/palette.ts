@@ -32,6 +32,11 @@ export const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   a[1] + (b[1] - a[1]) * share,
   a[2] + (b[2] - a[2]) * share,
 ];
+/** Text on a colour: dark or white, whichever stands out more. */
+export function readable(colour: Rgb): string {
+  const [r, g, b] = colour.map((part) => (part / 255) ** 2.2) as unknown as Rgb;
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.19 ? "#15191f" : "#ffffff";
+}
 /** As a pixel of image data on the machines there are: little-endian, opaque. */
 export const pixel = ([r, g, b]: Rgb) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 

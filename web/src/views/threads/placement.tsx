@@ -3,7 +3,7 @@
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";
 import { percent, plural } from "../../format";
-import { css, type Palette } from "../../palette";
+import { css, readable, type Palette } from "../../palette";
 
 const CHIP = 19;
 const PAD = 7;
@@ -62,9 +62,6 @@ function Side({ title, threads, placing, nodes, palette }: { title: string; thre
     </div>
   );
 }
-
-/** Dark text on light colours, light on dark. */
-const readable = ([r, g, b]: readonly [number, number, number]) => (0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15191f" : "#ffffff");
 
 function Chip({ threads, group, x, y, palette }: { threads: Threads; group: number; x: number; y: number; palette: Palette }) {
   const [before, after] = [threads.before.nodes[group] ?? 0, threads.after.nodes[group] ?? 0];

@@ -3,7 +3,7 @@
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";
 import { count, percent } from "../../format";
-import { css, mix, type Palette } from "../../palette";
+import { css, mix, readable, type Palette } from "../../palette";
 import { Key } from "../layout/legend";
 
 export function Traffic({ threads, palette, unit }: { threads: Threads; palette: Palette; unit: string }) {
@@ -62,12 +62,11 @@ function Square({ title, placing, palette, unit }: { title: string; placing: Pla
               const share = all > 0 ? value / all : 0;
               const depth = value > 0 ? 0.06 + 0.94 * Math.sqrt(share / most) : 0;
               const fill = mix(palette.card, from === to ? palette.local : palette.remote, depth);
-              const light = 0.299 * fill[0] + 0.587 * fill[1] + 0.114 * fill[2] > 140;
               return (
                 <g key={to} data-tip={`node ${from} → memory of node ${to}: ${count(value)} ${unit}, ${percent(share)} of all`}>
                   <rect x={34 + to * each} y={34 + from * each} width={each - 1} height={each - 1} fill={css(fill)} stroke={css(palette.line)} stroke-width="0.5" />
                   {each >= 28 && share >= 0.005 && (
-                    <text x={34 + (to + 0.5) * each - 0.5} y={34 + (from + 0.5) * each + 3.5} text-anchor="middle" font-size="10" fill={light ? "#15191f" : "#ffffff"}>
+                    <text x={34 + (to + 0.5) * each - 0.5} y={34 + (from + 0.5) * each + 3.5} text-anchor="middle" font-size="10" fill={readable(fill)}>
                       {(share * 100).toFixed(share < 0.0995 ? 1 : 0)}
                     </text>
                   )}
