@@ -83,7 +83,7 @@ function busiest(seen: Seen): string {
   const most = seen.listed.slice(0, 3).map(({ thread, accesses }) => `${thread} (${count(Math.round(accesses))})`);
   if (most.length === 0) return "nobody";
   const more = seen.listed.length - most.length;
-  return `${seen.listed.length === 1 ? "thread" : "threads"} ${most.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `${seen.listed.length === 1 ? "thread" : "threads"} ${most.join(", ")}${more > 0 ? ` and ${more} more` : seen.others > 0 ? " and others" : ""}`;
 }
 
 function Shares({ seen, palette }: { seen: Seen; palette: Palette }) {
