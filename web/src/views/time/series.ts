@@ -1,6 +1,6 @@
 // What is drawn over time, from the report's slices and moves.
 
-import type { Report } from "../../documents";
+import type { Report, Slice } from "../../documents";
 
 export interface Line {
   label: string;
@@ -20,15 +20,34 @@ export interface Chart {
   edges?: number[];
 }
 
-/** Where slices begin, and where the last one ends. */
-export function edges(spans: readonly { start_seconds: number; end_seconds: number }[]): number[] {
-  return spans.length ? [...spans.map((s) => s.start_seconds), spans[spans.length - 1]!.end_seconds] : [];
+interface Span {
+  start_seconds: number;
+  end_seconds: number;
+  /** None where nothing was accessed: the report has no slice of such a time. */
+  slice: Slice | null;
+}
+
+/** The run without holes: slices, and the times between them. */
+function spans(slices: readonly Slice[]): Span[] {
+  return slices.flatMap((slice, i) => {
+    const { start_seconds, end_seconds } = slice;
+    const next = slices[i + 1]?.start_seconds ?? end_seconds;
+    const own = { start_seconds, end_seconds, slice };
+    return next > end_seconds + 1e-9 ? [own, { start_seconds: end_seconds, end_seconds: next, slice: null }] : [own];
+  });
+}
+
+/** Where spans begin, and where the last one ends. */
+export function edges(slices: readonly Slice[]): number[] {
+  const all = spans(slices);
+  return all.length ? [...all.map((s) => s.start_seconds), all[all.length - 1]!.end_seconds] : [];
 }
 
 export function charts(report: Report): Chart[] {
-  const { slices } = report;
+  const all = spans(report.slices);
+  const of = (figure: (slice: Slice) => number | null, none: number | null = null) => all.map(({ slice }) => (slice ? figure(slice) : none));
   const unit = report.program.exact ? "Accesses" : "Samples";
-  const rate = slices.map((s) => (s.end_seconds > s.start_seconds ? s.accesses / (s.end_seconds - s.start_seconds) : null));
+  const rate = of((s) => (s.end_seconds > s.start_seconds ? s.accesses / (s.end_seconds - s.start_seconds) : null), 0);
   const made: Chart[] = [
     {
       id: "shares",
@@ -37,9 +56,9 @@ export function charts(report: Report): Chart[] {
       bars: false,
       height: 190,
       lines: [
-        { label: "local under first-touch", values: slices.map((s) => s.local_fraction), colour: "local" },
-        { label: "exclusivity: the most that a placement of the slice could make local", values: slices.map((s) => s.exclusivity), colour: "ink", dash: [7, 4] },
-        { label: "access balance", values: slices.map((s) => s.access_balance), colour: "calm", dash: [2, 3] },
+        { label: "local under first-touch", values: of((s) => s.local_fraction), colour: "local" },
+        { label: "exclusivity: the most that a placement of the slice could make local", values: of((s) => s.exclusivity), colour: "ink", dash: [7, 4] },
+        { label: "access balance", values: of((s) => s.access_balance), colour: "calm", dash: [2, 3] },
       ].filter(({ values }) => values.some((v) => v !== null)) as Line[],
     },
     { id: "rate", title: `${unit} per second`, unit: "count", bars: false, height: 110, lines: [{ label: `${unit} per second`, values: rate, colour: "muted" }] },
@@ -49,7 +68,7 @@ export function charts(report: Report): Chart[] {
       unit: "count",
       bars: true,
       height: 110,
-      lines: [{ label: "pages to move", values: slices.map((s) => s.migrations), colour: "remote" }],
+      lines: [{ label: "pages to move", values: of((s) => s.migrations, 0), colour: "remote" }],
     },
   ];
   const moved = moves(report);
