@@ -65,8 +65,10 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
 }
 
 function told(report: Report, at: number): string {
-  const slice = report.slices.find((s) => at >= s.start_seconds && at < s.end_seconds) ?? report.slices[report.slices.length - 1];
-  if (!slice) return "";
+  const last = report.slices[report.slices.length - 1];
+  if (!last) return "";
+  const slice = at >= last.start_seconds ? last : report.slices.find((s) => at >= s.start_seconds && at < s.end_seconds);
+  if (!slice) return `${seconds(at)}: nothing was accessed.`;
   const unit = report.program.exact ? "accesses" : "samples";
   const balance = slice.access_balance === null ? "" : `, balance ${percent(slice.access_balance)}`;
   return `${seconds(slice.start_seconds)} – ${seconds(slice.end_seconds)}: ${count(slice.accesses)} ${unit}, ${percent(slice.local_fraction)} local, exclusivity ${percent(slice.exclusivity)}${balance}, ${count(slice.migrations)} pages to move.`;
