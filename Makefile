@@ -23,7 +23,7 @@ help:
 	@echo 'make reproduce-ars      the same of ARS: online page migration on a simulated 4-node cluster, Figure 2 and Table 1'
 	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, Figures 2 to 7 on our workloads'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
-	@echo 'make pictures  of where pages land under each policy of the library, and go under each online policy'
+	@echo 'make pictures  of where pages land under each policy of the library, go under each online policy; of the page'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
@@ -104,6 +104,7 @@ reproduce-table5: workloads
 pictures: workloads
 	@bench/page-maps
 	@bench/online-pictures
+	@bench/page-pictures
 
 fmt: setup
 	@cargo fmt
