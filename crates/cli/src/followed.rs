@@ -72,8 +72,11 @@ impl<T> Followed<T> {
     /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
     pub fn live(&self) -> bool {
         let fresh = |stamp: Stamp| stamp.modified.elapsed().is_ok_and(|age| age < GONE);
-        let complete = Reader::complete(&self.folder).unwrap_or(false);
-        !complete && (self.stamp().is_some_and(fresh) || self.folder.join("raw").is_dir())
+        match Reader::complete(&self.folder) {
+            Ok(true) => false,
+            Ok(false) if self.stamp().is_some_and(fresh) => true,
+            _ => self.folder.join("raw").is_dir(),
+        }
     }
 
     /// Reads it if it has changed.
@@ -94,12 +97,23 @@ impl<T> Followed<T> {
             Err(_) if self.stamp() != stamp => Look::Same,
             Err(_) if !self.known && self.live() => {
                 self.seen = stamp;
-                Look::Waits(format!("{}: nothing was recorded yet", self.folder.display()))
+                Look::Waits(self.nothing_yet())
             }
             Err(error) => {
                 self.seen = stamp;
                 Look::Failed(error)
             }
+        }
+    }
+
+    /// Who counts by itself leaves nothing else before its end.
+    fn nothing_yet(&self) -> String {
+        let folder = self.folder.display();
+        match self.folder.join("raw").is_dir() {
+            true => format!(
+                "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {folder}"
+            ),
+            false => format!("{folder}: nothing was recorded yet"),
         }
     }
 

@@ -81,7 +81,7 @@ fn keys_work_on_a_terminal_which_is_put_back() {
     let seen = on_a_terminal("?m\\rq", &synthetic::profile("top-keys"));
     for part in [
         "\x1b[?1049h",
-        "the diagonal is local",
+        "┌ help",
         "allocated at",
         "\x1b[?1049l",
         "status 0 modes as before True",
@@ -102,7 +102,7 @@ fn without_a_terminal_a_profile_or_a_process_it_is_one_line_and_status_2() {
     for (arguments, says) in [
         (vec![folder], "needs a terminal"),
         (vec!["/nonexistent", "--once"], "/nonexistent"),
-        (vec!["--once", "--pid", "4194305"], "4194305"),
+        (vec!["--once", "--pid", "4194305"], "hint faults"),
         (vec![folder, "--once", "--machine", "none-such"], "none-such"),
     ] {
         let output = top(&arguments);

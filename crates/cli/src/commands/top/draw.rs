@@ -39,7 +39,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
         frame.render_widget(Paragraph::new(waiting).wrap(Wrap { trim: true }), area);
         return;
     };
-    let verdict = lines(&figures.verdict, area.width).min(3);
+    let verdict = lines(&figures.verdict, area.width).min(4);
     let matrix = matrix::height(figures.nodes()).min(area.height.saturating_sub(verdict + OBJECTS + 4));
     let heights = [1, verdict, 1, u16::from(figures.moves.is_some()), matrix].map(Constraint::Length);
     let rest = [Constraint::Min(1), Constraint::Length(u16::from(!screen.printed))];
@@ -119,7 +119,9 @@ fn keys(screen: &Screen) -> Line<'static> {
 /// Over the middle of the screen, which shows through nowhere.
 fn cover(frame: &mut Frame<'_>, title: &str, text: Text<'_>) {
     let area = frame.area();
-    let (width, height) = (area.width.min(100), area.height.min(24));
+    // Longer lines are broken.
+    let height = u16::try_from(2 * text.height() + 2).unwrap_or(u16::MAX);
+    let (width, height) = (area.width.min(100), area.height.min(height));
     let over = Rect::new(
         (area.width - width) / 2,
         (area.height - height) / 2,

@@ -79,7 +79,7 @@ impl Figures {
             pages,
             threads: threads(report),
             objects: report.objects.iter().map(object).collect(),
-            moves: report.moves.as_ref().map(rate),
+            moves: report.moves.as_ref().filter(|m| m.pages > 0).map(rate),
         }
     }
 

@@ -32,10 +32,10 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
 }
 
 fn widths(wide: bool) -> Vec<Constraint> {
-    let name = Constraint::Fill(2);
+    let name = Constraint::Fill(1);
     let numbers = [10, 11, 10, 9].map(Constraint::Length);
     match wide {
-        true => [&[name], &numbers[..], &[Constraint::Fill(3)]].concat(),
+        true => [&[name], &numbers[..], &[Constraint::Fill(1)]].concat(),
         false => vec![
             name,
             Constraint::Length(8),

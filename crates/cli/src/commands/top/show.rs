@@ -36,7 +36,6 @@ pub fn live(profile: Followed<Figures>, mut recorder: Option<Recorder>) -> anyho
     let mut profile = profile;
     let mut screen = Screen {
         colour: output::Screen::of_stdout().colour,
-        live: true,
         ..Screen::default()
     };
     first(&mut profile, recorder.is_some(), &mut screen)?;
@@ -56,6 +55,7 @@ fn first(profile: &mut Followed<Figures>, recorded: bool, screen: &mut Screen) -
         Look::Failed(error) => return Err(error),
         Look::Same => {}
     }
+    screen.live = recorded || profile.live();
     Ok(())
 }
 
