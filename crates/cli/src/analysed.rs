@@ -3,14 +3,15 @@
 use crate::selection::{Files, Selected, Selection};
 use nodewise_advise::{Advice, Asked, Matched, advise};
 use nodewise_analysis::{Affinity, Timeline, Usage};
-use nodewise_page::{Alternative, View};
+use nodewise_page::{Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
 
-/// How threads are placed where sharing alone decides.
+/// How threads are placed where sharing alone decides, and where nobody has thought about it.
 const SHARING: &str = "sharing-aware";
+const IN_ORDER: &str = "compact";
 
 /// A profile, judged.
 pub struct Analysed {
@@ -65,7 +66,12 @@ impl Analysed {
 
     /// What a page shows of it.
     pub fn view(self) -> anyhow::Result<View> {
-        let alternative = self.alternative()?;
+        let after = self.placed(SHARING, self.chosen())?;
+        let now = match self.selected.affinity.name.as_str() {
+            SHARING => IN_ORDER,
+            other => other,
+        };
+        let before = self.placed(now, &self.mappings[0])?;
         let Selected {
             reader,
             histogram,
@@ -82,13 +88,14 @@ impl Analysed {
             mappings: self.mappings,
             report: self.report,
             objects: self.objects,
-            alternative,
+            before,
+            after,
         };
         Ok(View::new(findings, &reader)?)
     }
 
-    /// Threads as sharing would have them, pages as the best policy would then.
-    fn alternative(&self) -> anyhow::Result<Alternative> {
+    /// Threads by a policy, and pages as another would have them then.
+    fn placed(&self, threads: &str, pages: &Mapping) -> anyhow::Result<Placement> {
         let context = self.selected.context();
         let Context {
             profile,
@@ -96,19 +103,18 @@ impl Analysed {
             machine,
             ..
         } = context;
-        let chosen = self.chosen();
-        let affinity: Affinity = match context.affinity.name == SHARING {
+        let affinity: Affinity = match context.affinity.name == threads {
             true => context.affinity.clone(),
-            false => thread_policy(SHARING, profile, histogram, machine, &Files)?,
+            false => thread_policy(threads, profile, histogram, machine, &Files)?,
         };
         let mapping = match affinity == *context.affinity {
-            true => chosen.clone(),
-            false => page_policy(&chosen.policy, machine, &Files)?.try_place(&Context {
+            true => pages.clone(),
+            false => page_policy(&pages.policy, machine, &Files)?.try_place(&Context {
                 affinity: &affinity,
                 ..context
             })?,
         };
-        Ok(Alternative { affinity, mapping })
+        Ok(Placement { affinity, mapping })
     }
 
     /// What the verdict recommends, else the best of the others.

@@ -32,7 +32,7 @@ mod traffic;
 mod view;
 
 pub use book::Book;
-pub use threads::Alternative;
+pub use threads::Placement;
 pub use view::{Findings, View};
 
 use std::borrow::Cow;

@@ -39,36 +39,38 @@ struct Placing {
     local_fraction: f64,
 }
 
-/// Another way to place threads and pages.
+/// A way to place threads and pages.
 #[derive(Clone, Debug)]
-pub struct Alternative {
+pub struct Placement {
     /// Threads.
     pub affinity: Affinity,
     /// Pages, with threads there.
     pub mapping: Mapping,
 }
 
-/// `threads.json`; `numbers` are what people call each thread, `before` the policy and matrix of the first mapping.
+/// `threads.json`; `numbers` are what people call each thread.
 #[must_use]
-pub fn document(pages: &Pages, numbers: &[u32], before: (String, Matrix), after: &Alternative) -> Vec<u8> {
+pub fn document(pages: &Pages, numbers: &[u32], before: &Placement, after: &Placement) -> Vec<u8> {
     let groups = Groups::of(numbers);
     let graph = SharingGraph::of(&pages.histogram, &groups.of);
     let clusters = clusters(&graph, groups.members.len());
-    let placing = |affinity: &Affinity, (policy, accesses): (String, Matrix)| Placing {
-        affinity: affinity.name.clone(),
-        policy,
-        nodes: groups.nodes(affinity),
-        clusters: clusters.clone(),
-        local_fraction: local_fraction(&accesses),
-        accesses,
+    let placing = |placement: &Placement| {
+        let affinity = narrowed(&placement.affinity);
+        let matrix = matrices(pages, &affinity, &[&homes(&placement.mapping)]);
+        let accesses = matrix.into_iter().next().unwrap_or_default();
+        Placing {
+            nodes: groups.nodes(&affinity),
+            affinity: affinity.name,
+            policy: placement.mapping.policy.clone(),
+            clusters: clusters.clone(),
+            local_fraction: local_fraction(&accesses),
+            accesses,
+        }
     };
-    let affinity = narrowed(&after.affinity);
-    let matrix = matrices(pages, &affinity, &[&homes(&after.mapping)]);
-    let matrix = matrix.into_iter().next().unwrap_or_default();
     let document = Document {
         sharing: groups.sharing(pages, &graph),
-        before: placing(&pages.affinity, before),
-        after: placing(&affinity, (after.mapping.policy.clone(), matrix)),
+        before: placing(before),
+        after: placing(after),
         groups: groups.described(numbers),
     };
     serde_json::to_vec(&document).expect("plain structs serialize")

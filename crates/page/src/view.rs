@@ -3,7 +3,7 @@
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
 use crate::strip::{Run, Strip};
 use crate::sums::Pages;
-use crate::threads::Alternative;
+use crate::threads::Placement;
 use crate::traffic::matrices;
 use crate::{detail, film, machine, threads, tile};
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, thread_numbers};
@@ -38,8 +38,10 @@ pub struct Findings<'a> {
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
-    /// What to compare the placement of threads with.
-    pub alternative: Alternative,
+    /// Threads and pages as they are placed now …
+    pub before: Placement,
+    /// … and as would be better.
+    pub after: Placement,
 }
 
 /// One profile's documents. Beside the histogram it keeps a few bytes a page.
@@ -81,9 +83,8 @@ impl View {
         let facts = facts(profile, &report, &findings.objects, &pages, &strip, &numbers);
         let homes: Vec<&[u8]> = pages.homes.iter().map(Vec::as_slice).collect();
         let traffic = matrices(&pages, &pages.affinity, &homes);
-        let before = ("first-touch".to_owned(), traffic[0].clone());
-        let threads_json = threads::document(&pages, &numbers, before, &findings.alternative);
-        drop(findings.alternative);
+        let threads_json = threads::document(&pages, &numbers, &findings.before, &findings.after);
+        drop((findings.before, findings.after));
         let predictions = &findings.simulation.predictions;
         let machine_json = machine::document(machine, predictions, traffic, report.program.exact);
         let add = |positions: Range<usize>, row: &mut [u64]| add(&pages, &strip, positions, row);

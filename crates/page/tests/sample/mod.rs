@@ -4,7 +4,7 @@
 use nodewise_advise::advise;
 use nodewise_analysis::{Affinity, Histogram, Timeline, Usage, compact_order};
 use nodewise_machine::{CpuId, Machine, Node, Route};
-use nodewise_page::{Alternative, Findings, View};
+use nodewise_page::{Findings, Placement, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies};
 use nodewise_profile::*;
@@ -103,6 +103,10 @@ impl Sample {
             advice: &advice,
             timeline: &timeline,
         });
+        let placement = |mapping: usize| Placement {
+            affinity: affinity.clone(),
+            mapping: mappings[mapping].clone(),
+        };
         let findings = Findings {
             folder: "made-up".into(),
             profile,
@@ -113,10 +117,8 @@ impl Sample {
             mappings: mappings.clone(),
             report: report.clone(),
             objects: advice.blame.iter().map(|b| b.object).collect(),
-            alternative: Alternative {
-                affinity: affinity.clone(),
-                mapping: mappings[mappings.len() - 1].clone(),
-            },
+            before: placement(0),
+            after: placement(mappings.len() - 1),
         };
         let start = std::time::Instant::now();
         let Ok(view) = View::new(findings, accesses);
