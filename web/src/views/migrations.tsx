@@ -61,7 +61,7 @@ function Moved({ report, state, intervals }: ViewProps) {
   const all = useMemo(() => judged(report.migrations), [report]);
   const shown = useMemo(() => all.filter(matches(filter)), [all, filter.object, filter.by]);
   const end = useMemo(() => runEnd(report), [report]);
-  const player = usePlayer(end);
+  const player = usePlayer(end, state);
   const journeys = moves.journeys.filter((j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)));
   const nodes = moves.matrix.length;
   // What does not change as time goes by is not drawn again with every step of it.

@@ -77,18 +77,29 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
   const [left, scroll] = useState(0);
   const past = happened(moves, player.now);
   const whole = moves.length * ITEM;
-  // Follows what happens; who scrolls by hand while it stands still is left alone.
+  const [follows, before] = [useRef(true), useRef(-1)];
+  // Follows what happens; but who has scrolled back to look is left alone when more moves come.
   useEffect(() => {
     const box = scroller.current;
-    if (box && (player.playing || player.now >= player.end)) box.scrollLeft = Math.max(0, past * ITEM - width * (player.playing ? 0.7 : 1));
+    const grown = before.current !== moves.length;
+    before.current = moves.length;
+    if (!box || (grown && !player.playing && !follows.current)) return;
+    box.scrollLeft = Math.max(0, past * ITEM - width * (player.now < player.end ? 0.7 : 1));
   }, [past, width, moves.length]);
   const first = Math.max(0, Math.floor(left / ITEM) - 2);
   const last = Math.min(moves.length, Math.ceil((left + width) / ITEM) + 2);
+  const scrolled = () => {
+    const { scrollLeft, scrollWidth, clientWidth } = scroller.current!;
+    follows.current = scrollLeft + clientWidth >= scrollWidth - ITEM;
+    scroll(scrollLeft);
+  };
   const step = (event: KeyboardEvent) => {
     const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!way || !scroller.current) return;
     event.preventDefault();
-    const to = Math.max(0, Math.min(moves.length - 1, past - 1 + way));
+    let to = Math.max(0, Math.min(moves.length - 1, past - 1 + way));
+    // Moves of one moment are one step.
+    while (way < 0 && to > 0 && moves[to]!.seconds === moves[past - 1]?.seconds) to -= 1;
     player.seek(moves[to]?.seconds ?? 0);
     scroller.current.scrollLeft = Math.max(0, (to + 1) * ITEM - width * 0.7);
   };
@@ -97,7 +108,7 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
     <Figure id="runtime" title="Runtime migration: moves as they happened" what={WHAT} rows={() => rows(moves)}>
       {moves.length === 0 ? <p class="none">No move is left by this choice of object and mover.</p> : (
         <>
-          <div class="ladder" ref={scroller} tabIndex={0} role="group" aria-label="Moves in the order of time; arrow keys go from one to the next" onScroll={(e) => scroll(e.currentTarget.scrollLeft)} onKeyDown={step}>
+          <div class="ladder" ref={scroller} tabIndex={0} role="group" aria-label="Moves in the order of time; arrow keys go from one to the next" onScroll={scrolled} onKeyDown={step}>
             <div class="track" style={{ width: `${whole}px` }}>
               <svg width={(last - first) * ITEM} height={HEIGHT} style={{ left: `${first * ITEM}px` }}>
                 {moves.slice(first, last).map((m, i) => <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} colours={colours} />)}

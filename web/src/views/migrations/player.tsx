@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { seconds } from "../../format";
 import { useKeys } from "../../keyboard";
+import { update, type State } from "../../state";
 
 /** Seconds that the whole run takes to play, however long it was. */
 const SHOW = 16;
@@ -18,9 +19,15 @@ export interface Playing {
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** At the end it stays there when more comes, as in a live session. */
-export function usePlayer(end: number): Playing {
-  const [at, set] = useState<number | null>(null);
+/** Of the address; what is no time in the run is its end. */
+function start(state: State, end: number): number | null {
+  const at = Number(state.until ?? NaN);
+  return at >= 0 && at < end ? at : null;
+}
+
+/** At the end it stays there when more comes, as in a live session. Where it stands still, the address knows. */
+export function usePlayer(end: number, state: State): Playing {
+  const [at, set] = useState<number | null>(() => start(state, end));
   const [playing, play] = useState(false);
   const now = at === null ? end : Math.min(at, end);
   const latest = useRef(now);
@@ -41,6 +48,12 @@ export function usePlayer(end: number): Playing {
     }, pause);
     return () => clearInterval(timer);
   }, [playing, end]);
+  useEffect(() => {
+    if (playing) return;
+    // A hand on the slider passes many moments.
+    const timer = setTimeout(() => update({ until: at === null ? undefined : at.toFixed(3) }, true), 300);
+    return () => clearTimeout(timer);
+  }, [at, playing]);
   const toggle = () => {
     if (!playing && now >= end) set(0);
     play(!playing);
