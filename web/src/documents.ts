@@ -210,9 +210,12 @@ export interface Strip {
 /** Who shares with whom, by group of threads (at most 128 groups). */
 export interface Threads {
   groups: { threads: number[]; label: string }[];
-  /** Accesses to pages that both groups use, `[group][group]`, symmetric; the diagonal is a group's own. */
+  /** Of each page, what the lesser of two groups accesses, summed, `[group][group]`, symmetric; on the diagonal
+   *  accesses to pages that no other group uses. */
   sharing: number[][];
+  /** As threads are placed; in the order of their numbers where sharing placed them already. */
   before: Placing;
+  /** As sharing would place them, with the policy that is recommended. */
   after: Placing;
 }
 
