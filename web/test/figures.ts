@@ -1,0 +1,46 @@
+// Figures as people and spreadsheets get them, and what moves are judged to be.
+
+import type { Migration } from "../src/documents";
+import { csv } from "../src/export/csv";
+import { escape } from "../src/export/escape";
+import { bytes, count, pages, percent, seconds, whole } from "../src/format";
+import { at } from "../src/value";
+import { difference, judge } from "../src/views/compare/difference";
+import { judged } from "../src/views/migrations/moves";
+import { stretches } from "../src/views/migrations/stretches";
+
+let failed = 0;
+const check = (what: string, found: unknown, expected: unknown) => {
+  const [f, e] = [JSON.stringify(found), JSON.stringify(expected)];
+  console.log(`${f === e ? "ok" : "FAILED"}: ${what}${f === e ? "" : `: ${f}, not ${e}`}`);
+  if (f !== e) failed++;
+};
+const plain = (text: string) => text.replace(/\u00a0/g, " ");
+
+check("units carry over at the boundary", [999, 999_999, 1e9].map(count).map(plain), ["999", "1.00 M", "1.00 G"]);
+check("bytes count by 1024", [512, 1024, 1.5 * 1024 ** 2].map(bytes).map(plain), ["512 B", "1.00 KiB", "1.50 MiB"]);
+check("a share is all or nothing only when it is", [1, 0.99999, 0.00001, 0].map(percent).map(plain), ["100.0 %", "99.9 %", "0.1 %", "0.0 %"]);
+check("times have three digits", [2.1, 0.0154, 0].map(seconds).map(plain), ["2.10 s", "15.4 ms", "0 s"]);
+check("thousands are grouped", [whole(999), whole(1_234_567), pages(17, 24)], ["999", "1,234,567", "17–40"]);
+
+check("a cell with a comma is quoted", csv([["a,b", 'say "x"', 1.5, null]]), '"a,b","say ""x""",1.5,\r\n');
+check("a name is no formula", csv([["=1+1", "@x", "-1", -1]]), "'=1+1,'@x,'-1,-1\r\n");
+check("markup is text, and no control character is left", escape('<img "x">&\u0000'), "&lt;img &quot;x&quot;&gt;&amp;");
+
+const document = { a: [{ "b/c": 1, "~": null }] };
+check("a pointer finds what it names", [at(document, "/a/0/b~1c"), at(document, "/a/0/~0")], [1, null]);
+check("a pointer to nothing finds nothing", at(document, "/a/7/x") === undefined, true);
+
+check("shares differ by points", plain(difference(0.1, 0.15, "percent")), "+5.0 points");
+check("better is as the metric has it", [judge(1, 2, "more"), judge(1, 2, "less"), judge(1, 1, "more"), judge(1, 2, "neither")], ["better", "worse", "same", "other"]);
+
+const move = (seconds: number, page: number, n: number, from: number, to: number): Migration => ({
+  seconds, page, pages: n, from, to, object: "u", by: "dominant", to_count: 1, home_count: null, against: 0,
+});
+const kinds = judged([move(3, 5, 1, 2, 1), move(1, 0, 10, 0, 1), move(2, 4, 2, 1, 2), move(4, 9, 1, 1, 3), move(5, 20, 1, 0, 1)]).map((m) => m.kind);
+check("moves are judged by what their page did before, in the order of time", kinds, ["first", "multiple", "ping-pong", "multiple", "first"]);
+
+const homes = [{ page: 0, pages: 6, first: 0, last: 1 }, { page: 6, pages: 2, first: 0, last: 2 }, { page: 12, pages: 4, first: 3, last: 3 }];
+check("columns have the node of most pages", stretches(homes, "last", { base: 0, span: 16, columns: 4 }), [{ from: 0, to: 2, node: 1 }, { from: 3, to: 4, node: 3 }]);
+check("pages that did not move leave a gap", stretches(homes, "first", { base: 0, span: 16, columns: 16 }), [{ from: 0, to: 8, node: 0 }, { from: 12, to: 16, node: 3 }]);
+if (failed) throw new Error(`${failed} failed`);
