@@ -36,19 +36,31 @@ def balanced(browser):
     guest = nodewise.ROOT / "tests/page/guest"
     lab = subprocess.Popen([nodewise.NODEWISE, *LAB, "--with", PROGRAM, "--", guest, PROGRAM, *SIZE], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
-    folder, seen, shown = nodewise.FOLDER / "laboratory", [], None
+    folder, seen, said, shown = nodewise.FOLDER / "laboratory", [], {}, None
     try:
         for line in lab.stdout:
+            if line.startswith("@") and not line.startswith("@@"):
+                said.update([line[1:].split(" ", 1)])
             if not line.startswith("@@ "):
                 continue
             unpacked(line[3:], folder)
             shown = shown or Shown(browser, folder)
             seen.append(shown.moved())
         shown.ended(seen)
+        served_there(said)
     finally:
         lab.kill()
         if shown:
             shown.close()
+
+
+def served_there(said):
+    """What `balance --page` serves, asked by hand in the guest."""
+    session, events, server = (said.get(key, "") for key in ("session", "events", "server"))
+    check("balance --page serves its session", '"live":true' in session.replace(" ", ""), session)
+    check("and tells of each interval", "event: interval" in events and "event: session" in events, events[:300])
+    check("the server may do nothing that needs a privilege", server.split()[:6] == [
+        "CapPrm:", "0" * 16, "CapEff:", "0" * 16, "NoNewPrivs:", "1"], server)
 
 
 class Shown:
