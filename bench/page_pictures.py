@@ -42,9 +42,10 @@ def balanced(name, *options):
 
 
 def page(name, profile, *options):
-    file = FOLDER / f"{name}.html"
-    subprocess.run([NODEWISE, "report", profile, *options, "--html", file, "--force"], check=True)
-    return file.as_uri()
+    """Asked for from among the profiles, so that what the page says to run next is short."""
+    here = [o.relative_to(FOLDER) if isinstance(o, pathlib.Path) else o for o in (profile, *options)]
+    subprocess.run([NODEWISE, "report", *here, "--html", f"{name}.html", "--force"], check=True, cwd=FOLDER)
+    return (FOLDER / f"{name}.html").as_uri()
 
 
 def picture(browser, name, address, state, height=900, scheme="light", act=None):
@@ -71,8 +72,8 @@ def main():
     bt = record("bt", "bt")
     # The library deals its loops for eight nodes though the host has one.
     both = page("bt", bt, *here, "--against", record("bt-matched", "bt", "--form", "matched", NODEWISE_PRETEND="8x2"))
-    shift = page("shift", record("shift", "shift"), *here, "--affinity", "compact")
-    lu = page("lu", record("lu", "dense_lu"), *here, "--affinity", "scatter")
+    shift = page("shift", record("shift", "shift"), *here, "--affinity", "scatter")
+    lu = page("lu", record("lu", "dense_lu"), *here, "--affinity", "scatter", "--policy", "locality")
     moved = page("moved", balanced("restless"), "--machine", "nehalem-2s", "--against", balanced("bound", *BOUND))
     with chromium() as browser:
         picture(browser, "overview", sor, "view=overview", 1080)
