@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Session } from "./documents";
 import { sentence } from "./loaded";
 import { Shell } from "./shell";
-import { Documents, type Source } from "./source";
+import { Documents, parse, type Source } from "./source";
 
 /** Intervals of a live session that are kept to look at. */
 const KEPT = 600;
@@ -15,7 +15,16 @@ interface Open {
 }
 
 async function session(source: Source): Promise<Session> {
-  return JSON.parse(new TextDecoder().decode(await source.bytes("session.json"))) as Session;
+  return parse<Session>(new TextDecoder().decode(await source.bytes("session.json")));
+}
+
+type Interval = Record<string, unknown>;
+
+/** The newest last. Whoever connects again is told the last one again. */
+function followed(before: readonly Interval[], interval: Interval): readonly Interval[] {
+  const last = before[before.length - 1];
+  if (last && Number(interval.seconds) <= Number(last.seconds)) return before;
+  return [...before.slice(1 - KEPT), interval];
 }
 
 export function Page({ open }: { open: () => Promise<Source> }) {
@@ -45,7 +54,7 @@ export function Page({ open }: { open: () => Promise<Source> }) {
         if (event.kind === "connection") connect(event.connected);
         if (event.kind === "session") take(source, event.session).catch((e: unknown) => fail(sentence(e)));
         if (event.kind === "interval") {
-          show((old) => old && { ...old, intervals: [...old.intervals.slice(1 - KEPT), event.interval] });
+          show((old) => old && { ...old, intervals: followed(old.intervals, event.interval) });
         }
       });
     };

@@ -1,7 +1,7 @@
 // Documents of `nodewise serve`, one by one, and word of every change.
 
 import type { Session } from "./documents";
-import { Missing, type LiveEvent, type Source } from "./source";
+import { Missing, parse, type LiveEvent, type Source } from "./source";
 
 /** Seconds until the next attempt after a lost connection: soon at first, then less often. */
 const PATIENCE = [1, 2, 4, 8];
@@ -34,7 +34,7 @@ function watch(changed: (event: LiveEvent) => void): () => void {
       timer = setTimeout(open, 1000 * PATIENCE[Math.min(attempts++, PATIENCE.length - 1)]!);
     };
     const hear = (kind: "session" | "interval") => (event: MessageEvent<string>) => {
-      const data = JSON.parse(event.data) as Record<string, unknown>;
+      const data = parse<Record<string, unknown>>(event.data);
       changed(kind === "session" ? { kind, session: data as unknown as Session } : { kind, interval: data });
     };
     source.addEventListener("session", hear("session"));

@@ -20,10 +20,15 @@ export type LiveEvent =
   | { kind: "connection"; connected: boolean };
 
 /** Characters that turn the direction of text: a name with one would turn the words behind it as well. */
-const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** What came from the observed program's side, without such characters. */
+export function parse<T>(text: string): T {
+  return JSON.parse(text.replace(TURNING, "\ufffd")) as T;
+}
 
 async function json<T>(source: Source, name: string): Promise<T> {
-  return JSON.parse(new TextDecoder().decode(await source.bytes(name)).replace(TURNING, "\ufffd")) as T;
+  return parse<T>(new TextDecoder().decode(await source.bytes(name)));
 }
 
 /** The documents of a source by name, fetched once a generation. */
@@ -36,11 +41,15 @@ export class Documents {
 
   private once<T>(name: string, make: () => Promise<T>): Promise<T> {
     let made = this.kept.get(name) as Promise<T> | undefined;
-    if (!made) {
+    if (made) {
+      // Looked at last, goes last.
+      this.kept.delete(name);
+      this.kept.set(name, made);
+    } else {
       made = make();
       made.catch(() => this.kept.delete(name));
       this.kept.set(name, made);
-      // Tiles of a long look around are many: the oldest go first.
+      // Tiles of a long look around are many: those that were looked at longest ago go first.
       if (this.kept.size > 512) this.kept.delete(this.kept.keys().next().value as string);
     }
     return made;

@@ -19,13 +19,13 @@ import { Wishes } from "./migrations/wishes";
 const LISTED = 10_000;
 
 function Nothing({ report }: { report: Report }) {
-  const { moves, program } = report;
+  const { moves } = report;
   const held = moves?.held_back.filter((h) => h.pages > 0).map((h) => `${h.pages} for ${h.cause.replace(/[-_]/g, " ")}`) ?? [];
   return (
     <section class="card nothing">
       <h3>No page was moved while this ran</h3>
       {held.length > 0 && <p>A policy wanted to move pages, and they were held back: {held.join(", ")}.</p>}
-      <p class="none"><Prose text={`To move pages to the node that uses them while the program runs, and to see here what that does: \`nodewise balance -o DIR -- ${program.command.join(" ") || "CMD"}\`, or \`nodewise balance -o DIR --pid PID\` for one that runs already; then \`nodewise report DIR --html FILE\`. With \`--dry-run\` nothing is moved, and it says what would be.`} /></p>
+      <p class="none"><Prose text={`To move pages to the node that uses them while the program runs, and to see here what that does: \`nodewise balance -o DIR -- CMD\`, or \`nodewise balance -o DIR --pid PID\` for one that runs already; then \`nodewise report DIR --html FILE\`. With \`--dry-run\` nothing is moved, and it says what would be.`} /></p>
     </section>
   );
 }
