@@ -48,7 +48,7 @@ web: setup
 	@echo 'build: page'
 	@$(MAKE) -s --no-print-directory build/web/page.js
 
-build/web/page.js: web/node_modules/.package-lock.json $(wildcard web/src/* web/src/*/*)
+build/web/page.js: web/node_modules/.package-lock.json web/tsconfig.json $(shell find web/src -type f)
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
