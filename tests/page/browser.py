@@ -75,6 +75,8 @@ class Watched:
             "all => all.map(e => [e.dataset.pointer, Number(e.dataset.profile ?? -1), e.getAttribute('value'), e.textContent])")
 
     def download(self, figure, kind):
+        # Chromium loses the eleventh of a second.
+        self.page.wait_for_timeout(110)
         with self.page.expect_download() as started:
             self.page.locator(f"[data-figure={figure}] [data-export={kind}]").click()
         return open(started.value.path(), "rb").read()

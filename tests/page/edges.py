@@ -6,16 +6,12 @@ import nodewise
 from browser import CARELESS, VIEWS, Watched
 from checks import check
 
-CASES = {
-    "hostile": [],
-    "page": [],
-    "truncated": [],
-}
+CASES = ("hostile", "page", "truncated")
 
 
 def all_of_them(browser, profiles):
-    for kind, options in CASES.items():
-        address, file = nodewise.in_a_file(profiles[kind], *options)
+    for kind in CASES:
+        address, file = nodewise.in_a_file(profiles[kind])
         whole(browser, address, kind)
         if kind == "hostile":
             hostile(browser, address, file)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import socket
@@ -14,6 +15,7 @@ from browser import Watched
 from checks import check
 
 PATIENCE = 30000
+SWITCH = pathlib.Path("/proc/sys/kernel/numa_balancing")
 
 
 def rewritten(browser):
@@ -38,6 +40,8 @@ def rewritten(browser):
 def interrupted(browser):
     """A lost connection is said, and gone when it is back."""
     folder = nodewise.synthetic("solver", to="changing")
+    manifest = folder / "manifest.json"  # of a whole profile nothing would be missed
+    manifest.write_text(re.sub(r'"complete": *true', '"complete": false', manifest.read_text()))
     with nodewise.served(folder) as address:
         _, _, port, token, _ = re.split("[:/]+", address)
         proxy = Proxy(int(port))
@@ -96,10 +100,23 @@ def recorded(browser):
     """A recording in progress: slices grow while one looks, and the finished one is the same page."""
     folder = nodewise.FOLDER / "recording"
     shutil.rmtree(folder, ignore_errors=True)
+    before = SWITCH.read_text().strip() if SWITCH.exists() else None
+    try:
+        SWITCH.write_text("1")
+    except OSError as error:
+        print(f"skipped: this kernel does not sample: {error}")
+        return
+    try:
+        grows(browser, folder)
+    finally:
+        SWITCH.write_text(before)
+
+
+def grows(browser, folder):
     program = nodewise.ROOT / "build/workloads/sor"
     recorder = subprocess.Popen(
         [nodewise.NODEWISE, "record", "--via", "faults", "--force", "--slice", "500ms", "-o", folder, "--", program, "--size", "1024",
-         "--iterations", "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+         "--iterations", "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "4"})
     try:
         while not (folder / "manifest.json").exists() and recorder.poll() is None:

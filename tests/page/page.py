@@ -21,6 +21,8 @@ def main():
             address, _ = nodewise.in_a_file(profiles[kind])
             checks.section(agreement, browser, address, profiles[kind], f"{kind} in a file")
             checks.section(pictures_of, browser, address, kind)
+            if kind == "moved":
+                checks.section(exports.all_of_them, browser, address, profiles[kind])
         with nodewise.served(profiles["solver"], "--against", profiles["moved"]) as address:
             checks.section(agreement, browser, address, profiles["solver"], "solver served")
             checks.section(ways.keys, browser, address)

@@ -6,8 +6,9 @@ from browser import CARELESS, VIEWS, Watched
 from checks import check
 
 # Figures whose pictures are kept: what is made of counts alone, so that no clock is in them.
-KEPT = {"solver": [("overview", "machine"), ("layout", "layout"), ("time", "film"), ("threads", "sharing")],
-        "moved": [("migrations", "show"), ("migrations", "location")]}
+KEPT = {"solver": [("overview", "machine"), ("layout", "layout"), ("time", "film"), ("threads", "sharing"), ("threads", "placement"),
+                   ("compare", "difference")],
+        "moved": [("migrations", "runtime"), ("migrations", "show"), ("migrations", "location")]}
 FEWEST = 100
 
 
