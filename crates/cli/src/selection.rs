@@ -129,7 +129,10 @@ impl Selected {
         let policies = self.policies(list)?;
         let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
         let mappings = mappings.collect::<anyhow::Result<_>>()?;
-        Ok((mappings, policies.iter().flat_map(|p| p.notes(&context)).collect()))
+        Ok((
+            mappings,
+            policies.iter().flat_map(|p| p.notes(&context)).collect(),
+        ))
     }
 
     /// Where the kernel's default puts each page.

@@ -62,7 +62,13 @@ mod tests {
             (text, stat)
         });
         let (text, stat) = after.join().unwrap();
-        let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap().trim().to_owned();
+        let value = |key: &str| {
+            text.lines()
+                .find_map(|l| l.strip_prefix(key))
+                .unwrap()
+                .trim()
+                .to_owned()
+        };
         for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
             assert_eq!(value(set).trim_start_matches('0'), "", "{set}");
         }
