@@ -11,7 +11,6 @@
 //! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
 #![forbid(unsafe_code)]
 
-
 mod archive;
 mod base64;
 mod book;
