@@ -40,9 +40,7 @@ def rewritten(browser):
 def interrupted(browser):
     """A lost connection is said, and gone when it is back."""
     folder = nodewise.synthetic("solver", to="changing")
-    manifest = folder / "manifest.json"  # of a whole profile nothing would be missed
-    manifest.write_text(re.sub(r'"complete": *true', '"complete": false', manifest.read_text()))
-    with nodewise.served(folder) as address:
+    with nodewise.served(folder, "--session") as address:  # of a profile that is whole nothing would be missed
         _, _, port, token, _ = re.split("[:/]+", address)
         proxy = Proxy(int(port))
         watched = Watched(browser, f"http://{proxy.address}/{token}/").open()

@@ -40,7 +40,7 @@ def in_a_file(profile, *options, name=None):
 def served(profile, *options):
     """The address of the page while it is served."""
     server = subprocess.Popen([NODEWISE, "serve", str(profile), *MACHINE, *map(str, options)], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
+                              stderr=subprocess.DEVNULL, stdin=subprocess.PIPE, text=True)
     try:
         yield server.stdout.readline().strip()
     finally:

@@ -63,8 +63,10 @@ export function Page({ open }: { open: () => Promise<Source> }) {
   }, []);
   if (!shown) return <p class="alone" role={error ? "alert" : "status"}>{error || "Reading the profile …"}</p>;
   const { session: now } = shown.documents;
+  // Who has seen the last of a profile misses nobody.
+  const missed = !connected && now.live;
   if (now.profiles.length === 0) {
-    return <p class="alone" role="status">{connected ? now.message || "There is nothing to show yet." : "Connection lost, trying again."}</p>;
+    return <p class="alone" role="status">{missed ? "Connection lost, trying again." : now.message || "There is nothing to show yet."}</p>;
   }
-  return <Shell {...shown} connected={connected} trouble={error || now.message || ""} />;
+  return <Shell {...shown} connected={!missed} trouble={error || now.message || ""} />;
 }

@@ -71,19 +71,32 @@ impl<T> Followed<T> {
 
     /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
     pub fn live(&self) -> bool {
-        let fresh = |stamp: Stamp| stamp.modified.elapsed().is_ok_and(|age| age < GONE);
+        let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);
         match Reader::complete(&self.folder) {
             Ok(true) => false,
-            Ok(false) if self.stamp().is_some_and(fresh) => true,
-            _ => self.folder.join("raw").is_dir(),
+            Ok(false) if self.stamp().is_some_and(|s| fresh(s.modified)) => true,
+            _ => self.recorded_last().is_some_and(fresh),
         }
+    }
+
+    /// When what the recorder has yet to work up last grew.
+    fn recorded_last(&self) -> Option<SystemTime> {
+        let raw = self.folder.join("raw");
+        let files = std::fs::read_dir(&raw).ok()?.flatten();
+        let all = files.map(|file| file.metadata()).chain([raw.metadata()]);
+        all.filter_map(|of| of.and_then(|m| m.modified()).ok()).max()
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Reads it if it has changed.
     pub fn look(&mut self) -> Look<T> {
         let stamp = self.stamp();
         if stamp.is_none() && !self.known {
-            return Look::Waits(format!("{}: a recording has yet to begin", self.folder.display()));
+            return Look::Waits(self.nothing_yet());
         }
         if stamp == self.seen {
             return Look::Same;
@@ -127,5 +140,36 @@ impl<T> Followed<T> {
         std::fs::metadata(self.folder.join("manifest.json"))
             .ok()
             .and_then(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_recording_nobody_is_at_any_more_is_not_live() {
+        let folder = std::env::temp_dir().join(format!("nodewise-followed-{}", std::process::id()));
+        let raw = folder.join("raw");
+        std::fs::create_dir_all(&raw).unwrap();
+        std::fs::write(raw.join("counts"), "").unwrap();
+        let selection = Selection {
+            profile: None,
+            machine: "this".into(),
+            affinity: "auto".into(),
+            page_size: 0,
+        };
+        let followed = Followed::beginning(&selection, folder.clone(), |_| Ok(()));
+        let touched = |path: &Path, age| {
+            let file = File::open(path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            followed.live()
+        };
+        assert!(followed.live());
+        assert!(touched(&raw.join("counts"), 2 * GONE));
+        assert!(!touched(&raw, 2 * GONE));
+        assert!(touched(&raw.join("counts"), GONE / 2));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

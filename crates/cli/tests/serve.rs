@@ -231,6 +231,28 @@ fn a_session_is_waited_for_its_intervals_are_told_and_its_end_is_ours() {
 }
 
 #[test]
+fn the_last_of_a_session_is_shown_before_its_page_ends() {
+    let (folder, last) = (
+        synthetic::profile("serve-ending"),
+        synthetic::balanced("serve-last"),
+    );
+    let mut served = Served::start(&folder, &["--session"]);
+    let mut events = Events::of(&served);
+    assert_eq!(events.next("session")["live"], true);
+    replace(&folder, &last);
+    drop(served.standard_input());
+    let ended = std::iter::repeat_with(|| events.next("session")).find(|session| session["live"] == false);
+    let says = format!(
+        "the session has ended; nodewise serve {} shows it again",
+        folder.display()
+    );
+    assert_eq!(ended.unwrap()["message"], says);
+    let moves = &report(&last)["moves"];
+    assert!(std::iter::repeat_with(|| served.json("p/0/report.json")).any(|r| r["moves"] == *moves));
+    assert!(served.process.wait().unwrap().success());
+}
+
+#[test]
 fn ctrl_c_ends_it_well() {
     for signal in ["-INT", "-TERM"] {
         let mut served = Served::start(&synthetic::profile("serve-end"), &[]);

@@ -17,6 +17,7 @@ use std::io::{BufRead, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub struct Arguments {
     /// Show the page in a browser
     #[arg(long)]
     open: bool,
-    /// A session writes the profile: a line an interval comes on standard input, whose end is our end
+    /// A session writes the profile: a line an interval comes on standard input, whose end is soon ours
     #[arg(long, hide = true)]
     session: bool,
 }
@@ -63,10 +64,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.open {
         show(&url);
     }
-    std::thread::spawn(move || exhibition.follow());
-    let mut running = vec![std::thread::spawn(move || serve(server))];
+    let (session, ended) = mpsc::channel();
+    let running = [
+        std::thread::spawn(move || serve(server)),
+        std::thread::spawn(move || exhibition.follow(&ended)),
+    ];
     if arguments.session {
-        running.push(std::thread::spawn(move || feed(&shelf)));
+        std::thread::spawn(move || feed(&shelf, session));
     }
     while signals.wait(LOOK).is_none() && !running.iter().any(JoinHandle::is_finished) {}
     Ok(Outcome::Done)
@@ -117,11 +121,12 @@ fn serve(server: Server) {
     }
 }
 
-/// What a session says of its intervals, until it ends.
-fn feed(shelf: &Shelf) {
+/// What a session says of its intervals, until it ends: then `session` is dropped.
+fn feed(shelf: &Shelf, session: mpsc::Sender<()>) {
     let is_json = |line: &String| serde_json::from_str::<serde_json::Value>(line).is_ok();
     let lines = std::io::stdin().lock().lines().map_while(Result::ok);
     lines.filter(is_json).for_each(|line| shelf.interval(&line));
+    drop(session);
 }
 
 /// Asks the desktop; whether it can is its own business, but not that it is not there.

@@ -6,11 +6,17 @@ use super::report::Report;
 use anyhow::Context;
 use nodewise_linux::{Host, child};
 use std::io::{self, ErrorKind, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// So long the server may take to show how the session ended, and so often it is asked whether it has.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The process that serves.
 pub struct Page {
@@ -18,6 +24,8 @@ pub struct Page {
     pipe: UnixStream,
     /// The rest of a line that did not fit.
     unsent: Vec<u8>,
+    /// Until then the server may still be at work when we end.
+    patient_until: Instant,
 }
 
 impl Page {
@@ -31,6 +39,7 @@ impl Page {
         if let Some(machine) = &arguments.machine {
             command.args(["--machine", machine]);
         }
+        command.env("RAYON_NUM_THREADS", "1"); // it takes little from the program
         command.stdin(OwnedFd::from(theirs)).stdout(io::stderr());
         as_the_user(&mut command);
         let server = child::depend(&mut command, Vec::new()).spawn();
@@ -38,6 +47,7 @@ impl Page {
             server: server.context("cannot start `nodewise serve`")?,
             pipe,
             unsent: Vec::new(),
+            patient_until: Instant::now(),
         })
     }
 
@@ -58,10 +68,19 @@ impl Page {
         }
         Ok(())
     }
+
+    /// The profile is whole: the server shows the last of it, and is waited for a moment when this is dropped.
+    pub fn end(&mut self) {
+        self.patient_until = Instant::now() + PATIENCE;
+        let _ = self.pipe.shutdown(Shutdown::Write);
+    }
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
+        while Instant::now() < self.patient_until && matches!(self.server.try_wait(), Ok(None)) {
+            std::thread::sleep(PAUSE);
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
     }

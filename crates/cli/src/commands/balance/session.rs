@@ -71,9 +71,10 @@ pub struct Session {
     /// With `--threads asym`.
     asym: Option<Asym>,
     metrics: Option<Metrics>,
-    page: Option<Page>,
     /// Put back when the session is dropped, and when it is killed.
     scan: Option<scan::Held>,
+    /// Dropped last: its end may take a moment.
+    page: Option<Page>,
 }
 
 /// What was sampled lately.
@@ -454,6 +455,7 @@ impl Session {
         let shown = self.journal.folder().filter(|_| arguments.page.is_some());
         let again = shown.map(|folder| format!("nodewise: the page again: nodewise serve {}", folder.display()));
         self.journal.finish(now, &self.report)?;
+        self.page.iter_mut().for_each(Page::end);
         again.iter().for_each(|line| eprintln!("{line}"));
         self.report.publish(arguments)
     }

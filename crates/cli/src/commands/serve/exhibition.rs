@@ -5,12 +5,15 @@ use anyhow::bail;
 use nodewise_page::server::Shelf;
 use nodewise_page::{Book, View};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Between two looks at the profiles.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Reading takes a quarter of the time at most.
 const REST: u32 = 3;
+/// So long the last word may take to those who listen.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Profiles and where they are shown.
 pub struct Exhibition {
@@ -18,6 +21,8 @@ pub struct Exhibition {
     /// A session writes them.
     session: bool,
     live: bool,
+    /// The session's end, as people are told of it.
+    ended: Option<String>,
     shelf: Shelf,
 }
 
@@ -51,10 +56,11 @@ impl Exhibition {
             shown.iter().for_each(Shown::tell);
         }
         Ok(Self {
-            shelf: Shelf::new(Arc::new(book(&shown, live, 1))),
+            shelf: Shelf::new(Arc::new(book(&shown, live, 1, None))),
             shown,
             session,
             live,
+            ended: None,
         })
     }
 
@@ -63,13 +69,27 @@ impl Exhibition {
         self.shelf.clone()
     }
 
-    /// Keeps it as the profiles are, for good.
-    pub fn follow(mut self) {
-        loop {
+    /// Keeps it as the profiles are, until nobody holds the other end of `session`; then shows the last of them.
+    pub fn follow(mut self, session: &Receiver<()>) {
+        let mut pause = PAUSE;
+        while session.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let began = Instant::now();
             self.look();
-            std::thread::sleep(PAUSE.max(began.elapsed() * REST));
+            pause = PAUSE.max(began.elapsed() * REST);
         }
+        self.end();
+    }
+
+    /// The end is said at once: we may be gone before the last of a large profile is read.
+    fn end(&mut self) {
+        let folder = self.shown[0].profile.folder().display();
+        self.ended = Some(format!(
+            "the session has ended; nodewise serve {folder} shows it again"
+        ));
+        self.live = false;
+        self.publish();
+        self.look();
+        std::thread::sleep(FAREWELL);
     }
 
     fn look(&mut self) {
@@ -77,13 +97,18 @@ impl Exhibition {
         for shown in &mut self.shown {
             changed |= shown.look();
         }
-        let live = self.session || self.shown.iter().any(|s| s.profile.live());
+        let live = self.ended.is_none() && (self.session || self.shown.iter().any(|s| s.profile.live()));
         changed |= live != self.live;
         self.live = live;
         if changed {
-            let book = book(&self.shown, live, self.shelf.generation() + 1);
-            self.shelf.replace(Arc::new(book));
+            self.publish();
         }
+    }
+
+    fn publish(&self) {
+        let generation = self.shelf.generation() + 1;
+        let book = book(&self.shown, self.live, generation, self.ended.as_deref());
+        self.shelf.replace(Arc::new(book));
     }
 }
 
@@ -114,9 +139,13 @@ impl Shown {
     }
 }
 
-fn book(shown: &[Shown], live: bool, generation: u64) -> Book {
+fn book(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> Book {
     let views = shown.iter().filter_map(|s| s.view.clone()).collect();
-    let messages: Vec<&str> = shown.iter().filter_map(|s| s.message.as_deref()).collect();
+    let messages: Vec<&str> = shown
+        .iter()
+        .filter_map(|s| s.message.as_deref())
+        .chain(ended)
+        .collect();
     let message = (!messages.is_empty()).then(|| messages.join("; "));
     Book::new(views, live, generation, message)
 }
