@@ -23,7 +23,7 @@ def unpacked(line, folder):
     fresh = folder.with_name("arriving")
     shutil.rmtree(fresh, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(line))) as sent:
-        sent.extractall(fresh, filter="data")
+        sent.extractall(fresh)
     session = fresh / "session"
     files = sorted((f for f in session.rglob("*") if f.is_file()), key=lambda f: f.name == "manifest.json")
     for file in files:
