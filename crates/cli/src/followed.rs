@@ -4,10 +4,20 @@ use crate::selection::Selection;
 use nodewise_store::Reader;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A recorder leaves what it knows at a fiftieth of its time: who has not for so long is gone.
 const GONE: Duration = Duration::from_secs(120);
+
+/// Between two looks at a profile.
+pub const PAUSE: Duration = Duration::from_millis(500);
+/// Reading takes a quarter of the time at most.
+const REST: u32 = 3;
+
+/// How long not to look again, after a look that began then.
+pub fn rest(began: Instant) -> Duration {
+    PAUSE.max(began.elapsed() * REST)
+}
 
 /// A profile's folder, and how it is read.
 pub struct Followed<T> {

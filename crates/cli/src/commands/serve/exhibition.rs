@@ -1,6 +1,6 @@
 //! What is on show: profiles as they are now, shown anew when they change.
 
-use crate::followed::{Followed, Look};
+use crate::followed::{self, Followed, Look};
 use anyhow::bail;
 use nodewise_page::server::Shelf;
 use nodewise_page::{Book, View};
@@ -8,10 +8,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the profiles.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Reading takes a quarter of the time at most.
-const REST: u32 = 3;
 /// So long the last word may take to those who listen.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -71,11 +67,11 @@ impl Exhibition {
 
     /// Keeps it as the profiles are, until nobody holds the other end of `session`; then shows the last of them.
     pub fn follow(mut self, session: &Receiver<()>) {
-        let mut pause = PAUSE;
+        let mut pause = followed::PAUSE;
         while session.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let began = Instant::now();
             self.look();
-            pause = PAUSE.max(began.elapsed() * REST);
+            pause = followed::rest(began);
         }
         self.end();
     }

@@ -1,8 +1,7 @@
 //! What a profile comes to, for one screen.
 
 use crate::analysed::Analysed;
-use nodewise_analysis::NodeCounts;
-use nodewise_machine::NodeId;
+use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_report::{Moves, Report, Verdict};
 
 /// `[node that accesses][node of the page]`.
@@ -65,7 +64,6 @@ impl Object {
 impl Figures {
     pub fn of(analysed: &Analysed) -> Self {
         let report = &analysed.report;
-        let (accesses, pages) = matrices(analysed);
         let moved = report.moves.as_ref().and_then(|m| m.local_fraction);
         let today = report.policies.first().map_or(1.0, |p| p.local_fraction);
         Self {
@@ -75,8 +73,8 @@ impl Figures {
             truncated: report.program.truncated.as_deref().map(plain),
             verdict: plain(&verdict(&report.verdict)),
             local: moved.unwrap_or(today),
-            accesses,
-            pages,
+            accesses: accesses(analysed),
+            pages: pages(analysed),
             threads: threads(report),
             objects: report.objects.iter().map(object).collect(),
             moves: report.moves.as_ref().filter(|m| m.pages > 0).map(rate),
@@ -93,21 +91,22 @@ fn verdict(verdict: &Verdict) -> String {
     format!("{}{}", verdict.sentence, next.unwrap_or_default())
 }
 
-fn matrices(analysed: &Analysed) -> (Matrix, Matrix) {
+fn accesses(analysed: &Analysed) -> Matrix {
+    let (selected, homes) = (&analysed.selected, &analysed.mappings[0].nodes);
+    let nodes = selected.machine.node_count();
+    access_matrix(&selected.histogram, &selected.affinity, homes, nodes, |_| true)
+}
+
+fn pages(analysed: &Analysed) -> Matrix {
     let selected = &analysed.selected;
     let nodes = selected.machine.node_count();
-    let mut accesses = vec![vec![0; nodes]; nodes];
-    let mut pages = accesses.clone();
+    let mut pages = vec![vec![0; nodes]; nodes];
     let mut counts = NodeCounts::new(nodes);
-    for (index, home) in analysed.mappings[0].nodes.iter().enumerate() {
-        let entries = selected.histogram.page(index).entries;
-        let counts = counts.load(entries, &selected.affinity);
-        for node in counts.touched() {
-            accesses[node.index()][home.index()] += counts.of(NodeId(node.0));
-        }
-        pages[counts.dominant().0.index()][home.index()] += 1;
+    for (page, home) in selected.histogram.iter().zip(&analysed.mappings[0].nodes) {
+        let most = counts.load(page.entries, &selected.affinity).dominant().0;
+        pages[most.index()][home.index()] += 1;
     }
-    (accesses, pages)
+    pages
 }
 
 fn threads(report: &Report) -> Vec<usize> {

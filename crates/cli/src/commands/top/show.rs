@@ -4,7 +4,7 @@ use super::draw;
 use super::figures::{Figures, plain};
 use super::recorder::Recorder;
 use super::screen::Screen;
-use crate::followed::{Followed, Look};
+use crate::followed::{self, Followed, Look};
 use crate::output;
 use anyhow::{Context, bail};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
@@ -14,10 +14,6 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the profile.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Reading takes a quarter of the time at most.
-const REST: u32 = 3;
 /// Keys are answered at once, all else within this.
 const TURN: Duration = Duration::from_millis(100);
 /// Lines of a screen that is printed.
@@ -75,7 +71,7 @@ fn follow(mut profile: Followed<Figures>) -> Receiver<News> {
             if news.map(|n| sender.send(n)).any(|sent| sent.is_err()) {
                 return; // nobody looks any more
             }
-            std::thread::sleep(PAUSE.max(began.elapsed() * REST));
+            std::thread::sleep(followed::rest(began));
         }
     });
     receiver
