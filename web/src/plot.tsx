@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useWidth } from "./measured";
-import { useTheme } from "./theme";
+import { useTheme, variable } from "./theme";
 
 export interface PlotProps {
   data: uPlot.AlignedData;
@@ -13,8 +13,6 @@ export interface PlotProps {
   height: number;
   label: string;
 }
-
-export const variable = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function Plot({ data, options, height, label }: PlotProps) {
   const room = useRef<HTMLDivElement>(null);

@@ -34,6 +34,9 @@ export function theme(): Theme {
   return chosen ?? (system.matches ? "dark" : "light");
 }
 
+/** What the style sheet calls by this name, `--card`, for what knows no style sheets. */
+export const variable = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
 function apply(): void {
   document.documentElement.dataset.theme = theme();
   dispatchEvent(new Event(CHANGED));

@@ -2,6 +2,7 @@
 
 import { copied } from "./copy";
 import { escape } from "./escape";
+import { variable } from "../theme";
 
 export interface Picture {
   text: string;
@@ -13,8 +14,6 @@ const MARGIN = 16;
 const TITLE = 30;
 const FOOT = 24;
 
-const style = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 export function svg(element: Element, words: { title: string; caption: string }): Picture {
   const { text, width, height } = copied(element);
   const [w, h] = [width + 2 * MARGIN, height + TITLE + FOOT + 2 * MARGIN];
@@ -22,10 +21,10 @@ export function svg(element: Element, words: { title: string; caption: string })
   const lines = [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">`,
     `<title>${escape(words.title)}</title>`,
-    `<rect width="${w}" height="${h}" fill="${style("--card")}"/>`,
-    `<text x="${MARGIN}" y="${MARGIN + 14}" ${font} font-size="15" font-weight="600" fill="${style("--ink")}">${escape(words.title)}</text>`,
+    `<rect width="${w}" height="${h}" fill="${variable("--card")}"/>`,
+    `<text x="${MARGIN}" y="${MARGIN + 14}" ${font} font-size="15" font-weight="600" fill="${variable("--ink")}">${escape(words.title)}</text>`,
     `<g transform="translate(${MARGIN} ${MARGIN + TITLE})">${text}</g>`,
-    `<text x="${MARGIN}" y="${h - MARGIN}" ${font} font-size="11" fill="${style("--muted")}">${escape(words.caption)}</text>`,
+    `<text x="${MARGIN}" y="${h - MARGIN}" ${font} font-size="11" fill="${variable("--muted")}">${escape(words.caption)}</text>`,
     "</svg>",
   ];
   return { text: lines.join("\n"), width: w, height: h };

@@ -24,8 +24,9 @@ export interface Geometry {
   row: number;
 }
 
-const GUTTER = 104;
-const RIGHT = 10;
+/** Room for names on the left, and on the right: the same wherever the address space is across. */
+export const GUTTER = 104;
+export const RIGHT = 10;
 
 export function geometry(width: number, rows: number): Geometry {
   const row = Math.max(2, Math.min(28, Math.floor(400 / Math.max(1, rows))));

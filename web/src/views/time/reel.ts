@@ -7,6 +7,7 @@ import { paintFilm, together, type Film, type FilmMode } from "../../paint/film"
 import type { Inks } from "../../paint/inks";
 import { device, Plate, sized } from "../../paint/surface";
 import { css, type Palette } from "../../palette";
+import { GUTTER, RIGHT } from "../layout/geometry";
 import { moments, ticks } from "../layout/ticks";
 
 export interface ReelLook {
@@ -18,8 +19,6 @@ export interface ReelLook {
   last: number;
 }
 
-const GUTTER = 104;
-const RIGHT = 10;
 const ZONES = { bands: { y: 0, h: 20 }, step: { y: 24, h: 44 }, whole: { y: 73, h: 26 }, film: { y: 108, h: 0 } };
 
 export class Reel {
