@@ -17,7 +17,7 @@ def all_of_them(browser, address, profile):
     found = {}
     for view in VIEWS:
         watched.view(view)
-        names = watched.page.eval_on_selector_all("[data-figure]", "all => all.map(e => e.dataset.figure)")
+        names = figures(watched)
         check(f"{view} has figures to take along", names, names)
         for name in names:
             picture(watched, name)
@@ -26,6 +26,15 @@ def all_of_them(browser, address, profile):
     policies(found, nodewise.report(profile))
     check("exports: nothing went wrong", not watched.errors, watched.errors[:3])
     watched.close()
+
+
+def figures(watched):
+    """Those of the view, once no more come: some wait for tiles."""
+    before, names = None, []
+    while names != before or not names:
+        watched.page.wait_for_timeout(400)
+        before, names = names, watched.page.eval_on_selector_all("[data-figure]", "all => all.map(e => e.dataset.figure)")
+    return names
 
 
 def picture(watched, name):
