@@ -1,5 +1,8 @@
 //! From a small program to its verdict, blame and snippet.
 
+mod claims;
+mod few_lines;
+
 use nodewise_advise::{Advice, Asked, Distribution, Matched, Outcome, advise};
 use nodewise_analysis::{
     Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order,
@@ -144,6 +147,7 @@ fn bound_advice(
         &usage,
         matched.as_ref(),
         &asked(),
+        None,
     )
 }
 
@@ -319,7 +323,15 @@ fn an_empty_profile_is_not_judged() {
         &Parameters::default(),
     )
     .unwrap();
-    let advice = advise(&context, &simulation, &mapping, &Usage::default(), None, &asked());
+    let advice = advise(
+        &context,
+        &simulation,
+        &mapping,
+        &Usage::default(),
+        None,
+        &asked(),
+        None,
+    );
     assert_eq!(advice.verdict.outcome, Outcome::Unknown);
     assert!(advice.blame.is_empty());
 }
@@ -337,7 +349,11 @@ fn what_threads_of_one_node_share_has_a_home_there() {
 
 /// Two loops over `rhs`: the second divides it as `again(page)` says.
 fn two_loops(toucher: fn(u32) -> u32, again: fn(u32) -> u32) -> (Profile, InMemory) {
-    let (mut profile, first) = program(toucher, owner, 64_000, 512_000);
+    loops(toucher, owner, again)
+}
+
+fn loops(toucher: fn(u32) -> u32, once: fn(u32) -> Vec<u32>, again: fn(u32) -> u32) -> (Profile, InMemory) {
+    let (mut profile, first) = program(toucher, once, 64_000, 512_000);
     let region = profile.regions[1].clone();
     profile.regions.push(Region {
         frame: frame("sweep", "src/solve.c", 99),
@@ -507,7 +523,8 @@ fn every_snippet_is_c() {
     ] {
         snippets.extend(advice("opteron-6386", &program).blame[0].snippet.clone());
     }
-    assert_eq!(snippets.len(), 8);
+    // Whether a loop whose pages have owners in no order could be scheduled statically, a profile does not say.
+    assert_eq!(snippets.len(), 7);
     for snippet in &snippets {
         compile(snippet);
     }
