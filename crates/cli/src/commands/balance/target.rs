@@ -14,7 +14,7 @@ const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Who is balanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum Target {
     /// A program that we start.
     Command(Vec<OsString>),
     /// Processes that run already.
@@ -23,7 +23,7 @@ pub enum Whom {
     Group(PathBuf),
 }
 
-impl Whom {
+impl Target {
     pub fn of(arguments: &Arguments) -> anyhow::Result<Self> {
         if let Some(path) = &arguments.cgroup {
             return group(path).map(Self::Group);
@@ -97,7 +97,7 @@ pub fn may_stop(pid: u32) -> anyhow::Result<()> {
 }
 
 /// `redis-server`, `pid 4242`, `system.slice/redis-server.service`.
-impl fmt::Display for Whom {
+impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(words) => {
@@ -131,17 +131,17 @@ mod tests {
     fn who_is_balanced_has_a_short_name() {
         let named = [
             (
-                Whom::Command(vec!["/usr/bin/redis-server".into(), "x".into()]),
+                Target::Command(vec!["/usr/bin/redis-server".into(), "x".into()]),
                 "redis-server",
             ),
-            (Whom::Processes(vec![7, 9]), "pid 7,9"),
+            (Target::Processes(vec![7, 9]), "pid 7,9"),
             (
-                Whom::Group("/sys/fs/cgroup/system.slice/a.service".into()),
+                Target::Group("/sys/fs/cgroup/system.slice/a.service".into()),
                 "system.slice/a.service",
             ),
         ];
-        for (whom, name) in named {
-            assert_eq!(whom.to_string(), name);
+        for (target, name) in named {
+            assert_eq!(target.to_string(), name);
         }
     }
 }
