@@ -11,22 +11,21 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-// Constant copies up to this size are accesses like any other.
-constexpr uint64_t SmallCopy = 128;
-
 class Collector {
 public:
-  Collector(Function &F, const TargetLibraryInfo &TLI) : DL(F.getDataLayout()), TLI(TLI) {}
+  Collector(Function &F, const TargetLibraryInfo &TLI, const Target &Code) : DL(F.getDataLayout()), TLI(TLI), Code(Code) {}
 
   void visit(Instruction &I) {
     if (auto *L = dyn_cast<LoadInst>(&I))
-      plain(I, L->getPointerOperand(), L->getType(), L->getAlign(), true, false);
+      L->isAtomic() ? atomic(I, L->getPointerOperand(), L->getType(), L->getAlign(), true, false)
+                    : add(I, L->getPointerOperand(), Code.loaded(*L), L->getAlign(), true, false);
     else if (auto *S = dyn_cast<StoreInst>(&I))
-      plain(I, S->getPointerOperand(), S->getValueOperand()->getType(), S->getAlign(), false, true);
+      S->isAtomic() ? atomic(I, S->getPointerOperand(), S->getValueOperand()->getType(), S->getAlign(), false, true)
+                    : add(I, S->getPointerOperand(), Code.stored(*S), S->getAlign(), false, true);
     else if (auto *X = dyn_cast<AtomicRMWInst>(&I))
-      plain(I, X->getPointerOperand(), X->getType(), X->getAlign(), true, true);
+      atomic(I, X->getPointerOperand(), X->getType(), X->getAlign(), true, true);
     else if (auto *C = dyn_cast<AtomicCmpXchgInst>(&I))
-      plain(I, C->getPointerOperand(), C->getNewValOperand()->getType(), C->getAlign(), true, true);
+      atomic(I, C->getPointerOperand(), C->getNewValOperand()->getType(), C->getAlign(), true, true);
     else if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
       intrinsic(*Intrinsic);
     else if (auto *Call = dyn_cast<CallBase>(&I))
@@ -38,6 +37,7 @@ public:
 private:
   const DataLayout &DL;
   const TargetLibraryInfo &TLI;
+  const Target &Code;
 
   // Locals that optimisation would keep in registers are not memory to the programmer.
   static bool counted(const Value *Pointer) {
@@ -49,23 +49,27 @@ private:
     return !Local || !isAllocaPromotable(Local);
   }
 
-  void plain(Instruction &I, Value *Pointer, Type *T, Align Alignment, bool Read, bool Write) {
-    if (uint64_t Bytes = DL.getTypeStoreSize(T).getKnownMinValue(); Bytes && counted(Pointer))
-      Found.Plain.push_back({&I, Pointer, 0, unsigned(std::min<uint64_t>(Bytes, 4096)), Alignment, Read, Write});
+  void atomic(Instruction &I, Value *Pointer, Type *T, Align Alignment, bool Read, bool Write) {
+    add(I, Pointer, {{0, unsigned(DL.getTypeStoreSize(T))}}, Alignment, Read, Write);
+  }
+
+  void add(Instruction &I, Value *Pointer, ArrayRef<Piece> Pieces, Align Alignment, bool Read, bool Write) {
+    for (const Piece &P : Pieces)
+      if (P.Bytes > 0 && counted(Pointer))
+        Found.Plain.push_back({&I, Pointer, P.Offset, P.Bytes, commonAlignment(Alignment, P.Offset), Read, Write});
   }
 
   void bulk(Instruction &I, Value *Pointer, Value *Bytes, MaybeAlign Alignment, bool Read, bool Write) {
     if (!counted(Pointer))
       return;
     auto *Constant = dyn_cast<ConstantInt>(Bytes);
-    if (!Constant || Constant->getValue().ugt(SmallCopy)) {
-      Found.Bulks.push_back({&I, Pointer, Bytes, Read, Write});
+    auto *Copy = dyn_cast<AnyMemIntrinsic>(&I);
+    if (Constant && Constant->isZero())
       return;
-    }
-    uint64_t N = Constant->getZExtValue();
-    for (uint64_t At = 0; At < N; At += WordBytes)
-      Found.Plain.push_back({&I, Pointer, int64_t(At), unsigned(std::min<uint64_t>(WordBytes, N - At)),
-                             commonAlignment(Alignment.valueOrOne(), At), Read, Write});
+    if (Constant && Copy)
+      if (std::optional<Pieces> Pieces = Code.copied(*Copy, Constant->getZExtValue()))
+        return add(I, Pointer, *Pieces, Alignment.valueOrOne(), Read, Write);
+    Found.Bulks.push_back({&I, Pointer, Bytes, Read, Write});
   }
 
   void masked(Instruction &I, Value *Pointer, Value *Mask, Type *Data, bool Read, bool Write) {
@@ -111,8 +115,8 @@ private:
 
 } // namespace
 
-Accesses collect(Function &F, const TargetLibraryInfo &TLI) {
-  Collector C(F, TLI);
+Accesses collect(Function &F, const TargetLibraryInfo &TLI, const Target &Code) {
+  Collector C(F, TLI, Code);
   for (BasicBlock &B : F)
     for (Instruction &I : B)
       C.visit(I);

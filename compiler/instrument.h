@@ -1,5 +1,7 @@
 // What the pass knows about a function's memory accesses, and how they are counted.
 //
+//   target    target.cpp     an access     -> the instructions that the code generator will make of it
+//   merge     merge.cpp      accesses      -> fewer, where it makes one instruction of several
 //   collect   accesses.cpp   instructions  -> accesses
 //   plan      plan.cpp       accesses      -> groups: per loop entry where that is exact, else per block
 //   emit      emit.cpp       groups        -> calls and inlined lookups
@@ -9,6 +11,7 @@
 #define NODEWISE_INSTRUMENT_H
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/CodeGen/ValueTypes.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/PassManager.h"
 
@@ -18,12 +21,53 @@ class LoopInfo;
 class SCEV;
 class ScalarEvolution;
 class TargetLibraryInfo;
+class TargetLowering;
+class TargetSubtargetInfo;
+class AnyMemIntrinsic;
 } // namespace llvm
 
 namespace nodewise {
 
-// Words of memcpy, memmove and memset.
+// Words of memcpy, memmove and memset where the library is called.
 constexpr unsigned WordBytes = 8;
+
+// The part of an access that one instruction makes; Offset is from the access's address.
+struct Piece {
+  int64_t Offset;
+  unsigned Bytes;
+};
+using Pieces = llvm::SmallVector<Piece, 4>;
+
+// How a function's code generator accesses memory.
+class Target {
+public:
+  explicit Target(const llvm::Function &F);
+
+  Pieces loaded(const llvm::LoadInst &I) const;
+  Pieces stored(const llvm::StoreInst &I) const;
+
+  // Of memcpy, memmove or memset of a constant length; none: the library's, or a repeated instruction.
+  std::optional<Pieces> copied(const llvm::AnyMemIntrinsic &I, uint64_t Bytes) const;
+
+  // Whether one instruction copies so many adjacent elements of a type.
+  bool holds(llvm::Type *Element, unsigned Count) const;
+
+private:
+  Pieces pieces(llvm::Type *T, llvm::Align Alignment, bool Read) const;
+  void pieces(llvm::EVT T, llvm::Align Alignment, bool Read, uint64_t Offset, Pieces &Found) const;
+  bool halved(llvm::Type *T, llvm::function_ref<bool()> Computed) const;
+  Pieces broadcast(const llvm::LoadInst &I) const;
+  static void powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found);
+  bool slow(llvm::EVT T, llvm::Align Alignment) const;
+  unsigned widest() const;
+  std::optional<Pieces> unoptimised(bool Sets, uint64_t Bytes) const;
+
+  const llvm::Function &F;
+  const llvm::DataLayout &DL;
+  const llvm::TargetSubtargetInfo *Subtarget = nullptr;
+  const llvm::TargetLowering *Lowering = nullptr; // null: unknown, every access is one
+  bool Optimised;
+};
 
 // An access of fixed size at one address.
 struct Access {
@@ -57,7 +101,10 @@ struct Accesses {
   bool empty() const { return Plain.empty() && Bulks.empty() && Maskeds.empty(); }
 };
 
-Accesses collect(llvm::Function &F, const llvm::TargetLibraryInfo &TLI);
+Accesses collect(llvm::Function &F, const llvm::TargetLibraryInfo &TLI, const Target &Code);
+
+// Accesses that become one instruction with their neighbours.
+void merge(llvm::Function &F, Accesses &A, const Target &Code, llvm::ScalarEvolution &SE);
 
 // A member of a group; Offset is from the group's address.
 struct Member {

@@ -53,7 +53,9 @@ public:
   PreservedAnalyses run(Function &F, FunctionAnalysisManager &AM) {
     if (!instrumentable(F))
       return PreservedAnalyses::all();
-    Accesses A = collect(F, AM.getResult<TargetLibraryAnalysis>(F));
+    Target Code(F);
+    Accesses A = collect(F, AM.getResult<TargetLibraryAnalysis>(F), Code);
+    merge(F, A, Code, AM.getResult<ScalarEvolutionAnalysis>(F));
     if (!A.empty())
       count(F, A, AM);
     if (isOutlined(F))

@@ -77,8 +77,8 @@ static bool index_grow(nw_thread *thread)
     uint64_t *index = map_zeroed(slots * sizeof *index);
     if (!index)
         return false;
-    for (uint64_t i = 0; i < thread->header->counters; i++)
-        index_insert(index, slots, thread->counters[i].key, i);
+    for (uint64_t i = thread->first; i < thread->header->counters; i++)
+        index_insert(index, slots, nw_counter_at(thread, i)->key, i);
     unmap(thread->index, thread->index_slots * sizeof *index);
     thread->index = index;
     thread->index_slots = slots;
@@ -93,11 +93,59 @@ static nw_counter *index_find(const nw_thread *thread, uint64_t key)
     uint64_t mask = thread->index_slots - 1;
     for (uint64_t i = hash >> 32 & mask; thread->index[i]; i = (i + 1) & mask) {
         uint64_t entry = thread->index[i];
-        nw_counter *counter = &thread->counters[(uint32_t)entry - 1];
-        if ((uint32_t)(entry >> 32) == (uint32_t)hash && counter->key == key)
+        if ((uint32_t)(entry >> 32) != (uint32_t)hash)
+            continue;
+        nw_counter *counter = nw_counter_at(thread, (uint32_t)entry - 1);
+        if (counter->key == key)
             return counter;
     }
     return NULL;
+}
+
+/* ---- First touches. ---- */
+
+#define LEAVES (1ul << (47 - NW_PAGE_SHIFT - NW_LEAF_SHIFT))
+
+nw_leaf **nw_touched;
+static nw_leaf *leaves;
+
+bool nw_touched_prepare(void)
+{
+    nw_leaf **none = NULL;
+    if (__atomic_load_n(&nw_touched, __ATOMIC_ACQUIRE))
+        return true;
+    nw_leaf **fresh = map_zeroed(LEAVES * sizeof *fresh);
+    if (fresh && !__atomic_compare_exchange_n(&nw_touched, &none, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        unmap(fresh, LEAVES * sizeof *fresh);
+    return fresh;
+}
+
+/* Of a process with one thread. The root's pages are given back, which empties it. */
+void nw_touched_forget(void)
+{
+    if (!nw_touched)
+        return;
+    while (leaves) {
+        nw_leaf *leaf = leaves;
+        leaves = leaf->next;
+        unmap(leaf, sizeof *leaf);
+    }
+    raw_call(SYS_madvise, (long)nw_touched, LEAVES * sizeof *nw_touched, MADV_DONTNEED, 0, 0, 0);
+}
+
+static NW_COLD nw_leaf *make_leaf(nw_leaf **place)
+{
+    nw_leaf *fresh = map_zeroed(sizeof *fresh), *other = NULL;
+    if (!fresh)
+        return NULL;
+    if (!__atomic_compare_exchange_n(place, &other, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        unmap(fresh, sizeof *fresh);
+        return other;
+    }
+    fresh->next = __atomic_load_n(&leaves, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&leaves, &fresh->next, fresh, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+    return fresh;
 }
 
 /* Test and set; the winner logs where it happened. */
@@ -106,15 +154,19 @@ static bool first_touch(nw_thread *thread, uint64_t key, const void *code)
     uint64_t page = key & NW_KEY_PAGE;
     if (!nw_touched || page >> (47 - NW_PAGE_SHIFT))
         return true;
+    nw_leaf **place = &nw_touched[page >> NW_LEAF_SHIFT], *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!leaf && !(leaf = make_leaf(place)))
+        return false;
     uint64_t bit = 1ull << (page & 63);
-    uint64_t *word = &nw_touched[page >> 6];
+    uint64_t *word = &leaf->bits[page >> 6 & ((1u << (NW_LEAF_SHIFT - 6)) - 1)];
     if (__atomic_load_n(word, __ATOMIC_RELAXED) & bit)
         return true;
     uint64_t used = thread->header->touches;
-    if (used >= thread->touches_room && !nw_touches_reserve(thread, used + 1))
+    if (used >= thread->touches_room && !nw_touches_grow(thread))
         return false;
     if (!(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)) {
-        thread->touches[used] = (nw_touch){.key = key, .code = (uint64_t)(uintptr_t)code};
+        nw_touch *touch = (nw_touch *)thread->touches[nw_segment_of(used)] + used;
+        *touch = (nw_touch){.key = key, .code = (uint64_t)(uintptr_t)code};
         __atomic_store_n(&thread->header->touches, used + 1, __ATOMIC_RELEASE);
     }
     return true;
@@ -123,13 +175,13 @@ static bool first_touch(nw_thread *thread, uint64_t key, const void *code)
 static nw_counter *append(nw_thread *thread, uint64_t key, const void *code)
 {
     uint64_t used = thread->header->counters;
-    if (used >= thread->counters_room && !nw_counters_reserve(thread, used + 1))
+    if (used >= thread->counters_room && !nw_counters_grow(thread))
         return NULL;
-    if (used * 2 >= thread->index_slots && !index_grow(thread))
+    if ((used - thread->first) * 2 >= thread->index_slots && !index_grow(thread))
         return NULL;
     if (!first_touch(thread, key, code))
         return NULL;
-    nw_counter *counter = &thread->counters[used];
+    nw_counter *counter = nw_counter_at(thread, used);
     *counter = (nw_counter){.key = key};
     index_insert(thread->index, thread->index_slots, key, used);
     __atomic_store_n(&thread->header->counters, used + 1, __ATOMIC_RELEASE);
@@ -149,33 +201,18 @@ static nw_slot *drop(nw_thread *thread, uint64_t key)
 static void settle(nw_thread *thread, nw_slot *slot)
 {
     nw_counter *counter = slot->counter;
-    counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap & ~slot->known);
-    slot->known = slot->bitmap;
+    nw_pay(slot);
     if (thread->until_slice != INT64_MAX)
         thread->until_slice -= (int64_t)(counter->reads + counter->writes - *nw_paced(thread, slot));
-}
-
-/* The lines of `key`'s page that are in the cache before this slot takes it. In another region the
- * page stays where it is. */
-static uint64_t known_lines(nw_thread *thread, const nw_slot *slot, uint64_t key)
-{
-    bool occupied = slot->key != NW_KEY_NONE;
-    if (occupied && (slot->key & NW_KEY_PAGE) == (key & NW_KEY_PAGE))
-        return slot->bitmap;
-    if (!thread->recent)
-        thread->recent = map_zeroed(sizeof *thread->recent);
-    if (!thread->recent)
-        return 0;
-    if (occupied)
-        nw_recent_leave(thread->recent, slot->key & NW_KEY_PAGE, slot->bitmap);
-    return nw_recent_enter(thread->recent, key & NW_KEY_PAGE);
 }
 
 static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter)
 {
     if (slot->key != NW_KEY_NONE)
         settle(thread, slot);
-    uint64_t known = known_lines(thread, slot, key);
+    if (!thread->recent)
+        thread->recent = map_zeroed(sizeof *thread->recent);
+    uint64_t known = thread->recent ? nw_recent_enter(thread, slot, key & NW_KEY_PAGE) : 0;
     slot->key = NW_KEY_NONE; /* the recorder must not see the key with another's counter */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     slot->counter = counter;
@@ -183,6 +220,8 @@ static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *c
     *nw_paced(thread, slot) = counter->reads + counter->writes;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     slot->key = key;
+    if (thread->recent)
+        nw_recent_entered(thread, slot);
 }
 
 NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
@@ -212,6 +251,19 @@ void nw_window_clear(nw_slot *window)
 {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++)
         window[i] = (nw_slot){.key = NW_KEY_NONE};
+}
+
+/* The key goes first: a recorder that looks meanwhile finds too few lines, and the rest next time. */
+void nw_window_settle(nw_thread *thread)
+{
+    for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++) {
+        nw_slot *slot = &thread->window[i];
+        if (slot->key == NW_KEY_NONE)
+            continue;
+        slot->key = NW_KEY_NONE;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        slot->counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap & ~slot->known);
+    }
 }
 
 void nw_thread_release(nw_thread *thread)

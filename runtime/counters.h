@@ -39,6 +39,13 @@ static inline uint64_t *nw_paced(nw_thread *thread, const nw_slot *slot)
     return noted ? &thread->recent->paced[slot - thread->window] : &thread->sink.known;
 }
 
+/* The slot's counter is paid the lines that are due to it. */
+static inline void nw_pay(nw_slot *slot)
+{
+    slot->counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap & ~slot->known);
+    slot->known = slot->bitmap;
+}
+
 /* Bits first..last, both below 64. */
 static inline uint64_t nw_lines(uint32_t first, uint32_t last)
 {

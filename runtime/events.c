@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "observer.h"
+#include "scratch.h"
+#include "stderr.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +12,7 @@
 
 static void append(nw_line *line, const char *text, size_t length)
 {
-    size_t room = sizeof line->text - 1 - line->used; /* one is kept for the newline */
+    size_t room = line->text == NULL ? 0 : NW_LINE_BYTES - 1 - line->used; /* one is kept for the newline */
     if (length > room)
         length = room;
     memcpy(line->text + line->used, text, length);
@@ -18,6 +21,8 @@ static void append(nw_line *line, const char *text, size_t length)
 
 void nw_line_begin(nw_line *line, const char *word)
 {
+    if (line->text == NULL)
+        line->text = nw_scratch_take();
     append(line, word, strlen(word));
 }
 
@@ -43,7 +48,18 @@ void nw_line_text(nw_line *line, const char *text)
 
 void nw_line_end(nw_line *line)
 {
-    line->text[line->used++] = '\n';
+    if (line->text != NULL)
+        line->text[line->used++] = '\n';
+}
+
+void nw_line_next(nw_line *line, const char *word)
+{
+    if (line->used > NW_LINE_BYTES / 2) {
+        nw_event(line);
+    } else if (line->used > 0) {
+        nw_line_end(line);
+    }
+    nw_line_begin(line, word);
 }
 
 /* Opened for each line: a descriptor kept open would show in the program, which may also close it
@@ -51,22 +67,26 @@ void nw_line_end(nw_line *line)
 void nw_event(nw_line *line)
 {
     nw_line_end(line);
-    char path[NW_PATH_BYTES];
-    nw_path(path, "events", NW_NO_NUMBER);
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    char *path = nw_path("events", NW_NO_NUMBER);
+    long file = path == NULL || line->text == NULL ? -ENOMEM : nw_open(path, O_WRONLY | O_CREAT | O_APPEND);
     long written = file < 0 ? file : nw_system(SYS_write, file, line->text, line->used);
     if (file >= 0)
-        nw_system(SYS_close, file);
-    if (written != (long)line->used)
-        nw_switch_off("the event log cannot be written");
+        nw_close(file);
+    bool whole = written == (long)line->used;
+    nw_scratch_give(path);
+    nw_scratch_give(line->text);
+    *line = (nw_line){0};
+    if (!whole)
+        nw_switch_off(nw_reason(written < 0 ? written : -ENOSPC));
 }
 
 uint64_t nw_events_written(void)
 {
-    char path[NW_PATH_BYTES];
-    nw_path(path, "events", NW_NO_NUMBER);
+    char *path = nw_path("events", NW_NO_NUMBER);
     struct stat status;
-    return nw_system(SYS_newfstatat, AT_FDCWD, path, &status, 0) < 0 ? 0 : (uint64_t)status.st_size;
+    long result = path == NULL ? -ENOMEM : nw_system(SYS_newfstatat, AT_FDCWD, path, &status, 0);
+    nw_scratch_give(path);
+    return result < 0 ? 0 : (uint64_t)status.st_size;
 }
 
 void nw_event_parent(const char *folder, uint64_t written)
@@ -78,18 +98,6 @@ void nw_event_parent(const char *folder, uint64_t written)
     nw_event(&line);
 }
 
-/* The last reason stays. */
-void nw_mark_truncated(const char *why)
-{
-    char path[NW_PATH_BYTES];
-    nw_path(path, "truncated", NW_NO_NUMBER);
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file < 0)
-        return;
-    nw_system(SYS_write, file, why, strlen(why));
-    nw_system(SYS_close, file);
-}
-
 void nw_say_stopped(const char *why)
 {
     nw_line line = {0};
@@ -97,5 +105,6 @@ void nw_say_stopped(const char *why)
     nw_line_text(&line, why);
     nw_line_text(&line, "(the program runs on)");
     nw_line_end(&line);
-    nw_system(SYS_write, STDERR_FILENO, line.text, line.used);
+    nw_stderr_line(line.text, line.used);
+    nw_scratch_give(line.text);
 }

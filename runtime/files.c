@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "observer.h"
+#include "scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +8,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
-
-#define SMALLEST_AREA (16ul << 20)
 
 long nw_call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -21,38 +21,21 @@ long nw_call(long number, long a, long b, long c, long d, long e, long f)
     return result;
 }
 
-static bool failed(long result)
+bool nw_failed(long result)
 {
     return result < 0 && result > -4096;
 }
 
-static void *map(void *at, size_t bytes, int protection, int flags, int file, size_t offset)
+void *nw_map_private(void *at, size_t bytes)
 {
-    long result = nw_system(SYS_mmap, at, bytes, protection, flags, file, offset);
-    return failed(result) ? NULL : (void *)result;
-}
-
-void *nw_map_private(size_t bytes)
-{
-    return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at == NULL ? 0 : MAP_FIXED);
+    long result = nw_system(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    return nw_failed(result) ? NULL : (void *)result;
 }
 
 void nw_unmap(void *address, size_t bytes)
 {
     nw_system(SYS_munmap, address, bytes);
-}
-
-bool nw_area_reserve(nw_area *area, size_t bytes)
-{
-    for (; bytes >= SMALLEST_AREA; bytes /= 2) {
-        area->base = map(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (area->base != NULL) {
-            area->reserved = bytes;
-            area->mapped = 0;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Blocks for all of the file, so that a full disk is an error here and not a SIGBUS later. */
@@ -65,7 +48,7 @@ static long allocate_blocks(long file, size_t from, size_t to)
     for (size_t at = from; at < to; at += sizeof zeros) {
         result = nw_system(SYS_pwrite64, file, zeros, sizeof zeros, at);
         if (result != sizeof zeros)
-            return failed(result) ? result : -ENOSPC;
+            return nw_failed(result) ? result : -ENOSPC;
     }
     return 0;
 }
@@ -75,10 +58,62 @@ static bool within_file_limit(size_t bytes)
 {
     struct rlimit limit;
     long result = nw_system(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
-    return failed(result) || bytes <= limit.rlim_cur;
+    return nw_failed(result) || bytes <= limit.rlim_cur;
 }
 
-static const char *reason(long error)
+/* Thousands of threads that begin at once must not use up the program's descriptors, nor fail for want of
+ * those that we hold ourselves: they wait, but not for ever, as a holder may be cancelled or be what this
+ * signal handler has interrupted. */
+#define DESCRIPTORS 32
+#define ATTEMPTS 2000
+#define PAUSE_NS 50000
+static uint32_t held;
+
+long nw_open(const char *path, int flags)
+{
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int attempt = 0;; attempt++) {
+        uint32_t others = __atomic_fetch_add(&held, 1, __ATOMIC_RELAXED);
+        bool last = attempt == ATTEMPTS;
+        long file = -EMFILE;
+        if (others < DESCRIPTORS || last)
+            file = nw_system(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
+        if (!nw_failed(file))
+            return file;
+        __atomic_fetch_sub(&held, 1, __ATOMIC_RELAXED);
+        if (file != -EMFILE || others == 0 || last)
+            return file;
+        nw_system(SYS_nanosleep, &pause, NULL);
+    }
+}
+
+void nw_close(long file)
+{
+    nw_system(SYS_close, file);
+    __atomic_fetch_sub(&held, 1, __ATOMIC_RELAXED);
+}
+
+void nw_descriptors_forget(void)
+{
+    __atomic_store_n(&held, 0, __ATOMIC_RELAXED);
+}
+
+long nw_file_map(const char *path, int flags, size_t from, size_t bytes, void *at)
+{
+    long file = nw_open(path, flags);
+    if (nw_failed(file))
+        return file;
+    long result = !(flags & O_CREAT)               ? 0
+                  : within_file_limit(from + bytes) ? allocate_blocks(file, from, from + bytes)
+                                                    : -EFBIG;
+    if (!nw_failed(result))
+        result = nw_system(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at == NULL ? 0 : MAP_FIXED),
+                           file, from);
+    nw_close(file);
+    return result;
+}
+
+const char *nw_reason(long error)
 {
     switch (-error) {
     case ENOSPC: return "the disk that holds the profile is full";
@@ -90,64 +125,27 @@ static const char *reason(long error)
     }
 }
 
-static bool grow_file(nw_area *area, const char *path, size_t bytes)
+void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes, void *at, bool *backed)
 {
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    long result = failed(file)                 ? file
-                  : within_file_limit(bytes) ? allocate_blocks(file, area->mapped, bytes)
-                                             : -EFBIG;
-    if (!failed(result)) {
-        void *at = map(area->base + area->mapped, bytes - area->mapped, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_FIXED, (int)file, area->mapped);
-        result = at == NULL ? -ENOMEM : 0;
+    *backed = false;
+    if (nw_recording()) {
+        char *path = nw_path(name, number);
+        long result = path == NULL ? -ENOMEM : nw_file_map(path, O_RDWR | O_CREAT, from, bytes, at);
+        nw_scratch_give(path);
+        *backed = !nw_failed(result);
+        if (*backed)
+            return (void *)result;
+        nw_switch_off(nw_reason(result));
     }
-    if (!failed(file))
-        nw_system(SYS_close, file);
-    if (failed(result))
-        nw_switch_off(reason(result));
-    return !failed(result);
+    return nw_map_private(at, bytes);
 }
 
-static bool grow_private(nw_area *area, size_t bytes)
+char *nw_path(const char *name, uint32_t number)
 {
-    return map(area->base + area->mapped, bytes - area->mapped, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != NULL;
-}
-
-bool nw_area_grow(nw_area *area, const char *name, uint32_t number, size_t bytes)
-{
-    bytes = (bytes + 0xffff) & ~(size_t)0xffff;
-    if (bytes > area->reserved)
-        return false;
-    if (bytes <= area->mapped)
-        return true;
-    char path[NW_PATH_BYTES];
-    nw_path(path, name, number);
-    if (!(nw_recording() && grow_file(area, path, bytes)) && !grow_private(area, bytes))
-        return false;
-    area->mapped = bytes;
-    return true;
-}
-
-bool nw_area_clear(nw_area *area)
-{
-    area->mapped = 0;
-    return map(area->base, area->reserved, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != NULL;
-}
-
-void nw_area_release(nw_area *area)
-{
-    if (area->base != NULL)
-        nw_unmap(area->base, area->reserved);
-    *area = (nw_area){0};
-}
-
-void nw_path(char *path, const char *name, uint32_t number)
-{
-    char *end = stpcpy(stpcpy(stpcpy(path, nw_folder), "/"), name);
-    if (number == NW_NO_NUMBER)
-        return;
+    char *path = nw_scratch_take();
+    char *end = path == NULL ? NULL : stpcpy(stpcpy(stpcpy(path, nw_folder), "/"), name);
+    if (number == NW_NO_NUMBER || path == NULL)
+        return path;
     char digits[10], *digit = digits + sizeof digits;
     do
         *--digit = (char)('0' + number % 10);
@@ -156,4 +154,5 @@ void nw_path(char *path, const char *name, uint32_t number)
     size_t length = (size_t)(digits + sizeof digits - digit);
     memcpy(end, digit, length);
     end[length] = 0;
+    return path;
 }

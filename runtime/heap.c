@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "heap.h"
+#include "zone.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -69,20 +70,13 @@ static int resolved(void)
     return 1;
 }
 
-/* ---- The range large allocations come from. ----
- * It lies far below where the kernel places mappings by itself and far above the program, and is
- * used upwards only, so no address serves twice and nothing has to be kept reserved. */
+/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+__attribute__((constructor(101))) static void look_up(void)
+{
+    resolved();
+}
 
-#define ZONE_BEGIN 0x200000000000ull
-#define ZONE_END 0x500000000000ull
-#define HUGE_PAGE (2ull << 20)
-#define BLOCK ((uintptr_t)NW_LARGE)
-#define CHAPTER_SHIFT 36 /* one table of sizes per 64 GiB */
-#define CHAPTERS ((ZONE_END - ZONE_BEGIN) >> CHAPTER_SHIFT)
-#define CHAPTER_BYTES (sizeof(size_t) << (CHAPTER_SHIFT - 16))
-
-static uintptr_t zone_next = ZONE_BEGIN;
-static size_t *sizes[CHAPTERS]; /* bytes asked for, by the allocation's first block */
+/* ---- Large allocations: addresses of the zone, mapped. ---- */
 
 static void *map(uintptr_t address, size_t bytes, int flags)
 {
@@ -101,55 +95,35 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) & ~(to - 1);
 }
 
-/* Where the size of the allocation at `address` is kept; null outside the zone. */
-static size_t *size_of(const void *address, int create)
-{
-    uintptr_t offset = (uintptr_t)address - ZONE_BEGIN;
-    if (offset >= ZONE_END - ZONE_BEGIN || offset % BLOCK != 0)
-        return NULL;
-    size_t **chapter = &sizes[offset >> CHAPTER_SHIFT];
-    size_t *table = __atomic_load_n(chapter, __ATOMIC_ACQUIRE);
-    if (table == NULL && create) {
-        size_t *fresh = map(0, CHAPTER_BYTES, MAP_NORESERVE);
-        if (fresh == NULL)
-            return NULL;
-        if (__atomic_compare_exchange_n(chapter, &table, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            table = fresh;
-        else
-            unmap(fresh, CHAPTER_BYTES);
-    }
-    return table == NULL ? NULL : &table[(offset & ((1ull << CHAPTER_SHIFT) - 1)) / BLOCK];
-}
-
 /* The bytes asked for of a live large allocation, else 0. */
 static size_t large_bytes(const void *address)
 {
-    size_t *size = size_of(address, 0);
-    return size == NULL ? 0 : __atomic_load_n(size, __ATOMIC_RELAXED);
+    nw_block *block = nw_zone_block(address, 0);
+    return block == NULL ? 0 : __atomic_load_n(&block->bytes, __ATOMIC_RELAXED);
 }
 
 static size_t page_size(void)
 {
-    static size_t size;
-    if (size == 0)
+    static size_t known; /* threads may ask at once for the first time */
+    size_t size = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (size == 0) {
         size = (size_t)sysconf(_SC_PAGESIZE);
+        __atomic_store_n(&known, size, __ATOMIC_RELAXED);
+    }
     return size;
 }
 
-/* Addresses of its own for `bytes`, mapped; null when the zone or memory is used up. */
-static void *large_map(size_t bytes, size_t alignment)
+/* Addresses of its own for the object, its place's where they are free, mapped; null when the zone or memory is
+ * used up. */
+static void *large_map(const nw_place *place, size_t bytes, size_t alignment)
 {
-    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : BLOCK;
-    if (alignment > align)
-        align = alignment;
-    for (int attempt = 0; attempt < 16; attempt++) {
-        uintptr_t before = __atomic_load_n(&zone_next, __ATOMIC_RELAXED), at;
-        do {
-            at = round_up(before, align);
-            if (at >= ZONE_END || bytes > ZONE_END - at)
-                return NULL;
-        } while (!__atomic_compare_exchange_n(&zone_next, &before, round_up(at + bytes, BLOCK), 1,
-                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    uintptr_t own = nw_place_own(place, bytes / page_size(), alignment);
+    for (int attempt = 0; attempt < 16; attempt++, own = 0) {
+        uintptr_t at = own;
+        if (at == 0)
+            at = nw_zone_take(nw_place_room(place, bytes / page_size()) * page_size(), alignment);
+        if (at == 0)
+            return NULL;
         void *address = map(at, bytes, MAP_FIXED_NOREPLACE);
         if (address == (void *)at)
             return address;
@@ -161,15 +135,41 @@ static void *large_map(size_t bytes, size_t alignment)
     return NULL;
 }
 
-static void announce(void *address, size_t bytes, size_t mapped, size_t moved, uintptr_t caller)
+/* Who allocates, and so which place is next; null: none is kept for it. */
+static nw_place *find_place(nw_allocation *object, uintptr_t caller)
 {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     if (to == NULL || to->allocated == NULL)
+        return NULL;
+    object->depth = nw_backtrace(caller, object->chain);
+    return object->mapped / page_size() > UINT32_MAX / 2 ? NULL : nw_place_take(object->chain, object->depth);
+}
+
+/* The object lies at `address` now, and so does its place. */
+static void settle(nw_allocation *object, nw_place *place, void *address)
+{
+    object->address = address;
+    if (place == NULL)
         return;
-    nw_allocation object = {.address = address, .bytes = bytes, .mapped = mapped, .moved = moved};
+    uint32_t pages = (uint32_t)(object->mapped / page_size());
+    object->tag = &place->tag;
+    object->before = (void *)place->address;
+    object->larger = pages > place->most;
+    if (address != object->before) {
+        place->address = (uintptr_t)address;
+        place->room = (uint32_t)nw_place_room(place, pages);
+    }
+    if (object->larger || address != object->before)
+        place->most = pages;
+}
+
+static void announce(const nw_allocation *object)
+{
+    const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
+    if (to == NULL || to->allocated == NULL || object->depth == 0)
+        return;
     busy = 1;
-    object.depth = nw_backtrace(caller, object.chain);
-    to->allocated(&object);
+    to->allocated(object);
     busy = 0;
 }
 
@@ -189,55 +189,144 @@ static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller)
     if (declined(caller, bytes))
         return NULL;
     int error = errno;
-    size_t mapped = round_up(bytes, page_size());
-    void *address = large_map(mapped, alignment);
-    size_t *size = address == NULL ? NULL : size_of(address, 1);
-    if (size == NULL) {
+    nw_allocation object = {.bytes = bytes, .mapped = round_up(bytes, page_size())};
+    nw_place *place = find_place(&object, caller);
+    void *address = large_map(place, object.mapped, alignment);
+    nw_block *block = address == NULL ? NULL : nw_zone_block(address, 1);
+    if (block == NULL) {
         if (address != NULL)
-            unmap(address, mapped);
+            unmap(address, object.mapped);
+        if (place != NULL)
+            nw_place_give(place);
         errno = error;
         return NULL;
     }
-    __atomic_store_n(size, bytes, __ATOMIC_RELAXED);
-    announce(address, bytes, mapped, 0, caller);
+    settle(&object, place, address);
+    block->place = place;
+    __atomic_store_n(&block->bytes, bytes, __ATOMIC_RELAXED);
+    announce(&object);
     errno = error;
     return address;
 }
 
-/* Forgets the allocation; its pages are still there. */
-static void large_forget(void *address, size_t bytes)
+/* Forgets the allocation; its pages are still there, and its place is not given back yet. */
+static nw_place *large_forget(void *address, size_t bytes)
 {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
-    __atomic_store_n(size_of(address, 0), 0, __ATOMIC_RELAXED);
+    nw_block *block = nw_zone_block(address, 0);
+    nw_place *place = block->place;
+    __atomic_store_n(&block->bytes, 0, __ATOMIC_RELAXED);
     if (to != NULL && to->freed != NULL && !busy) {
         busy = 1;
-        to->freed(address, round_up(bytes, page_size()));
+        to->freed(address, round_up(bytes, page_size()), place != NULL);
         busy = 0;
     }
+    return place;
 }
 
 static void large_free(void *address, size_t bytes)
 {
     int error = errno;
-    large_forget(address, bytes);
+    nw_place *place = large_forget(address, bytes);
     unmap(address, round_up(bytes, page_size()));
+    if (place != NULL)
+        nw_place_give(place);
     errno = error;
 }
 
-/* Grows by moving page tables, not bytes. */
+/* Whether nothing lies in a range. Mapping it tells, but may be refused for its size: growing takes as much
+ * address space as is added, and the range is all of the new size. Then it is asked part by part, each
+ * unmapped again. A whole range stays mapped, without room of its own, until pages move there. */
+static int is_free(uintptr_t address, size_t bytes)
+{
+    enum { MOST_PARTS = 4096 };
+    size_t part = bytes, least = round_up(bytes / MOST_PARTS + 1, page_size());
+    for (size_t at = 0; at < bytes;) {
+        if (part > bytes - at)
+            part = bytes - at;
+        void *probe = (void *)syscall(SYS_mmap, address + at, part, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
+        if (probe == (void *)(address + at)) {
+            if (part < bytes)
+                unmap(probe, part);
+            at += part;
+            continue;
+        }
+        if (probe != MAP_FAILED)
+            unmap(probe, part); /* a kernel that takes the address as a hint */
+        if (probe != MAP_FAILED || errno == EEXIST || part <= least)
+            return 0;
+        part = round_up(part / 2, page_size());
+    }
+    return 1;
+}
+
+/* Moves the pages of [from, from + bytes), those of the last mapping first and with room for `more`: one call
+ * moves one mapping, and a policy for a part of the block makes it several. Returns the bytes at the start
+ * that could not be moved. */
+static size_t move_pages(char *from, char *to, size_t bytes, size_t more)
+{
+    size_t part = bytes;
+    while (bytes > 0) {
+        long moved = syscall(SYS_mremap, from + bytes - part, part, part + more, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             to + bytes - part);
+        if (moved != -1) {
+            bytes -= part;
+            more = 0;
+            part = part < bytes / 2 ? part * 2 : bytes;
+        } else if (errno == EFAULT && part > page_size()) {
+            part = round_up(part / 2, page_size());
+        } else {
+            break;
+        }
+    }
+    return bytes;
+}
+
+/* Moves a block to another place where it has room for `to` bytes. Failed, it is where and as it was. */
+static int move_block(char *address, size_t from, char *fresh, size_t to)
+{
+    size_t left = move_pages(address, fresh, from, to - from);
+    if (left == 0)
+        return 1;
+    move_pages(fresh + left, address + left, from - left, 0);
+    unmap(fresh, to);
+    return 0;
+}
+
+/* Moves a block to addresses with room for `to` bytes, its new place's where they are free. Returns them, or
+ * null. */
+static void *large_move(const nw_place *place, char *address, size_t from, size_t to)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uintptr_t at = attempt == 0 ? nw_place_own(place, to / page_size(), 1)
+                                    : nw_zone_take(nw_place_room(place, to / page_size()) * page_size(), 1);
+        if (at != 0 && nw_zone_block((void *)at, 1) != NULL && is_free(at, to))
+            return move_block(address, from, (char *)at, to) ? (void *)at : NULL;
+    }
+    return NULL;
+}
+
+/* Grows by moving page tables, not bytes: at no time is more mapped than the old and the added. */
 static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t caller)
 {
-    size_t from = round_up(old, page_size()), to = round_up(bytes, page_size());
-    void *fresh = large_map(to, 1);
-    size_t *size = fresh == NULL ? NULL : size_of(fresh, 1);
-    if (size == NULL || syscall(SYS_mremap, address, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, fresh) == -1) {
-        if (fresh != NULL)
-            unmap(fresh, to);
-        return NULL;
+    size_t from = round_up(old, page_size());
+    int error = errno;
+    nw_allocation object = {.bytes = bytes, .mapped = round_up(bytes, page_size()), .moved = from};
+    nw_place *place = find_place(&object, caller);
+    void *fresh = large_move(place, address, from, object.mapped);
+    if (fresh != NULL) {
+        nw_place *left = large_forget(address, old);
+        settle(&object, place, fresh);
+        nw_block *block = nw_zone_block(fresh, 0);
+        block->place = place;
+        __atomic_store_n(&block->bytes, bytes, __ATOMIC_RELAXED);
+        announce(&object);
+        place = left;
     }
-    __atomic_store_n(size, bytes, __ATOMIC_RELAXED);
-    large_forget(address, old);
-    announce(fresh, bytes, to, from, caller);
+    if (place != NULL)
+        nw_place_give(place);
+    errno = error;
     return fresh;
 }
 
@@ -290,15 +379,18 @@ static void *relocate(void *address, size_t old, size_t bytes, uintptr_t caller)
 static void *resize_large(void *address, size_t old, size_t bytes, uintptr_t caller)
 {
     size_t from = round_up(old, page_size()), to = round_up(bytes, page_size());
-    if (bytes < NW_LARGE)
-        return relocate(address, old, bytes, caller);
+    if (bytes < NW_LARGE) {
+        void *small = relocate(address, old, bytes, caller);
+        if (small != NULL)
+            return small; /* else it shrinks where it is: that cannot fail */
+    }
     if (to > from) {
         void *grown = bytes > PTRDIFF_MAX ? NULL : large_grow(address, old, bytes, caller);
         return grown != NULL ? grown : relocate(address, old, bytes, caller);
     }
     if (to < from)
         unmap((char *)address + to, from - to);
-    __atomic_store_n(size_of(address, 0), bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&nw_zone_block(address, 0)->bytes, bytes, __ATOMIC_RELAXED);
     return address;
 }
 
@@ -426,6 +518,11 @@ void nw_heap_start(const nw_heap_hooks *to)
 void nw_heap_stop(void)
 {
     __atomic_store_n(&hooks, NULL, __ATOMIC_RELEASE);
+}
+
+void nw_heap_lane(uint32_t lane)
+{
+    nw_place_lane(lane);
 }
 
 int nw_heap_owns(const void *address)

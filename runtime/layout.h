@@ -2,10 +2,12 @@
  *
  * The process creates, under $NODEWISE_RAW, one folder per process image, `<pid>-<sequence>` (fork
  * and exec both start a new one):
- *   thread-<ordinal>   one per thread, mapped MAP_SHARED: header, window, then counters appended
- *   touches-<ordinal>  one per thread, mapped MAP_SHARED: first touches appended
+ *   thread-<number>    one per thread at a time, mapped MAP_SHARED: header, window, then segments of
+ *                      counters and of first touches. The file of a finished thread is handed on;
+ *                      the log says from which entry on it is whose
  *   events             append-only text lines, one write(2) each: modules, objects, threads, regions
- *   pool               small allocations by call site, mapped MAP_SHARED
+ *   pool               small allocations by call site, and how often large ones came back; MAP_SHARED
+ * Beside these folders lies `control`, one page that all of them map.
  * Nothing has to be flushed: SIGKILL and _exit lose at most what was in registers.
  * The Rust mirror is crates/observe/src/layout.rs; a property test holds the two together.
  */
@@ -14,7 +16,7 @@
 
 #include <stdint.h>
 
-#define NW_LAYOUT_VERSION 1u
+#define NW_LAYOUT_VERSION 3u
 #define NW_MAGIC 0x3165736977646f6eull /* "nodewis1" */
 
 #define NW_PAGE_SHIFT 12
@@ -26,6 +28,8 @@
 #define NW_KEY_NONE UINT64_MAX
 
 /* A counter, monotonic, appended when a thread first touches a page in a region; never moves.
+ * Counters lie in segments, each as large as all before it, mapped when they are needed: no address
+ * space is reserved for what may come.
  * Readers may take it at any time: every field only grows. */
 typedef struct nw_counter {
     uint64_t key;
@@ -51,22 +55,35 @@ typedef struct nw_touch {
     uint64_t code; /* address inside the instruction's call-out, for the line table */
 } nw_touch;
 
+/* Segment 0 holds entries 0 .. 255, segment s > 0 those from 2^(7+s) to 2^(8+s) - 1. */
+#define NW_FIRST_SHIFT 8u
+#define NW_FIRST_ENTRIES (1u << NW_FIRST_SHIFT)
+#define NW_SEGMENTS 25u
+typedef struct nw_segment {
+    uint64_t offset;  /* in the file; 0: not there, it is in memory that only the process has */
+    uint64_t address; /* in the process: slots point there */
+} nw_segment;
+
 /* First page of a thread file. Fields after `version` are written once, or only grow. */
 typedef struct nw_thread_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t ordinal;
-    uint32_t tid;
     uint32_t window_slots;
     uint64_t counters; /* entries in use; published with release order after the entry is whole */
-    uint64_t touches;  /* likewise, in the touches file */
+    uint64_t touches;  /* likewise */
     uint64_t dropped;  /* accesses not counted: re-entered from a signal handler, or switched off */
+    nw_segment counter_segment[NW_SEGMENTS];
+    nw_segment touch_segment[NW_SEGMENTS];
 } nw_thread_header;
 
 #define NW_HEADER_BYTES 4096u
 #define NW_COUNTERS_OFFSET (NW_HEADER_BYTES + NW_WINDOW_SLOTS * 32u)
 
-/* $NODEWISE_RAW/control, mapped by recorder and processes: how slices are cut from inside. */
+/* $NODEWISE_RAW/control, mapped by recorder and processes: how slices are cut from inside, and what
+ * the recording lacks. A process writes here through memory it has mapped since it began, so that a
+ * recording that stops is known whatever the process can no longer open: it may have dropped its
+ * user, changed its root, or used up its descriptors. A forked child has its parent's mapping. */
+#define NW_WHY_BYTES 256u
 typedef struct nw_control {
     uint64_t magic;
     uint32_t version;
@@ -76,10 +93,15 @@ typedef struct nw_control {
     uint32_t slices_taken;     /* futex word: set by the recorder once its snapshot is whole */
     uint32_t recorder_alive;   /* 0: nobody will answer, do not wait */
     uint32_t recorder_pid;     /* should it die without saying so */
+    uint32_t stopped;          /* process images that stopped recording early, or never began */
+    uint32_t why_taken;        /* 1: one of them writes, or has written, the reason */
+    char why[NW_WHY_BYTES];    /* of the first, terminated by a zero */
 } nw_control;
 
 /* `pool`, one per process image: small allocations by return address, open addressing. The last slot
- * takes what finds no other. */
+ * takes what finds no other. Behind them NW_REPEATS numbers of 64 bits: how often an object was allocated again
+ * at its addresses; the log says which is whose. */
+#define NW_REPEATS 4096u
 #define NW_POOL_SLOTS 4096u
 typedef struct nw_pool_entry {
     uint64_t caller; /* 0: free */

@@ -1,5 +1,7 @@
 #define _GNU_SOURCE
+#include "loaded.h"
 #include "observer.h"
+#include "readable.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -11,37 +13,47 @@
 #define MODULES 1024
 
 static struct {
-    uintptr_t bias;
-    const ElfW(Phdr) *headers;
+    uintptr_t bias, parts;
 } known[MODULES];
 static size_t modules;
-static int dlopen_called;
-static unsigned long long additions;
+static uint32_t looks; /* since dlopen was called last, and one; 0: it never was */
 
-static bool is_known(const struct dl_phdr_info *info)
+static bool is_known(const nw_listed *module)
 {
     for (size_t i = 0; i < modules; i++)
-        if (known[i].bias == info->dlpi_addr && known[i].headers == info->dlpi_phdr)
+        if (known[i].bias == module->bias && known[i].parts == module->parts)
             return true;
     return false;
 }
 
-static void log_module(const struct dl_phdr_info *info, const char *path)
+static void log_module(const nw_listed *module, const char *path)
 {
+    nw_readable sight = {0, 0};
     nw_line line = {0};
     nw_line_begin(&line, "module");
-    nw_line_number(&line, info->dlpi_addr);
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD)
+    nw_line_number(&line, module->bias);
+    for (unsigned long i = 0; i < module->part_count; i++) {
+        ElfW(Phdr) segment;
+        if (!nw_read(&sight, &segment, module->parts + i * sizeof segment, sizeof segment))
+            return; /* unloaded by now */
+        if (segment.p_type != PT_LOAD)
             continue;
-        nw_line_number(&line, info->dlpi_addr + segment->p_vaddr);
-        nw_line_number(&line, segment->p_memsz);
-        nw_line_number(&line, segment->p_flags);
+        nw_line_number(&line, module->bias + segment.p_vaddr);
+        nw_line_number(&line, segment.p_memsz);
+        nw_line_number(&line, segment.p_flags);
     }
     nw_line_text(&line, "=");
     nw_line_text(&line, path);
     nw_event(&line);
+}
+
+static bool read_text(char *to, size_t room, uintptr_t from)
+{
+    nw_readable sight = {0, 0};
+    for (size_t i = 0; i < room && nw_read(&sight, &to[i], from + i, 1); i++)
+        if (to[i] == 0)
+            return true;
+    return false;
 }
 
 /* Libraries opened by a relative path are known by it: the recorder is elsewhere. */
@@ -56,61 +68,139 @@ static const char *absolute(const char *path, char *room, size_t bytes)
     return room;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
+static const char *path_of(const nw_listed *module, char *name, char *room, size_t bytes)
 {
-    (void)size;
-    bool *first = opaque; /* the executable, which has no name here */
-    char room[1024];
-    const char *path;
-    if (*first) {
-        long length = nw_system(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room, sizeof room - 1);
-        room[length < 0 ? 0 : length] = 0;
-        path = room;
-    } else {
-        path = absolute(info->dlpi_name, room, sizeof room);
-    }
-    *first = false;
-    additions = info->dlpi_adds;
-    if (modules < MODULES && path != NULL && path[0] == '/' && !is_known(info)) {
-        known[modules].bias = info->dlpi_addr;
-        known[modules++].headers = info->dlpi_phdr;
-        log_module(info, path);
+    if (!read_text(name, bytes, module->path))
+        return NULL;
+    if (*name != 0)
+        return absolute(name, room, bytes);
+    /* The executable, which has no name here. */
+    long length = nw_system(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room, bytes - 1);
+    room[length < 0 ? 0 : length] = 0;
+    return room;
+}
+
+static int visit(const nw_listed *module, void *unused)
+{
+    static char name[1024], room[1024]; /* one scan at a time; handlers' stacks are small */
+    (void)unused;
+    if (modules == MODULES)
+        return 0;
+    if (is_known(module))
+        return 1;
+    const char *path = path_of(module, name, room, sizeof room);
+    if (path != NULL && path[0] == '/') {
+        known[modules].bias = module->bias;
+        known[modules++].parts = module->parts;
+        log_module(module, path);
         if (nw_emulated())
-            nw_outlined_scan(path, info->dlpi_addr);
+            nw_outlined_scan(path, module->bias);
     }
-    return 0;
+    return 1;
 }
 
 void nw_modules_scan(void)
 {
     static int scanning;
-    if (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE))
+    if (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&looks, 1, __ATOMIC_RELEASE); /* the scan under way may have passed it */
         return;
-    bool first = true;
-    dl_iterate_phdr(visit, &first);
+    }
+    nw_loaded_each(visit, NULL);
     __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
 }
 
+/* It cannot be told when a call of dlopen is over: the first looks may come too early, so the second, fourth, eighth
+ * and so on are taken too. */
 void nw_modules_check(void)
 {
-    if (nw_unlikely(__atomic_load_n(&dlopen_called, __ATOMIC_RELAXED)) && nw_recording() &&
-        __atomic_exchange_n(&dlopen_called, 0, __ATOMIC_ACQUIRE))
+    if (nw_likely(__atomic_load_n(&looks, __ATOMIC_RELAXED) == 0) || !nw_recording())
+        return;
+    uint32_t look = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
+    if ((look & (look - 1)) == 0)
         nw_modules_scan();
 }
 
-/* A name without a slash is looked up on behalf of the caller (its RUNPATH), whom libc knows by the
- * return address: then the real one must be jumped to, and the scan comes later. */
+/* ---- Thread-local variables. Those of modules that are there at start lie equally far from ours in each thread;
+ * where others' lie only the loader knows, and it waits for its lock. ---- */
+
+static struct {
+    ptrdiff_t from_ours;
+    size_t bytes;
+    uintptr_t bias;
+} thread_local_parts[MODULES];
+static size_t thread_locals;
+
+static int note_thread_locals(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_TLS || info->dlpi_tls_data == NULL || thread_locals == MODULES)
+            continue;
+        thread_local_parts[thread_locals].from_ours = (char *)info->dlpi_tls_data - (char *)&nw_self;
+        thread_local_parts[thread_locals].bytes = info->dlpi_phdr[i].p_memsz;
+        thread_local_parts[thread_locals++].bias = info->dlpi_addr;
+    }
+    return 0;
+}
+
+void nw_modules_tls(nw_line *line, uint32_t ordinal)
+{
+    for (size_t i = 0; i < thread_locals; i++) {
+        nw_line_next(line, "tls");
+        nw_line_number(line, ordinal);
+        nw_line_number(line, (uintptr_t)&nw_self + (uintptr_t)thread_local_parts[i].from_ours);
+        nw_line_number(line, thread_local_parts[i].bytes);
+        nw_line_number(line, thread_local_parts[i].bias);
+    }
+}
+
+void nw_modules_start(void)
+{
+    nw_modules_scan();
+    dl_iterate_phdr(note_thread_locals, NULL);
+}
+
+/* ---- What the program calls. ---- */
+
+static struct {
+    __typeof__(&dlopen) open;
+    __typeof__(&dlclose) close;
+} next;
+
+/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+__attribute__((constructor(101))) static void look_up(void)
+{
+    next.close = (__typeof__(next.close))dlsym(RTLD_NEXT, "dlclose");
+    next.open = (__typeof__(next.open))dlsym(RTLD_NEXT, "dlopen");
+}
+
+/* What it opens depends on the caller ($ORIGIN, RPATH, RUNPATH), whom the C library knows by the return address: the
+ * real one must be jumped to, and the scan comes later. */
 NW_EXPORT void *dlopen(const char *path, int flags)
 {
-    static __typeof__(&dlopen) next;
-    if (next == NULL)
-        next = (__typeof__(next))dlsym(RTLD_NEXT, "dlopen");
-    if (path == NULL || strchr(path, '/') == NULL) {
-        __atomic_store_n(&dlopen_called, 1, __ATOMIC_RELEASE);
-        __attribute__((musttail)) return next(path, flags);
-    }
-    void *handle = next(path, flags);
-    if (handle != NULL && nw_recording())
+    if (next.open == NULL)
+        look_up();
+    __atomic_store_n(&looks, 1, __ATOMIC_RELEASE);
+    __attribute__((musttail)) return next.open(path, flags);
+}
+
+/* Nothing may have happened since the module was opened that had us look. */
+static void look_again(void)
+{
+    if (__atomic_load_n(&looks, __ATOMIC_RELAXED) != 0 && nw_recording())
         nw_modules_scan();
-    return handle;
+}
+
+NW_EXPORT int dlclose(void *handle)
+{
+    if (next.close == NULL)
+        look_up();
+    look_again();
+    __attribute__((musttail)) return next.close(handle);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    look_again();
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "heap.h"
 #include "observer.h"
+#include "scratch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,10 +22,8 @@ static void put_chain(nw_line *line, const uintptr_t *chain, uint32_t depth)
         nw_line_number(line, chain[i]);
 }
 
-static void log_heap(const nw_allocation *object)
+static void log_new(const nw_allocation *object)
 {
-    if (!nw_recording())
-        return;
     nw_modules_check();
     nw_line line = {0};
     nw_line_begin(&line, "heap");
@@ -35,9 +34,68 @@ static void log_heap(const nw_allocation *object)
     nw_event(&line);
 }
 
-static void log_freed(void *address, size_t mapped)
+/* Its place's object, larger than it was or once more. */
+static void log_again(const nw_allocation *object)
+{
+    nw_line line = {0};
+    nw_line_begin(&line, "again");
+    nw_line_number(&line, (uintptr_t)object->before);
+    nw_line_number(&line, (uintptr_t)object->address);
+    nw_line_number(&line, object->bytes);
+    nw_line_number(&line, object->mapped);
+    nw_event(&line);
+}
+
+#define POOL_BYTES (NW_POOL_SLOTS * sizeof(nw_pool_entry) + NW_REPEATS * sizeof(uint64_t))
+static char *pool; /* callers of small allocations, then repeats */
+static uint32_t repeats_used;
+
+/* What a place's tag says: nothing yet, logged, or beyond that the number that counts it. */
+enum { TAG_NEW, TAG_LOGGED, TAG_COUNTED };
+
+/* Counted in shared memory, so that the log does not grow with the program's steps. */
+static bool count_again(const nw_allocation *object)
+{
+    if (pool == NULL)
+        return false;
+    if (*object->tag == TAG_LOGGED) {
+        uint32_t number = __atomic_fetch_add(&repeats_used, 1, __ATOMIC_RELAXED);
+        if (number >= NW_REPEATS) {
+            __atomic_store_n(&repeats_used, NW_REPEATS, __ATOMIC_RELAXED);
+            return false;
+        }
+        nw_line line = {0};
+        nw_line_begin(&line, "repeats");
+        nw_line_number(&line, number);
+        nw_line_number(&line, (uintptr_t)object->address);
+        nw_event(&line);
+        *object->tag = TAG_COUNTED + number;
+    }
+    uint64_t *repeats = (uint64_t *)(pool + NW_POOL_SLOTS * sizeof(nw_pool_entry));
+    __atomic_fetch_add(&repeats[*object->tag - TAG_COUNTED], 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+static void log_heap(const nw_allocation *object)
 {
     if (!nw_recording())
+        return;
+    if (object->tag == NULL || *object->tag == TAG_NEW) {
+        log_new(object);
+        if (object->tag != NULL)
+            *object->tag = TAG_LOGGED;
+    } else if (object->before != object->address) {
+        *object->tag = TAG_LOGGED;
+        log_again(object);
+    } else if (object->larger || !count_again(object)) {
+        log_again(object);
+    }
+}
+
+/* What is kept for its place stays the object's. */
+static void log_freed(void *address, size_t mapped, int kept)
+{
+    if (!nw_recording() || kept)
         return;
     nw_line line = {0};
     nw_line_begin(&line, "free");
@@ -48,12 +106,10 @@ static void log_freed(void *address, size_t mapped)
 
 /* ---- Small allocations: one pool, its sites by bytes. ---- */
 
-static nw_area pool;
-
 /* The caller's entry, taken if free; the last one when the neighbourhood is full. */
 static nw_pool_entry *pool_entry(uintptr_t caller)
 {
-    nw_pool_entry *entries = (nw_pool_entry *)pool.base;
+    nw_pool_entry *entries = (nw_pool_entry *)pool;
     size_t slot = (caller * 0x9e3779b97f4a7c15ull) >> 32;
     for (int probe = 0; probe < 16; probe++) {
         nw_pool_entry *entry = &entries[(slot + (size_t)probe) % (NW_POOL_SLOTS - 1)];
@@ -93,7 +149,7 @@ static void log_arena(uintptr_t arena)
 
 static void count_pooled(uintptr_t caller, const void *address, size_t bytes)
 {
-    if (pool.base == NULL || !nw_recording())
+    if (pool == NULL || !nw_recording())
         return;
     if (nw_unlikely((uintptr_t)address >> ARENA_SHIFT != last_arena))
         log_arena((uintptr_t)address >> ARENA_SHIFT);
@@ -104,12 +160,11 @@ static void count_pooled(uintptr_t caller, const void *address, size_t bytes)
 
 static const nw_heap_hooks hooks = {.allocated = log_heap, .freed = log_freed, .pooled = count_pooled};
 
+/* In a forked child a new one, in the parent's place. */
 static void open_pool(void)
 {
-    if (pool.base == NULL ? nw_area_reserve(&pool, 16u << 20) : nw_area_clear(&pool))
-        nw_area_grow(&pool, "pool", NW_NO_NUMBER, NW_POOL_SLOTS * sizeof(nw_pool_entry));
-    if (pool.mapped == 0)
-        pool.base = NULL;
+    bool backed;
+    pool = nw_map_backed("pool", NW_NO_NUMBER, 0, POOL_BYTES, pool, &backed);
 }
 
 void nw_objects_start(void)
@@ -131,26 +186,33 @@ void nw_objects_after_fork(void)
 
 /* ---- Mappings the program makes itself. ---- */
 
+static void put_file(nw_line *line, unsigned file)
+{
+    char link[32] = "/proc/self/fd/", digits[12], *digit = digits + sizeof digits - 1, *path = nw_scratch_take();
+    *digit = 0;
+    do
+        *--digit = (char)('0' + file % 10);
+    while ((file /= 10) != 0);
+    strcat(link, digit);
+    long length = path == NULL ? -ENOMEM : nw_system(SYS_readlinkat, AT_FDCWD, link, path, NW_PATH_BYTES - 1);
+    nw_line_text(line, "=");
+    if (length >= 0) {
+        path[length] = 0;
+        nw_line_text(line, path);
+    }
+    nw_scratch_give(path);
+}
+
 static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller)
 {
-    char link[64] = "/proc/self/fd/", path[1024];
     uintptr_t chain[NW_CHAIN];
     nw_line line = {0};
     nw_line_begin(&line, "map");
     nw_line_number(&line, (uintptr_t)address);
     nw_line_number(&line, bytes);
     put_chain(&line, chain, nw_backtrace(caller, chain));
-    if (file >= 0) {
-        char digits[12], *digit = digits + sizeof digits - 1;
-        *digit = 0;
-        for (unsigned number = (unsigned)file; *--digit = (char)('0' + number % 10), (number /= 10) != 0;)
-            ;
-        strcat(link, digit);
-        long length = nw_system(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
-        path[length < 0 ? 0 : length] = 0;
-        nw_line_text(&line, "=");
-        nw_line_text(&line, path);
-    }
+    if (file >= 0)
+        put_file(&line, (unsigned)file);
     nw_event(&line);
 }
 
@@ -174,16 +236,11 @@ static void *returned(long result)
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-static __thread int logging __attribute__((tls_model("initial-exec"))); /* the unwinder may map memory */
-
 static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller)
 {
     void *address = returned(nw_system(SYS_mmap, at, bytes, protection, flags, file, offset));
-    if (address != MAP_FAILED && nw_recording() && !logging) {
-        logging = 1;
+    if (address != MAP_FAILED && nw_recording())
         log_mapping(address, bytes, flags & MAP_ANONYMOUS ? -1 : file, caller);
-        logging = 0;
-    }
     return address;
 }
 
@@ -199,7 +256,7 @@ NW_EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int fi
 
 NW_EXPORT int munmap(void *address, size_t bytes)
 {
-    if (nw_recording() && !logging)
+    if (nw_recording())
         log_unmapped(address, bytes);
     return returned(nw_system(SYS_munmap, address, bytes)) == MAP_FAILED ? -1 : 0;
 }
@@ -211,11 +268,9 @@ NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...)
     void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
     void *moved = returned(nw_system(SYS_mremap, address, old, bytes, flags, to));
-    if (moved != MAP_FAILED && nw_recording() && !logging) {
-        logging = 1;
+    if (moved != MAP_FAILED && nw_recording()) {
         log_unmapped(address, old);
         log_mapping(moved, bytes, -1, CALLER);
-        logging = 0;
     }
     return moved;
 }

@@ -9,7 +9,7 @@
 
 /* ---- process.c: whether and where we record ------------------------------------------------- */
 
-#define NW_PATH_BYTES 1024 /* small: may be on a signal stack */
+#define NW_PATH_BYTES 1024
 
 enum nw_state { NW_UNKNOWN, NW_RECORDING, NW_OFF };
 
@@ -23,6 +23,17 @@ extern char nw_folder[NW_PATH_BYTES];
 /* Null when not recording. */
 extern nw_control *nw_control_page;
 
+/* ---- image.c: where a process image writes to ------------------------------------------------ */
+
+/* The recorder's page below this folder; null if there is no recorder that answers. */
+nw_control *nw_control_map(const char *raw);
+
+/* Makes `<raw>/<pid>-<sequence>`, whose path it writes to `folder`. */
+bool nw_folder_make(char *folder, const char *raw);
+
+/* Tells the recorder that this process image stopped recording, or did not begin. */
+void nw_mark_truncated(const char *why);
+
 /* ---- files.c: system calls without errno, files that grow ------------------------------------ */
 
 /* Results below zero are -errno. */
@@ -32,61 +43,68 @@ long nw_call(long number, long a, long b, long c, long d, long e, long f);
     nw_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define nw_system(n, ...) NW_CALL_6(n, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
-/* Anonymous zero pages, or null. */
-void *nw_map_private(size_t bytes);
+/* What stops a recording, in words; `error` is -errno of a file that could not be written. */
+const char *nw_reason(long error);
+
+bool nw_failed(long result);
+
+/* A descriptor for a moment, or -errno. */
+long nw_open(const char *path, int flags);
+void nw_close(long file);
+void nw_descriptors_forget(void); /* in the child of a fork: those of threads it has not */
+
+/* A part of a file, shared, at `at` if that is not null; made, with its blocks, if `flags` has O_CREAT.
+ * The address, or -errno. No descriptor stays open. */
+long nw_file_map(const char *path, int flags, size_t from, size_t bytes, void *at);
+
+/* Anonymous zero pages, at `at` if that is not null; or null. */
+void *nw_map_private(void *at, size_t bytes);
 void nw_unmap(void *address, size_t bytes);
-void nw_touched_prepare(void); /* before the first count */
 
-/* Address space with a file behind its beginning. */
-typedef struct nw_area {
-    char *base;
-    size_t reserved;
-    size_t mapped;
-} nw_area;
+/* A part of the named file of this process image, its blocks allocated, at `at` if that is not null; private
+ * memory when not recording, and when there is no room for the file: recording is then switched off. Null: no
+ * room for either. */
+void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes, void *at, bool *backed);
 
-/* Reserves the space, less of it when there is little. */
-bool nw_area_reserve(nw_area *area, size_t bytes);
-
-/* Backs the first `bytes` with the named file of this process image, blocks allocated; with private
- * memory when not recording. On failure switches recording off and uses private memory. */
-bool nw_area_grow(nw_area *area, const char *name, uint32_t number, size_t bytes);
-
-/* Forgets what is behind it; the space stays reserved at the same place. */
-bool nw_area_clear(nw_area *area);
-void nw_area_release(nw_area *area);
-
-/* `<folder>/<name>-<number>`, or `<folder>/<name>` for NW_NO_NUMBER. */
+/* `<folder>/<name>-<number>`, or `<folder>/<name>` for NW_NO_NUMBER, to be given back (scratch.h); null: out of
+ * memory. */
 #define NW_NO_NUMBER UINT32_MAX
-void nw_path(char *path, const char *name, uint32_t number);
+char *nw_path(const char *name, uint32_t number);
 
 /* ---- events.c -------------------------------------------------------------------------------- */
 
-/* A line under construction: words apart by spaces, numbers in hexadecimal. */
+/* A line under construction: words apart by spaces, numbers in hexadecimal; what does not fit is cut off. Its text is
+ * a room of scratch.h from its beginning until it is in the log. */
+#define NW_LINE_BYTES 2048u
 typedef struct nw_line {
     size_t used;
-    char text[2048]; /* what does not fit is cut off */
+    char *text;
 } nw_line;
 
 void nw_line_begin(nw_line *line, const char *word);
 void nw_line_number(nw_line *line, uint64_t number);
 void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hold spaces */
 void nw_line_end(nw_line *line);                    /* more lines may follow */
+void nw_line_next(nw_line *line, const char *word); /* begins one after those that are there */
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
 uint64_t nw_events_written(void);
 /* A forked image goes on from its parent's log, up to so many bytes; the parent by its folder. */
 void nw_event_parent(const char *folder, uint64_t written);
 void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
-void nw_mark_truncated(const char *why); /* the same, for the recorder, even when the log cannot be written */
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
+/* One per thread at a time: that of a finished thread goes to a new one, file and all. */
 typedef struct nw_observer {
     nw_thread thread;
-    nw_area counters;
-    nw_area touches;
+    char *base;        /* header, window and the first segments; null before they are there */
+    size_t file_bytes; /* of its file, mapped in pieces */
     struct nw_observer *next;
+    uint32_t number; /* of the file */
+    uint32_t lane;   /* for heap.h: the same for each of its threads */
     uint32_t ordinal;
-    uint32_t tid;
+    uint32_t tid;    /* 0: its thread has not begun */
+    uint32_t vacant; /* free for any thread */
     uint32_t openmp_known;
     int64_t quantum; /* accesses until the next look at the slice, as last handed out */
     void *(*start)(void *);
@@ -112,19 +130,24 @@ void nw_seat_take(const nw_observer *observer);
 
 /* ---- thread_files.c: where a thread's counters go --------------------------------------------- */
 
-/* Address space and files, everything empty. */
+/* Window, room and file for a new thread: its own, or those that a finished one left. */
 bool nw_thread_open(nw_observer *observer);
-/* The same over again at the same addresses, for a new process image. */
+/* The same over again at the same addresses, the first of a new process image. */
 bool nw_thread_reopen(nw_observer *observer);
 void nw_thread_close(nw_observer *observer);
+/* Numbers begin again, for a new process image. */
+void nw_thread_files_forget(void);
 
 /* ---- objects.c, modules.c, slices.c ---------------------------------------------------------- */
 
 void nw_objects_start(void);
 void nw_objects_stop(void);
 void nw_objects_after_fork(void);
-void nw_modules_scan(void); /* logs modules that are new */
-void nw_modules_check(void); /* the same, when dlopen was called since */
+void nw_modules_start(void); /* in the first thread, before others are there */
+void nw_modules_scan(void);  /* logs modules that are new */
+void nw_modules_check(void); /* the same, now and then since dlopen was called */
+/* Adds where the calling thread's variables are of the modules that were there at start. */
+void nw_modules_tls(nw_line *line, uint32_t ordinal);
 
 /* What nw_thread.until_slice starts from. */
 int64_t nw_slice_budget(nw_observer *observer);

@@ -1,12 +1,16 @@
 #define _GNU_SOURCE
 #include "observer.h"
+#include "starting.h"
+#include "stderr.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,51 +18,11 @@
 
 char nw_folder[NW_PATH_BYTES];
 nw_control *nw_control_page;
-uint64_t *nw_touched;
 
 static int state; /* enum nw_state */
 static char raw[NW_PATH_BYTES - 64];
+static char control[NW_PATH_BYTES]; /* its page */
 static uint64_t events_before_fork;
-
-static size_t put_decimal(char *to, uint64_t number)
-{
-    char digits[20], *digit = digits + sizeof digits;
-    do
-        *--digit = (char)('0' + number % 10);
-    while ((number /= 10) != 0);
-    size_t length = (size_t)(digits + sizeof digits - digit);
-    memcpy(to, digit, length);
-    to[length] = 0;
-    return length;
-}
-
-/* `<raw>/<pid>-<sequence>`: exec keeps the pid, so the first free sequence number. */
-static bool make_folder(void)
-{
-    char *end = stpcpy(stpcpy(nw_folder, raw), "/");
-    end += put_decimal(end, (uint64_t)nw_system(SYS_getpid, 0));
-    *end++ = '-';
-    for (uint32_t sequence = 0; sequence < 10000; sequence++) {
-        put_decimal(end, sequence);
-        long result = nw_system(SYS_mkdirat, AT_FDCWD, nw_folder, 0755);
-        if (result != -EEXIST)
-            return result == 0;
-    }
-    return false;
-}
-
-static nw_control *map_control(void)
-{
-    char path[NW_PATH_BYTES];
-    stpcpy(stpcpy(path, raw), "/control");
-    long file = nw_system(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-    if (file < 0)
-        return NULL;
-    long page = nw_system(SYS_mmap, NULL, sizeof(nw_control), PROT_READ | PROT_WRITE, MAP_SHARED, file);
-    nw_system(SYS_close, file);
-    nw_control *control = page < 0 && page > -4096 ? NULL : (nw_control *)page;
-    return control != NULL && control->magic == NW_MAGIC && control->version == NW_LAYOUT_VERSION ? control : NULL;
-}
 
 static void log_process(void)
 {
@@ -84,17 +48,28 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
-/* By the first thread that counts: programs that are only followed keep their address space, which the
- * kernel's balancing walks through. */
-void nw_touched_prepare(void)
+/* Makes the folder of this process image. Without one it goes unrecorded, and says so. */
+static bool enter_image(void)
 {
-    if (nw_emulated() || __atomic_load_n(&nw_touched, __ATOMIC_ACQUIRE) != NULL)
-        return;
-    uint64_t *fresh = nw_map_private(NW_TOUCHED_BYTES), *none = NULL;
-    if (fresh == NULL)
-        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
-    else if (!__atomic_compare_exchange_n(&nw_touched, &none, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        nw_unmap(fresh, NW_TOUCHED_BYTES);
+    static const char why[] = "a process cannot make its folder in the profile";
+    if (nw_folder_make(nw_folder, raw))
+        return true;
+    nw_mark_truncated(why);
+    nw_say_stopped(why);
+    return false;
+}
+
+static const char *left_out(char *const *environment, int reset);
+
+/* The recorder is there, and this program's user may not write to it: nothing else would tell. */
+static void say_if_denied(void)
+{
+    static const char why[] = "nodewise: not recorded: this user may not write the profile\n";
+    long file = nw_open(control, O_RDWR);
+    if (file == -EACCES)
+        nw_stderr_line(why, sizeof why - 1);
+    if (!nw_failed(file))
+        nw_close(file);
 }
 
 static bool start(const char *folder)
@@ -102,9 +77,15 @@ static bool start(const char *folder)
     if (folder == NULL || folder[0] != '/' || strlen(folder) >= sizeof raw)
         return false;
     stpcpy(raw, folder);
-    nw_control_page = map_control();
-    if (nw_control_page == NULL || !nw_control_page->recorder_alive || !make_folder())
+    stpcpy(stpcpy(control, raw), "/control");
+    nw_control_page = nw_control_map(raw);
+    if (nw_control_page == NULL)
+        say_if_denied();
+    if (nw_control_page == NULL || !enter_image())
         return false;
+    nw_left_out = left_out;
+    nw_lacks = nw_mark_truncated;
+    nw_stderr_start();
     log_process();
     return true;
 }
@@ -117,7 +98,7 @@ bool nw_recording(void)
         __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE); /* for what start itself calls */
         __atomic_store_n(&state, NW_RECORDING, __ATOMIC_RELEASE);
         if (start(getenv("NODEWISE_RAW"))) {
-            nw_modules_scan();
+            nw_modules_start();
             nw_objects_start();
             pthread_atfork(fork_prepare, fork_parent, fork_child);
         } else {
@@ -149,6 +130,36 @@ void nw_switch_off(const char *why)
     nw_say_stopped(why);
 }
 
+/* ---- exec: whether the next image can go on. ---- */
+
+/* Whether a program that is executed now may do that with a file of the recording: as exec leaves them, users other
+ * than root have the ambient capabilities only. Kernels before 5.8 look with the real ids. */
+static bool will_be_allowed(const char *path, int how, bool reset)
+{
+    bool same = reset || (nw_system(SYS_getuid, 0) == nw_system(SYS_geteuid, 0) &&
+                          nw_system(SYS_getgid, 0) == nw_system(SYS_getegid, 0));
+    long with_real = nw_system(SYS_faccessat, AT_FDCWD, path, how);
+    if (!same) {
+        long with_effective = nw_system(SYS_faccessat2, AT_FDCWD, path, how, AT_EACCESS);
+        return (with_effective == -ENOSYS ? with_real : with_effective) == 0;
+    }
+    return with_real == 0 || (with_real == -EACCES &&
+                              nw_system(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_DAC_OVERRIDE) == 1);
+}
+
+/* In a child of vfork too: memory of its parent's stays as it is. */
+static const char *left_out(char *const *environment, int reset)
+{
+    static const char variable[] = "NODEWISE_RAW=";
+    if (*nw_state_word() != NW_RECORDING || recorder_left())
+        return NULL;
+    if (!will_be_allowed(raw, W_OK | X_OK, reset) || !will_be_allowed(control, R_OK | W_OK, reset))
+        return "a program was started by a user, or under a root, that cannot write the profile";
+    while (!nw_emulated() && environment && *environment && strncmp(*environment, variable, sizeof variable - 1) != 0)
+        environment++;
+    return nw_emulated() || (environment && *environment) ? NULL : "a program was started without NODEWISE_RAW";
+}
+
 /* ---- fork: the child is a process image of its own, at the same addresses. ---- */
 
 static sigset_t signals_before_fork;
@@ -166,17 +177,16 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-    char parent[NW_PATH_BYTES];
+    static char parent[NW_PATH_BYTES];
+    nw_descriptors_forget();
     stpcpy(parent, nw_folder);
     bool recording = nw_recording();
-    if (recording && !make_folder()) {
+    if (recording && !enter_image()) {
         __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE);
         recording = false;
     }
     if (recording) {
-        if (nw_touched != NULL)
-            nw_system(SYS_mmap, nw_touched, NW_TOUCHED_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
+        nw_touched_forget();
         log_process();
         nw_event_parent(parent, events_before_fork);
     }

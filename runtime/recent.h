@@ -1,56 +1,43 @@
-/* Pages that left the window not long ago, with the lines they had: the window is direct mapped, a
- * cache is not. A page that only had to make room for a neighbour comes back with its lines, so that
- * they are not counted as traffic again; one that left NW_WINDOW_SLOTS entries ago is forgotten.
- * A thread that goes round NW_WINDOW_SLOTS pages or fewer thus counts each line once, whatever the
- * pages' addresses. */
+/* The private cache that the window stands for: the NW_WINDOW_SLOTS pages that the thread touched last,
+ * wherever they lie. The window is direct mapped, so pages leave it that the cache still has; they come
+ * back with their lines, which are not traffic again.
+ *
+ * A page is forgotten only when one more than NW_WINDOW_SLOTS would be known, and then the one that was
+ * touched longest ago. So a thread pays for each line of any NW_WINDOW_SLOTS pages once, whatever their
+ * addresses. Accesses to pages in the window pass by unseen: that their counters have grown is noticed
+ * when a hand that goes round the window comes by, and before a page is forgotten. */
 #ifndef NODEWISE_RECENT_H
 #define NODEWISE_RECENT_H
 
-#include "layout.h"
+#include "runtime.h"
 
-#define NW_RECENT_BUCKETS 512u
-#define NW_RECENT_WAYS 8u
+/* Slots that the hand looks at when a page enters the window. The order of pages is true to one round,
+ * NW_WINDOW_SLOTS / NW_HAND_SLOTS entries. */
+#define NW_HAND_SLOTS 2u
+#define NW_RECENT_CHAINS 4096u
 
-/* Filled in turn, so that the page longest gone makes room. */
-typedef struct nw_bucket {
-    uint32_t page[NW_RECENT_WAYS]; /* low bits of the page number, 0 when empty */
-    uint32_t when[NW_RECENT_WAYS]; /* on the clock below */
-    uint64_t lines[NW_RECENT_WAYS];
-} nw_bucket;
+typedef struct nw_recent_page {
+    uint64_t page;
+    uint64_t lines; /* when it left the window */
+    uint16_t newer, older;
+    uint16_t next; /* in its chain */
+} nw_recent_page;
 
+/* Zero at first. Places are numbered from 1; place 0 is both ends of the list. */
 typedef struct nw_recent {
-    nw_bucket left[NW_RECENT_BUCKETS];
-    uint64_t paced[NW_WINDOW_SLOTS]; /* accesses of each slot already charged to the slice */
-    uint32_t clock; /* pages that have entered the window */
-    uint8_t turn[NW_RECENT_BUCKETS];
+    nw_recent_page pages[NW_WINDOW_SLOTS + 1];
+    uint16_t chains[NW_RECENT_CHAINS];
+    uint16_t inside[NW_WINDOW_SLOTS]; /* place of the page in each slot; 0: its lines were forgotten */
+    uint64_t seen[NW_WINDOW_SLOTS];   /* accesses of each slot's counter when it was looked at */
+    uint64_t paced[NW_WINDOW_SLOTS];  /* accesses of each slot already charged to the slice */
+    uint32_t used, hand;
 } nw_recent;
 
-static inline uint32_t nw_bucket_of(uint64_t page)
-{
-    return (uint32_t)(page * 0x9e3779b97f4a7c15ull >> 32) & (NW_RECENT_BUCKETS - 1);
-}
+/* `slot` is about to take `page`, touched now. Returns the lines it has in the cache. What the slot held
+ * has been paid for. */
+uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page);
 
-/* Remembers the lines of a page that leaves. */
-static inline void nw_recent_leave(nw_recent *recent, uint64_t page, uint64_t lines)
-{
-    uint32_t bucket = nw_bucket_of(page), way = recent->turn[bucket]++ % NW_RECENT_WAYS;
-    recent->left[bucket].page[way] = (uint32_t)page;
-    recent->left[bucket].when[way] = recent->clock;
-    recent->left[bucket].lines[way] = lines;
-}
-
-/* The lines a page still had; 0 if it was away for too long. */
-static inline uint64_t nw_recent_enter(nw_recent *recent, uint64_t page)
-{
-    nw_bucket *bucket = &recent->left[nw_bucket_of(page)];
-    uint32_t way = 0;
-    while (way < NW_RECENT_WAYS && bucket->page[way] != (uint32_t)page)
-        way++;
-    recent->clock++;
-    if (way == NW_RECENT_WAYS)
-        return 0;
-    bucket->page[way] = 0;
-    return recent->clock - bucket->when[way] <= NW_WINDOW_SLOTS ? bucket->lines[way] : 0;
-}
+/* It has taken the page and its counter. */
+void nw_recent_entered(nw_thread *thread, const nw_slot *slot);
 
 #endif

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
+#include "loaded.h"
 #include "observer.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 
 static uint32_t regions; /* ids given out */
@@ -13,11 +13,12 @@ static struct {
     int (*omp_get_level)(void);
 } openmp;
 
+/* Not by dlsym: the thread that opens a library waits, with the loader's lock, for the team of its constructor. */
 static void find_openmp(void)
 {
-    openmp.omp_get_thread_num = (int (*)(void))dlsym(RTLD_DEFAULT, "omp_get_thread_num");
-    openmp.omp_get_num_threads = (int (*)(void))dlsym(RTLD_DEFAULT, "omp_get_num_threads");
-    __atomic_store_n(&openmp.omp_get_level, (int (*)(void))dlsym(RTLD_DEFAULT, "omp_get_level"), __ATOMIC_RELEASE);
+    openmp.omp_get_thread_num = (int (*)(void))nw_loaded_function("omp_get_thread_num");
+    openmp.omp_get_num_threads = (int (*)(void))nw_loaded_function("omp_get_num_threads");
+    __atomic_store_n(&openmp.omp_get_level, (int (*)(void))nw_loaded_function("omp_get_level"), __ATOMIC_RELEASE);
 }
 
 uint32_t nw_region_register(nw_region *region)

@@ -19,19 +19,20 @@
 
 /* The private part of a thread. Its address, and the addresses of window and counters, stay the same
  * for the thread's whole life: instrumented code keeps them in registers. After fork, the child maps
- * its own new files over the same addresses (MAP_FIXED) and clears the part marked "counters.c".
+ * its own new file over header and window (MAP_FIXED) and clears the part marked "counters.c".
  * The structure remains usable until the thread is gone, TLS destructors included. */
 typedef struct nw_thread {
     /* Read by instrumented code: the first two fields keep their offsets (0 and 8). */
     nw_slot *window;  /* NW_WINDOW_SLOTS slots in the thread file; every key NW_KEY_NONE at first */
     uint64_t region;  /* current region << NW_REGION_SHIFT */
 
-    /* Set up by nw_thread_attach, grown by nw_counters_reserve and nw_touches_reserve. */
+    /* Set up by nw_thread_attach, grown by nw_counters_grow and nw_touches_grow. */
     nw_thread_header *header; /* header->counters and ->touches are the entries in use */
-    nw_counter *counters;     /* never moves: reserve address space, map the file piece by piece */
-    nw_touch *touches;        /* likewise */
-    uint64_t counters_room;   /* entries mapped and backed by the file */
+    uintptr_t counters[NW_SEGMENTS]; /* where entry 0 would be if all lay in one piece with the segment */
+    uintptr_t touches[NW_SEGMENTS];
+    uint64_t counters_room; /* entries that have a place */
     uint64_t touches_room;
+    uint64_t first;    /* this thread's first counter: those before were another's */
     int64_t until_slice;      /* accesses until nw_slice_reached; INT64_MAX: not cut by accesses */
 
     /* counters.c's own; zero at first. Anonymous private memory, released by nw_thread_release. */
@@ -49,10 +50,14 @@ typedef struct nw_thread {
 /* NULL until the thread's first access, region or allocation event. */
 extern NW_EXPORT _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
 
-/* One bit per virtual page below 2^47: touched by any thread of the process. A sparse file, or
- * anonymous memory that is only reserved; NULL when not recording. Indexed by page number / 64. */
-extern uint64_t *nw_touched;
-#define NW_TOUCHED_BYTES (1ul << (47 - NW_PAGE_SHIFT - 3))
+/* One bit per virtual page below 2^47: touched by any thread of the process. Leaves are made when a
+ * page of theirs is touched; NULL when not recording. */
+#define NW_LEAF_SHIFT 18 /* pages of a leaf: 1 GiB */
+typedef struct nw_leaf {
+    uint64_t bits[1u << (NW_LEAF_SHIFT - 6)];
+    struct nw_leaf *next; /* of all that were made */
+} nw_leaf;
+extern nw_leaf **nw_touched;
 
 /* A code region: one static descriptor per outlined OpenMP function, in writable data. */
 typedef struct nw_region {
@@ -69,9 +74,9 @@ typedef struct nw_region {
  * Exported for instrumented code. */
 NW_EXPORT nw_thread *nw_thread_attach(void);
 
-/* Room for `count` counters or touches in all; grows by doubling or so. False: nothing more fits. */
-bool nw_counters_reserve(nw_thread *thread, uint64_t count);
-bool nw_touches_reserve(nw_thread *thread, uint64_t count);
+/* One segment more. False: nothing more fits. */
+bool nw_counters_grow(nw_thread *thread);
+bool nw_touches_grow(nw_thread *thread);
 
 /* Stops recording in the whole process, writes one line, marks the profile truncated. Idempotent. */
 void nw_switch_off(const char *why);
@@ -93,13 +98,31 @@ void nw_region_left(nw_thread *thread, const nw_region *region);
 void nw_thread_release(nw_thread *thread);
 void nw_window_clear(nw_slot *window);
 
+/* Pays the counters what the window still owes them, and empties it. */
+void nw_window_settle(nw_thread *thread);
+
+/* Makes the root of nw_touched; false when memory is out. */
+bool nw_touched_prepare(void);
+/* No page was touched. */
+void nw_touched_forget(void);
+
+static inline uint32_t nw_segment_of(uint64_t entry)
+{
+    return (31u - NW_FIRST_SHIFT + 1u) - (uint32_t)__builtin_clz((uint32_t)entry | (NW_FIRST_ENTRIES - 1));
+}
+
+static inline nw_counter *nw_counter_at(const nw_thread *thread, uint64_t number)
+{
+    return (nw_counter *)thread->counters[nw_segment_of(number)] + number;
+}
+
 /* ---- Called by instrumented code ----------------------------------------------------------- */
 
-/* An access counts once, on the page of its first byte, even if it ends on the next one; it touches
- * the lines from its first to its last byte on that page. memcpy, memmove and memset count as
- * accesses to 8-byte words, the last one possibly short. Vector loads and stores count once; a
- * masked one on the page of its first active lane, a gather or scatter once per active lane. Atomic
- * read-modify-write is a read and a write. */
+/* An access, an operand of one memory instruction, counts once, on the page of its first byte, even if
+ * it ends on the next one; it touches the lines from its first to its last byte on that page. memcpy,
+ * memmove and memset of the library count as accesses to 8-byte words, the last one possibly short. A masked
+ * vector access counts on the page of its first active lane, a gather or scatter once per active
+ * lane. Atomic read-modify-write is a read and a write. */
 
 /* Accesses at fixed distances from a common address, ascending by offset, dense: no line between the
  * first and the last byte is left out. */

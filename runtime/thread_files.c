@@ -1,37 +1,81 @@
+#define _GNU_SOURCE
 #include "observer.h"
 
-#define COUNTERS_SPACE (64ul << 30)
-#define TOUCHES_SPACE (32ul << 30)
-#define FIRST_COUNTERS 896u /* with header and window 64 KiB */
-#define FIRST_TOUCHES 4096u
+/* What a file is mapped in multiples of: the largest page size of the architecture. */
+#if defined __x86_64__
+#define GRAIN 4096u
+#else
+#define GRAIN 65536u
+#endif
 
-static uint64_t room(const nw_area *area, size_t offset, size_t entry)
+#define ROUND_UP(bytes) (((bytes) + GRAIN - 1) & ~(size_t)(GRAIN - 1))
+#define TOUCHES_OFFSET (NW_COUNTERS_OFFSET + NW_FIRST_ENTRIES * sizeof(nw_counter))
+#define BASE_BYTES ROUND_UP(TOUCHES_OFFSET + NW_FIRST_ENTRIES * sizeof(nw_touch))
+
+static uint32_t files; /* numbers given out in this process image */
+
+void nw_thread_files_forget(void)
 {
-    return (area->mapped - offset) / entry;
+    __atomic_store_n(&files, 0, __ATOMIC_RELAXED);
 }
 
-bool nw_counters_reserve(nw_thread *thread, uint64_t entries)
+/* The next part of the file, of which `*offset` is the beginning, or private memory (0); null: no room. */
+static char *extend(nw_observer *observer, void *at, size_t bytes, uint64_t *offset)
 {
-    nw_observer *observer = thread->observer;
-    if (observer == NULL)
+    bool backed;
+    char *part = nw_map_backed("thread", observer->number, observer->file_bytes, bytes, at, &backed);
+    *offset = backed ? observer->file_bytes : 0;
+    observer->file_bytes += backed ? bytes : 0;
+    return part;
+}
+
+/* Each segment is as large as all before it. */
+static bool grow(nw_observer *observer, nw_segment *segments, uintptr_t *places, uint64_t *room, size_t entry)
+{
+    uint64_t begin = *room, offset;
+    if (observer == NULL || begin >> 31 != 0)
         return false;
-    size_t bytes = NW_COUNTERS_OFFSET + entries * sizeof(nw_counter);
-    if (!nw_area_grow(&observer->counters, "thread", observer->ordinal, bytes + bytes / 2))
+    char *at = extend(observer, NULL, ROUND_UP(begin * entry), &offset);
+    if (at == NULL)
         return false;
-    thread->counters_room = room(&observer->counters, NW_COUNTERS_OFFSET, sizeof(nw_counter));
+    uint32_t segment = nw_segment_of(begin);
+    segments[segment] = (nw_segment){.offset = offset, .address = (uintptr_t)at};
+    places[segment] = (uintptr_t)at - begin * entry;
+    *room = begin * 2;
     return true;
 }
 
-bool nw_touches_reserve(nw_thread *thread, uint64_t entries)
+bool nw_counters_grow(nw_thread *thread)
 {
-    nw_observer *observer = thread->observer;
-    if (observer == NULL)
-        return false;
-    size_t bytes = entries * sizeof(nw_touch);
-    if (!nw_area_grow(&observer->touches, "touches", observer->ordinal, bytes + bytes / 2))
-        return false;
-    thread->touches_room = room(&observer->touches, 0, sizeof(nw_touch));
-    return true;
+    return grow(thread->observer, thread->header->counter_segment, thread->counters, &thread->counters_room,
+                sizeof(nw_counter));
+}
+
+bool nw_touches_grow(nw_thread *thread)
+{
+    return grow(thread->observer, thread->header->touch_segment, thread->touches, &thread->touches_room,
+                sizeof(nw_touch));
+}
+
+/* Segment 0 is part of the base; `from` on, replaced by private memory or given back. */
+static void drop_segments(nw_segment *segments, uintptr_t *places, uint32_t to, size_t entry, bool replace)
+{
+    for (uint32_t i = 1; i < to; i++) {
+        size_t bytes = ROUND_UP(((size_t)NW_FIRST_ENTRIES << (i - 1)) * entry);
+        if (places[i] == 0)
+            continue;
+        if (replace)
+            nw_map_private((void *)segments[i].address, bytes);
+        else
+            nw_unmap((void *)segments[i].address, bytes);
+        places[i] = 0;
+    }
+}
+
+static void drop_all_segments(nw_thread *thread, bool replace)
+{
+    drop_segments(thread->header->counter_segment, thread->counters, NW_SEGMENTS, sizeof(nw_counter), replace);
+    drop_segments(thread->header->touch_segment, thread->touches, NW_SEGMENTS, sizeof(nw_touch), replace);
 }
 
 static void log_counters(const nw_observer *observer)
@@ -39,45 +83,90 @@ static void log_counters(const nw_observer *observer)
     nw_line line = {0};
     nw_line_begin(&line, "counters");
     nw_line_number(&line, observer->ordinal);
-    nw_line_number(&line, (uintptr_t)observer->thread.counters);
+    nw_line_number(&line, observer->number);
+    nw_line_number(&line, observer->thread.header->counters);
+    nw_line_number(&line, observer->thread.header->touches);
     nw_event(&line);
 }
 
-static bool open_files(nw_observer *observer)
+/* At `observer->base` if there is one. */
+static bool open_file(nw_observer *observer)
 {
     nw_thread *thread = &observer->thread;
-    if (!nw_counters_reserve(thread, FIRST_COUNTERS) || !nw_touches_reserve(thread, FIRST_TOUCHES))
+    uint64_t offset;
+    observer->number = __atomic_fetch_add(&files, 1, __ATOMIC_RELAXED);
+    observer->file_bytes = 0;
+    char *base = extend(observer, observer->base, BASE_BYTES, &offset);
+    if (base == NULL)
         return false;
-    thread->header = (nw_thread_header *)observer->counters.base;
-    thread->window = (nw_slot *)(observer->counters.base + NW_HEADER_BYTES);
-    thread->counters = (nw_counter *)(observer->counters.base + NW_COUNTERS_OFFSET);
-    thread->touches = (nw_touch *)observer->touches.base;
-    thread->until_slice = nw_slice_budget(observer);
+    observer->base = base;
+    thread->header = (nw_thread_header *)base;
+    thread->window = (nw_slot *)(base + NW_HEADER_BYTES);
+    thread->counters[0] = (uintptr_t)base + NW_COUNTERS_OFFSET;
+    thread->touches[0] = (uintptr_t)base + TOUCHES_OFFSET;
+    thread->counters_room = thread->touches_room = NW_FIRST_ENTRIES;
+    thread->first = 0;
     nw_window_clear(thread->window);
-    thread->header->version = NW_LAYOUT_VERSION;
-    thread->header->ordinal = observer->ordinal;
-    thread->header->tid = observer->tid;
-    thread->header->window_slots = NW_WINDOW_SLOTS;
-    if (nw_recording())
-        log_counters(observer);
-    __atomic_store_n(&thread->header->magic, NW_MAGIC, __ATOMIC_RELEASE);
+    nw_thread_header *header = thread->header;
+    header->version = NW_LAYOUT_VERSION;
+    header->window_slots = NW_WINDOW_SLOTS;
+    header->counter_segment[0] = (nw_segment){NW_COUNTERS_OFFSET, thread->counters[0]};
+    header->touch_segment[0] = (nw_segment){TOUCHES_OFFSET, thread->touches[0]};
+    __atomic_store_n(&header->magic, NW_MAGIC, __ATOMIC_RELEASE);
     return true;
 }
 
-bool nw_thread_open(nw_observer *observer)
+/* Goes on where a finished thread ended: its entries are final. */
+static void take_over(nw_thread *thread)
 {
-    return nw_area_reserve(&observer->counters, COUNTERS_SPACE) &&
-           nw_area_reserve(&observer->touches, TOUCHES_SPACE) && open_files(observer);
+    nw_window_settle(thread);
+    nw_thread_release(thread);
+    thread->first = thread->header->counters;
+    thread->region = 0;
+    drop_segments(thread->header->counter_segment, thread->counters, nw_segment_of(thread->first),
+                  sizeof(nw_counter), false);
+    drop_segments(thread->header->touch_segment, thread->touches, nw_segment_of(thread->header->touches),
+                  sizeof(nw_touch), false);
 }
 
+/* Counted in a file that is not this thread's by the log would be counted for another. */
+bool nw_thread_open(nw_observer *observer)
+{
+    bool taken = observer->base != NULL && nw_recording();
+    if (taken)
+        take_over(&observer->thread);
+    else if (nw_thread_close(observer), !open_file(observer))
+        return false;
+    observer->thread.until_slice = nw_slice_budget(observer);
+    if (nw_recording())
+        log_counters(observer);
+    if (taken && !nw_recording()) {
+        nw_thread_close(observer);
+        return open_file(observer);
+    }
+    return true;
+}
+
+/* A signal handler may have forked: the code that it interrupted goes on with a counter's address. */
 bool nw_thread_reopen(nw_observer *observer)
 {
-    return nw_area_clear(&observer->counters) && nw_area_clear(&observer->touches) && open_files(observer);
+    nw_thread_release(&observer->thread);
+    drop_all_segments(&observer->thread, true);
+    nw_thread_files_forget();
+    if (!open_file(observer))
+        return false;
+    observer->thread.until_slice = nw_slice_budget(observer);
+    if (nw_recording())
+        log_counters(observer);
+    return true;
 }
 
 void nw_thread_close(nw_observer *observer)
 {
     nw_thread_release(&observer->thread);
-    nw_area_release(&observer->counters);
-    nw_area_release(&observer->touches);
+    if (observer->base != NULL) {
+        drop_all_segments(&observer->thread, false);
+        nw_unmap(observer->base, BASE_BYTES);
+    }
+    observer->base = NULL;
 }

@@ -1,30 +1,44 @@
 #define _GNU_SOURCE
+#include "heap.h"
 #include "observer.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
 
-
 _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
 static _Thread_local nw_observer *here __attribute__((tls_model("initial-exec")));
 
-static uint32_t ordinals;
-static nw_observer *all;
-static uint32_t count, sweep_at = 64;
+static uint32_t ordinals, lanes;
+static nw_observer *all, *hand; /* of all, the one looked at last */
 static int locked;
+static long process; /* not asked again: a child made behind libc's back leaves these threads alone */
 
-/* Signals stay out while we hold the lock: a handler may attach its thread. */
-void nw_threads_lock(sigset_t *before)
+/* Looked at for a finished thread before a new observer is made: many enough for their number to stay in
+ * step with the threads alive, few enough to cost nothing where none has finished. */
+#define LOOKS 4
+
+/* A handler may attach the thread that it interrupts: signals stay out while that is under way, or a lock held. */
+static void hold_signals(sigset_t *before)
 {
     sigset_t every;
     memset(&every, 0xff, sizeof every);
     nw_system(SYS_rt_sigprocmask, SIG_BLOCK, &every, before, 8);
+}
+
+static void let_signals(const sigset_t *before)
+{
+    nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8);
+}
+
+void nw_threads_lock(sigset_t *before)
+{
+    hold_signals(before);
     while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
         nw_system(SYS_sched_yield, 0);
 }
@@ -32,14 +46,45 @@ void nw_threads_lock(sigset_t *before)
 void nw_threads_unlock(const sigset_t *before)
 {
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
-    nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8);
+    let_signals(before);
 }
 
-static nw_observer *make_observer(void)
+/* Threads are not told apart from their destructors' end, so the kernel is asked whether one is gone. */
+static bool is_vacant(const nw_observer *observer)
 {
-    nw_observer *observer = nw_map_private(sizeof *observer);
+    return observer->vacant || (observer->tid != 0 && nw_system(SYS_tgkill, process, observer->tid, 0) == -ESRCH);
+}
+
+static nw_observer *find_vacant(void)
+{
+    for (int i = 0; i < LOOKS && all != NULL; i++) {
+        hand = hand == NULL || hand->next == NULL ? all : hand->next;
+        if (is_vacant(hand))
+            return hand;
+    }
+    return NULL;
+}
+
+static nw_observer *take_observer(void)
+{
+    sigset_t before;
+    nw_threads_lock(&before);
+    if (process == 0)
+        process = nw_system(SYS_getpid, 0);
+    nw_observer *observer = find_vacant();
+    if (observer == NULL && (observer = nw_map_private(NULL, sizeof *observer)) != NULL) {
+        observer->lane = ++lanes;
+        observer->next = all;
+        all = observer;
+    }
     if (observer != NULL) {
-        observer->ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
+        observer->tid = observer->vacant = 0;
+        observer->ordinal = ordinals++;
+    }
+    nw_threads_unlock(&before);
+    if (observer != NULL) {
+        observer->start = NULL;
+        observer->openmp_known = 0;
         observer->thread.observer = observer;
         observer->thread.until_slice = INT64_MAX;
     }
@@ -52,59 +97,7 @@ static void release(nw_observer *observer)
     nw_unmap(observer, sizeof *observer);
 }
 
-static bool is_gone(const nw_observer *observer)
-{
-    return nw_system(SYS_tgkill, nw_system(SYS_getpid, 0), observer->tid, 0) == -ESRCH;
-}
-
-/* Threads are not told apart from their destructors' end, so memory of finished ones is taken back
- * when their number has doubled. */
-static void sweep(void)
-{
-    for (nw_observer **link = &all; *link != NULL;) {
-        nw_observer *observer = *link;
-        if (is_gone(observer)) {
-            *link = observer->next;
-            release(observer);
-            count--;
-        } else {
-            link = &observer->next;
-        }
-    }
-    sweep_at = count * 2 + 64;
-}
-
-static void enlist(nw_observer *observer)
-{
-    sigset_t before;
-    nw_threads_lock(&before);
-    if (count >= sweep_at)
-        sweep();
-    observer->next = all;
-    all = observer;
-    count++;
-    nw_threads_unlock(&before);
-}
-
 /* ---- What the log says about a thread. ---- */
-
-static int log_tls(struct dl_phdr_info *info, size_t size, void *opaque)
-{
-    (void)size;
-    (void)opaque;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_TLS || info->dlpi_tls_data == NULL)
-            continue;
-        nw_line line = {0};
-        nw_line_begin(&line, "tls");
-        nw_line_number(&line, here->ordinal);
-        nw_line_number(&line, (uintptr_t)info->dlpi_tls_data);
-        nw_line_number(&line, info->dlpi_phdr[i].p_memsz);
-        nw_line_number(&line, info->dlpi_addr);
-        nw_event(&line);
-    }
-    return 0;
-}
 
 static void log_created(const nw_observer *observer, const nw_observer *creator)
 {
@@ -116,16 +109,47 @@ static void log_created(const nw_observer *observer, const nw_observer *creator)
     nw_event(&line);
 }
 
-/* The main thread's stack is the recorder's to find, as it grows; under an emulator it has one size and
- * other neighbours. */
+/* The mapping that holds `address`, from the kernel's text about them: its bytes, 0 if there is none. */
+static size_t mapping_of(uint64_t address, void **start)
+{
+    char text[512];
+    uint64_t number = 0, from = 0;
+    long read, file = nw_system(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    int field = 0; /* of a line: the beginning, the end, the rest */
+    size_t found = 0;
+    while (file >= 0 && !found && (read = nw_system(SYS_read, file, text, sizeof text)) > 0) {
+        for (long i = 0; i < read && !found; i++) {
+            unsigned digit = (unsigned)text[i] - '0', letter = (unsigned)text[i] - 'a';
+            if (text[i] == '\n') {
+                field = 0, number = 0;
+            } else if (field < 2 && (digit < 10 || letter < 6)) {
+                number = number * 16 + (digit < 10 ? digit : letter + 10);
+            } else if (field < 2) {
+                found = field == 1 && from <= address && address < number ? number - from : 0;
+                from = field == 0 ? number : from;
+                field++, number = 0;
+            }
+        }
+    }
+    if (file >= 0)
+        nw_system(SYS_close, file);
+    *start = found ? (void *)(uintptr_t)from : NULL;
+    return found;
+}
+
+/* The main thread's stack is the recorder's to find, as it grows; under an emulator it has one size and other
+ * neighbours. libc would have to allocate to tell that of the main thread, and an allocator that maps its first
+ * memory may be who called. */
 static void log_started(nw_observer *observer)
 {
     void *stack = NULL;
     size_t bytes = 0;
     pthread_attr_t attributes;
-    if ((observer->start != NULL || nw_emulated()) && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    if (observer->start != NULL && pthread_getattr_np(pthread_self(), &attributes) == 0) {
         pthread_attr_getstack(&attributes, &stack, &bytes);
         pthread_attr_destroy(&attributes);
+    } else if (observer->start == NULL && nw_emulated()) {
+        bytes = mapping_of((uintptr_t)&attributes, &stack);
     }
     nw_line line = {0};
     nw_line_begin(&line, "start");
@@ -133,15 +157,15 @@ static void log_started(nw_observer *observer)
     nw_line_number(&line, observer->tid);
     nw_line_number(&line, (uintptr_t)stack);
     nw_line_number(&line, bytes);
+    nw_modules_tls(&line, observer->ordinal);
     nw_event(&line);
-    dl_iterate_phdr(log_tls, NULL);
 }
 
 static void begin(nw_observer *observer)
 {
     here = observer;
-    observer->tid = (uint32_t)nw_system(SYS_gettid, 0);
-    enlist(observer);
+    nw_heap_lane(observer->lane);
+    __atomic_store_n(&observer->tid, (uint32_t)nw_system(SYS_gettid, 0), __ATOMIC_RELEASE);
     if (nw_recording())
         log_started(observer);
     if (nw_recording() && nw_emulated())
@@ -151,10 +175,12 @@ static void begin(nw_observer *observer)
 nw_observer *nw_here(void)
 {
     if (nw_unlikely(here == NULL)) {
-        nw_observer *observer = make_observer();
-        if (observer == NULL)
-            return NULL;
-        begin(observer);
+        sigset_t before;
+        hold_signals(&before);
+        nw_observer *observer = here == NULL ? take_observer() : NULL;
+        if (observer != NULL)
+            begin(observer);
+        let_signals(&before);
     }
     return here;
 }
@@ -169,18 +195,25 @@ static nw_thread *last_resort(void)
     return nw_self = &thread;
 }
 
-nw_thread *nw_thread_attach(void)
+static nw_thread *attach(void)
 {
-    if (nw_self != NULL)
-        return nw_self;
-    if (nw_recording())
-        nw_touched_prepare();
+    if (nw_recording() && !nw_emulated() && !nw_touched_prepare())
+        nw_switch_off("out of address space");
     nw_observer *observer = nw_here();
     if (observer == NULL || !nw_thread_open(observer)) {
         nw_switch_off("out of address space");
         return last_resort();
     }
     return nw_self = &observer->thread;
+}
+
+nw_thread *nw_thread_attach(void)
+{
+    sigset_t before;
+    hold_signals(&before);
+    nw_thread *thread = nw_self != NULL ? nw_self : attach();
+    let_signals(&before);
+    return thread;
 }
 
 /* In the child: one thread, the first of a new process image, at the same addresses. */
@@ -192,7 +225,8 @@ void nw_threads_after_fork(void)
         if (observer != here)
             release(observer);
     }
-    count = 0;
+    hand = NULL;
+    process = nw_system(SYS_getpid, 0);
     ordinals = here != NULL;
     if (here == NULL)
         return;
@@ -201,14 +235,12 @@ void nw_threads_after_fork(void)
     here->tid = (uint32_t)nw_system(SYS_gettid, 0);
     here->next = NULL;
     all = here;
-    count = 1;
     if (nw_recording())
         log_started(here);
     if (nw_recording() && nw_emulated())
         nw_seat_take(here);
     if (nw_self == NULL)
         return;
-    nw_thread_release(&here->thread);
     if (!nw_thread_reopen(here)) {
         nw_switch_off("out of memory after fork");
         last_resort();
@@ -217,12 +249,28 @@ void nw_threads_after_fork(void)
 
 /* ---- pthread_create, thrd_create: the ordinal is the creator's to give, so that it does not race. ---- */
 
+/* The C library's. */
+static struct {
+    __typeof__(&pthread_create) create;
+    __typeof__(&thrd_create) standard;
+} next;
+
+/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+__attribute__((constructor(101))) static void look_up(void)
+{
+    next.standard = (__typeof__(next.standard))dlsym(RTLD_NEXT, "thrd_create");
+    next.create = (__typeof__(next.create))dlsym(RTLD_NEXT, "pthread_create");
+}
+
 /* Null when it is not to be counted. */
 static nw_observer *expect(void *(*start)(void *), void *argument)
 {
+    if (next.create == NULL) /* another library's constructor came before ours */
+        look_up();
     nw_observer *creator = nw_recording() ? nw_here() : NULL;
-    nw_observer *observer = creator == NULL ? NULL : make_observer();
+    nw_observer *observer = creator == NULL ? NULL : take_observer();
     if (observer != NULL) {
+        nw_modules_check();
         observer->start = start;
         observer->argument = argument;
         log_created(observer, creator);
@@ -242,15 +290,12 @@ static void *run_thread(void *opaque)
 NW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
                              void *argument)
 {
-    static __typeof__(&pthread_create) next;
-    if (next == NULL)
-        next = (__typeof__(next))dlsym(RTLD_NEXT, "pthread_create");
     nw_observer *observer = expect(start, argument);
     if (observer == NULL)
-        return next(thread, attributes, start, argument);
-    int error = next(thread, attributes, run_thread, observer);
+        return next.create(thread, attributes, start, argument);
+    int error = next.create(thread, attributes, run_thread, observer);
     if (error != 0)
-        nw_unmap(observer, sizeof *observer);
+        __atomic_store_n(&observer->vacant, 1, __ATOMIC_RELEASE);
     return error;
 }
 
@@ -265,14 +310,11 @@ static int run_thrd(void *opaque)
 
 NW_EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 {
-    static __typeof__(&thrd_create) next;
-    if (next == NULL)
-        next = (__typeof__(next))dlsym(RTLD_NEXT, "thrd_create");
     nw_observer *observer = expect((void *(*)(void *))(void *)start, argument);
     if (observer == NULL)
-        return next(thread, start, argument);
-    int result = next(thread, run_thrd, observer);
+        return next.standard(thread, start, argument);
+    int result = next.standard(thread, run_thrd, observer);
     if (result != thrd_success)
-        nw_unmap(observer, sizeof *observer);
+        __atomic_store_n(&observer->vacant, 1, __ATOMIC_RELEASE);
     return result;
 }

@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "alone.h"
 
+#include "../scratch.h"
+#include "../stderr.h"
+
 #include "outlined.h"
 #include "qemu.h"
 #include "seat.h"
@@ -74,7 +77,8 @@ void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size)
     alone = getenv("NODEWISE_RAW") != NULL && realpath(qemu_plugin_path_to_binary(), program.path) != NULL &&
             read_program(program.path, address);
     if (alone && !is_here(address, bytes, size)) {
-        fputs("nodewise: the program's memory is elsewhere than it says: it is not counted\n", stderr);
+        static const char line[] = "nodewise: the program's memory is elsewhere than it says: it is not counted\n";
+        nw_stderr_line(line, sizeof line - 1);
         alone = false;
     }
     if (alone)
@@ -125,8 +129,9 @@ static void log_process(void)
 
 static void log_program(void)
 {
-    uint64_t numbers[1 + 3 * HEADERS] = {program.bias};
-    size_t count = 1;
+    static uint64_t numbers[1 + 3 * HEADERS];
+    size_t count = 0;
+    numbers[count++] = program.bias;
     for (size_t i = 0; i < program.count; i++) {
         const Elf64_Phdr *segment = &program.header[i];
         if (segment->p_type != PT_LOAD)
@@ -144,7 +149,7 @@ static uint64_t events_before_fork;
 static void log_started(const nw_seat *seat, uint64_t stack, bool first)
 {
     FILE *maps = first && stack != 0 ? fopen("/proc/self/maps", "re") : NULL;
-    char line[4352];
+    static char line[4352]; /* of the first thread */
     uint64_t from = 0, to = 0;
     bool found = false;
     while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL)
@@ -159,43 +164,19 @@ static void log_started(const nw_seat *seat, uint64_t stack, bool first)
 
 /* ---- The process image. ---- */
 
-static nw_control *map_control(const char *raw)
-{
-    char path[NW_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/control", raw);
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0)
-        close(file);
-    nw_control *found = page == MAP_FAILED ? NULL : page;
-    bool known = found != NULL && found->magic == NW_MAGIC && found->version == NW_LAYOUT_VERSION;
-    return known && found->recorder_alive ? found : NULL;
-}
-
-/* `<raw>/<pid>-<sequence>`, as process.c makes it. */
-static bool make_folder(const char *raw)
-{
-    int result = -1;
-    for (unsigned sequence = 0; sequence < 10000 && result != 0; sequence++) {
-        int length = snprintf(folder, sizeof folder, "%s/%d-%u", raw, (int)getpid(), sequence);
-        if (length >= (int)sizeof folder - 64)
-            return false;
-        result = mkdir(folder, 0755);
-    }
-    return result == 0;
-}
-
 /* Logged before anything is counted. */
 static void open_image(nw_seat *seat)
 {
     static char parent[NW_PATH_BYTES];
     const char *raw = getenv("NODEWISE_RAW");
     strcpy(parent, folder);
-    control = control == NULL ? map_control(raw) : control;
-    state = control != NULL && make_folder(raw) ? NW_RECORDING : NW_OFF;
-    if (state == NW_OFF)
+    control = control == NULL ? nw_control_map(raw) : control;
+    state = control != NULL && nw_folder_make(folder, raw) ? NW_RECORDING : NW_OFF;
+    nw_control_page = seat->control = control;
+    if (state == NW_OFF) {
+        nw_mark_truncated("a process cannot make its folder in the profile");
         return;
-    seat->control = control;
+    }
     nw_image_enter(seat);
     log_process();
     if (parent[0] == 0)
@@ -211,7 +192,7 @@ bool nw_alone_sit(unsigned vcpu, uint64_t stack)
         return false;
     seated = true;
     nw_seat seat = {
-        .ordinal = (uint32_t)nw_places[vcpu].ordinal,
+        .ordinal = (uint32_t)nw_place_of(vcpu)->ordinal,
         .tid = (uint32_t)gettid(),
         .state = &state,
         .control = control,
@@ -225,7 +206,7 @@ bool nw_alone_sit(unsigned vcpu, uint64_t stack)
         return false;
     log_started(&seat, stack, first);
     nw_place_sit(vcpu, &seat);
-    return nw_places[vcpu].observer != NULL;
+    return nw_place_of(vcpu)->observer != NULL;
 }
 
 void nw_alone_before_fork(void)
@@ -249,12 +230,14 @@ void nw_alone_asked(const uint64_t arguments[5])
 
 static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int file)
 {
-    char link[64], path[PATH_MAX];
-    const uint64_t numbers[] = {address, bytes, nw_places[vcpu].observer->ordinal};
+    char link[64], *path = nw_scratch_take();
+    const uint64_t numbers[] = {address, bytes, nw_place_of(vcpu)->observer->ordinal};
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = file < 0 ? -1 : readlink(link, path, sizeof path - 1);
-    path[length < 0 ? 0 : length] = 0;
+    ssize_t length = file < 0 || path == NULL ? -1 : readlink(link, path, NW_SCRATCH_BYTES - 1);
+    if (length >= 0)
+        path[length] = 0;
     log_line("map", numbers, 3, length < 0 ? NULL : path);
+    nw_scratch_give(path);
 }
 
 /* The heap below the break is one pool. */
@@ -268,7 +251,7 @@ static void log_break(uint64_t at)
 void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result)
 {
     bool failed = result < 0 && result > -4096;
-    if (!alone || failed || nw_places[vcpu].observer == NULL || !nw_recording())
+    if (!alone || failed || nw_place_of(vcpu)->observer == NULL || !nw_recording())
         return;
     switch (number) {
     case SYS_mmap:

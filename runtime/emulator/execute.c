@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "execute.h"
 
+#include "../foreign.h"
 #include "qemu.h"
 
 #include <dlfcn.h>
@@ -56,7 +57,7 @@ static bool is_program(void)
 static void tell_uncounted(const char *path)
 {
     const char *raw = getenv("NODEWISE_RAW");
-    char line[4352];
+    static char line[4352]; /* see `head` */
     if (raw == NULL)
         return;
     snprintf(line, sizeof line, "%s/uncounted", raw);
@@ -165,7 +166,7 @@ void nw_execute(int folder, const char *path, char *const *arguments, char *cons
     for (int depth = 0; readable && depth < DEEPEST && interpreted(&file, &before); depth++)
         readable = read_head(file);
     bool privileged = stat(file, &status) == 0 && status.st_mode & (S_ISUID | S_ISGID);
-    if (!readable || privileged || !is_program()) {
+    if (!readable || privileged || !is_program() || !nw_takes_preload(file)) {
         tell_uncounted(path);
         return;
     }

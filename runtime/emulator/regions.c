@@ -58,6 +58,8 @@ uint64_t nw_regions_current(unsigned vcpu)
 
 static void entered(unsigned vcpu, void *function)
 {
+    if (vcpu >= NW_PLACES)
+        return;
     calls *calls = &under_way[vcpu];
     if (calls->depth < NESTED)
         calls->depth++;
@@ -68,6 +70,8 @@ static void entered(unsigned vcpu, void *function)
 /* What was entered since and not left (longjmp, an exception) is left with it. */
 static void left(unsigned vcpu, void *function)
 {
+    if (vcpu >= NW_PLACES)
+        return;
     calls *calls = &under_way[vcpu];
     uint32_t id = ((nw_function *)function)->id, depth = calls->depth;
     while (depth > 0 && calls->region[depth - 1] != id)

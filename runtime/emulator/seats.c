@@ -11,16 +11,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-_Alignas(64) nw_place nw_places[NW_PLACES];
+_Alignas(64) nw_place nw_places[NW_PLACES + 1];
 static unsigned places; /* the highest in use, and one */
 static uint64_t ordinals;
+static const char no_place[] = "more threads at a time than can be counted";
 static nw_slot nothing[NW_WINDOW_SLOTS];
 
 /* ---- The process image, as counters.c and its files ask for it. ---- */
 
 char nw_folder[NW_PATH_BYTES];
 nw_control *nw_control_page;
-uint64_t *nw_touched;
 static int *state;
 
 bool nw_recording(void)
@@ -48,16 +48,34 @@ void nw_image_enter(const nw_seat *seat)
     if (strcmp(nw_folder, seat->folder) == 0)
         return;
     strncpy(nw_folder, seat->folder, sizeof nw_folder - 1);
-    if (nw_touched == NULL)
-        nw_touched = nw_map_private(NW_TOUCHED_BYTES);
-    else
-        nw_system(SYS_mmap, nw_touched, NW_TOUCHED_BYTES, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
-    if (nw_touched == NULL)
-        nw_mark_truncated("first touches are unknown: the address space limit (ulimit -v) is below 5 GiB");
+    nw_touched_forget();
+    if (!nw_touched_prepare())
+        nw_switch_off("out of address space");
 }
 
 /* ---- Places. ---- */
+
+static nw_observer *vacant; /* of threads that have ended, for those to come */
+static int locked;
+
+static nw_observer *take_vacant(void)
+{
+    while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+        nw_system(SYS_sched_yield, 0);
+    nw_observer *observer = vacant;
+    vacant = observer == NULL ? NULL : observer->next;
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+    return observer != NULL ? observer : nw_map_private(NULL, sizeof *observer);
+}
+
+static void leave_vacant(nw_observer *observer)
+{
+    while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+        nw_system(SYS_sched_yield, 0);
+    observer->next = vacant;
+    vacant = observer;
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+}
 
 static void empty(nw_place *place)
 {
@@ -66,34 +84,40 @@ static void empty(nw_place *place)
 
 void nw_place_open(unsigned vcpu)
 {
-    if (vcpu >= NW_PLACES) {
-        fputs("nodewise: more threads at a time than can be counted\n", stderr);
-        _exit(125);
-    }
     if (nothing[0].key != NW_KEY_NONE)
         nw_window_clear(nothing);
+    empty(nw_place_of(vcpu));
+    if (vcpu >= NW_PLACES) {
+        nw_switch_off(no_place);
+        return;
+    }
     unsigned known = __atomic_load_n(&places, __ATOMIC_RELAXED);
     while (known <= vcpu &&
            !__atomic_compare_exchange_n(&places, &known, vcpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
-    empty(&nw_places[vcpu]);
     nw_places[vcpu].ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
 }
 
 void nw_place_close(unsigned vcpu)
 {
-    nw_observer *observer = nw_places[vcpu].observer;
-    empty(&nw_places[vcpu]);
-    if (observer != NULL) {
-        nw_thread_close(observer);
-        nw_unmap(observer, sizeof *observer);
-    }
+    nw_observer *observer = nw_place_of(vcpu)->observer;
+    empty(nw_place_of(vcpu));
+    if (observer != NULL)
+        leave_vacant(observer);
 }
 
 void nw_places_forget(void)
 {
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); /* whoever held it is not in the child */
     for (unsigned i = 0; i < places; i++)
         nw_place_close(i);
+    while (vacant != NULL) {
+        nw_observer *observer = take_vacant();
+        nw_thread_close(observer);
+        nw_unmap(observer, sizeof *observer);
+    }
+    nw_thread_files_forget();
+    nw_descriptors_forget();
     ordinals = 1;
     state = NULL;
     nw_regions_known(NULL);
@@ -121,7 +145,11 @@ void nw_place_sit(unsigned vcpu, const nw_seat *seat)
 {
     nw_place_close(vcpu);
     nw_image_enter(seat);
-    nw_observer *observer = nw_map_private(sizeof *observer);
+    if (vcpu >= NW_PLACES) {
+        nw_switch_off(no_place);
+        return;
+    }
+    nw_observer *observer = take_vacant();
     if (observer == NULL) {
         nw_switch_off("out of memory");
         return;

@@ -17,8 +17,17 @@ typedef struct nw_place {
     uint64_t ordinal; /* in the order of creation, while nobody sits here */
 } nw_place;
 
-#define NW_PLACES (1u << 16) /* more threads than Linux starts by default */
-extern _Alignas(64) nw_place nw_places[NW_PLACES];
+/* More threads than Linux starts by default. But QEMU numbers them one above the highest alive, so that threads which
+ * each start the next get there one after the other. */
+#ifndef NW_PLACES
+#define NW_PLACES (1u << 16)
+#endif
+extern _Alignas(64) nw_place nw_places[NW_PLACES + 1]; /* the last: of all who find none, where nobody sits */
+
+static inline nw_place *nw_place_of(unsigned vcpu)
+{
+    return &nw_places[vcpu < NW_PLACES ? vcpu : NW_PLACES];
+}
 
 void nw_place_open(unsigned vcpu);
 void nw_place_close(unsigned vcpu);

@@ -106,7 +106,7 @@ static void write_rows(const nw_row *rows, size_t count) {
 }
 
 static void write_counters(unsigned which, vcpu *of) {
-    nw_row rows[512];
+    static nw_row rows[512]; /* guarded by `writing` */
     size_t filled = 0;
     uint32_t count = atomic_load_explicit(&of->count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {

@@ -78,21 +78,21 @@ static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint6
 
 static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
 {
-    count(&nw_places[vcpu], info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
+    count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
 }
 
 static void access_wide(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
 {
-    count_wide(&nw_places[vcpu], info, address, (uint64_t)what, false);
+    count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, false);
 }
 
 /* For slices by accesses. */
 static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
 {
     if ((uint64_t)what >> 56)
-        count_wide(&nw_places[vcpu], info, address, (uint64_t)what, true);
+        count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, true);
     else
-        count(&nw_places[vcpu], info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
+        count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
 }
 
 /* push and call through memory read their operand, pop writes it; the rest is stack. */
@@ -134,7 +134,7 @@ static uint64_t ours, ours_end;
 static void find_ours(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char line[4352];
+    static char line[4352];
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
         uint64_t from, to;
         if (strstr(line, "/libnodewise-rt.so\n") == NULL || sscanf(line, "%lx-%lx", &from, &to) != 2)

@@ -38,7 +38,7 @@ static void write_all(const char *bytes, uint64_t count) {
 }
 
 static void say(const char *before, const char *format, va_list arguments) {
-    char line[1024];
+    static char line[1024];
     int at = snprintf(line, sizeof line, "%s", before);
     int length = vsnprintf(line + at, sizeof line - (size_t)at - 1, format, arguments);
     length = length < (int)sizeof line - at - 1 ? at + length : (int)sizeof line - 2;
@@ -91,7 +91,8 @@ void nw_ports_drain(void) {
 }
 
 static int on_pci(int tty) {
-    char path[64], device[PATH_MAX];
+    static char device[PATH_MAX];
+    char path[64];
     snprintf(path, sizeof path, "/sys/class/tty/ttyS%d/device", tty);
     return realpath(path, device) && strstr(device, "/pci") != NULL;
 }

@@ -45,6 +45,7 @@ typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void 
 
 static struct {
     create_function *create; /* not by our own pthread_create: this is none of the program's threads */
+    size_t (*least_stack)(const pthread_attr_t *);
     char name[108];          /* of the socket, without the leading zero */
     int said_local;          /* first touch is a policy of ours */
     int wanted;              /* a forked child may not have been able to start one yet */
@@ -95,7 +96,7 @@ static void follow_capabilities(void) {
 
 /* Whether it may go on: a program that has forbidden itself such calls is left alone. */
 static int answer(int channel, const nw_request *requests, uint32_t count) {
-    int32_t statuses[BATCH];
+    static int32_t statuses[BATCH];
     follow_capabilities();
     nw_hold(requests, statuses, count);
     for (uint32_t i = 0; i < count; i++)
@@ -106,7 +107,7 @@ static int answer(int channel, const nw_request *requests, uint32_t count) {
 
 /* Until the socket ends. A request may come in pieces. */
 static void serve(int channel) {
-    nw_request requests[BATCH];
+    static nw_request requests[BATCH]; /* a process has one companion */
     size_t have = 0;
     for (;;) {
         struct pollfd wait = {.fd = channel, .events = POLLIN};
@@ -160,10 +161,9 @@ static void *companion(void *unused) {
 /* glibc takes a thread's thread-local variables out of its stack; it exports how much they are for those
  * who choose small stacks. */
 static void set_stack(pthread_attr_t *attributes) {
-    size_t (*least)(const pthread_attr_t *);
-    *(void **)&least = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
-    if (least)
-        pthread_attr_setstacksize(attributes, (least(attributes) + STACK + nw_page_bytes - 1) & -nw_page_bytes);
+    if (state.least_stack)
+        pthread_attr_setstacksize(attributes,
+                                  (state.least_stack(attributes) + STACK + nw_page_bytes - 1) & -nw_page_bytes);
 }
 
 static int start_thread(void) {
@@ -251,6 +251,7 @@ void nw_companion_start(void) {
     if (!*state.name)
         return;
     *(void **)&state.create = dlsym(RTLD_NEXT, "pthread_create");
+    *(void **)&state.least_stack = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
     if (!state.create || pthread_key_create(&main_thread, main_thread_leaves) != 0)
         return;
     allocates_safely = libc_allocates();

@@ -4,6 +4,8 @@
 #include "holding.h"
 #include "preload.h"
 
+#include "../scratch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,16 +52,13 @@ static int is_ours(int mode) {
 /* Calls `visit` for each private mapping; a shared one's policy would outlive us. */
 typedef void visit_function(nw_pages, int writable, void *);
 
-static int each_mapping(visit_function *visit, void *with) {
+static void each_in(int file, char *text, visit_function *visit, void *with) {
     enum { START, END, PERMISSIONS, REST } field = START;
-    char text[4096], permissions[4];
+    char permissions[4];
     uint64_t bounds[2] = {0, 0};
     uint32_t letters = 0;
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return -errno;
     ssize_t length;
-    while ((length = read(file, text, sizeof text)) > 0)
+    while ((length = read(file, text, NW_SCRATCH_BYTES)) > 0)
         for (const char *c = text; c < text + length; c++) {
             if (*c == '\n') {
                 field = START;
@@ -76,8 +75,17 @@ static int each_mapping(visit_function *visit, void *with) {
                           permissions[1] == 'w', with);
             }
         }
-    close(file);
-    return 0;
+}
+
+static int each_mapping(visit_function *visit, void *with) {
+    char *text = nw_scratch_take();
+    int file = text ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1, status = file >= 0 ? 0 : text ? -errno : -ENOMEM;
+    if (file >= 0) {
+        each_in(file, text, visit, with);
+        close(file);
+    }
+    nw_scratch_give(text);
+    return status;
 }
 
 static nw_pages overlap(nw_pages a, nw_pages b) {
@@ -92,18 +100,21 @@ static uint64_t kilobytes(const char *text, const char *key) {
 
 /* What can be had of a node, the cache of files given up; and how much it has. In KiB, 0 if unknown. */
 static uint64_t room_of(uint32_t node, uint64_t *total) {
-    char path[64], text[4096];
+    char path[64], *text = nw_scratch_take();
+    uint64_t room = 0;
     snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    int file = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t length = file < 0 ? -1 : read(file, text, NW_SCRATCH_BYTES - 1);
     if (file >= 0)
         close(file);
     *total = 0;
-    if (length <= 0)
-        return 0;
-    text[length] = 0;
-    *total = kilobytes(text, "MemTotal:");
-    return kilobytes(text, "MemFree:") + kilobytes(text, "Active(file):") + kilobytes(text, "Inactive(file):");
+    if (length > 0) {
+        text[length] = 0;
+        *total = kilobytes(text, "MemTotal:");
+        room = kilobytes(text, "MemFree:") + kilobytes(text, "Active(file):") + kilobytes(text, "Inactive(file):");
+    }
+    nw_scratch_give(text);
+    return room;
 }
 
 static int is_short(uint32_t node) {

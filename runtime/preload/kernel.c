@@ -1,10 +1,12 @@
 /* The few system calls placement needs, or their trace. */
 #define _GNU_SOURCE
+#include "affinity.h"
 #include "preload.h"
+
+#include "../scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,15 +42,17 @@ void nw_kernel_start(const nw_table *placement) {
 int nw_kernel_tracing(void) { return trace >= 0; }
 
 void nw_kernel_trace(const char *format, ...) {
-    char line[1024];
+    enum { MOST = 1024 };
     va_list arguments;
-    if (trace < 0)
+    char *line = trace < 0 ? NULL : nw_scratch_take();
+    if (!line)
         return;
     va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line, format, arguments);
+    int length = vsnprintf(line, MOST, format, arguments);
     va_end(arguments);
-    if (length > 0 && write(trace, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1) < 0)
+    if (length > 0 && write(trace, line, length < MOST ? (size_t)length : MOST - 1) < 0)
         trace = -1;
+    nw_scratch_give(line);
 }
 
 static mask mask_of(const uint32_t *nodes, uint32_t count) {
@@ -153,58 +157,42 @@ static uint32_t logical(int node) {
     return NW_NODE_NONE;
 }
 
-#define QUERY 512u /* pages asked about at once */
-
-int nw_kernel_query(const uint64_t *pages, uint32_t count, uint32_t *nodes) {
-    void *addresses[QUERY];
-    int status[QUERY];
+int nw_kernel_query(nw_pages_asked *asked) {
     if (trace >= 0)
         return -ENOSYS;
-    for (uint32_t first = 0; first < count; first += QUERY) {
-        uint32_t many = count - first < QUERY ? count - first : QUERY;
-        for (uint32_t i = 0; i < many; i++)
-            addresses[i] = address_of(pages[first + i]);
-        int failed = result(syscall(SYS_move_pages, 0, (unsigned long)many, addresses, NULL, status, 0));
-        if (failed)
-            return failed;
-        for (uint32_t i = 0; i < many; i++)
-            nodes[first + i] = logical(status[i]);
-    }
-    return 0;
-}
-
-#define CPUS 8192
-
-static int run_on(uint32_t cpu) {
-    unsigned long bits[CPUS / 64] = {0};
-    if (cpu >= CPUS)
-        return -EINVAL;
-    bits[cpu / 64] = 1ul << (cpu % 64);
-    return result(syscall(SYS_sched_setaffinity, 0, sizeof bits, bits));
+    for (uint32_t i = 0; i < asked->count; i++)
+        asked->address[i] = address_of(asked->page[i]);
+    int failed = result(syscall(SYS_move_pages, 0, (unsigned long)asked->count, asked->address, NULL, asked->node, 0));
+    for (uint32_t i = 0; i < asked->count && !failed; i++)
+        asked->node[i] = logical((int)asked->node[i]);
+    return failed;
 }
 
 int nw_kernel_bind(uint32_t ordinal, uint32_t cpu) {
     nw_kernel_trace("bind %u %u\n", ordinal, cpu);
-    return trace >= 0 ? 0 : run_on(cpu);
+    return trace >= 0 ? 0 : nw_affinity_bind(cpu);
 }
 
 static int home; /* the policy is ours */
 static int before_home;
+static mask home_nodes;
 
 void nw_kernel_home(uint32_t cpu, uint32_t node) {
-    unsigned long bits[CPUS / 64];
     nw_kernel_trace("home %u %u\n", cpu, node);
-    if (trace >= 0)
+    if (trace >= 0 || !nw_affinity_visit(cpu))
         return;
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof bits, bits);
-    if (bytes > 0 && run_on(cpu) == 0)
-        syscall(SYS_sched_setaffinity, 0, bytes, bits);
     if (syscall(SYS_get_mempolicy, &before_home, NULL, 0ul, NULL, 0ul) != 0 ||
         (before_home != MODE_DEFAULT && before_home != MODE_LOCAL))
         return;
-    mask set = mask_of(&node, 1);
-    home = syscall(SYS_set_mempolicy, MODE_PREFERRED, set.words, MASK_BITS) == 0;
+    home_nodes = mask_of(&node, 1);
+    home = syscall(SYS_set_mempolicy, MODE_PREFERRED, home_nodes.words, MASK_BITS) == 0;
 }
+
+int nw_kernel_home_put_aside(void) {
+    return home && syscall(SYS_set_mempolicy, before_home, NULL, 0ul) == 0;
+}
+
+void nw_kernel_home_take_up(void) { syscall(SYS_set_mempolicy, MODE_PREFERRED, home_nodes.words, MASK_BITS); }
 
 void nw_kernel_home_ends(void) {
     if (home)

@@ -37,8 +37,6 @@ static void place(nw_object *object, void *memory, size_t bytes, uintptr_t calle
     nw_objects_add(object);
 }
 
-static _Thread_local int noting NW_INITIAL_EXEC; /* the unwinder may map memory */
-
 static void mapped(void *memory, size_t bytes, uintptr_t caller) {
     int before = errno;
     nw_object object = {
@@ -48,7 +46,7 @@ static void mapped(void *memory, size_t bytes, uintptr_t caller) {
         .thread = nw_thread_ordinal(),
         .fresh = 1,
     };
-    if (nw_placing())
+    if (nw_reporting() && nw_placing() && nw_placement->rules.count > 0)
         place(&object, memory, bytes, caller);
     nw_seen(&object);
     errno = before;
@@ -57,11 +55,8 @@ static void mapped(void *memory, size_t bytes, uintptr_t caller) {
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     nw_companion_passes(0);
     void *memory = map(at, bytes, protection, flags, file, offset);
-    if (memory != MAP_FAILED && is_object(bytes, flags) && !noting) {
-        noting = 1;
+    if (memory != MAP_FAILED && is_object(bytes, flags))
         mapped(memory, bytes, caller);
-        noting = 0;
-    }
     return memory;
 }
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include "../stderr.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +16,6 @@
 #include <unistd.h>
 
 const nw_table *nw_placement;
-nw_summary *nw_report;
 
 /* Where nothing is placed and yet objects are to be seen. */
 static const nw_table nothing = {.magic = NW_TABLE_MAGIC, .version = NW_TABLE_VERSION, .granule = 1};
@@ -26,22 +27,35 @@ int nw_placing(void) { return nw_placement && nw_placement != &nothing; }
 void nw_preload_off(const char *why) {
     char line[256];
     int length = snprintf(line, sizeof line, "nodewise: placement switched off: %s\n", why);
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        errno = 0;
+    nw_stderr_line(line, (size_t)length);
     nw_heap_stop();
     nw_placement = NULL;
-    if (!nw_report)
+    if (!nw_report || nw_report_is_inherited())
         return;
     snprintf(nw_report->off, sizeof nw_report->off, "%s", why);
     nw_report->state = NW_OFF;
 }
 
+/* A place keeps the rule of its first object: they are one to a recording. */
+static uint32_t rule_of(const nw_allocation *allocation) {
+    if (allocation->tag && *allocation->tag)
+        return *allocation->tag - 1;
+    uint32_t rule = nw_match(allocation, NW_KIND_HEAP);
+    if (allocation->tag)
+        *allocation->tag = rule + 1;
+    return rule;
+}
+
 static void allocated(const nw_allocation *allocation) {
     int before = errno;
+    if (!nw_reporting()) {
+        errno = before;
+        return;
+    }
     nw_object object = {
         .page = (uint64_t)(uintptr_t)allocation->address >> nw_page_shift,
         .pages = allocation->mapped >> nw_page_shift,
-        .rule = nw_match(allocation, NW_KIND_HEAP),
+        .rule = rule_of(allocation),
         .thread = nw_thread_ordinal(),
         .fresh = allocation->moved == 0,
     };
@@ -51,13 +65,15 @@ static void allocated(const nw_allocation *allocation) {
         nw_worth_seen(allocation, object.rule < nw_placement->rules.count ||
                                       nw_placement->fallback.kind != NW_FIRST_TOUCH);
     }
-    nw_seen(&object);
+    if (allocation->before != allocation->address || allocation->larger)
+        nw_seen(&object);
     errno = before;
 }
 
-static void freed(void *address, size_t mapped) {
+static void freed(void *address, size_t mapped, int kept) {
     int before = errno;
     (void)mapped;
+    (void)kept;
     if (nw_placing())
         nw_objects_remove(address);
     errno = before;
@@ -66,65 +82,41 @@ static void freed(void *address, size_t mapped) {
 /* All of them where they are to be seen. */
 static int separate(uintptr_t caller, size_t bytes) { return nw_seeing() || nw_worth_separating(caller, bytes); }
 
-/* A file for each process image: the name is free, or the next one is. */
-static int summary_file(void) {
-    char path[600];
-    for (unsigned again = 0; again < 1000; again++) {
-        snprintf(path, sizeof path, "%s/summary-%d-%u", folder, (int)getpid(), again);
-        int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (file >= 0 || errno != EEXIST)
-            return file;
-    }
-    return -1;
-}
+/* What the child inherits was counted by its parent. Most children only execute something else: a report of
+ * its own has who places something. */
+static void after_fork(void) { nw_report_inherited(); }
 
-static nw_summary *open_summary(void) {
-    size_t bytes = sizeof(nw_summary) + (nw_placement->rules.count + 1ul) * sizeof(nw_tally);
-    int file = nw_placing() ? summary_file() : -1, shared = file >= 0 && ftruncate(file, (off_t)bytes) == 0;
-    void *at = shared ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : nw_own_memory(bytes);
-    if (file >= 0)
-        close(file);
-    if (!at || at == MAP_FAILED)
-        return NULL;
-    nw_summary *summary = at;
-    summary->magic = NW_SUMMARY_MAGIC;
-    summary->pid = (uint32_t)getpid();
-    summary->rules = nw_placement->rules.count;
-    summary->state = NW_RUNNING;
-    return summary;
-}
-
-/* The child's figures are its own: what it inherits was counted by its parent. */
-static void after_fork(void) {
-    nw_match_after_fork();
-    nw_summary *own = nw_placement ? open_summary() : NULL;
-    if (own)
-        nw_report = own;
-    else if (nw_placement)
+int nw_reporting(void) {
+    if (nw_report_is_inherited() && nw_placement && !nw_report_open(folder))
         nw_preload_off("no memory after fork");
+    return nw_placement != NULL;
 }
 
-static int is_target(const nw_table *table) {
+/* Whether the table may be for this executable, by its head alone: most processes are somebody else. */
+static int may_be_mine(int file) {
+    nw_table head;
     struct stat status;
-    if (table->device == 0 && table->inode == 0)
+    if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head || (head.device == 0 && head.inode == 0))
         return 1;
-    return stat("/proc/self/exe", &status) == 0 && status.st_dev == table->device &&
-           status.st_ino == table->inode;
+    return stat("/proc/self/exe", &status) == 0 && status.st_dev == head.device && status.st_ino == head.inode;
 }
 
 static const nw_table *table_for_me(void) {
-    char path[600];
+    static char path[600];
     const char *why, *from = getenv("NODEWISE_PLACEMENT");
     if (!from || strlen(from) >= sizeof folder)
         return NULL;
     strcpy(folder, from);
     snprintf(path, sizeof path, "%s/table", folder);
-    if (access(path, F_OK) != 0)
-        return NULL; /* `run` has ended and cleaned up: a daemon's children are on their own */
-    const nw_table *table = nw_table_open(path, &why);
-    if (!table)
+    int file = open(path, O_RDONLY | O_CLOEXEC), mine = file >= 0 && may_be_mine(file);
+    if (file >= 0)
+        close(file);
+    else if (errno != ENOENT && errno != EACCES) /* `run` has ended and cleaned up, or our user is another */
+        nw_preload_off("cannot open the table");
+    const nw_table *table = mine ? nw_table_open(path, &why) : NULL;
+    if (mine && !table)
         nw_preload_off(why);
-    return table && is_target(table) ? table : NULL;
+    return table;
 }
 
 static void place_rest(void) {
@@ -140,11 +132,12 @@ static void place_rest(void) {
 __attribute__((constructor)) static void begin(void) {
     static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = separate};
     int before = errno;
+    nw_stderr_start();
     nw_companion_prepare();
     nw_placement = table_for_me();
     if (nw_seen_start() && !nw_placement)
         nw_placement = &nothing;
-    if (nw_placement && !(nw_report = open_summary()))
+    if (nw_placement && !nw_report_open(folder))
         nw_preload_off("no memory for the summary");
     if (nw_placement && nw_match_start()) {
         nw_kernel_start(nw_placement);
@@ -162,7 +155,7 @@ __attribute__((constructor)) static void begin(void) {
 
 /* A child of vfork shares our memory, not our pages' fate. */
 __attribute__((destructor)) static void end(void) {
-    if (nw_placing() && nw_report->state == NW_RUNNING && nw_report->pid == (uint32_t)getpid())
+    if (nw_placing() && !nw_report_is_inherited() && nw_report->state == NW_RUNNING && nw_report->pid == (uint32_t)getpid())
         nw_objects_read_back();
 }
 

@@ -26,6 +26,16 @@ extern const nw_table *nw_placement;
 /* Whether objects are placed here; if not, they are only seen. */
 int nw_placing(void);
 void nw_preload_off(const char *why);
+/* Has a forked child report for itself from here on; 0 if there is nothing to do in this process any more. */
+int nw_reporting(void);
+
+/* report.c: the summary of this process, in a file of that folder; 0: not even private memory. */
+int nw_report_open(const char *folder);
+/* After fork: the summary is the parent's until the child opens its own. */
+void nw_report_inherited(void);
+int nw_report_is_inherited(void);
+/* Room for `live` objects alive, of which there are `from`; 0: there is none. */
+int nw_report_grow(uint32_t from, uint32_t live);
 
 /* kernel.c: the kernel, or with $NODEWISE_PRELOAD_TRACE set a file that says what would be asked of
  * it. Nodes are logical. Each returns 0, or the negative error number. */
@@ -43,12 +53,22 @@ int nw_kernel_populate(const nw_stretch *stretches, uint32_t count);
 /* The policy of this thread and those it starts: what no object's placement covers. */
 int nw_kernel_rest(const uint32_t *nodes, uint32_t count);
 int nw_kernel_split_huge(uint64_t page, uint64_t pages);
-/* The logical node of each page, NW_NODE_NONE where untouched or elsewhere. */
-int nw_kernel_query(const uint64_t *pages, uint32_t count, uint32_t *nodes);
+/* Pages and their logical nodes, NW_NODE_NONE where untouched or elsewhere: a room of ../scratch.h. */
+#define NW_ASKED 200u
+typedef struct nw_pages_asked {
+    uint64_t page[NW_ASKED];
+    void *address[NW_ASKED]; /* the query's own */
+    uint32_t node[NW_ASKED];
+    uint32_t count;
+} nw_pages_asked;
+int nw_kernel_query(nw_pages_asked *asked);
 int nw_kernel_bind(uint32_t ordinal, uint32_t cpu);
 /* Goes to a CPU without staying bound to it, and prefers its node until nw_kernel_home_ends. */
 void nw_kernel_home(uint32_t cpu, uint32_t node);
 void nw_kernel_home_ends(void);
+/* In the main thread: the policy it had, for what it starts; 0 if that is the one it has. */
+int nw_kernel_home_put_aside(void);
+void nw_kernel_home_take_up(void);
 uint64_t nw_kernel_free_bytes(void);
 
 /* worth.c: whether large allocations of a caller are worth pages of their own. */
@@ -57,14 +77,22 @@ void nw_worth_seen(const nw_allocation *object, int matched);
 
 /* match.c: which rule an object of a kind (enum nw_kind) falls under; rules.count is the fallback. */
 uint32_t nw_match(const nw_allocation *object, uint32_t kind);
-/* The load bias of one of the table's modules; 0 when it is not loaded. */
+int nw_match_start(void);
+void nw_match_thread_ends(void);
+
+/* images.c: one of the table's modules where it is loaded. */
+typedef struct nw_image {
+    uint64_t start, end, bias;
+    uint32_t module;
+} nw_image;
+/* The one that code lies in; 0 if it is none of the table's. */
+int nw_image_at(uint64_t address, nw_image *image);
+void nw_images_start(void);
+/* The load bias of a module that was loaded at start; 0 when it was not. */
 uint64_t nw_module_bias(uint32_t module);
 /* Calls `place` for each writable part of the executable. */
 typedef void nw_span_function(uint64_t start, uint64_t bytes);
 void nw_main_data(nw_span_function *place);
-int nw_match_start(void);
-void nw_match_after_fork(void);
-void nw_match_thread_ends(void);
 
 /* place.c */
 typedef struct nw_object {

@@ -1,6 +1,6 @@
 /* What objects there are, for whoever wants to know which pages belong to one: a line each, appended to
- * $NODEWISE_OBJECTS: `<process> <rule or -> <first page, hex> <pages> <thread>`. The heap never uses an
- * address twice, so nothing is said of objects that go. */
+ * $NODEWISE_OBJECTS: `<process> <rule or -> <first page, hex> <pages> <thread>`. Only the same
+ * object gets the addresses of one that goes, so nothing is said of those. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -34,7 +34,7 @@ static void append(const char *line, int length) {
 
 void nw_seen(const nw_object *object) {
     char line[128], rule[16] = "-";
-    if (!nw_seeing())
+    if (!nw_seeing() || !nw_placement)
         return;
     if (object->rule < nw_placement->rules.count)
         snprintf(rule, sizeof rule, "%u", object->rule);

@@ -1,19 +1,22 @@
 /* What a placed process says about itself while it runs: a file mapped MAP_SHARED, so that nothing is
- * lost when the process is killed. The Rust mirror is crates/enforce/src/summary.rs. */
+ * lost when the process is killed. A header, a tally for each rule and one for the rest, and the objects
+ * alive, for which the file grows. The Rust mirror is crates/enforce/src/summary.rs. */
 #ifndef NODEWISE_PRELOAD_SUMMARY_H
 #define NODEWISE_PRELOAD_SUMMARY_H
 
 #include "table.h"
 
-#define NW_SUMMARY_MAGIC 0x31616d6d7573776eull /* "nwsumma1" */
-#define NW_LIVE 65536u /* objects followed at once; more are placed but not read back */
+#include <stddef.h>
 
-/* Of the objects of one rule. Pages by logical node. */
+#define NW_SUMMARY_MAGIC 0x32616d6d7573776eull /* "nwsumma2" */
+#define NW_LIVE_FIRST 64u /* slots for objects at first; then twice as many more each time */
+#define NW_LIVE (NW_LIVE_FIRST * ((1u << 10) - 1)) /* and at most; more are placed but not read back */
+
+/* Of the objects of one rule. */
 typedef struct nw_tally {
     uint64_t objects, pages;
     uint64_t touched, right; /* when read back: pages with memory, and of those where they were wanted */
-    uint64_t wanted[NW_NODES];
-    uint64_t got[NW_NODES];
+    uint64_t by_node[];      /* pages wanted on each logical node, then those got */
 } nw_tally;
 
 /* An object alive: its first page is 0 in a slot never used, 1 in one that is free again. */
@@ -29,17 +32,31 @@ typedef struct nw_summary {
     uint64_t magic;
     uint32_t pid, state;
     uint32_t rules;          /* tallies: one more, the fallback */
+    uint32_t nodes;          /* of a tally */
+    uint32_t live;           /* slots for objects alive */
     uint32_t threads;        /* bound by us */
     uint32_t refused;        /* calls the kernel refused, and the last error */
     uint32_t last_error;
     uint32_t coarsened;      /* objects decided in larger pieces, for want of mappings or memory */
-    uint32_t untracked;      /* objects beyond NW_LIVE */
+    uint32_t untracked;      /* objects beyond the slots there is room for */
     uint64_t populated;      /* pages touched by us */
     uint64_t by_name;        /* objects whose site was told by function names alone */
     char off[128];           /* why it switched itself off */
-    nw_live live[NW_LIVE];
-    nw_tally tallies[];
 } nw_summary;
+
+static inline size_t nw_tally_bytes(uint32_t nodes) { return sizeof(nw_tally) + 2ul * nodes * sizeof(uint64_t); }
+
+static inline size_t nw_live_offset(uint32_t rules, uint32_t nodes) {
+    return sizeof(nw_summary) + (rules + 1ul) * nw_tally_bytes(nodes);
+}
+
+static inline nw_tally *nw_tally_of(nw_summary *summary, uint32_t rule) {
+    return (nw_tally *)(void *)((char *)(summary + 1) + rule * nw_tally_bytes(summary->nodes));
+}
+
+static inline nw_live *nw_live_at(nw_summary *summary, uint32_t slot) {
+    return (nw_live *)(void *)((char *)summary + nw_live_offset(summary->rules, summary->nodes)) + slot;
+}
 
 extern nw_summary *nw_report; /* never null: private memory when there is no file */
 

@@ -19,10 +19,11 @@
 enum nw_kind { NW_KIND_HEAP = 1, NW_KIND_ARENA = 2, NW_KIND_STATIC = 3, NW_KIND_TLS = 4, NW_KIND_MAPPING = 6 };
 
 enum nw_table_flags {
-    NW_BIND_THREADS = 1,    /* in pthread_create: the program has no OpenMP places */
+    NW_BIND_THREADS = 1,    /* in pthread_create */
     NW_SPLIT_HUGE = 2,      /* decide at 4 KiB although huge pages are on: turn them off per object */
     NW_PLACE_REST = 4,      /* `fallback` also goes for small allocations, by the process's policy */
     NW_MAIN_HOME = 8,       /* the main thread begins at its node, before anything has bound it */
+    NW_OPENMP_PLACES = 16,  /* OpenMP's runtime binds instead, by places that are the plan's */
 };
 
 /* A shared object of the program, known by its file. */

@@ -1,25 +1,76 @@
 /* Threads in the order of their creation, each bound to its CPU. */
 #define _GNU_SOURCE
+#include "affinity.h"
 #include "preload.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <threads.h>
 
-typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+#define EXPORTED __attribute__((visibility("default")))
+
+/* The C library's. */
+static struct {
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*standard)(thrd_t *, thrd_start_t, void *); /* null: before glibc 2.28 */
+} next;
+
+/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+__attribute__((constructor(102))) static void look_up(void) {
+    *(void **)&next.standard = dlsym(RTLD_NEXT, "thrd_create");
+    *(void **)&next.create = dlsym(RTLD_NEXT, "pthread_create");
+}
+
+/* What other libraries' constructors call comes before ours. */
+static void know_next(void) {
+    if (!next.create)
+        look_up();
+}
 
 typedef struct start {
     void *(*routine)(void *);
+    thrd_start_t standard; /* or this one */
     void *argument;
-    uint32_t ordinal;
+    uint32_t ordinal, lane;
     int bind;
+    nw_inherited inherited;
 } start;
 
 static _Atomic uint32_t started = 1;
 static _Thread_local uint32_t ordinal NW_INITIAL_EXEC;
+
+/* ---- Lanes (heap.h): the lowest that is free. ---- */
+
+#define LANES 65536u /* more threads have none */
+static uint64_t lanes[LANES / 64];
+
+/* 0: there is none. */
+static uint32_t lane_take(void) {
+    for (uint32_t i = 0; i < LANES / 64; i++) {
+        uint64_t taken = __atomic_load_n(&lanes[i], __ATOMIC_RELAXED);
+        while (~taken) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+            if (__atomic_compare_exchange_n(&lanes[i], &taken, taken | 1ull << bit, 1, __ATOMIC_ACQUIRE,
+                                            __ATOMIC_RELAXED))
+                return i * 64 + bit + 1;
+        }
+    }
+    return 0;
+}
+
+static void lane_give(uint32_t lane) {
+    if (lane)
+        __atomic_fetch_and(&lanes[(lane - 1) / 64], ~(1ull << (lane - 1) % 64), __ATOMIC_RELEASE);
+}
+
+/* Its thread was not begun. */
+static void forget(start *begin) {
+    lane_give(begin->lane);
+    free(begin);
+}
 
 uint32_t nw_thread_ordinal(void) { return ordinal; }
 
@@ -29,9 +80,9 @@ static void bind(void) {
         __atomic_fetch_add(&nw_report->threads, 1, __ATOMIC_RELAXED);
 }
 
-static void thread_ends(void *unused) {
-    (void)unused;
+static void thread_ends(void *begin) {
     nw_match_thread_ends();
+    lane_give(((start *)begin)->lane);
 }
 
 static void *run(void *argument) {
@@ -39,57 +90,76 @@ static void *run(void *argument) {
     void *value;
     free(argument);
     ordinal = begin.ordinal;
+    nw_heap_lane(begin.lane);
+    nw_affinity_begins(begin.inherited);
     if (begin.bind)
         bind();
-    pthread_cleanup_push(thread_ends, NULL);
-    value = begin.routine(begin.argument);
+    pthread_cleanup_push(thread_ends, &begin);
+    value = begin.standard ? (void *)(intptr_t)begin.standard(begin.argument) : begin.routine(begin.argument);
     pthread_cleanup_pop(1);
     return value;
 }
 
-/* A program that places its threads itself is left alone. */
-static int placed_by_program(const pthread_attr_t *attributes) {
-    cpu_set_t set;
-    return attributes && pthread_attr_getaffinity_np(attributes, sizeof set, &set) == 0 &&
-           CPU_COUNT(&set) < CPU_SETSIZE;
-}
+static int run_standard(void *argument) { return (int)(intptr_t)run(argument); }
 
-/* The main thread is bound once others appear: until then programs count CPUs by its mask. OpenMP
- * runtimes have bound it by now. */
+/* The main thread is bound once others appear: programs that make system calls of their own count CPUs by its mask
+ * until then. One whose mask the program set is left alone. OpenMP runtimes have bound it by now. */
 static int binding_on(void) {
     static _Atomic int main_settled;
     int ours = (nw_placement->flags & NW_BIND_THREADS) != 0;
     if (ordinal != 0 || atomic_exchange(&main_settled, 1))
         return ours;
     nw_kernel_home_ends();
-    if (ours)
+    if (ours && nw_affinity_inherited(NULL, NULL) == NW_FROM_BEFORE)
         bind();
     return ours;
 }
 
 void nw_threads_start(void) {
+    nw_affinity_start();
     if (nw_placement->flags & NW_MAIN_HOME && nw_placement->thread_cpus.count)
         nw_kernel_home(nw_thread_cpus(nw_placement)[0], nw_thread_nodes(nw_placement)[0]);
 }
 
-__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                                                           void *(*routine)(void *), void *argument) {
-    static create_function *_Atomic next;
-    create_function *create = atomic_load(&next);
-    if (!create) {
-        *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
-        atomic_store(&next, create);
-    }
-    if (!create)
-        return EAGAIN;
+/* What a thread begins with; null where it is left alone, or for want of memory. */
+static start *expect(const pthread_attr_t *attributes, void *argument, const void *caller) {
     nw_companion_passes(1);
-    start *begin = nw_placement ? malloc(sizeof *begin) : NULL;
+    start *begin = nw_placement && nw_reporting() ? malloc(sizeof *begin) : NULL;
     if (!begin)
-        return create(thread, attributes, routine, argument);
-    int bound = binding_on() && !placed_by_program(attributes);
-    *begin = (start){.routine = routine, .argument = argument, .ordinal = started++, .bind = bound};
-    int status = create(thread, attributes, run, begin);
+        return NULL;
+    nw_inherited inherited = nw_affinity_inherited(attributes, caller);
+    int bound = binding_on() && inherited == NW_FROM_BEFORE;
+    *begin = (start){
+        .argument = argument, .ordinal = started++, .lane = lane_take(), .bind = bound, .inherited = inherited};
+    return begin;
+}
+
+EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
+                            void *argument) {
+    know_next();
+    if (!next.create)
+        return EAGAIN;
+    start *begin = expect(attributes, argument, __builtin_return_address(0));
+    if (!begin)
+        return next.create(thread, attributes, routine, argument);
+    begin->routine = routine;
+    int status = next.create(thread, attributes, run, begin);
     if (status != 0)
-        free(begin);
+        forget(begin);
+    return status;
+}
+
+/* C11's own, which does not come by pthread_create. */
+EXPORTED int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument) {
+    know_next();
+    if (!next.standard)
+        return thrd_error;
+    start *begin = expect(NULL, argument, NULL);
+    if (!begin)
+        return next.standard(thread, routine, argument);
+    begin->standard = routine;
+    int status = next.standard(thread, run_standard, begin);
+    if (status != thrd_success)
+        forget(begin);
     return status;
 }

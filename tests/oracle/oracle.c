@@ -28,12 +28,12 @@ typedef struct {
 
 typedef struct {
     nw_thread thread; /* first: the counters under test */
+    uint32_t ordinal;
     uint64_t slots, used;
     entry *table; /* open addressing */
 } observed;
 
 _Thread_local nw_thread *nw_self;
-uint64_t *nw_touched;
 static observed *threads[THREADS];
 static uint32_t thread_count, region_count, disagreements;
 
@@ -57,27 +57,33 @@ nw_thread *nw_thread_attach(void)
     o->thread = (nw_thread){
         .header = (nw_thread_header *)file,
         .window = (nw_slot *)(file + NW_HEADER_BYTES),
-        .counters = (nw_counter *)(file + NW_COUNTERS_OFFSET),
         .counters_room = COUNTERS,
-        .touches = memory(COUNTERS * sizeof(nw_touch)),
         .touches_room = COUNTERS,
         .until_slice = INT64_MAX,
     };
+    uintptr_t touches = (uintptr_t)memory(COUNTERS * sizeof(nw_touch));
+    for (uint32_t segment = 0; segment < NW_SEGMENTS; segment++) { /* all in one piece */
+        o->thread.counters[segment] = (uintptr_t)file + NW_COUNTERS_OFFSET;
+        o->thread.touches[segment] = touches;
+    }
     nw_window_clear(o->thread.window);
     o->slots = 1024;
     o->table = memory(o->slots * sizeof(entry));
+    o->ordinal = ordinal;
     threads[ordinal] = o;
     return nw_self = &o->thread;
 }
 
-bool nw_counters_reserve(nw_thread *thread, uint64_t count)
+bool nw_counters_grow(nw_thread *thread)
 {
-    return count <= thread->counters_room;
+    (void)thread;
+    return false;
 }
 
-bool nw_touches_reserve(nw_thread *thread, uint64_t count)
+bool nw_touches_grow(nw_thread *thread)
 {
-    return count <= thread->touches_room;
+    (void)thread;
+    return false;
 }
 
 void nw_switch_off(const char *why)
@@ -168,7 +174,7 @@ static void disagree(const observed *o, const char *what, uint64_t key, uint64_t
 {
     if (disagreements++ < 10)
         fprintf(stderr, "oracle: thread %u page %#lx region %lu: %s %lu one by one, %lu counted\n",
-                o->thread.header->ordinal, (unsigned long)(key & NW_KEY_PAGE), (unsigned long)(key >> NW_REGION_SHIFT),
+                o->ordinal, (unsigned long)(key & NW_KEY_PAGE), (unsigned long)(key >> NW_REGION_SHIFT),
                 what, (unsigned long)wanted, (unsigned long)got);
 }
 
@@ -184,7 +190,7 @@ static uint64_t compare(observed *o)
 {
     uint64_t accesses = 0, lines;
     for (uint64_t i = 0; i < o->thread.header->counters; i++) {
-        const nw_counter *counter = &o->thread.counters[i];
+        const nw_counter *counter = nw_counter_at(&o->thread, i);
         entry *e = find(o, counter->key);
         e->seen = true;
         if (e->reads != counter->reads)

@@ -45,8 +45,11 @@ def agreement(browser, address, profile, name):
         check(f"{name}: the figures of {view} are the report's", not wrong, wrong[:5])
         seen |= {v[0] for v in values}
     check(f"{name}: many figures", len(seen) >= FEWEST, len(seen))
+    exact = report["program"]["exact"]
     for policy in range(len(report["policies"])):
-        check(f"{name}: the local share of policy {policy} is shown", f"/policies/{policy}/local_fraction" in seen)
+        shown = {p for p in seen if p.startswith(f"/policies/{policy}/local_")}
+        expected = {f"/policies/{policy}/local_fraction" if exact else f"/policies/{policy}/local_range/0"}
+        check(f"{name}: the local share of policy {policy} is shown, of samples by its bounds", shown == expected, shown)
     sentence = report["verdict"]["sentence"].replace("`", "")
     watched.view("overview")
     check(f"{name}: it opens with the verdict", sentence in watched.text().replace("`", ""), sentence)

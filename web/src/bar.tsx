@@ -1,11 +1,13 @@
 // Bars that stand in a table's cell.
 
-/** A share of a whole. */
-export function Bar({ share, tone = "local" }: { share: number; tone?: "local" | "remote" | "plain" }) {
-  const width = Math.max(0, Math.min(1, share)) * 100;
+/** A share of a whole; of samples, what they prove, and fainter what they leave possible. */
+export function Bar({ share, range, tone = "local" }: { share: number; range?: readonly [number, number] | null; tone?: "local" | "remote" | "plain" }) {
+  const of = (part: number) => Math.max(0, Math.min(1, part)) * 100;
+  const width = of(range ? range[0] : share);
   return (
     <svg class={`gauge ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="track" width="100" height="8" />
+      {range && <rect class="possible" width={of(range[1]).toFixed(2)} height="8" />}
       <rect class="fill" width={width.toFixed(2)} height="8" />
     </svg>
   );

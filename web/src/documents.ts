@@ -25,7 +25,10 @@ export interface Policy {
   application_exclusivity: number;
   page_balance: number;
   access_balance: number | null;
+  /** Of samples their share, which is not that of the accesses. */
   local_fraction: number;
+  /** Of samples: what they say of the accesses. */
+  local_range: [number, number] | null;
   migrations: number;
   seconds: number | null;
   seconds_range: [number, number] | null;
@@ -43,6 +46,7 @@ export interface Division {
   share: number;
   read_fraction: number;
   threads: number;
+  doubt: string | null;
   schedule: string | null;
 }
 
@@ -51,6 +55,8 @@ export interface ReportObject {
   kind: string;
   site: string;
   bytes: number;
+  /** How often it was allocated, freed in between. */
+  allocations: number;
   pages: number;
   accesses: number;
   read_fraction: number | null;
@@ -58,6 +64,7 @@ export interface ReportObject {
   exclusivity: number;
   sampled: { pages: number; judged: number; range: [number, number] | null } | null;
   local_fraction: number;
+  local_range: [number, number] | null;
   sharing: string;
   pattern: string;
   patterns: Division[];
@@ -76,6 +83,7 @@ export interface Slice {
   accesses: number;
   exclusivity: number;
   local_fraction: number;
+  local_range: [number, number] | null;
   access_balance: number | null;
   migrations: number;
 }
@@ -96,6 +104,7 @@ export interface Migration {
 export interface Moves {
   pages: number;
   local_fraction: number | null;
+  local_range: [number, number] | null;
   ours: number;
   kernel: number;
   kernel_counted: number | null;
@@ -163,6 +172,8 @@ export interface Report {
   sharing: { class: string; pages: number; accesses: number }[];
   policies: Policy[];
   objects: ReportObject[];
+  /** Waiting, and variables that all threads use. */
+  few_lines: { object: string | null; pages: number; share: number }[];
   slices: Slice[];
   dynamicity: { migrations: number; pages_by_moves: number[] };
   moves: Moves | null;
@@ -230,4 +241,6 @@ export interface Placing {
   /** Accesses, `[cpu_node][memory_node]`. */
   accesses: number[][];
   local_fraction: number;
+  /** Of samples: what they say of the accesses. */
+  local_range: [number, number] | null;
 }

@@ -17,6 +17,12 @@ export const EXPLAIN = {
     "Loads and stores served by memory of the accessing thread’s own node. Whatever is left crosses the machine, which is slower.",
     "counted: who accessed a page, and where the policy puts it",
   ),
+  local_samples: entry(
+    "Local accesses, by samples",
+    "share of accesses, between bounds",
+    "What the samples say of the share of accesses from the page’s own node: a page is seen once a scan, by whoever uses it first, so a share of samples is no share of accesses. Where the bounds leave everything open, it is said so.",
+    "bounds at 95 %: √n independent samples, one worth up to 32 accesses of another node’s, anything possible of pages that were not sampled",
+  ),
   exclusivity: entry(
     "Exclusivity",
     "share of accesses",

@@ -43,6 +43,19 @@ export function percent(fraction: number): string {
   return `${p.toFixed(1)}${GAP}%`;
 }
 
+/** So many per cent from the end of what is possible, a bound says nothing. */
+const NOTHING = 5;
+
+/** What samples say of a share of accesses that cannot be below `least`, in whole per cents rounded outwards. */
+export function between([low, high]: readonly [number, number], least = 0): string {
+  const [from, to] = [Math.floor(low * 100), Math.ceil(high * 100)];
+  const [open, full] = [from <= 100 * least + NOTHING, to >= 100 - NOTHING];
+  if (from >= 100) return `100${GAP}%`;
+  if (open && full) return "not enough samples to say";
+  if (open) return `at most ${to}${GAP}%`;
+  return full ? `at least ${from}${GAP}%` : `${from} – ${to}${GAP}%`;
+}
+
 /** `2.10 s`, `15.0 ms`. */
 export function seconds(s: number): string {
   if (s === 0) return `0${GAP}s`;

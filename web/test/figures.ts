@@ -3,9 +3,9 @@
 import type { Migration } from "../src/documents";
 import { csv } from "../src/export/csv";
 import { escape } from "../src/export/escape";
-import { bytes, count, pages, percent, seconds, whole } from "../src/format";
+import { between, bytes, count, pages, percent, seconds, whole } from "../src/format";
 import { at } from "../src/value";
-import { difference, judge } from "../src/views/compare/difference";
+import { apart, difference, judge } from "../src/views/compare/difference";
 import { judged } from "../src/views/migrations/moves";
 import { stretches } from "../src/views/migrations/stretches";
 
@@ -33,6 +33,18 @@ check("a pointer to nothing finds nothing", at(document, "/a/7/x") === undefined
 
 check("shares differ by points", plain(difference(0.1, 0.15, "percent")), "+5.0 points");
 check("better is as the metric has it", [judge(1, 2, "more"), judge(1, 2, "less"), judge(1, 1, "more"), judge(1, 2, "neither")], ["better", "worse", "same", "other"]);
+
+const bounds: [number, number, number][] = [[1, 1, 1], [0.04, 0.96, 0], [0.29, 1, 0.25], [0.319, 0.999, 0.25], [0, 0.612, 0], [0.101, 0.202, 0]];
+check(
+  "what samples say of a share is said as the report says it",
+  bounds.map(([low, high, least]) => plain(between([low, high], least))),
+  ["100 %", "not enough samples to say", "not enough samples to say", "at least 31 %", "at most 62 %", "10 – 21 %"],
+);
+check(
+  "of shares between bounds the larger is known where they lie apart",
+  [apart([0.1, 0.5], [0.4, 1], "more"), apart([0.1, 0.3], [0.4, 1], "more"), apart([0.4, 1], [0.3, 0.3], "more")],
+  [null, "better", "worse"],
+);
 
 const move = (seconds: number, page: number, n: number, from: number, to: number): Migration => ({
   seconds, page, pages: n, from, to, object: "u", by: "dominant", to_count: 1, home_count: null, against: 0,

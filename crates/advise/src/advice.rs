@@ -53,24 +53,44 @@ pub(crate) fn advice(blame: &Blame, case: &Case<'_>) -> Advised {
     let place = Place::new(blame, case);
     let (sentence, snippet) = match (&blame.conflict, distribution) {
         _ if case.context.machine.node_count() < 2 => (left_alone(), None),
+        _ if is_out_of_reach(case.object) => (
+            "leave it alone: a library's own data and code, which no placement of the program's reaches"
+                .into(),
+            None,
+        ),
         (Some(conflict), Some(distribution)) if conflict.remedy != Remedy::None => {
             matching(blame, case, &place, distribution)
         }
         _ if blame.cost_share < COSTS => (left_alone(), None),
         (Some(conflict), _) => unmatched(blame, conflict, &place),
-        _ if matches!(
-            case.object.kind,
-            ObjectKind::Stack | ObjectKind::Tls | ObjectKind::Image
-        ) =>
-        {
-            (
-                "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
-                None,
-            )
-        }
+        _ if case.object.kind.is_private() => (
+            "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
+            None,
+        ),
+        _ if !case.object.kind.is_mappable() => (pooled(case.object.kind, &place.used), None),
         _ => by_pattern(blame, case, &place, distribution),
     };
     (distribution, sentence, snippet)
+}
+
+/// Code, constants and what a shared library keeps for itself.
+fn is_out_of_reach(object: &Object) -> bool {
+    let library = object
+        .name
+        .split_once(".so")
+        .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with(['.', ' ']));
+    object.kind == ObjectKind::Image
+        || (library && matches!(object.kind, ObjectKind::Static | ObjectKind::File))
+}
+
+/// What no rule of a map reaches.
+fn pooled(kind: ObjectKind, to: &str) -> String {
+    let what = match kind {
+        ObjectKind::Arena => "allocate what threads use at",
+        ObjectKind::File => "read the parts of the file that threads use at",
+        _ => "map what threads use at",
+    };
+    format!("{what} {to} in those threads, so that each first touches its own; no map places such memory")
 }
 
 fn left_alone() -> String {
@@ -91,7 +111,7 @@ fn matching(
                 dimension_names(dimensions),
                 places(blame.passes.iter().filter(|p| deals(&p.division))).trim_start_matches("at ")
             ),
-            snippet::same_square(place, dimensions, first),
+            place.code(|p| snippet::same_square(p, dimensions, first)),
         ),
         (Distribution::BlockExclusive { dimensions }, None) => (
             format!(
@@ -99,7 +119,7 @@ fn matching(
                 dimension_names(dimensions),
                 places(blame.passes.iter().filter(|p| deals(&p.division)))
             ),
-            snippet::block_exclusive(place, blame, dimensions),
+            place.code(|p| snippet::block_exclusive(p, blame, dimensions)),
         ),
         _ => (
             format!(
@@ -112,7 +132,7 @@ fn matching(
                         .filter(|p| p.division.inverse && deals(&p.division))
                 )
             ),
-            snippet::static_inverse(place, blame),
+            place.code(|p| snippet::static_inverse(p, blame)),
         ),
     };
     let shows = blame.conflict.as_ref().is_some_and(Conflict::shows);
@@ -127,27 +147,37 @@ fn matching(
         }
         _ => "predicted to gain little on this run".to_owned(),
     };
-    (format!("{how}: {gain}"), Some(snippet))
+    (format!("{how}: {gain}"), snippet)
 }
 
 /// Regions divide it differently, and no distribution suits their loops as they are.
 fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Option<String>) {
-    let inside = blame.passes.iter().find(|p| p.division.pattern == Pattern::ZWise);
-    let what = match inside {
+    let loops = || blame.passes.iter().filter(|p| p.division.is_of_loops());
+    let inside = loops().find(|p| p.division.pattern == Pattern::ZWise);
+    let doubt = loops().find_map(|p| p.division.or_else());
+    let change = percent(conflict.share);
+    let what = match (inside, doubt) {
         _ if conflict.is_finer_than_pages() => too_fine(conflict.block_pages.unwrap_or_default()),
-        Some(pass) if !pass.division.has_owners() => format!(
+        (Some(pass), Some(doubt)) if !pass.division.has_owners() => format!(
+            "no home suits it: {}, {doubt}; if they are divided, parallelise an outer loop",
+            places(std::iter::once(pass))
+        ),
+        (Some(pass), None) if !pass.division.has_owners() => format!(
             "parallelise an outer loop {}: its blocks are smaller than a page",
             places(std::iter::once(pass))
         ),
+        (_, Some(doubt)) => format!(
+            "{change} of its pages change nodes between the loops {}: {doubt}",
+            places(loops())
+        ),
         _ => format!(
-            "give the loops {} one schedule: {} of its pages change nodes between them",
-            places(blame.passes.iter().filter(|p| p.division.is_significant())),
-            percent(conflict.share)
+            "if the loops {} can have one schedule, give them one: {change} of its pages change nodes between them",
+            places(loops())
         ),
     };
     (
         format!("{what}; else deal its pages over the nodes"),
-        Some(snippet::place(place, "nw_cyclic(NW_PAGES, 1)", 1)),
+        place.code(|p| snippet::place(p, "nw_cyclic(NW_PAGES, 1)", 1)),
     )
 }
 
@@ -176,50 +206,81 @@ fn by_pattern(
             format!("first touch it in the thread that uses it, at {to}"),
             None,
         ),
+        (Pattern::Blocks, _) => (blocks(blame, to), None),
         (Pattern::Irregular, _) => (
-            format!("schedule {to} statically, so that pages keep their thread; else place it by `locality`"),
-            Some(snippet::same_schedule(place)),
+            format!(
+                "place it by `locality`, or first touch it where {to} uses it; if threads take its parts there as \
+                 they come free, a static schedule would keep pages with their thread"
+            ),
+            None,
         ),
         (Pattern::XWise, _) if alone => (
             format!(
                 "parallelise the initialisation loop at {from} with the same schedule as {to}, so that each thread \
                  first touches what it uses; or bind its rows"
             ),
-            Some(snippet::bind(place, Distribution::BindRows)),
+            place.code(|p| snippet::bind(p, Distribution::BindRows)),
         ),
-        (_, Some(how @ (Distribution::BindRows | Distribution::BindColumns))) => (
+        (_, Some(Distribution::BindRows)) => (
             format!(
-                "bind its {} to the threads that use them at {to}; or initialise it at {from} with the loops of {to}",
-                if how == Distribution::BindRows {
-                    "rows"
-                } else {
-                    "columns"
-                }
+                "bind its rows to the threads that use them at {to}; or initialise it at {from} with the loops of {to}"
             ),
-            Some(snippet::bind(place, how)),
+            place.code(|p| snippet::bind(p, Distribution::BindRows)),
+        ),
+        (_, Some(Distribution::BindColumns)) => (
+            columns(blame, place),
+            place.code(|p| snippet::bind(p, Distribution::BindColumns)),
         ),
         _ if case.exclusivity >= AT_HOME => (
             format!(
                 "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
                 percent(case.exclusivity)
             ),
-            alone.then(|| snippet::parallel_initialisation(place)),
+            alone
+                .then(|| place.code(snippet::parallel_initialisation))
+                .flatten(),
         ),
         (_, Some(Distribution::Replicate)) => (
-            "replicate it: all threads read it and nobody writes it after initialisation; else interleave it"
+            "replicate it: all threads read it and none writes it after initialisation; else interleave it"
                 .into(),
-            Some(snippet::replicate(place)),
+            place.code(snippet::replicate),
         ),
         (_, Some(Distribution::BlockExclusive { .. })) => (
             format!("distribute it block-exclusive, as the loops at {to} are scheduled"),
-            Some(snippet::place(place, "nw_block_exclusive(3)", 2)),
+            place.code(|p| snippet::place(p, "nw_block_exclusive(3)", 2)),
         ),
         (pattern, Some(Distribution::Cyclic { pages })) => (
             format!("interleave it: {}", why_cyclic(pattern)),
-            Some(snippet::cyclic(place, pages)),
+            place.code(|p| snippet::cyclic(p, pages)),
         ),
         (_, _) => ("place it by `locality`".into(), None),
     }
+}
+
+/// Each thread has its own part, whichever that is next time.
+fn blocks(blame: &Blame, to: &str) -> String {
+    let doubt = blame
+        .passes
+        .iter()
+        .find_map(|p| p.division.or_else())
+        .unwrap_or_default();
+    format!("first touch each block in the thread that uses it, at {to}, or place it by `locality`: {doubt}")
+}
+
+/// Blocks that begin again: a profile does not know an array's extents.
+fn columns(blame: &Blame, place: &Place) -> String {
+    let (from, to) = (&place.touched, &place.used);
+    let again = blame
+        .passes
+        .iter()
+        .map(|p| &p.division)
+        .find(|d| d.has_owners() && d.repeat > 1);
+    let rows = again.map_or(0, |d| d.repeat);
+    let chunk = again.map_or(1, Division::pages_a_block).max(1);
+    format!(
+        "if it is a matrix of about {rows} rows, bind its columns to the threads that use them at {to}; if {to} deals \
+         chunks of {chunk} pages in turn, deal its pages so; or initialise it at {from} with the loops of {to}"
+    )
 }
 
 fn why_cyclic(pattern: Pattern) -> &'static str {
@@ -237,7 +298,7 @@ fn why_cyclic(pattern: Pattern) -> &'static str {
 
 /// Whether a schedule of ours can take this loop's place.
 pub(crate) fn deals(division: &Division) -> bool {
-    division.is_significant() && division.has_owners() && division.pattern.dimension().is_some()
+    division.is_of_loops() && division.has_owners() && division.pattern.dimension().is_some()
 }
 
 /// `a.c:9` before `a.c:10`.

@@ -283,6 +283,7 @@ fn place_of_frame(frame: &Frame) -> String {
     match frame.line {
         _ if frame.file.is_empty() && frame.function.is_empty() => "an unknown place".to_owned(),
         _ if frame.file.is_empty() => frame.function.clone(),
+        line if frame.is_library() => format!("{}:{line} of the standard library", frame.file_name()),
         line => format!("{}:{line}", frame.file_name()),
     }
 }
@@ -314,8 +315,13 @@ fn outside_openmp(context: &Context<'_>, cell: &RegionUse) -> (String, usize) {
             *routines.entry(&thread.start).or_default() += 1;
         }
     }
+    // The main thread may run the routine too; what it does elsewhere, as to fill it, is not told apart.
+    let main = match cell.thread_ids().next() {
+        Some(ThreadId(0)) => " and by the main thread",
+        _ => "",
+    };
     match routines.into_iter().max_by_key(|r| r.1) {
-        Some((start, threads)) => (routine(start), threads),
+        Some((start, threads)) => (routine(start) + main, threads),
         None => (SERIAL.to_owned(), cell.threads()),
     }
 }
@@ -371,7 +377,7 @@ pub(crate) fn conflict(
     usage: &Usage,
     id: ObjectId,
 ) -> Option<Conflict> {
-    let object = context.profile.object(id).filter(|o| !o.kind.is_private())?;
+    let object = context.profile.object(id).filter(|o| o.kind.is_mappable())?;
     let divisions = usage.divisions(id);
     (object.pages > 1).then(|| Conflict::of(divisions, context.affinity, in_order))?
 }
@@ -420,7 +426,7 @@ fn sentence(blame: &Blame) -> String {
 /// Which loops divide it which way, and what that makes of its pages.
 fn divided(blame: &Blame) -> String {
     let mut ways: Vec<(Pattern, bool)> = Vec::new();
-    let significant = || blame.passes.iter().filter(|p| p.division.is_significant());
+    let significant = || blame.passes.iter().filter(|p| p.division.is_of_loops());
     for way in significant().map(|p| (p.division.pattern, p.division.inverse)) {
         if !ways.contains(&way) {
             ways.push(way);
@@ -430,7 +436,11 @@ fn divided(blame: &Blame) -> String {
     let one = |way: &(Pattern, bool)| {
         let passes = significant().filter(|p| (p.division.pattern, p.division.inverse) == *way);
         let down = if way.1 { " counting down" } else { "" };
-        format!("{}{down} {}", way.0.name(), places(passes))
+        let name = match way.0 {
+            Pattern::Blocks => "in blocks out of the threads' order",
+            pattern => pattern.name(),
+        };
+        format!("{name}{down} {}", places(passes))
     };
     let ways: Vec<String> = ways.iter().map(one).collect();
     let conflict = blame.conflict.as_ref().expect("divided differently");

@@ -45,7 +45,7 @@ impl Distribution {
 
     /// What suits an object; `None` where its threads decide, or nothing.
     pub(crate) fn of(blame: &Blame, case: &Case<'_>) -> Option<Self> {
-        if case.object.kind.is_private() {
+        if !case.object.kind.is_mappable() {
             return None;
         }
         if let Some(conflict) = &blame.conflict {
@@ -56,7 +56,7 @@ impl Distribution {
             };
         }
         match blame.pattern {
-            Pattern::OneThread | Pattern::Irregular => None,
+            Pattern::OneThread | Pattern::Blocks | Pattern::Irregular => None,
             Pattern::XWise => Some(Self::BindRows),
             Pattern::YWise => Some(Self::BindColumns),
             Pattern::BlockExclusive => Some(Self::BlockExclusive { dimensions: 0b11 }),
@@ -101,7 +101,7 @@ pub fn schedule(
     conflict: bool,
     division: &Division,
 ) -> Option<&'static str> {
-    let dealt = division.pattern.dimension().is_some() && division.has_owners();
+    let dealt = division.is_loop() && division.pattern.dimension().is_some() && division.has_owners();
     match distribution? {
         Distribution::BlockExclusive { .. } if dealt => Some("block-exclusive"),
         Distribution::BindRows if conflict && division.inverse => Some("static-inverse"),

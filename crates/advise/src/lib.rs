@@ -18,6 +18,7 @@ mod matched;
 mod next;
 mod sampled;
 mod snippet;
+mod spot;
 mod square;
 mod stock;
 mod verdict;
@@ -26,10 +27,11 @@ pub use blame::{Blame, FirstTouched, Pass, UsedBy, blame};
 pub use distribution::{Distribution, schedule};
 pub use matched::Matched;
 pub use next::Asked;
+pub use spot::WHAT as FEW_LINES;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
 pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
 
-use nodewise_analysis::Usage;
+use nodewise_analysis::{Samples, Spot, Usage, spots};
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::Simulation;
 
@@ -40,10 +42,14 @@ pub struct Advice {
     pub verdict: Verdict,
     /// Objects, the one that costs most first.
     pub blame: Vec<Blame>,
+    /// What samples say, where accesses are samples.
+    pub samples: Option<Samples>,
+    /// Pages that several threads use, most of whose accesses are to a few lines.
+    pub spots: Vec<Spot>,
 }
 
 /// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
-/// program with matching loops, `asked` goes into the command to copy.
+/// program with matching loops, `asked` goes into the command to copy; `samples` is what a profile of samples says.
 #[must_use]
 pub fn advise(
     context: &Context<'_>,
@@ -52,13 +58,24 @@ pub fn advise(
     usage: &Usage,
     matched: Option<&Matched>,
     asked: &Asked,
+    samples: Option<Samples>,
 ) -> Advice {
     let mut blame = blame(context, simulation, first_touch, usage, matched);
-    if context.profile.meta.observer.is_sampled() {
-        sampled::restate(context, &mut blame);
-    }
+    let spots = match &samples {
+        Some(samples) => {
+            sampled::restate(samples, &mut blame);
+            Vec::new()
+        }
+        None => spots(context.histogram),
+    };
+    spot::mark(context.histogram, &spots, &mut blame);
+    let program = samples.as_ref().map(|s| &s.program);
+    let mut verdict = verdict(context, simulation, &blame, matched, asked, program);
+    verdict.reasons.extend(spot::reason(&spots));
     Advice {
-        verdict: verdict(context, simulation, &blame, matched, asked),
+        verdict,
         blame,
+        samples,
+        spots,
     }
 }

@@ -6,11 +6,9 @@
 use crate::next::plain_command;
 use crate::verdict::percent;
 use crate::{Blame, Outcome, Verdict, shell_line};
-use nodewise_analysis::{Pattern, Sampled, sampled_exclusivity};
+use nodewise_analysis::{Pattern, Sampled, Samples};
 use nodewise_placement::Context;
-use nodewise_profile::ObjectId;
 use nodewise_simulation::{Prediction, Range, Simulation};
-use std::collections::BTreeMap;
 
 /// The prediction of what was moved while it ran, if there is one.
 const REPLAY: &str = "replay";
@@ -22,9 +20,9 @@ const LOCAL: f64 = 0.8;
 const OWNED: f64 = 0.6;
 
 /// Compares local fractions only.
-pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict {
+pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sampled) -> Verdict {
     let today = simulation.baseline();
-    let (seen, _) = exclusivity(context);
+    let local = |share: f64| seen.share(share).words(0.0);
     let too_few = (seen.judged * 2 < seen.pages).then(|| {
         format!(
             "Too few samples to say: {} of {} sampled pages were seen often enough to be judged; watch for longer.",
@@ -48,29 +46,29 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation) -> Verdict
         (Some(moved), _) => (
             Outcome::Unknown,
             format!(
-                "As its pages moved, {} of what threads use was local by samples; it is {} under first-touch, and \
-                 no fixed placement makes it more than {}.",
-                percent(moved.local_fraction),
-                percent(today.local_fraction),
-                percent(most)
+                "As its pages moved, more of the samples were local than under first-touch or any fixed placement (local of \
+                 what threads use, as moved: {}; under first-touch: {}; at best otherwise: {}).",
+                local(moved.local_fraction),
+                local(today.local_fraction),
+                local(most)
             ),
         ),
         (None, Some(best)) => (
             Outcome::Unknown,
             format!(
-                "By samples, {} of what threads use is local under first-touch, and {} would be under {}; \
-                 what that saves in time, samples cannot say.",
-                percent(today.local_fraction),
-                percent(best.local_fraction),
-                best.policy
+                "By samples, more would be local under {} than under first-touch (local of what threads use: {}; under \
+                 first-touch: {}); what that saves in time, samples cannot say.",
+                best.policy,
+                local(best.local_fraction),
+                local(today.local_fraction)
             ),
         ),
         (None, None) => (
             Outcome::LeaveAlone,
             format!(
-                "Leave it alone: by samples, {} of what threads use is local under first-touch, and no \
-                 placement makes that noticeably more.",
-                percent(today.local_fraction)
+                "Leave it alone: by samples, no placement makes noticeably more local than first-touch (local of what \
+                 threads use under it: {}).",
+                local(today.local_fraction)
             ),
         ),
     };
@@ -106,24 +104,10 @@ fn balance(context: &Context<'_>, options: &[&str]) -> String {
     shell_line(&words)
 }
 
-fn exclusivity(context: &Context<'_>) -> (Sampled, BTreeMap<ObjectId, Sampled>) {
-    let sampling = context.profile.meta.sampling.as_ref();
-    let minimum = sampling.map_or(1, |s| s.minimum_samples);
-    let nodes = context.machine.node_count();
-    sampled_exclusivity(context.histogram, context.affinity, nodes, minimum)
-}
-
 /// Takes back what accesses would have to be counted for, and orders by remote samples.
-pub(crate) fn restate(context: &Context<'_>, blame: &mut [Blame]) {
-    let (_, sampled) = exclusivity(context);
-    let mut samples = vec![0; context.profile.objects.len()];
-    for page in context.histogram.iter() {
-        if let Some(sum) = samples.get_mut(page.object.index()) {
-            *sum += page.accesses();
-        }
-    }
+pub(crate) fn restate(samples: &Samples, blame: &mut [Blame]) {
     for blame in blame.iter_mut() {
-        let seen = sampled.get(&blame.object).copied().unwrap_or_default();
+        let seen = samples.object(blame.object);
         (blame.sentence, blame.advice) = (sentence(blame, &seen), advice(blame, &seen));
         blame.pattern = match blame.pattern {
             Pattern::ReadShared => Pattern::Uniform,
@@ -134,7 +118,7 @@ pub(crate) fn restate(context: &Context<'_>, blame: &mut [Blame]) {
         (blame.snippet, blame.conflict, blame.distribution) = (None, None, None);
         blame.passes.clear();
     }
-    let remote = |b: &Blame| samples[b.object.index()] as f64 * (1.0 - b.local_fraction);
+    let remote = |b: &Blame| samples.object(b.object).samples as f64 * (1.0 - b.local_fraction);
     blame.sort_by(|a, b| remote(b).total_cmp(&remote(a)));
 }
 
@@ -157,11 +141,8 @@ fn sentence(blame: &Blame, seen: &Sampled) -> String {
         || "nobody saw its first touch".to_owned(),
         |t| format!("first touched at {}", t.at),
     );
-    let local = percent(blame.local_fraction);
-    format!(
-        "`{}`: {judged}; {by}, {local} of its samples are local.",
-        blame.name
-    )
+    let local = seen.share(blame.local_fraction).words(0.0);
+    format!("`{}`: {judged}; {by}; local accesses: {local}.", blame.name)
 }
 
 fn advice(blame: &Blame, seen: &Sampled) -> String {

@@ -5,7 +5,7 @@
 
 use crate::advice::{Case, deals, in_source_order};
 use crate::{Blame, Distribution, Pass};
-use nodewise_profile::{ObjectKind, Site};
+use nodewise_profile::{Frame, Object, ObjectKind, Site};
 use std::fmt::Write;
 
 /// Names that snippets use themselves.
@@ -21,6 +21,8 @@ const CUTS: [&str; 3] = ["rows", "columns", "planes"];
 pub(crate) struct Place {
     /// A C name for the object.
     variable: String,
+    /// Whether that is the program's own variable: code for anything else could not be copied.
+    is_variable: bool,
     kind: ObjectKind,
     /// Where it was allocated, if that is known.
     allocated: Option<String>,
@@ -36,7 +38,7 @@ impl Place {
     pub fn new(blame: &Blame, case: &Case<'_>) -> Self {
         let known =
             |place: Option<&String>, otherwise: &str| place.map_or(otherwise.to_owned(), Clone::clone);
-        let name = &case.object.name;
+        let name = &variable_name(case.object);
         let site = case.context.profile.site(case.object.site);
         Self {
             variable: if is_expression(name) && !TAKEN.contains(&&**name) {
@@ -44,12 +46,18 @@ impl Place {
             } else {
                 "array".to_owned()
             },
+            is_variable: is_variable(case.object, site),
             kind: case.object.kind,
             allocated: site.and_then(allocated_at),
             is_known: site.is_some_and(is_ours),
             touched: known(blame.first_touched.as_ref().map(|t| &t.at), "its initialisation"),
             used: known(blame.used_by.as_ref().map(|u| &u.at), "its main loop"),
         }
+    }
+
+    /// What `write` makes of it, if there is a variable to write about.
+    pub fn code(&self, write: impl FnOnce(&Self) -> String) -> Option<String> {
+        self.is_variable.then(|| write(self))
     }
 
     /// Tells libnodewise about the array.
@@ -88,6 +96,35 @@ impl Place {
 /// `[i][j]`.
 fn subscripts(dimensions: usize) -> String {
     INDEX[..dimensions].iter().map(|i| format!("[{i}]")).collect()
+}
+
+/// Compilers call a static variable of a function `main.u0` or `u0.3`.
+fn variable_name(object: &Object) -> String {
+    let name = object.name.as_str();
+    let own = match (object.kind, name.rsplit_once('.')) {
+        (ObjectKind::Static, Some((variable, number))) if number.bytes().all(|b| b.is_ascii_digit()) => {
+            variable
+        }
+        (ObjectKind::Static, Some((_, variable))) => variable,
+        _ => name,
+    };
+    own.to_owned()
+}
+
+/// Whether an object is called by a variable of the program, not by the function that allocated it, a file
+/// or what kind of memory it is.
+fn is_variable(object: &Object, site: Option<&Site>) -> bool {
+    let kind = matches!(
+        object.kind,
+        ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping
+    );
+    let name = object.name.as_str();
+    let function = |f: &Frame| f.function == name || f.function.starts_with(&format!("{name}("));
+    kind && is_expression(name)
+        && name != "main"
+        && name != object.kind.name()
+        && !name.starts_with("__cxx_global")
+        && !site.is_some_and(|s| s.frames.iter().any(function))
 }
 
 /// A C name, member or element.
@@ -318,16 +355,6 @@ pub(crate) fn parallel_initialisation(place: &Place) -> String {
         "#pragma omp parallel for schedule(static) /* {touched}; as the loop at {used} */\n\
          for (size_t i = 0; i < nx; i++)\n    {variable}[i] = 0;\n"
     )
-}
-
-pub(crate) fn same_schedule(place: &Place) -> String {
-    let one = |at: &str| {
-        format!(
-            "#pragma omp parallel for schedule(static) /* {at}: same bounds, same thread count */\n\
-             for (long i = 0; i < nx; i++)\n    ; /* the loop's body */\n"
-        )
-    };
-    one(&place.touched) + &one(&place.used)
 }
 
 /// What is at hand everywhere.

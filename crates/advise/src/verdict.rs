@@ -2,7 +2,7 @@
 
 use crate::next::{map_and_run, plain_command};
 use crate::{Asked, Blame, Matched, omp_places, stock_command};
-use nodewise_analysis::Remedy;
+use nodewise_analysis::{Remedy, Sampled};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
@@ -53,6 +53,7 @@ pub fn verdict(
     blame: &[Blame],
     matched: Option<&Matched>,
     asked: &Asked,
+    samples: Option<&Sampled>,
 ) -> Verdict {
     let worst = blame.first();
     let nothing = |outcome, sentence: String| Verdict {
@@ -78,8 +79,8 @@ pub fn verdict(
         };
         return nothing(Outcome::LeaveAlone, text);
     }
-    if context.profile.meta.observer.is_sampled() {
-        return crate::sampled::verdict(context, simulation);
+    if let Some(samples) = samples {
+        return crate::sampled::verdict(context, simulation, samples);
     }
     if !simulation.is_memory_bound() {
         let text = format!(

@@ -47,11 +47,13 @@ impl Conflict {
     /// shared because they don't.
     #[must_use]
     pub fn of(divisions: &[Division], affinity: &Affinity, in_order: &Affinity) -> Option<Self> {
-        let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_significant()).collect();
+        let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_of_loops()).collect();
         let (owned, others): (Vec<_>, Vec<_>) = significant.iter().copied().partition(|d| d.has_owners());
         let inside_pages = others.iter().any(|d| d.pattern == Pattern::ZWise);
         let kind = |d: &&Division| (d.pattern, d.inverse);
-        let alike = owned.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
+        // Blocks of one name may still be in different orders.
+        let ordered = owned.len() < 2 || owned.iter().all(|d| d.pattern != Pattern::Blocks);
+        let alike = ordered && owned.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
         if owned.is_empty() || (alike && !inside_pages) {
             return None;
         }

@@ -5,7 +5,7 @@ use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
 use crate::{Affinity, Usage};
 use nodewise_machine::NodeId;
-use nodewise_profile::{ObjectId, Profile, RegionId, ThreadId};
+use nodewise_profile::{ObjectId, ObjectKind, Profile, RegionId, RegionKind, ThreadId};
 use std::collections::BTreeMap;
 
 /// One object in one region.
@@ -35,6 +35,9 @@ pub struct Division {
     owners: Vec<ThreadId>,
     /// A cyclic schedule would look the same.
     cyclic: bool,
+    /// Whether the region is one construct, whose schedule can change.
+    is_loop: bool,
+    doubtful: bool,
 }
 
 const NOBODY: ThreadId = ThreadId(u32::MAX);
@@ -49,6 +52,38 @@ impl Division {
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.share >= SIGNIFICANT && self.pattern != Pattern::OneThread
+    }
+
+    /// Whether the region is one construct, whose schedule can change.
+    #[must_use]
+    pub fn is_loop(&self) -> bool {
+        self.is_loop
+    }
+
+    /// Whether it says something about loops: a region that is one, with a say.
+    #[must_use]
+    pub fn is_of_loops(&self) -> bool {
+        self.is_loop && self.is_significant()
+    }
+
+    /// What else than its pattern's name would show the same pages, and what recording would tell.
+    #[must_use]
+    pub fn or_else(&self) -> Option<&'static str> {
+        match self.pattern {
+            Pattern::Blocks if self.threads < 4 => Some(
+                "with so few threads a loop that counts down, a shift by a block and the order in which threads \
+                 arrive look alike; a recording with 4 threads or more tells them apart",
+            ),
+            Pattern::Blocks => Some(
+                "the blocks are not in the order of the threads' numbers, as after a shift or where threads take \
+                 them as they arrive; a second recording shows whether it is always the same",
+            ),
+            Pattern::ZWise if self.doubtful => Some(
+                "threads divide each page, or have whole pages in turn, as a dynamic schedule deals them; a \
+                 recording of one pass over it tells",
+            ),
+            _ => None,
+        }
     }
 
     /// Whether pages have owners in the region.
@@ -77,8 +112,20 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
+    /// Of a pool's many allocations none says how the others are divided.
+    fn is_of_many(&mut self) {
+        if self.has_owners() && self.pattern != Pattern::OneThread {
+            (self.pattern, self.repeat, self.inverse) = (Pattern::Irregular, 1, false);
+        }
+    }
+
     /// One of the loops of a map's region, that makes `part` of its accesses.
-    fn new(map: &PageMap, (shape, part, pages): &(Shape, f64, Vec<PageUse>), usage: &Usage) -> Self {
+    fn new(
+        map: &PageMap,
+        (shape, part, pages): &(Shape, f64, Vec<PageUse>),
+        usage: &Usage,
+        is_loop: bool,
+    ) -> Self {
         let cell = usage.region(map.object, map.region);
         let total: u64 = usage.regions(map.object).map(|(_, u)| u.accesses()).sum();
         let own = |count: u64| (count as f64 * part) as u64;
@@ -95,6 +142,8 @@ impl Division {
             first: map.first,
             owners: owners(map, pages, shape.pattern),
             cyclic: shape.cyclic,
+            is_loop,
+            doubtful: shape.doubtful,
         }
     }
 }
@@ -120,16 +169,34 @@ pub(crate) fn divisions(
 ) -> BTreeMap<ObjectId, Vec<Division>> {
     let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
     for map in maps {
-        let loops = recognise(&map);
-        let divisions = loops.iter().map(|l| Division::new(&map, l, usage));
+        let is_loop = is_loop(profile, map.region) && is_array(profile, map.object);
+        let loops = recognise(&map, is_loop);
+        let divisions = loops.iter().map(|l| Division::new(&map, l, usage, is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
+        if !is_array(profile, *object) {
+            divisions.iter_mut().for_each(Division::is_of_many);
+            continue;
+        }
         tell_cyclic(divisions, bytes);
         tell_nested(divisions);
     }
     all
+}
+
+/// Whether a region is one construct; region 0 is all other code.
+fn is_loop(profile: &Profile, region: RegionId) -> bool {
+    let known = profile.regions.get(region.index());
+    known.map_or(region != RegionId(0), |r| r.kind == RegionKind::OpenMp)
+}
+
+/// Whether an object is one piece of memory, which may have rows.
+fn is_array(profile: &Profile, object: ObjectId) -> bool {
+    profile
+        .object(object)
+        .is_none_or(|o| o.kind.is_mappable() || o.kind == ObjectKind::File)
 }
 
 /// A page or two to each thread in turn is what a cyclic schedule makes, and what a matrix whose rows

@@ -2,7 +2,8 @@
 
 use crate::{Affinity, Histogram, NodeCounts};
 use nodewise_machine::NodeId;
-use nodewise_profile::{FirstTouch, Profile};
+use nodewise_profile::{FirstTouch, ObjectId, Profile};
+use std::collections::BTreeMap;
 
 /// The first touch of each page of a histogram, `None` where none was recorded. A large page is
 /// taken whole by the earliest touch inside it: by slice, then by address.
@@ -42,6 +43,25 @@ pub fn first_touch_nodes(
         None => counts.load(histogram.page(i).entries, affinity).dominant().0,
     };
     touches.into_iter().enumerate().map(node).collect()
+}
+
+/// Of each object, the pages that were touched first while watched and are not in the histogram.
+pub(crate) fn unseen(profile: &Profile, histogram: &Histogram) -> BTreeMap<ObjectId, u64> {
+    let mut unseen = BTreeMap::new();
+    let mut next = 0;
+    for touch in &profile.first_touches {
+        let large = |page: u64| page >> histogram.shift;
+        // Rows ascend, and several may lie in one large page.
+        let (first, end) = (
+            large(touch.page.0).max(next),
+            large(touch.page.0.saturating_add(u64::from(touch.len.max(1)) - 1)) + 1,
+        );
+        next = next.max(end);
+        let below = |page: u64| histogram.pages.partition_point(|p| large(p.0) < page);
+        let seen = (below(end) - below(first.min(end))) as u64;
+        *unseen.entry(touch.object).or_default() += end.saturating_sub(first) - seen;
+    }
+    unseen
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! A share between its bounds.
 
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
-const Z: f64 = 1.959_964;
+pub(crate) const Z: f64 = 1.959_964;
+
+/// A bound so many per cent from the end of what is possible says nothing worth a word.
+const NOTHING: f64 = 5.0;
 
 /// A share between its bounds, at 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +31,20 @@ impl Interval {
             low: bound(middle - spread).min(share),
             value: share,
             high: bound(middle + spread).max(share),
+        }
+    }
+
+    /// In words, at whole per cents rounded outwards, of a share that cannot be below `least`: what nothing is
+    /// known of is said so.
+    #[must_use]
+    pub fn words(self, least: f64) -> String {
+        let (low, high) = ((self.low * 100.0).floor(), (self.high * 100.0).ceil());
+        match (low <= 100.0 * least + NOTHING, high >= 100.0 - NOTHING) {
+            _ if low >= 100.0 => "100 %".to_owned(),
+            (true, true) => "not enough samples to say".to_owned(),
+            (true, false) => format!("at most {high:.0} %"),
+            (false, true) => format!("at least {low:.0} %"),
+            (false, false) => format!("{low:.0} – {high:.0} %"),
         }
     }
 
@@ -67,28 +84,31 @@ impl Interval {
     }
 }
 
-/// How many independent samples tell as much of a mean share as these clusters of dependent ones (Kish's
-/// design effect), for a [`Interval::wilson`] interval: Korn and Graubard's 1998 interval for clustered
-/// shares. `means` are of clusters of equal size; few of them pay by Student's t; `most` is the number
-/// where they do not differ, which alone is no certainty.
-pub(crate) fn effective_samples(means: &[f64], most: f64) -> f64 {
+/// How many independent samples tell as much of a mean share as dependent ones whose mean has this variance
+/// (Kish's design effect), for a [`Interval::wilson`] interval: Korn and Graubard's 1998 interval for clustered
+/// shares. `most` is the number where nothing varies, which alone is no certainty.
+pub(crate) fn effective_samples(mean: f64, variance: f64, most: f64) -> f64 {
+    match variance > 0.0 {
+        true => (mean * (1.0 - mean) / variance).min(most),
+        false => most,
+    }
+}
+
+/// The variance of the mean of clusters of equal size; few of them pay by Student's t. 0 of one, which says nothing.
+pub(crate) fn between(means: &[f64]) -> f64 {
     let clusters = means.len() as f64;
     if means.len() < 2 {
-        return most;
+        return 0.0;
     }
     let mean = means.iter().sum::<f64>() / clusters;
     let squares: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();
-    let variance = squares / (clusters * (clusters - 1.0));
-    if variance == 0.0 {
-        return most;
-    }
     let student = student(clusters - 1.0) / Z;
-    (mean * (1.0 - mean) / (variance * student * student)).min(most)
+    squares / (clusters * (clusters - 1.0)) * student * student
 }
 
 /// The 97.5 % quantile of Student's t: the first terms of its expansion about the normal's (Fisher and
 /// Cornish 1960); less than 2 % short from 4 degrees of freedom on.
-fn student(freedom: f64) -> f64 {
+pub(crate) fn student(freedom: f64) -> f64 {
     Z + (Z.powi(3) + Z) / (4.0 * freedom)
         + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * freedom * freedom)
 }
@@ -127,13 +147,32 @@ mod tests {
     #[test]
     fn clusters_count_by_their_spread() {
         // Variance of the mean 0.1 / (5 · 4) = 0.005: 0.25 / 0.005 before Student's t.
-        let five = effective_samples(&[0.3, 0.4, 0.5, 0.6, 0.7], 1e9);
+        let means = [0.3, 0.4, 0.5, 0.6, 0.7];
+        let five = effective_samples(0.5, between(&means), 1e9);
         assert!(
             (five - 0.25 / 0.005 * (Z / student(4.0)).powi(2)).abs() < 1e-9,
             "{five}"
         );
-        assert_eq!(effective_samples(&[1.0; 5], 20.0), 20.0);
-        assert_eq!(effective_samples(&[0.3, 0.4, 0.5, 0.6, 0.7], 9.0), 9.0);
+        assert_eq!(effective_samples(1.0, between(&[1.0; 5]), 20.0), 20.0);
+        assert_eq!(effective_samples(0.5, between(&means), 9.0), 9.0);
+    }
+
+    #[test]
+    fn words_claim_no_more_than_the_bounds() {
+        let words = |low, high, least| {
+            Interval {
+                low,
+                value: low,
+                high,
+            }
+            .words(least)
+        };
+        assert_eq!(words(0.04, 0.96, 0.0), "not enough samples to say");
+        assert_eq!(words(0.29, 1.0, 0.25), "not enough samples to say");
+        assert_eq!(words(1.0, 1.0, 1.0), "100 %");
+        assert_eq!(words(0.319, 0.999, 0.25), "at least 31 %");
+        assert_eq!(words(0.0, 0.612, 0.0), "at most 62 %");
+        assert_eq!(words(0.101, 0.202, 0.0), "10 – 21 %");
     }
 
     proptest! {

@@ -26,6 +26,7 @@ mod page_use;
 mod pattern;
 mod sampled;
 mod sharing;
+mod spot;
 mod timeline;
 mod usage;
 
@@ -45,7 +46,8 @@ pub use metrics::{Measured, Metrics, access_matrix, measure};
 pub use moves::{Journey, MoveCounts, Moves};
 pub use node_counts::NodeCounts;
 pub use pattern::Pattern;
-pub use sampled::{INTENSITY, Sampled, sampled_exclusivity};
+pub use sampled::{INTENSITY, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
+pub use spot::{Spot, spots};
 pub use timeline::{SliceMetrics, Timeline};
 pub use usage::{RegionUse, Usage};

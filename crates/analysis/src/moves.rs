@@ -5,7 +5,7 @@
 //! does not; an *incorrect* one takes it from the node that used it most.
 
 use nodewise_profile::{Migration, ObjectId, PageNumber, Profile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Moves of pages, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,28 +149,40 @@ impl Moves {
 }
 
 /// Moved pages with their moves in order; neighbours that share object and moves are one.
+///
+/// A sweep over the ends of moves: what it takes grows with their number, not with how many pages they say they move.
 fn journeys(migrations: &[Migration]) -> Vec<Journey> {
-    let mut steps: Vec<(PageNumber, u32)> = Vec::new();
-    for (i, m) in (0u32..).zip(migrations) {
-        steps.extend((0..u64::from(m.len)).map(|n| (m.page.offset(n), i)));
-    }
-    steps.sort_unstable();
+    let ends = |(i, m): (u32, &Migration)| [(m.page, i), (m.page.offset(m.len.into()), i)];
+    let mut ends: Vec<(PageNumber, u32)> = (0u32..).zip(migrations).flat_map(ends).collect();
+    ends.sort_unstable();
     let mut journeys: Vec<Journey> = Vec::new();
-    for steps in steps.chunk_by(|a, b| a.0 == b.0) {
-        let (page, first) = (steps[0].0, &migrations[steps[0].1 as usize]);
-        let moves = || steps.iter().map(|s| s.1);
-        match journeys.last_mut() {
-            Some(last) if last.page.offset(last.pages) == page && moves().eq(last.moves.iter().copied()) => {
-                last.pages += 1;
+    let mut active = BTreeSet::new();
+    let mut from = PageNumber(0);
+    for ends in ends.chunk_by(|a, b| a.0 == b.0) {
+        let to = ends[0].0;
+        let moves = || active.iter().copied();
+        match (journeys.last_mut(), active.first()) {
+            (_, None) => {}
+            (Some(last), _)
+                if last.page.offset(last.pages) == from && moves().eq(last.moves.iter().copied()) =>
+            {
+                last.pages += to.0 - from.0;
             }
-            _ => journeys.push(Journey {
-                page,
-                pages: 1,
-                object: first.object,
-                first: first.from,
+            (_, Some(&first)) => journeys.push(Journey {
+                page: from,
+                pages: to.0 - from.0,
+                object: migrations[first as usize].object,
+                first: migrations[first as usize].from,
                 moves: moves().collect(),
             }),
         }
+        for (_, i) in ends {
+            // The first end of a move begins it, the second ends it.
+            if !active.remove(i) {
+                active.insert(*i);
+            }
+        }
+        from = to;
     }
     journeys
 }
@@ -243,7 +255,38 @@ mod tests {
         );
     }
 
+    #[test]
+    fn long_moves_take_no_more_than_short_ones() {
+        let most = u32::MAX;
+        let (_, moves) = of(vec![moved(1, 0, most, 0, 1), moved(2, 1 << 31, most, 1, 0)]);
+        let half = 1u64 << 31;
+        let runs: Vec<_> = moves
+            .journeys
+            .iter()
+            .map(|j| (j.page.0, j.pages, j.moves.len()))
+            .collect();
+        let both = u64::from(most) - half;
+        assert_eq!(runs, [(0, half, 1), (half, both, 2), (half + both, half, 1)]);
+        assert_eq!(
+            (moves.total.ping_pongs, moves.total.pages),
+            (both, half + u64::from(most))
+        );
+    }
+
     proptest! {
+        /// As counted one page at a time.
+        #[test]
+        fn journeys_are_those_of_each_page(moves in proptest::collection::vec((0u64..30, 1u32..9, 0u16..4, 1u16..4), 0..40)) {
+            let migrations: Vec<_> = (0u64..).zip(&moves).map(|(t, &(page, len, from, by))| moved(t, page, len, from, (from + by) % 4)).collect();
+            let on = |page: u64| (0u32..).zip(&migrations).filter(move |(_, m)| (m.page.0..m.page.0 + u64::from(m.len)).contains(&page)).map(|(i, _)| i);
+            let journeys = journeys(&migrations);
+            for page in 0..50 {
+                let of = journeys.iter().find(|j| (j.page.0..j.page.0 + j.pages).contains(&page));
+                prop_assert_eq!(of.map_or(Vec::new(), |j| j.moves.clone()), on(page).collect::<Vec<_>>());
+            }
+            prop_assert!(journeys.windows(2).all(|w| w[0].page.offset(w[0].pages) < w[1].page || w[0].moves != w[1].moves));
+        }
+
         #[test]
         fn every_moved_page_is_counted_once_each_time(moves in proptest::collection::vec((0u64..30, 1u32..9, 0u16..4, 1u16..4), 0..40)) {
             let migrations: Vec<_> = (0u64..).zip(&moves).map(|(t, &(page, len, from, by))| moved(t, page, len, from, (from + by) % 4)).collect();

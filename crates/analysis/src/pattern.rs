@@ -5,6 +5,7 @@
 //! z-wise, strided), and disorder goes back and forth.
 
 use crate::page_use::{PageMap, PageUse};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How threads divide an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,9 @@ pub enum Pattern {
     OneThread,
     /// Contiguous blocks, one a thread, in order: the first dimension is dealt.
     XWise,
+    /// Contiguous blocks, one a thread, in another order than the threads': shifted, by arrival, or counting
+    /// down with too few threads to tell it from those.
+    Blocks,
     /// The same blocks again in each part: the second dimension is dealt.
     YWise,
     /// Blocks inside y-wise blocks, or inside every page: the innermost dimension is dealt.
@@ -42,6 +46,7 @@ impl Pattern {
         match self {
             Self::OneThread => "one-thread",
             Self::XWise => "x-wise",
+            Self::Blocks => "blocks",
             Self::YWise => "y-wise",
             Self::ZWise => "z-wise",
             Self::Strided => "strided",
@@ -94,6 +99,19 @@ const PLACES: usize = 512;
 const OWN_LOOP: f64 = 0.15;
 /// Threads whose lines add up to less than a page and a half cannot all have swept it.
 const LINES_OF_A_PAGE: f64 = 96.0;
+/// Threads whose lines add up to less than half a page divide nothing: they meet on a few lines.
+const LINES_OF_A_SPOT: f64 = 32.0;
+/// An order that chance would give more often than once in this many cases proves no cause. Of four blocks
+/// it gives each order once in 24.
+const TELLING: f64 = 20.0;
+/// Blocks descend where pages have one owner; what several share may seem to.
+const OWNED: f64 = 0.9;
+/// A sequence of owners that goes on forwards this many times does not do so by chance: (2/3)⁸ < 1/20.
+const STEPS_TELL: f64 = 9.0;
+/// The first block of a row has so much of the others' length; of rows there and back it is half.
+const BEGINS: f64 = 0.75;
+/// A loop of its own beneath another comes to this share of the pages; neighbours come to the borders.
+const EVERYWHERE: f64 = 0.6;
 
 /// What the pages of one map show.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,6 +125,8 @@ pub(crate) struct Shape {
     pub explained: f64,
     /// A cyclic schedule would look the same.
     pub cyclic: bool,
+    /// Something else than what its name says would look the same.
+    pub doubtful: bool,
 }
 
 /// Whether a page has a place among `threads`.
@@ -116,18 +136,21 @@ pub(crate) fn is_placed(page: &PageUse, threads: usize) -> bool {
 }
 
 /// What the loops of a region make of an object: one shape, or x-wise and another beneath it; each with
-/// its share of the accesses and its pages.
-pub(crate) fn recognise(map: &PageMap) -> Vec<(Shape, f64, Vec<PageUse>)> {
+/// its share of the accesses and its pages. `is_loop` says whether the region is one construct: of
+/// other code the number of loops is unknown, and no schedule follows from what its threads do.
+pub(crate) fn recognise(map: &PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<PageUse>)> {
     let threads = map.team.threads.len();
-    let whole = shape_of(&map.pages, threads, map.shift);
+    let whole = shape_of(&map.pages, threads, (map.shift, is_loop));
     let [blocks, rest] = [0, 1].map(|part| map.pages.iter().map(|p| p.peeled()[part]).collect::<Vec<_>>());
     let all: f64 = map.pages.iter().map(|p| f64::from(p.accesses)).sum();
     let in_blocks = blocks.iter().map(|p| f64::from(p.accesses)).sum::<f64>() / all.max(1.0);
     let by_chance = 1.3 / threads as f64;
     // What the other loops do in the same blocks counts with them.
     let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
-    if threads > 1 && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
-        let other = shape_of(&rest, threads, map.shift);
+    // What two or three threads do beyond their blocks is the other's, or one of both others': no pattern.
+    let can_differ = is_loop && is_telling(threads as f64, 1.0) && comes_everywhere(&map.pages, &rest);
+    if can_differ && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
+        let other = shape_of(&rest, threads, (map.shift, is_loop));
         let differs =
             matches!(other.pattern, Pattern::YWise) || (other.pattern == Pattern::XWise && other.inverse);
         if differs {
@@ -140,7 +163,18 @@ pub(crate) fn recognise(map: &PageMap) -> Vec<(Shape, f64, Vec<PageUse>)> {
     vec![(whole, 1.0, map.pages.clone())]
 }
 
-fn shape_of(pages: &[PageUse], threads: usize, shift: u32) -> Shape {
+fn comes_everywhere(pages: &[PageUse], rest: &[PageUse]) -> bool {
+    let touched = |pages: &[PageUse]| pages.iter().filter(|p| p.accesses > 0.0).count() as f64;
+    touched(rest) >= EVERYWHERE * touched(pages)
+}
+
+/// Whether blocks in one order, `times` times, are more than chance: an order of b blocks is one of b!.
+fn is_telling(blocks: f64, times: f64) -> bool {
+    let orders: f64 = (1..=blocks.round() as u32).map(f64::from).product();
+    orders.powf(times) >= TELLING
+}
+
+fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) -> Shape {
     let touched: Vec<&PageUse> = pages.iter().filter(|p| p.accesses > 0.0).collect();
     let placed: Vec<(usize, &PageUse)> = pages
         .iter()
@@ -156,32 +190,62 @@ fn shape_of(pages: &[PageUse], threads: usize, shift: u32) -> Shape {
         return shared(&touched, shift);
     }
     let walk = Walk::of(&owners, threads);
-    let forwards = walk.forwards();
+    let agreed = sum_agreeing(&owners) / sum(&owners, |p| p.accesses);
     if walk.travelled == 0.0 {
         return shape(
             Pattern::OneThread,
             sum_agreeing(&owners) / sum(&touched, |p| p.accesses),
         );
     }
-    if forwards < ORDERED {
-        return shape(Pattern::Irregular, owned);
-    }
+    let forwards = walk.forwards();
     let rounds = walk.rounds(threads);
     let repeat = rounds.round().max(1.0) as u32;
+    let ordered = forwards >= ORDERED;
+    let pattern = match repeat {
+        1 if ordered && walk.is_in_order(1) => Pattern::XWise,
+        _ if walk.each_once => Pattern::Blocks,
+        _ if !ordered => Pattern::Irregular,
+        1 => Pattern::Blocks,
+        _ => again(&walk, &placed, (agreed, rounds)),
+    };
+    let inverse = walk.gone < 0.0;
+    let counts_down = is_loop && agreed >= OWNED && is_telling(walk.blocks / f64::from(repeat), 1.0);
+    let pattern = match pattern {
+        Pattern::XWise | Pattern::YWise if inverse && !counts_down => Pattern::Blocks,
+        pattern => pattern,
+    };
+    let named = matches!(pattern, Pattern::XWise | Pattern::YWise | Pattern::BlockExclusive);
     let pages_a_block = placed.len() as f64 / walk.blocks;
-    let agreed = sum_agreeing(&owners) / sum(&owners, |p| p.accesses);
     Shape {
-        pattern: match repeat {
-            1 => Pattern::XWise,
-            2.. if walk.skips(agreed, threads) || same_owners(&placed, rounds) < SAME_OWNERS => {
-                Pattern::BlockExclusive
-            }
-            _ => Pattern::YWise,
+        pattern,
+        repeat: if named { repeat } else { 1 },
+        inverse: named && inverse,
+        explained: if named {
+            owned * (1.0 + forwards) / 2.0
+        } else {
+            owned
         },
-        repeat,
-        inverse: walk.gone < 0.0,
-        explained: owned * (1.0 + forwards) / 2.0,
         cyclic: repeat > 1 && agreed >= ALONE && pages_a_block <= FEW_PAGES,
+        doubtful: pattern == Pattern::Blocks,
+    }
+}
+
+/// Blocks whose owners come again: the same row of them each time, or another.
+fn again(walk: &Walk, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
+    let repeat = rounds.round().max(1.0);
+    let a_round = walk.blocks / repeat;
+    if walk.skips(agreed) || same_owners(placed, rounds) < SAME_OWNERS {
+        // A row that differs each time is a Latin square only where chance would not go on forwards so long.
+        // Rows that are no whole number of pages differ, too: only blocks of several whole pages are cuts.
+        let cut = agreed >= OWNED && placed.len() as f64 / walk.blocks >= 2.0;
+        return match cut && is_telling(walk.around, 1.0) && walk.blocks >= STEPS_TELL {
+            true => Pattern::BlockExclusive,
+            false => Pattern::Irregular,
+        };
+    }
+    match walk.is_in_order(repeat as u32) && is_telling(a_round, repeat - 1.0) {
+        true => Pattern::YWise,
+        false => Pattern::Irregular,
     }
 }
 
@@ -215,6 +279,7 @@ fn shape(pattern: Pattern, explained: f64) -> Shape {
         inverse: false,
         explained,
         cyclic: false,
+        doubtful: false,
     }
 }
 
@@ -228,9 +293,10 @@ fn sum_agreeing(pages: &[&PageUse]) -> f64 {
 
 /// Pages without a place: blocks inside pages, sweeps by all, or picked words.
 ///
-/// Threads divide a page when their lines add up to hardly more than a page has, or when they write
-/// it: programs without data races write no item from two threads. What is only read again and again
-/// cannot be told from a sweep by all.
+/// Threads divide a page when their lines add up to hardly more than a page has. When they sweep it
+/// again and again and write it, they may divide it (programs without data races write no item from
+/// two threads), or have it in turn, as a dynamic schedule deals it. What is only read again and again
+/// cannot be told from a sweep by all, and a few lines that all use are a counter, a lock or a flag.
 fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     let (accesses, writes, lines) = (
         sum(touched, |p| p.accesses),
@@ -238,15 +304,21 @@ fn shared(touched: &[&PageUse], shift: u32) -> Shape {
         sum(touched, |p| p.lines),
     );
     let agreed = sum_agreeing(touched) / accesses.max(1.0);
-    let few_lines = lines <= LINES_OF_A_PAGE * touched.len() as f64 * f64::from(1u32 << shift);
+    let pages = touched.len() as f64 * f64::from(1u32 << shift);
+    let few_lines = lines <= LINES_OF_A_PAGE * pages;
     let pattern = if accesses < PICKED * lines {
         Pattern::Random
+    } else if lines < LINES_OF_A_SPOT * pages {
+        Pattern::Uniform
     } else if few_lines || writes >= HARDLY_WRITTEN * accesses {
         Pattern::ZWise
     } else {
         Pattern::Uniform
     };
-    shape(pattern, 1.0 - agreed)
+    Shape {
+        doubtful: pattern == Pattern::ZWise && !few_lines,
+        ..shape(pattern, 1.0 - agreed)
+    }
 }
 
 /// The way that places take round the circle, in threads.
@@ -256,31 +328,45 @@ struct Walk {
     travelled: f64,
     /// Stops on the way.
     blocks: f64,
+    /// Threads.
+    around: f64,
+    /// Pages of the first one.
+    first_block: u64,
+    /// Whether each owner has one block.
+    each_once: bool,
+    /// Pages by the round that they are in, from wherever the first thread's block would begin.
+    rounds: BTreeMap<i64, u64>,
 }
 
 impl Walk {
     fn of(placed: &[&PageUse], threads: usize) -> Self {
         let around = threads as f64;
         let place = |page: &&PageUse| page.place() * around;
-        let (first, last) = (place(&placed[0]), place(&placed[placed.len() - 1]));
         let mut walk = Self {
             gone: 0.0,
             travelled: 0.0,
             blocks: 1.0,
+            around,
+            first_block: 0,
+            each_once: true,
+            rounds: BTreeMap::new(),
         };
+        let first = place(&placed[0]);
         let mut stop = first;
+        let mut owners = BTreeSet::from([first as u64]);
         for next in placed.iter().map(place) {
             let step = step(next - stop, around);
             if step.abs() >= STEP {
                 walk.gone += step;
                 walk.travelled += step.abs();
                 walk.blocks += 1.0;
+                walk.each_once &= owners.insert(next as u64);
                 stop = next;
             }
-        }
-        // Half a turn has no direction of its own.
-        if walk.gone.abs() < around && walk.gone * (last - first) < 0.0 && walk.blocks < 3.0 {
-            walk.gone = -walk.gone;
+            walk.first_block += u64::from(walk.blocks < 2.0);
+            let beyond = if step.abs() >= STEP { 0.0 } else { step };
+            let round = ((first + walk.gone + beyond) / around).floor();
+            *walk.rounds.entry(round as i64).or_default() += 1;
         }
         walk
     }
@@ -290,10 +376,30 @@ impl Walk {
         self.gone.abs() / self.travelled
     }
 
+    /// Whether each of `repeat` rounds begins with the first thread, or ends with it where they descend:
+    /// a row that begins elsewhere is in one round more. Half a block, a page and what shows at the very
+    /// ends of an array are forgiven.
+    fn is_in_order(&self, repeat: u32) -> bool {
+        let pages: u64 = self.rounds.values().sum();
+        let round = pages as f64 / f64::from(repeat);
+        let block = round / self.around;
+        let whole: Vec<f64> = self
+            .rounds
+            .values()
+            .map(|n| *n as f64)
+            .filter(|n| *n > block / 2.0)
+            .collect();
+        // Two threads always go forwards: there and back again has rounds of another length at its ends.
+        let any_order = self.around <= 2.0 && repeat > 1;
+        let even = |n: &f64| !any_order || (n - round).abs() <= block / 2.0 + 1.0;
+        let begins = !any_order || self.first_block as f64 >= BEGINS * pages as f64 / self.blocks;
+        whole.len() == repeat as usize && whole.iter().all(even) && begins
+    }
+
     /// Whether it goes on by several threads where pages have one owner: those in between have no part
     /// in the row.
-    fn skips(&self, agreed: f64, threads: usize) -> bool {
-        let neighbours = (std::f64::consts::PI / threads as f64).cos();
+    fn skips(&self, agreed: f64) -> bool {
+        let neighbours = (std::f64::consts::PI / self.around).cos();
         agreed > (1.0 + neighbours) / 2.0 && self.gone.abs() / (self.blocks - 1.0) > 1.5
     }
 

@@ -1,4 +1,4 @@
-//! What samples say about exclusivity, and how surely.
+//! What samples say of accesses, and how surely.
 //!
 //! Hinting faults sample *pages per scan*: a page used fifty times as often is not seen more often.
 //! So pages weigh alike here, a page with too few samples is not judged, and a share is an interval, not
@@ -6,13 +6,18 @@
 //!
 //! - **Chance.** The mean over pages of the largest share of their *samples*. The largest of shares is
 //!   too large on average; the share of the node that the other samples would choose, sample by sample
-//!   left out, is too small on average. One bounds it above, the other below. Neighbouring pages are seen
-//!   in the same pass of a scan, by the same thread: so what counts is how blocks of pages differ.
+//!   left out, is too small on average. One bounds it above, the other below. Samples depend on each other in
+//!   two ways: neighbouring pages are seen in the same pass of a scan, by the same thread, and all pages that are seen
+//!   in a stretch of time are seen in the same phase of the program. So what counts is how blocks of pages
+//!   differ, and how much each slice changes the mean.
 //! - **What samples do not see.** How many *accesses* one stands for: see [`INTENSITY`] and [`EXCEPTED`].
 
-use crate::interval::{Interval, effective_samples};
-use crate::{Affinity, Histogram, NodeCounts};
-use nodewise_profile::ObjectId;
+mod blocks;
+
+use crate::interval::Interval;
+use crate::{Affinity, Histogram, NodeCounts, first_touch, for_each_slice};
+use blocks::{Blocks, Count, Scores};
+use nodewise_profile::{AccessSource, ObjectId, Profile};
 use std::collections::BTreeMap;
 
 /// What is assumed of intensity, of which samples say nothing: a sample of one node's stands for at most so
@@ -27,16 +32,17 @@ pub const INTENSITY: f64 = 32.0;
 /// at alone makes one access of theirs stand beside a thousand of the owner's.
 pub const EXCEPTED: f64 = 0.02;
 
-/// With fewer blocks their differences say too little: all samples of a scan count as one.
-const FEWEST_BLOCKS: u64 = 5;
-
-/// Exclusivity of some pages by samples.
+/// What samples say of some pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
+    /// Samples.
+    pub samples: u64,
     /// Pages with samples.
     pub pages: u64,
     /// Those with enough to be judged.
     pub judged: u64,
+    /// Share of the pages known that have no samples: of these only the first touch was seen.
+    pub unseen: f64,
     /// The share of *samples* from the node with most, mean over the judged pages; `None` if no page is judged.
     pub shares: Option<Interval>,
     /// E_Page (Diener et al., equation 1), the share of *accesses*, mean over the judged pages: the same
@@ -44,122 +50,161 @@ pub struct Sampled {
     pub exclusivity: Option<Interval>,
 }
 
-/// How many pages there are of something: known before its [`Blocks`] are.
-#[derive(Clone, Copy, Default)]
-struct Count {
-    pages: u64,
-    judged: u64,
-}
-
-/// Pages next to each other.
-#[derive(Clone, Copy, Default)]
-struct Block {
-    pages: u64,
-    /// Sum of the largest shares.
-    seen: f64,
-    /// Sum of [`left_out`].
-    left_out: f64,
-    /// Sum of one over the number of samples.
-    per_sample: f64,
-}
-
-/// The judged pages of something in the order of memory, as √n blocks: more pages make both more blocks
-/// and longer ones, so that what depends on neighbours stays within a block.
-struct Blocks {
-    count: Count,
-    blocks: Vec<Block>,
-    next: u64,
-}
-
-impl Blocks {
-    fn new(count: Count) -> Self {
-        let blocks = Some(count.judged.isqrt()).filter(|b| *b >= FEWEST_BLOCKS);
-        Self {
-            count,
-            blocks: vec![Block::default(); blocks.unwrap_or(1) as usize],
-            next: 0,
-        }
-    }
-
-    fn add(&mut self, counts: &NodeCounts) {
-        let at = self.next * self.blocks.len() as u64 / self.count.judged;
-        let block = &mut self.blocks[at as usize];
-        block.pages += 1;
-        block.seen += counts.exclusivity();
-        block.left_out += left_out(counts);
-        block.per_sample += 1.0 / counts.total() as f64;
-        self.next += 1;
-    }
-
-    /// The mean of what is summed, and how many independent samples it is worth: no more than if a block
-    /// were one page (so that pages which agree are not proof beyond that).
-    fn wilson(&self, sum: impl Fn(&Block) -> f64) -> Interval {
-        let judged = self.count.judged as f64;
-        let per_sample = self.blocks.iter().map(|b| b.per_sample).sum::<f64>() / judged;
-        let means: Vec<f64> = self.blocks.iter().map(|b| sum(b) / b.pages as f64).collect();
-        let samples = effective_samples(&means, self.blocks.len() as f64 / per_sample);
-        Interval::wilson(self.blocks.iter().map(sum).sum::<f64>() / judged, samples)
-    }
-
-    fn finish(&self, nodes: usize) -> Sampled {
-        let shares = (self.count.judged > 0).then(|| {
-            let seen = self.wilson(|b| b.seen);
-            let low = self.wilson(|b| b.left_out).low;
-            Interval { low, ..seen }
-        });
-        let least = 1.0 / nodes as f64;
-        Sampled {
-            pages: self.count.pages,
-            judged: self.count.judged,
-            shares: shares.map(|s| s.at_least(least)),
-            exclusivity: shares.map(|s| s.weighed(INTENSITY).loosened(EXCEPTED).at_least(least)),
-        }
+impl Sampled {
+    /// What it says of the accesses that `share` of its samples are local.
+    #[must_use]
+    pub fn share(&self, share: f64) -> Interval {
+        sampled_share(share, self.samples, self.unseen)
     }
 }
 
-/// The share of a page's samples that come from the node which the page's *other* samples would choose;
-/// where these choose several alike, each gets its part of the sample.
-fn left_out(counts: &NodeCounts) -> f64 {
-    let most = counts.dominant().1;
-    let with = |samples: u64| counts.all().iter().filter(|c| **c == samples).count();
-    match with(most) {
-        // One less of the dominant node's makes it one of those that had one less.
-        1 => counts.exclusivity() / (1 + with(most - 1)) as f64,
-        // One less of any makes another the choice.
-        _ => 0.0,
-    }
-}
-
-/// Sampled exclusivity of the program and of each object with samples, on a machine with `nodes`
-/// nodes. A page is judged from `minimum` samples on.
+/// What `samples` samples, `share` of them local (or whatever else is asked of them), say of the accesses.
+///
+/// Samples of a page come from whoever touches it first after a scan, and neighbours from the same pass, so √n
+/// of them count as independent; what they do not see of intensity is allowed for as above. Of pages that were
+/// not sampled, `unseen` of all, nothing is known.
 #[must_use]
-pub fn sampled_exclusivity(
-    histogram: &Histogram,
-    affinity: &Affinity,
+pub fn sampled_share(share: f64, samples: u64, unseen: f64) -> Interval {
+    let independent = (samples as f64).sqrt();
+    let seen = Interval::wilson(share, independent)
+        .weighed(INTENSITY)
+        .loosened(EXCEPTED);
+    let unseen = unseen.clamp(0.0, 1.0);
+    Interval {
+        low: seen.low * (1.0 - unseen),
+        high: seen.high * (1.0 - unseen) + unseen,
+        ..seen
+    }
+}
+
+/// What samples say of a program and of each object with samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// Of all pages.
+    pub program: Sampled,
+    /// By object.
+    pub objects: BTreeMap<ObjectId, Sampled>,
+}
+
+impl Samples {
+    /// From the rows of a profile of samples, on a machine with `nodes` nodes; nothing where accesses were
+    /// counted.
+    ///
+    /// # Errors
+    /// When the source cannot be read to its end.
+    pub fn of<S: AccessSource>(
+        source: &S,
+        profile: &Profile,
+        histogram: &Histogram,
+        affinity: &Affinity,
+        nodes: usize,
+    ) -> Result<Option<Self>, S::Error> {
+        if !profile.meta.observer.is_sampled() {
+            return Ok(None);
+        }
+        let minimum = profile.meta.sampling.as_ref().map_or(1, |s| s.minimum_samples);
+        let mut judgement = Judgement::new(histogram, affinity, nodes, minimum);
+        for_each_slice(source, histogram.threads, histogram.shift, |_, slice| {
+            judgement.leave_out(&slice);
+        })?;
+        Ok(Some(judgement.finish(&first_touch::unseen(profile, histogram))))
+    }
+
+    /// Of an object; nothing where it has no samples.
+    #[must_use]
+    pub fn object(&self, id: ObjectId) -> Sampled {
+        self.objects.get(&id).copied().unwrap_or_default()
+    }
+}
+
+/// The judged pages of a program, all together and by object.
+struct Judgement<'a> {
+    histogram: &'a Histogram,
+    affinity: &'a Affinity,
     nodes: usize,
-    minimum: u32,
-) -> (Sampled, BTreeMap<ObjectId, Sampled>) {
-    let minimum = u64::from(minimum.max(1));
-    let (mut all, mut each) = (Count::default(), BTreeMap::<ObjectId, Count>::new());
-    for page in histogram.iter() {
-        let judged = u64::from(page.accesses() >= minimum);
-        for count in [&mut all, each.entry(page.object).or_default()] {
-            count.pages += 1;
-            count.judged += judged;
+    minimum: u64,
+    program: Blocks,
+    objects: BTreeMap<ObjectId, Blocks>,
+}
+
+impl<'a> Judgement<'a> {
+    fn new(histogram: &'a Histogram, affinity: &'a Affinity, nodes: usize, minimum: u32) -> Self {
+        let minimum = u64::from(minimum.max(1));
+        let (mut all, mut each) = (Count::default(), BTreeMap::<ObjectId, Count>::new());
+        for page in histogram.iter() {
+            for count in [&mut all, each.entry(page.object).or_default()] {
+                count.add(page.accesses(), minimum);
+            }
+        }
+        let mut program = Blocks::new(all);
+        let mut objects: BTreeMap<_, _> = each.into_iter().map(|(id, c)| (id, Blocks::new(c))).collect();
+        let mut counts = NodeCounts::new(nodes);
+        for page in histogram.iter().filter(|p| p.accesses() >= minimum) {
+            let scores = Scores::of(counts.load(page.entries, affinity).all());
+            program.add(scores);
+            if let Some(object) = objects.get_mut(&page.object) {
+                object.add(scores);
+            }
+        }
+        Self {
+            histogram,
+            affinity,
+            nodes,
+            minimum,
+            program,
+            objects,
         }
     }
-    let mut program = Blocks::new(all);
-    let mut objects: BTreeMap<_, _> = each.into_iter().map(|(id, c)| (id, Blocks::new(c))).collect();
-    let mut counts = NodeCounts::new(nodes);
-    for page in histogram.iter().filter(|p| p.accesses() >= minimum) {
-        let counts = counts.load(page.entries, affinity);
-        program.add(counts);
-        if let Some(object) = objects.get_mut(&page.object) {
-            object.add(counts);
+
+    /// What the means would be without a slice.
+    fn leave_out(&mut self, slice: &Histogram) {
+        let (mut whole, mut part) = (NodeCounts::new(self.nodes), NodeCounts::new(self.nodes));
+        let mut changed = BTreeMap::<ObjectId, Scores>::new();
+        let mut at = 0;
+        for page in slice.iter() {
+            at = self.histogram.seek(at, page.page);
+            let all = self.histogram.page(at);
+            if all.accesses() < self.minimum {
+                continue;
+            }
+            let counts = whole.load(all.entries, self.affinity).all();
+            let without = part.load(page.entries, self.affinity).all();
+            let rest: Vec<u64> = counts
+                .iter()
+                .zip(without)
+                .map(|(all, slice)| all.saturating_sub(*slice))
+                .collect();
+            let change = changed.entry(all.object).or_default();
+            // A page that has no other samples tells nothing of what these change.
+            if rest.iter().any(|n| *n > 0) {
+                *change += Scores::of(&rest) - Scores::of(counts);
+            }
+        }
+        for (object, change) in &changed {
+            if let Some(object) = self.objects.get_mut(object) {
+                object.leave_out(*change);
+            }
+        }
+        if let Some(change) = changed.into_values().reduce(|sum, change| sum + change) {
+            self.program.leave_out(change);
         }
     }
-    let objects = objects.into_iter().map(|(id, blocks)| (id, blocks.finish(nodes)));
-    (program.finish(nodes), objects.collect())
+
+    fn finish(self, unseen: &BTreeMap<ObjectId, u64>) -> Samples {
+        let nodes = self.nodes;
+        let share = |pages: u64, unseen: u64| unseen as f64 / (pages + unseen).max(1) as f64;
+        let objects = self.objects.into_iter().map(|(id, blocks)| {
+            let mut object = blocks.finish(nodes);
+            object.unseen = share(object.pages, unseen.get(&id).copied().unwrap_or_default());
+            (id, object)
+        });
+        let mut program = self.program.finish(nodes);
+        program.unseen = share(program.pages, unseen.values().sum());
+        Samples {
+            program,
+            objects: objects.collect(),
+        }
+    }
 }
 
 #[cfg(test)]

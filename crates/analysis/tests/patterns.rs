@@ -209,6 +209,15 @@ fn shared_objects_that_are_hardly_written_have_names_of_their_own() {
     assert_eq!(pattern(&|_| vec![(3, 9, 9, 9)]), Pattern::OneThread);
 }
 
+/// Whether this many rows of blocks in one order are more than chance, at 1 in 20.
+fn tells(threads: u32, rows: u32) -> bool {
+    (1..=threads)
+        .map(f64::from)
+        .product::<f64>()
+        .powi(rows as i32 - 1)
+        >= 20.0
+}
+
 /// Owners of a block-exclusive schedule: rows × columns of blocks, a Latin square over the nodes, and in
 /// each block the node's threads side by side along one dimension.
 fn exclusive(
@@ -234,14 +243,17 @@ proptest! {
         let rows = x_wise(threads, pages);
         prop_assert_eq!(one(threads, pages, &rows), (Pattern::XWise, 1, false));
         let down = |page: u32| rows(pages - 1 - page);
-        prop_assert_eq!(one(threads, pages, &down), (Pattern::XWise, 1, true));
+        // Of two or three threads' orders too many look like it.
+        let claimed = if threads < 4 { (Pattern::Blocks, 1, false) } else { (Pattern::XWise, 1, true) };
+        prop_assert_eq!(one(threads, pages, &down), claimed);
     }
 
     #[test]
     fn blocks_that_begin_again_are_counted(threads in 2u32..12, block in 3u32..9, repeat in 2u32..20) {
         let columns = y_wise(threads, block);
         let found = one(threads, threads * block * repeat, &columns);
-        prop_assert_eq!((found.0, found.1), (Pattern::YWise, repeat));
+        let claimed = if tells(threads, repeat) { (Pattern::YWise, repeat) } else { (Pattern::Irregular, 1) };
+        prop_assert_eq!((found.0, found.1), claimed);
     }
 
     #[test]
@@ -251,7 +263,8 @@ proptest! {
         let all = divisions(threads, pages, &[&x_wise(threads, pages), &y_wise(threads, block)]);
         let conflict = Conflict::of(&all, &in_order(threads, nodes), &in_order(threads, nodes)).unwrap();
         prop_assert!((conflict.share - (1.0 - 1.0 / f64::from(nodes))).abs() < 1e-9, "{:?}", conflict);
-        prop_assert_eq!(conflict.remedy, Remedy::BlockExclusive { dimensions: 0b11 });
+        let remedy = if tells(threads, threads) { Remedy::BlockExclusive { dimensions: 0b11 } } else { Remedy::None };
+        prop_assert_eq!(conflict.remedy, remedy);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::selection::{Files, Selected, Selection};
 use nodewise_advise::{Advice, Asked, Matched, advise};
-use nodewise_analysis::{Affinity, Timeline, Usage};
+use nodewise_analysis::{Affinity, Samples, Timeline, Usage};
 use nodewise_page::{Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
@@ -141,6 +141,13 @@ fn advice(
     let (context, reader) = (selected.context(), &selected.reader);
     let usage = Usage::of(reader, context.profile, context.histogram)?;
     let matched = Matched::predict(&context, &usage, simulation, mappings, reader)?;
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = context;
+    let samples = Samples::of(reader, profile, histogram, affinity, machine.node_count())?;
     // What whoever copies the next command would ask with.
     let asked = Asked {
         profile: reader.folder().display().to_string(),
@@ -153,6 +160,7 @@ fn advice(
         &usage,
         matched.as_ref(),
         &asked,
+        samples,
     ))
 }
 

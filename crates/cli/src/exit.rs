@@ -20,7 +20,7 @@ pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Child(status)) => ExitCode::from(status),
         Err(error) => {
             let own = error.downcast_ref::<OwnFailure>().map_or(2, |f| f.status);
-            eprintln!("nodewise: {}", format!("{error:#}").replace('\n', " "));
+            crate::output::message(&format!("{error:#}"));
             ExitCode::from(own)
         }
     }

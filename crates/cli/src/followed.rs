@@ -82,7 +82,7 @@ impl<T> Followed<T> {
     /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
     pub fn live(&self) -> bool {
         let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);
-        match Reader::complete(&self.folder) {
+        match Reader::ended(&self.folder) {
             Ok(true) => false,
             Ok(false) if self.stamp().is_some_and(|s| fresh(s.modified)) => true,
             _ => self.recorded_last().is_some_and(fresh),

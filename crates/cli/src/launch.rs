@@ -2,10 +2,12 @@
 
 use crate::exit::OwnFailure;
 use nodewise_enforce::{EnforceError, Plan};
-use nodewise_linux::companion;
+use nodewise_linux::{companion, lock};
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::fs::{DirEntry, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file for the objects, empty: the processes append to it.
 pub fn empty(file: &Path) -> anyhow::Result<PathBuf> {
@@ -19,30 +21,70 @@ pub fn preload() -> anyhow::Result<PathBuf> {
     companion::find("libnodewise-preload.so").map_err(|e| failure(125, e.to_string()))
 }
 
-/// A folder for the table and the summaries, removed at the end.
-pub struct Folder(PathBuf);
+/// A folder for the table and the summaries, removed at the end: by its owner, or by the next one if that was
+/// killed.
+pub struct Folder {
+    path: PathBuf,
+    /// Its lock lasts as long as the owner does.
+    lock: File,
+}
+
+/// Younger ones may not be locked yet.
+const SETTLED: Duration = Duration::from_secs(60);
+const FOLDERS: &str = "nodewise-run-";
 
 impl Folder {
+    /// In `TMPDIR` where that is set, else in memory: each placed process makes a file there.
     pub fn new(plan: &Plan) -> Result<Self, EnforceError> {
-        let name = |n| std::env::temp_dir().join(format!("nodewise-run-{}-{n}", std::process::id()));
+        let (temporary, memory) = (std::env::temp_dir(), Path::new("/dev/shm"));
+        let (first, second) = match std::env::var_os("TMPDIR") {
+            Some(_) => (temporary.as_path(), memory),
+            None => (memory, temporary.as_path()),
+        };
+        Self::below(first, plan)
+            .or_else(|error| Self::below(second, plan).map_err(|_| error))
+            .map_err(|e| EnforceError::usage(format!("cannot write to {}: {e}; set TMPDIR", first.display())))
+    }
+
+    fn below(parent: &Path, plan: &Plan) -> io::Result<Self> {
+        remove_abandoned(parent);
+        let name = |n| parent.join(format!("{FOLDERS}{}-{n}", std::process::id()));
         // A killed run leaves its folder, and its process number may be ours now.
         let path = (0..).map(name).find(|path| !path.exists()).unwrap_or_default();
-        let made = std::fs::create_dir(&path).and_then(|()| match &plan.table {
-            Some(table) => std::fs::write(path.join("table"), table.to_bytes()),
-            None => Ok(()),
-        });
-        made.map_err(|e| EnforceError::usage(format!("cannot write {}: {e}; set TMPDIR", path.display())))?;
-        Ok(Self(path))
+        std::fs::create_dir(&path)?;
+        let folder = File::open(&path).map(|lock| Self { path, lock })?;
+        lock::try_exclusive(&folder.lock)?;
+        if let Some(table) = &plan.table {
+            std::fs::write(folder.path().join("table"), table.to_bytes())?;
+        }
+        Ok(folder)
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Of runs that were killed, as far as they are ours to remove.
+fn remove_abandoned(parent: &Path) {
+    let old = |entry: &DirEntry| {
+        let made = entry.metadata().and_then(|m| m.modified());
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SETTLED))
+    };
+    for entry in parent.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let numbers = name.strip_prefix(FOLDERS).unwrap_or("none");
+        let ours = numbers.chars().all(|c| c == '-' || c.is_ascii_digit());
+        let folder = ours && entry.file_type().is_ok_and(|t| t.is_dir()) && old(&entry);
+        if folder && File::open(entry.path()).is_ok_and(|f| lock::try_exclusive(&f).is_ok_and(|free| free)) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The `nodewise` command: arguments, printing, exit codes, nothing else.
 #![forbid(unsafe_code)]
-// `println!` panics when its reader has seen enough: output::print does not.
-#![deny(clippy::print_stdout)]
+// `println!` and `eprintln!` panic when they cannot write: output::print and output::say do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod analysed;
 mod asym;

@@ -1,6 +1,7 @@
 //! Files and screens that commands write to.
 
 use anyhow::{Context, bail};
+use std::borrow::Cow;
 use std::fs::{File, Permissions};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -15,7 +16,7 @@ pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
         );
     }
     replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
-    eprintln!("nodewise: wrote {}", file.display());
+    say!("wrote {}", file.display());
     Ok(())
 }
 
@@ -48,9 +49,46 @@ fn write_beside(file: &Path, text: &[u8], permissions: Option<Permissions>) -> s
     written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
 }
 
-/// Writes to standard output; a reader that has seen enough, such as `head`, is no error.
+/// A line on standard error, as `nodewise: …`, formatted like `format!`.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::output::message(&format!($($argument)*)) };
+}
+pub(crate) use say;
+
+/// One line on standard error in one write. Where it cannot be written there is no one to tell, and what the
+/// command does goes on: `eprintln!` would panic, in place of the observed program's exit status.
+pub fn message(text: &str) {
+    let _ = std::io::stderr().write_all(format!("nodewise: {}\n", nodewise_input::one_line(text)).as_bytes());
+}
+
+/// Text without control characters but line breaks, tabs and the sequences of [`Screen::paint`].
+fn harmless(text: &str) -> Cow<'_, str> {
+    let suspicious = |c: char| (c.is_control() && c != '\n' && c != '\t') || nodewise_input::reorders(c);
+    if !text.contains(suspicious) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            c if !suspicious(c) || is_colour(&text[at..]) => out.push(c),
+            c => out.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether the text begins with `ESC [ digits m`.
+fn is_colour(text: &str) -> bool {
+    let digits = text.strip_prefix("\x1b[").unwrap_or_default();
+    digits
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .starts_with('m')
+}
+
+/// Writes to standard output; a reader that has seen enough, such as `head`, is no error. Names come from
+/// profiles and programs of any origin: what would change more of a terminal than a colour is escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(harmless(text).as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
         _ => Ok(()),
     }
@@ -110,7 +148,22 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::{Screen, replace};
+    use super::{Screen, harmless, replace};
+
+    #[test]
+    fn documents_keep_lines_and_colours_and_no_other_control_characters() {
+        let screen = Screen {
+            width: 80,
+            colour: true,
+        };
+        let kept = format!("a\tb\n{}", screen.paint(31, "c"));
+        assert_eq!(harmless(&kept), kept);
+        let hostile = "\x1b]0;title\x07\x1b[2Jx\x1b[\r\u{9b}y";
+        assert_eq!(
+            harmless(hostile),
+            "\\u{1b}]0;title\\u{7}\\u{1b}[2Jx\\u{1b}[\\u{d}\\u{9b}y"
+        );
+    }
 
     #[test]
     fn wrapped_text_keeps_its_words_and_its_width() {

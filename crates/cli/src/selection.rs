@@ -1,6 +1,7 @@
 //! What `report`, `map` and `simulate` work on: a profile seen on a machine, at a page size, with
 //! threads bound somewhere.
 
+use crate::output::say;
 use anyhow::bail;
 use nodewise_analysis::{Affinity, Histogram, first_touch_nodes};
 use nodewise_linux::plugin::{Cell, Input, Plugin};
@@ -8,7 +9,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
     Context, Mapping, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
 };
-use nodewise_profile::{BASE_PAGE_SHIFT, Profile};
+use nodewise_profile::{BASE_PAGE_SHIFT, Observer, Profile};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 
@@ -37,10 +38,12 @@ pub struct Selection {
 }
 
 /// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
-fn empty(folder: &Path) -> String {
+fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {
         format!("{folder_name}: the recording was interrupted; nodewise record --recover {folder_name}")
+    } else if observer.is_sampled() {
+        format!("{folder_name}: no page was sampled; watch for longer, while the program works")
     } else {
         format!("{folder_name}: no accesses were recorded; is the program built with nodewise-cc?")
     }
@@ -66,7 +69,7 @@ impl Selection {
         let profile = reader.profile();
         let histogram = Histogram::build(&reader, profile.threads.len(), self.page_size)?;
         if histogram.is_empty() {
-            bail!(empty(reader.folder()));
+            bail!(empty(reader.folder(), profile.meta.observer));
         }
         let affinity = thread_policy(&self.affinity, profile, &histogram, &machine, &Files)?;
         Ok(Selected {
@@ -148,7 +151,7 @@ impl Selected {
 
 /// Says what policies note.
 pub fn tell(notes: &[String]) {
-    notes.iter().for_each(|note| eprintln!("nodewise: {note}"));
+    notes.iter().for_each(|note| say!("{note}"));
 }
 
 /// `4K`, `2M` or another power of two from 4 KiB, as a shift over base pages.
@@ -165,7 +168,7 @@ pub struct Files;
 
 impl Outside for Files {
     fn read(&self, path: &str) -> Result<String, String> {
-        std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))
+        nodewise_input::text(Path::new(path)).map_err(|e| format!("cannot read {path}: {e}"))
     }
 
     fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String> {

@@ -1,5 +1,6 @@
 //! What is wrong with a command line, in one line; help and version as clap prints them.
 
+use crate::output::say;
 use clap::error::{Error, ErrorKind};
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
         }
         _ => {
             let name = subcommand.and_then(OsStr::to_str).filter(|s| is_command(s));
-            eprintln!("nodewise: {}", line(&error.render().to_string(), name));
+            say!("{}", line(&error.render().to_string(), name));
             ExitCode::from(own_status(name))
         }
     }

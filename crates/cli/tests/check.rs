@@ -134,6 +134,12 @@ fn memory_on_one_node_of_threads_on_four_is_a_quarter_placed() {
     assert!(text.contains("7f2a10000000"), "names the range");
     let next = "next: nodewise balance --dry-run --pid 4242";
     assert!(text.contains(next), "names what to do: {text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let of_memory = "the number is the share of the memory that lies where the threads ran";
+    assert!(
+        words.contains(of_memory) && words.contains("It is no share of accesses"),
+        "claims nothing of accesses: {text}"
+    );
 
     let json = host.json(&["--pid", "4242"]);
     let process = &json["processes"][0];

@@ -182,6 +182,7 @@ fn the_json_of_report_has_exactly_the_documented_keys() {
     for folder in [
         synthetic::profile("documented-keys"),
         synthetic::balanced("documented-moves"),
+        synthetic::waiting("documented-waiting"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_nodewise"))
             .args(["report", "--json", "--machine", "xeon-x7550"])

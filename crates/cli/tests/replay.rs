@@ -111,9 +111,17 @@ fn where_threads_were_seen_is_where_they_are() {
     let sentence = |report: &Value| report["verdict"]["sentence"].as_str().unwrap().to_owned();
     let said = sentence(&here);
     assert!(
-        said.starts_with("As its pages moved") && said.contains(&format!("{:.0} %", left * 100.0)),
+        said.starts_with("As its pages moved") && said.contains("under first-touch: "),
         "{said}"
     );
+    // What is said of the accesses is an interval around the share of the samples.
+    for (range, share) in [
+        (&here["moves"]["local_range"], moved),
+        (&policy(&here, "first-touch")["local_range"], left),
+    ] {
+        let [low, high] = [0, 1].map(|end| range[end].as_f64().unwrap());
+        assert!(low < share && share < high || share == high, "{share} of {range}");
+    }
     // A fixed placement that reaches more is worth more than moving.
     let said = sentence(&report("xeon-x7550", "locality"));
     assert!(

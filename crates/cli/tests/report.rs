@@ -199,3 +199,30 @@ fn the_next_command_makes_the_placement_that_was_reported() {
         "{again}"
     );
 }
+
+#[test]
+fn waiting_is_named_whichever_objects_are_described() {
+    let profile = synthetic::waiting("report-waiting");
+    for machine in ["xeon-x7550", "this"] {
+        let output = report(&profile, &["--machine", machine]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("of all accesses are to a few lines of 1 ") && words.contains("`flag`"),
+            "{machine}: {text}"
+        );
+    }
+    let output = report(&profile, &["--machine", "xeon-x7550", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let objects = json["objects"].as_array().unwrap();
+    let flag = objects.iter().find(|o| o["name"] == "flag").unwrap();
+    assert!(
+        flag["advice"]
+            .as_str()
+            .unwrap()
+            .starts_with("No placement follows")
+            && flag["snippet"].is_null(),
+        "{flag}"
+    );
+    assert_eq!(json["few_lines"][0]["object"], "flag");
+}

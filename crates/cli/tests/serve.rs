@@ -2,6 +2,8 @@
 
 mod synthetic;
 
+use nodewise_profile::{Access, Object, PageNumber, Profile, Region, Site, Slice, Thread};
+use nodewise_store::Writer;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -199,6 +201,72 @@ fn what_cannot_be_read_any_more_stays_as_it_was_and_is_said() {
         .read_line(&mut said)
         .unwrap();
     assert_eq!(said, format!("nodewise: {message}\n"));
+}
+
+/// Runs of 2³⁰ pages, in a profile of a few kilobytes.
+fn hostile(folder: &Path) {
+    let row = |page: u64| Access {
+        page: PageNumber(page << 30),
+        len: 1 << 30,
+        reads: 1,
+        lines: 1,
+        ..Access::default()
+    };
+    let profile = Profile {
+        objects: vec![Object::default()],
+        threads: vec![Thread::default()],
+        regions: vec![Region::default()],
+        sites: vec![Site::default()],
+        slices: vec![Slice::default()],
+        ..Profile::default()
+    };
+    let mut writer = Writer::create(folder, &profile.meta, true).unwrap();
+    let rows: Vec<Access> = (0..64).map(row).collect();
+    writer.slice(profile.slices[0], &rows).unwrap();
+    writer.finish(&profile).unwrap();
+}
+
+#[test]
+fn a_profile_that_asks_for_too_much_leaves_the_one_before_on_show() {
+    let (folder, good) = (
+        synthetic::profile("serve-hostile"),
+        synthetic::profile("serve-good"),
+    );
+    let before = report(&folder);
+    let served = Served::start(&folder, &[]);
+    let mut events = Events::of(&served);
+    assert_eq!(events.next("session")["message"], Value::Null);
+    hostile(&folder);
+    let says = |events: &mut Events| {
+        events.next("session")["message"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let said =
+        std::iter::repeat_with(|| says(&mut events)).find(|m| m.contains("its pages and threads take"));
+    assert!(said.is_some());
+    assert_eq!(served.json("p/0/report.json"), before);
+    replace(&folder, &good);
+    assert!(std::iter::repeat_with(|| says(&mut events)).any(|m| m.is_empty()));
+    // A table that has no end, and one that never begins.
+    let table = folder.join("objects.parquet");
+    for (program, target) in [("ln", "/dev/zero"), ("mkfifo", "")] {
+        std::fs::remove_file(&table).unwrap();
+        let mut command = Command::new(program);
+        let command = if target.is_empty() {
+            &mut command
+        } else {
+            command.args(["-s", target])
+        };
+        assert!(command.arg(&table).status().unwrap().success());
+        // Another text of the manifest, the same to say.
+        let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+        std::fs::write(folder.join("manifest.json"), manifest + "\n").unwrap();
+        let said = std::iter::repeat_with(|| says(&mut events)).find(|m| m.contains("objects.parquet"));
+        assert!(said.is_some());
+        assert_eq!(served.json("p/0/report.json"), before);
+    }
 }
 
 #[test]

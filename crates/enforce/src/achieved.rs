@@ -3,6 +3,7 @@
 use crate::summary::{Live, State, Summary, Tally};
 use crate::{EnforceError, Table};
 use std::collections::{HashMap, HashSet};
+use std::fs::DirEntry;
 use std::path::Path;
 
 /// Objects of one rule: what was wanted and what was got, by logical node.
@@ -39,12 +40,14 @@ pub struct Achieved {
     pub refusal: Option<String>,
     /// Objects decided in larger pieces, for want of mappings or memory.
     pub coarsened: u32,
-    /// Objects placed but not followed: too many at once.
+    /// Objects placed but not followed, for want of room.
     pub untracked: u32,
     /// Pages touched on the program's behalf.
     pub populated: u64,
     /// Objects recognised by function names and order only.
     pub by_name: u64,
+    /// Processes that had no room in the folder for temporary files to report in.
+    pub unreported: usize,
     /// Why placement was switched off in some process.
     pub switched_off: Option<String>,
     /// Processes that ended without a last look at their objects (killed); figures are from the last
@@ -121,11 +124,20 @@ fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
 }
 
 /// Of all process images; a process that called exec has left several.
-fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
+fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
-        .filter_map(|e| Summary::read(&e.path()))
+    entries.filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
+}
+
+fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
+    files(folder).filter_map(|e| Summary::read(&e.path()))
+}
+
+/// Files that had a name and no room.
+fn unreported(folder: &Path) -> usize {
+    files(folder)
+        .filter(|e| Summary::read(&e.path()).is_none())
+        .count()
 }
 
 /// Processes no image of which took a last look, though one had objects to look at. Exec leaves an
@@ -166,6 +178,7 @@ impl Achieved {
             all.add(&summary, table, rules, watch);
         }
         all.killed = killed(folder);
+        all.unreported = unreported(folder);
         Ok(all)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 enum Kind {
     NotFound,
     Script,
+    Foreign,
     Other,
 }
 
@@ -39,6 +40,11 @@ impl EnforceError {
         Self { message, kind }
     }
 
+    pub(crate) fn foreign(message: impl Into<String>) -> Self {
+        let (message, kind) = (message.into(), Kind::Foreign);
+        Self { message, kind }
+    }
+
     pub(crate) fn io(what: &str, path: &Path, error: &std::io::Error) -> Self {
         Self::new(format!("cannot {what} {}: {error}", path.display()))
     }
@@ -47,6 +53,11 @@ impl EnforceError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
+    }
+
+    /// Whether it runs all the same, and unplaced.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.kind == Kind::Foreign
     }
 
     pub(crate) fn is_script(&self) -> bool {

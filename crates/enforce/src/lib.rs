@@ -19,6 +19,8 @@ mod affinities;
 mod companion;
 mod error;
 mod freezer;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod held;
 mod host;
 pub mod mover;

@@ -2,14 +2,19 @@
 
 use crate::rules::{Resolved, resolve};
 use crate::table::{NODES, flags};
+use crate::target::unreached;
 use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, Target, Threads};
 use nodewise_linux::mempolicy::{NodeMask, Policy};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, Placement};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Programs that are named in a line.
+const NAMES: usize = 3;
 
 /// The granularity of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub struct Plan {
     pub objects: Option<PathBuf>,
     /// Whether its processes get a companion, which takes the preload too: [`crate::Holder`].
     pub companion: bool,
+    /// Whether what is started first takes no preload: another C library, processor, or a sanitizer.
+    pub unreached: bool,
     /// Variables set for the command.
     pub environment: Vec<(String, String)>,
     /// The policy the command starts under.
@@ -81,6 +88,7 @@ impl Plan {
         let map = map.as_deref();
         let target = match (Target::find(command, request.program()), map) {
             (Ok(target), _) => Some(target),
+            (Err(error), _) if error.is_foreign() => None,
             (Err(error), None) if error.is_script() => None,
             (Err(error), None) if !error.is_not_found() && *request != Request::Interleave => None,
             (Err(error), _) => return Err(error),
@@ -97,6 +105,7 @@ impl Plan {
             environment: Vec::new(),
             policy: None,
             cpus: Vec::new(),
+            unreached: unreached(command).is_some(),
             notes: Vec::new(),
             target,
         };
@@ -115,7 +124,10 @@ impl Plan {
             return Ok(plan);
         }
         plan.process_policy(request, host)?;
-        plan.bind(host, options);
+        match unreached(command) {
+            Some(why) => plan.leave_unplaced(&why, request, options),
+            None => plan.bind(host, options),
+        }
         Ok(plan)
     }
 
@@ -128,7 +140,8 @@ impl Plan {
     /// Whether the command gets the preload.
     #[must_use]
     pub fn preloads(&self) -> bool {
-        self.table.is_some() || self.objects.is_some() || self.companion
+        let wanted = self.table.is_some() || self.objects.is_some() || self.companion;
+        wanted && !self.unreached
     }
 
     /// Whether threads are bound as the program creates them, and so counted.
@@ -137,6 +150,28 @@ impl Plan {
         self.table
             .as_ref()
             .is_some_and(|t| t.flags & flags::BIND_THREADS != 0)
+    }
+
+    /// Notes which programs the command started that take no preload, as their parents wrote in `folder`. What
+    /// places one program alone has nothing to say of others.
+    pub fn note_unplaced(&mut self, folder: &Path) {
+        let all = self.table.as_ref().is_some_and(|t| t.target == (0, 0));
+        let text = std::fs::read_to_string(folder.join("unplaced")).unwrap_or_default();
+        let names: BTreeSet<&str> = text.lines().collect();
+        if !all || names.is_empty() {
+            return;
+        }
+        let shown: Vec<&str> = names.iter().copied().take(NAMES).collect();
+        let more = names.len() - shown.len();
+        self.notes.push(format!(
+            "unplaced, as made for another processor or C library, or with a sanitizer: {}{}",
+            shown.join(", "),
+            if more == 0 {
+                String::new()
+            } else {
+                format!(" and {more} more")
+            }
+        ));
     }
 
     /// How many are told by function names and the order of calls only, for want of line tables.
@@ -150,6 +185,18 @@ impl Plan {
         self.table = None;
         self.notes
             .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
+    }
+
+    /// Nothing is preloaded into what is started; the policy that it starts under holds all the same.
+    fn leave_unplaced(&mut self, why: &str, request: &Request, options: &Options) {
+        self.table = None;
+        let placed_by_us = matches!(request, Request::Map(_) | Request::Interleave);
+        if placed_by_us {
+            self.notes
+                .push(format!("{why}: it runs unplaced, its threads are not bound"));
+        } else if options.binding != Binding::None {
+            self.notes.push(format!("{why}: its threads are not bound"));
+        }
     }
 
     /// What differs between the map as it was made and what runs here.
@@ -323,7 +370,7 @@ impl Plan {
             ("OMP_PLACES".into(), self.threads.openmp_places()),
             ("OMP_PROC_BIND".into(), "close".into()),
         ]);
-        self.bind_by_preload(0);
+        self.bind_by_preload(flags::OPENMP_PLACES);
     }
 
     /// The main thread begins where it will be bound; `others` says who binds the rest.
@@ -364,7 +411,7 @@ impl Plan {
 
     /// Sets `command` up: environment and memory policy. `preload` is the library, `folder` where the
     /// table is and summaries go.
-    pub fn dress(&self, command: &mut Command, preload: &std::path::Path, folder: &std::path::Path) {
+    pub fn dress(&self, command: &mut Command, preload: &Path, folder: &Path) {
         command.envs(self.environment.iter().map(|(k, v)| (k, v)));
         if self.preloads() {
             let mut libraries = preload.as_os_str().to_owned();

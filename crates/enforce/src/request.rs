@@ -66,7 +66,7 @@ fn needs_profile(policy: &str, name: &str) -> bool {
 }
 
 fn read_map(path: &Path) -> Result<Request, EnforceError> {
-    let text = std::fs::read_to_string(path).map_err(|e| EnforceError::io("read the map", path, &e))?;
+    let text = nodewise_input::text(path).map_err(|e| EnforceError::io("read the map", path, &e))?;
     let placement =
         Placement::read(&text).map_err(|e| EnforceError::new(format!("{}: {e}", path.display())))?;
     Ok(Request::Map(Box::new(placement)))

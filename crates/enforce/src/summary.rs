@@ -3,14 +3,14 @@
 use crate::table::NODES;
 use std::path::Path;
 
-const MAGIC: u64 = 0x3161_6d6d_7573_776e;
-const OFF: usize = 56;
+const MAGIC: u64 = 0x3261_6d6d_7573_776e;
+const OFF: usize = 64;
 const OFF_BYTES: usize = 128;
-const LIVE: usize = OFF + OFF_BYTES;
-const LIVE_ENTRIES: usize = 65_536;
+const HEADER: usize = OFF + OFF_BYTES;
+const TALLY_BYTES: usize = 32;
 const LIVE_BYTES: usize = 32;
-const TALLIES: usize = LIVE + LIVE_ENTRIES * LIVE_BYTES;
-const TALLY_BYTES: usize = 32 + 2 * 8 * NODES as usize;
+/// Bytes of the largest summary that is read: a hundred thousand rules on a thousand nodes.
+const LARGEST: u64 = 2 << 30;
 
 /// How far a process had come when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,14 @@ pub(crate) struct Tally {
 impl Summary {
     /// Reads a summary file; `None` if it is not one, or not whole yet.
     pub(crate) fn read(path: &Path) -> Option<Self> {
-        let summary = Self {
-            bytes: std::fs::read(path).ok()?,
-        };
-        let whole = summary.bytes.len() >= TALLIES + TALLY_BYTES && summary.u64(0) == MAGIC;
-        (whole && summary.bytes.len() >= TALLIES + (summary.rules() + 1) * TALLY_BYTES).then_some(summary)
+        Self::of(nodewise_input::bytes(path, LARGEST).ok()?)
+    }
+
+    fn of(bytes: Vec<u8>) -> Option<Self> {
+        let summary = Self { bytes };
+        let headed =
+            summary.bytes.len() >= HEADER && summary.u64(0) == MAGIC && summary.nodes() <= NODES as usize;
+        (headed && summary.bytes.len() >= summary.live_at(summary.slots())).then_some(summary)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -72,29 +75,39 @@ impl Summary {
         self.u32(16) as usize
     }
 
+    /// The nodes of a tally.
+    fn nodes(&self) -> usize {
+        self.u32(20) as usize
+    }
+
+    /// Objects alive that there is room for; more are said while we read, and looked at next time.
+    fn slots(&self) -> usize {
+        self.u32(24) as usize
+    }
+
     pub(crate) fn threads(&self) -> u32 {
-        self.u32(20)
+        self.u32(28)
     }
 
     /// Calls the kernel refused, and the last error.
     pub(crate) fn refused(&self) -> (u32, i32) {
-        (self.u32(24), self.u32(28) as i32)
+        (self.u32(32), self.u32(36) as i32)
     }
 
     pub(crate) fn coarsened(&self) -> u32 {
-        self.u32(32)
+        self.u32(40)
     }
 
     pub(crate) fn untracked(&self) -> u32 {
-        self.u32(36)
+        self.u32(44)
     }
 
     pub(crate) fn populated(&self) -> u64 {
-        self.u64(40)
+        self.u64(48)
     }
 
     pub(crate) fn by_name(&self) -> u64 {
-        self.u64(48)
+        self.u64(56)
     }
 
     /// Why the preload switched itself off.
@@ -106,15 +119,16 @@ impl Summary {
 
     /// Of one rule; the one after the last is the fallback.
     pub(crate) fn tally(&self, rule: usize, nodes: usize) -> Tally {
-        let at = TALLIES + rule * TALLY_BYTES;
-        let row = |from: usize| (0..nodes).map(|n| self.u64(from + 8 * n)).collect();
+        let at = HEADER + rule * self.tally_bytes();
+        let known = nodes.min(self.nodes());
+        let row = |from: usize| (0..known).map(|n| self.u64(from + 8 * n)).collect();
         Tally {
             objects: self.u64(at),
             pages: self.u64(at + 8),
             touched: self.u64(at + 16),
             right: self.u64(at + 24),
-            wanted: row(at + 32),
-            got: row(at + 32 + 8 * NODES as usize),
+            wanted: row(at + TALLY_BYTES),
+            got: row(at + TALLY_BYTES + 8 * self.nodes()),
         }
     }
 
@@ -126,9 +140,17 @@ impl Summary {
             rule: self.u32(at + 16),
             thread: self.u32(at + 20),
         };
-        (0..LIVE_ENTRIES)
-            .map(move |i| entry(LIVE + i * LIVE_BYTES))
+        (0..self.slots())
+            .map(move |slot| entry(self.live_at(slot)))
             .filter(|l| l.page > 2)
+    }
+
+    fn tally_bytes(&self) -> usize {
+        TALLY_BYTES + 16 * self.nodes()
+    }
+
+    fn live_at(&self, slot: usize) -> usize {
+        HEADER + (self.rules() + 1) * self.tally_bytes() + slot * LIVE_BYTES
     }
 
     fn u32(&self, at: usize) -> u32 {
@@ -140,13 +162,39 @@ impl Summary {
     }
 }
 
+/// Reads all of a summary.
+#[cfg(fuzzing)]
+pub(crate) fn read_everything(bytes: &[u8]) {
+    let Some(summary) = Summary::of(bytes.to_vec()) else {
+        return;
+    };
+    let _ = (
+        summary.pid(),
+        summary.state(),
+        summary.threads(),
+        summary.refused(),
+        summary.off(),
+    );
+    let _ = (
+        summary.coarsened(),
+        summary.untracked(),
+        summary.populated(),
+        summary.by_name(),
+    );
+    (0..=summary.rules()).for_each(|rule| drop(summary.tally(rule, NODES as usize)));
+    summary.live().for_each(drop);
+}
+
 /// A process image's file: in this state, one object alive, at `page` if not zero.
 #[cfg(test)]
 pub(crate) fn file(pid: u32, state: u32, page: u64) -> Vec<u8> {
-    let mut bytes = vec![0; TALLIES + TALLY_BYTES];
+    let mut bytes = vec![0; HEADER + TALLY_BYTES + 16 + LIVE_BYTES];
     bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[8..12].copy_from_slice(&pid.to_le_bytes());
     bytes[12..16].copy_from_slice(&state.to_le_bytes());
-    bytes[LIVE..LIVE + 8].copy_from_slice(&page.to_le_bytes());
+    bytes[20..24].copy_from_slice(&1u32.to_le_bytes());
+    bytes[24..28].copy_from_slice(&1u32.to_le_bytes());
+    let live = HEADER + TALLY_BYTES + 16;
+    bytes[live..live + 8].copy_from_slice(&page.to_le_bytes());
     bytes
 }

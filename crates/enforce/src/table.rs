@@ -19,6 +19,7 @@ pub(crate) mod flags {
     pub(crate) const SPLIT_HUGE: u32 = 2;
     pub(crate) const PLACE_REST: u32 = 4;
     pub(crate) const MAIN_HOME: u32 = 8;
+    pub(crate) const OPENMP_PLACES: u32 = 16;
 }
 
 /// A shared object of the program.

@@ -1,11 +1,10 @@
 //! The executable that rules are for, and the libraries it brings.
 
 use crate::EnforceError;
-use nodewise_symbols::Module;
+use nodewise_loader::{Environment, Foreign, Kind, interpreted, kind};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A dynamically linked executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ impl Target {
             .or_else(|| which(first))
             .ok_or_else(|| EnforceError::not_found(format!("{}: no such program", first.display())))?;
         check(&path, program)?;
-        let libraries = libraries(&path);
+        let libraries = libraries(&path)?;
         Ok(Self { path, libraries })
     }
 
@@ -73,26 +72,30 @@ pub(crate) fn which(word: &OsStr) -> Option<PathBuf> {
 }
 
 fn is_elf(path: &Path) -> bool {
-    use std::io::Read;
-    let mut magic = [0; 4];
-    std::fs::File::open(path)
-        .and_then(|mut f| f.read_exact(&mut magic))
-        .is_ok()
-        && magic == *b"\x7fELF"
+    matches!(kind(path), Ok(Kind::Elf(_)))
 }
 
+/// The program, if a preload reaches it.
 fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
     let refuse = |what: String| Err(EnforceError::new(format!("{}: {what}", path.display())));
-    if !is_elf(path) {
-        let program = program.unwrap_or("the program");
-        return Err(EnforceError::script(format!(
-            "{}: is a script; rules reach programs only: start {program} itself",
-            path.display()
-        )));
-    }
-    let module = Module::open(path).map_err(|e| EnforceError::new(e.to_string()))?;
-    if !module.is_dynamic() {
-        return refuse("is statically linked, so nothing can be placed in it; link it dynamically, or use --policy round-robin, node:N or weighted".into());
+    let elf = match kind(path).map_err(|e| EnforceError::io("read", path, &e))? {
+        Kind::Elf(elf) => elf,
+        Kind::Script { .. } | Kind::Data => {
+            let program = program.unwrap_or("the program");
+            return Err(EnforceError::script(format!(
+                "{}: is a script; rules reach programs only: start {program} itself",
+                path.display()
+            )));
+        }
+    };
+    match elf.foreign() {
+        Some(Foreign::Static) => {
+            return refuse("is statically linked, so nothing can be placed in it; link it dynamically, or use --policy round-robin, node:N or weighted".into());
+        }
+        Some(why) => {
+            return Err(EnforceError::foreign(format!("{} {why}", path.display())));
+        }
+        None => {}
     }
     let mode = path
         .metadata()
@@ -106,19 +109,21 @@ fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
     Ok(())
 }
 
-/// What the dynamic loader would load, asked of the loader itself; it does not start the program.
-fn libraries(path: &Path) -> Vec<PathBuf> {
-    let listed = Command::new(path)
-        .env("LD_TRACE_LOADED_OBJECTS", "1")
-        .env_remove("LD_PRELOAD")
-        .output();
-    let Ok(listed) = listed else { return Vec::new() };
-    String::from_utf8_lossy(&listed.stdout)
-        .lines()
-        .filter_map(|line| line.split_once("=> ")?.1.split(" (").next())
-        .filter(|path| path.starts_with('/'))
-        .map(PathBuf::from)
-        .collect()
+/// Why nothing can be preloaded into what `command` starts first, through scripts; a static starter of other
+/// programs hands a preload on.
+pub(crate) fn unreached(command: &[OsString]) -> Option<String> {
+    let (path, program) = interpreted(&which(command.first()?)?).ok()??;
+    let why = program.foreign().filter(|why| *why != Foreign::Static)?;
+    Some(format!("{} {why}", path.display()))
+}
+
+/// What the dynamic loader will map at the start.
+fn libraries(path: &Path) -> Result<Vec<PathBuf>, EnforceError> {
+    let mut environment = Environment::of(std::env::vars_os());
+    environment.preload = None;
+    nodewise_loader::libraries(path, &environment)
+        .map(|l| l.found)
+        .map_err(|e| EnforceError::io("read", path, &e))
 }
 
 #[cfg(test)]

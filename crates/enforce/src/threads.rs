@@ -53,7 +53,7 @@ struct HostFiles;
 
 impl Outside for HostFiles {
     fn read(&self, path: &str) -> Result<String, String> {
-        std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))
+        nodewise_input::text(std::path::Path::new(path)).map_err(|e| format!("cannot read {path}: {e}"))
     }
 
     fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String> {

@@ -43,7 +43,7 @@ impl Cover {
 }
 
 /// Reads `<pid> <rule or -> <first page hex> <pages> <thread>`, one line each; what is no such line is
-/// skipped: a killed program's last line may be cut.
+/// skipped: a killed program's last line may be cut. An object that a process allocates again, larger, is one.
 pub(crate) fn objects(text: &str) -> Vec<ObjectSeen> {
     let object = |line: &str| {
         let mut words = line.split_ascii_whitespace();
@@ -62,7 +62,16 @@ pub(crate) fn objects(text: &str) -> Vec<ObjectSeen> {
             accesses: Vec::new(),
         })
     };
-    text.lines().filter_map(object).collect()
+    let mut known: HashMap<(u32, u64), usize> = HashMap::new();
+    let mut all: Vec<ObjectSeen> = Vec::new();
+    for seen in text.lines().filter_map(object) {
+        let index = *known.entry((seen.process, seen.page)).or_insert(all.len());
+        match all.get_mut(index) {
+            Some(before) => before.pages = before.pages.max(seen.pages),
+            None => all.push(seen),
+        }
+    }
+    all
 }
 
 /// What is needed to read rows: nodes of frames and of virtual CPUs.

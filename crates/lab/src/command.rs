@@ -1,10 +1,10 @@
 //! The command: whether it can run in a guest, and what it needs there.
 
-use crate::closure::{Kind, kind};
+use crate::closure::kind;
 use crate::image::Image;
 use crate::plan::{TOOLS, search_path};
 use crate::{Experiment, LabError, Under};
-use nodewise_linux::script;
+use nodewise_loader::{Foreign, Kind, MOST_INTERPRETERS};
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -99,19 +99,18 @@ fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathB
             path.display()
         ))
     };
-    for depth in 0..=script::MOST_INTERPRETERS {
+    for depth in 0..=MOST_INTERPRETERS {
         match kind(&at)? {
-            Kind::Elf {
-                interpreter: Some(loader),
-                ..
-            } if !loader.exists() => {
-                return Err(LabError::not_executable(format!(
-                    "{} needs the loader {}, which is missing",
-                    at.display(),
-                    loader.display()
-                )));
-            }
-            Kind::Elf { .. } => return Ok((started, depth > 0)),
+            Kind::Elf(program) => match program.interpreter.filter(|loader| !loader.exists()) {
+                None => return Ok((started, depth > 0)),
+                Some(loader) => {
+                    return Err(LabError::not_executable(format!(
+                        "{} needs the loader {}, which is missing",
+                        at.display(),
+                        loader.display()
+                    )));
+                }
+            },
             Kind::Script { interpreter, .. } if !interpreter.is_file() => {
                 return Err(missing(&interpreter.display()));
             }
@@ -154,18 +153,21 @@ fn started_by_env(words: &OsStr) -> String {
         .to_owned()
 }
 
-/// No preload reaches a static program; `nodewise run` would refuse it in there.
+/// No preload reaches such a program; `nodewise run` would refuse it in there, or not place it.
 fn check_linking(path: &Path, under: &Under) -> Result<(), LabError> {
-    match kind(path)? {
-        Kind::Elf {
-            interpreter: None, ..
-        } => Err(LabError::usage(format!(
-            "{} is statically linked, so --under {under} cannot place its pages; link it dynamically, \
-             or use first-touch, round-robin, node:N, autonuma",
-            path.display()
-        ))),
-        _ => Ok(()),
-    }
+    let foreign = match kind(path)? {
+        Kind::Elf(program) => program.foreign(),
+        _ => None,
+    };
+    let Some(why) = foreign else { return Ok(()) };
+    let remedy = match why {
+        Foreign::Static => "link it dynamically, or use",
+        _ => "use",
+    };
+    Err(LabError::usage(format!(
+        "{} {why}, so --under {under} cannot place its pages; {remedy} first-touch, round-robin, node:N, autonuma",
+        path.display()
+    )))
 }
 
 fn check_instructions(path: &Path) -> Result<(), LabError> {

@@ -1,8 +1,9 @@
 //! The guest's files: what runs, what that needs, all at the paths they have here.
 
 use crate::LabError;
-use crate::closure::{Kind, kind, libraries, loaded};
+use crate::closure::{kind, libraries, loaded};
 use crate::cpio::Archive;
+use nodewise_loader::Kind;
 use nodewise_symbols::needs_avx512;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,6 +15,9 @@ use std::path::{Component, Path, PathBuf};
 const MOST_LINKS: u32 = 40;
 /// The loader of glibc's own libraries, which name none.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Where loaders look up libraries that lie in no default folder.
+const LOOKED_UP: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld-musl-x86_64.path"];
 
 /// Where the system's libraries are.
 const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
@@ -119,13 +123,20 @@ impl Image {
         let executable = file.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0);
         let library = file.to_string_lossy().contains(".so");
         match kind(file) {
-            Ok(Kind::Elf {
-                interpreter,
-                dynamic: true,
-            }) if library || executable && interpreter.is_some() => {
-                let loader = interpreter.unwrap_or_else(|| LOADER.into());
+            Ok(Kind::Elf(program))
+                if program.is_dynamic() && (library || executable && program.interpreter.is_some()) =>
+            {
+                let alone = program.interpreter.is_some();
+                let loader = program.interpreter.unwrap_or_else(|| LOADER.into());
                 self.add(&loader)?;
-                let libraries = libraries(file, &loader, &self.environment)?;
+                for file in LOOKED_UP.map(Path::new).into_iter().filter(|f| f.exists()) {
+                    self.add(file)?;
+                }
+                let libraries = match libraries(file, &self.environment) {
+                    // Its program may know where the rest is, or never need it: a plug-in of a virtual machine.
+                    Err(error) if !alone && error.exit_status() == 127 => return Ok(()),
+                    found => found?,
+                };
                 for library in &libraries {
                     self.add(library)?;
                 }
@@ -291,12 +302,28 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("does not load here: libc.so.X: cannot open"),
+                .contains("needs libc.so.X, which is not found here"),
             "{error}"
         );
         let mut image = Image::default();
         image.add(&folder.0).unwrap();
         assert!(image.entries.contains_key(&program));
+    }
+
+    #[test]
+    fn a_library_that_does_not_load_alone_is_packed() {
+        let mut own = Image::default();
+        own.add(&std::env::current_exe().unwrap()).unwrap();
+        let libgcc = own.entries.keys().find(|p| p.ends_with("libgcc_s.so.1")).unwrap();
+        let mut bytes = std::fs::read(libgcc).unwrap();
+        let name = bytes.windows(9).position(|w| w == b"libc.so.6").unwrap();
+        bytes[name..name + 9].copy_from_slice(b"libc.so.X");
+        let folder = Folder::new("plug-in");
+        let library = folder.0.join("libplug.so");
+        std::fs::write(&library, bytes).unwrap();
+        let mut image = Image::default();
+        image.add(&library).unwrap();
+        assert!(image.entries.contains_key(&library));
     }
 
     #[test]

@@ -21,6 +21,8 @@ mod control;
 mod cpio;
 mod error;
 mod experiment;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guest;
 mod image;
 mod kernel;

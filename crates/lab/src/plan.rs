@@ -1,6 +1,6 @@
 //! What the guest's init is told: `runtime/guest/plan.c` reads it.
 
-use crate::{Experiment, Under};
+use crate::{Experiment, LabError, Under};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,43 @@ pub(crate) const TOOLS: &str = "/lab/bin";
 /// What placing came to, and what the balancer did, JSON; `runtime/guest/command.c` sends them.
 const RUN_REPORT: &str = "/lab/report.json";
 const BALANCE_REPORT: &str = "/lab/balance.json";
+
+/// What the guest's init has room for, `NW_RUNS`, `NW_BROUGHT` and `NW_ARGUMENTS` of `runtime/guest/guest.h`.
+const RUNS: usize = 1024;
+const BROUGHT: usize = 64;
+const WORDS: usize = 4096;
+
+/// Refuses an experiment that is larger than the guest's init has room for, before a boot is spent.
+///
+/// # Errors
+/// One line: what there is too much of, and how much would do.
+pub(crate) fn check(experiment: &Experiment) -> Result<(), LabError> {
+    let refuse = |what: &str, count: usize, most: usize, remedy: &str| match count > most {
+        true => Err(LabError::usage(format!(
+            "{count} {what}: {most} at most; {remedy}"
+        ))),
+        false => Ok(()),
+    };
+    let words = |(number, under)| arguments(experiment, under, number).len();
+    let longest = experiment.runs.iter().enumerate().map(words).max();
+    refuse("runs in one boot", experiment.runs.len(), RUNS, "split the batch")?;
+    refuse(
+        "paths to bring",
+        experiment.bring.len(),
+        BROUGHT,
+        "bring a folder",
+    )?;
+    // One word each is kept for the null at the end.
+    let (longest, most) = (longest.unwrap_or_default(), WORDS - 1);
+    refuse("words in a command", longest, most, "write them into a script")?;
+    let variables = environment(experiment).len();
+    refuse(
+        "environment variables",
+        variables,
+        most,
+        "start from a smaller environment",
+    )
+}
 
 /// Where a run's map lies in the guest.
 pub(crate) fn map_path(run: usize) -> PathBuf {
@@ -127,6 +164,34 @@ pub(crate) fn search_path(experiment: &Experiment) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_guest_has_no_room_for_is_refused_beforehand() {
+        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/guest/guest.h");
+        let limits = format!("NW_ARGUMENTS = {WORDS}, NW_RUNS = {RUNS}, NW_BROUGHT = {BROUGHT} ");
+        assert!(
+            std::fs::read_to_string(header).unwrap().contains(&limits),
+            "the guest has other limits"
+        );
+        let with = |runs, brought, words| Experiment {
+            command: vec!["true".into(); words],
+            runs: vec![Under::FirstTouch; runs],
+            bring: vec!["a".into(); brought],
+            ..Experiment::default()
+        };
+        assert!(check(&with(RUNS, BROUGHT, 4000)).is_ok());
+        for (experiment, expected) in [
+            (
+                with(RUNS + 1, 0, 1),
+                "1025 runs in one boot: 1024 at most; split the batch",
+            ),
+            (with(1, BROUGHT + 1, 1), "65 paths to bring"),
+            (with(1, 0, WORDS), "words in a command: 4095 at most"),
+        ] {
+            let error = check(&experiment).unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
 
     #[test]
     fn a_plan_is_what_the_guest_reads() {

@@ -37,6 +37,7 @@ pub struct Lab {
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
     check_policies(machine, experiment)?;
+    plan::check(experiment)?;
     let programs = programs(experiment)?;
     let qemu = qemu::find()?;
     let plugin = setup
@@ -152,7 +153,8 @@ fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabErro
     }
     for (number, under) in experiment.runs.iter().enumerate() {
         if let Under::Map(file) = under {
-            let bytes = std::fs::read(file).map_err(|e| LabError::io("read the map", file, &e))?;
+            let bytes = nodewise_input::bytes(file, nodewise_input::TEXT)
+                .map_err(|e| LabError::io("read the map", file, &e))?;
             image.put(&plan::map_path(number), 0o644, bytes);
         }
     }

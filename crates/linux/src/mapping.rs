@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A file mapped `MAP_SHARED`. Others write to it at any time, so it is seen as atomic words.
+/// A file mapped `MAP_SHARED`. Others write to it at any time, so it is seen as atomic words. It keeps no
+/// descriptor: there may be thousands of it.
 pub struct SharedFile {
-    file: File,
-    writable: bool,
+    path: PathBuf,
     base: *mut libc::c_void,
     bytes: usize,
 }
@@ -23,12 +23,12 @@ impl SharedFile {
     /// Maps all of an existing file to read it.
     ///
     /// # Errors
-    /// The file cannot be opened or mapped.
+    /// The file cannot be opened or mapped, or is no regular one.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::of(File::open(path)?, false)
+        Self::of(path, &nodewise_input::open(path)?, false)
     }
 
-    /// Makes a file of `bytes` zeros and maps it to read and write it.
+    /// Makes a file of `bytes` zeros, its blocks allocated, and maps it to read and write it.
     ///
     /// # Errors
     /// The file exists, or cannot be written or mapped.
@@ -38,31 +38,34 @@ impl SharedFile {
             .write(true)
             .create_new(true)
             .open(path)?;
-        file.set_len(bytes)?;
-        Self::of(file, true)
+        allocate(&file, bytes)?;
+        Self::of(path, &file, true)
     }
 
-    fn of(file: File, writable: bool) -> io::Result<Self> {
+    fn of(path: &Path, file: &File, writable: bool) -> io::Result<Self> {
         let mut shared = Self {
-            file,
-            writable,
+            path: path.to_owned(),
             base: std::ptr::null_mut(),
             bytes: 0,
         };
-        shared.follow()?;
+        shared.map(file, writable)?;
         Ok(shared)
     }
 
-    /// Maps what the file has grown by since.
+    /// Maps what the file, opened to be read, has grown by since; whatever is at its path by now.
     ///
     /// # Errors
-    /// The file cannot be mapped.
+    /// The file cannot be opened or mapped, or is no regular one.
     pub fn follow(&mut self) -> io::Result<()> {
-        let bytes = usize::try_from(self.file.metadata()?.len()).map_err(io::Error::other)?;
+        self.map(&nodewise_input::open(&self.path)?, false)
+    }
+
+    fn map(&mut self, file: &File, writable: bool) -> io::Result<()> {
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         if bytes <= self.bytes {
             return Ok(());
         }
-        let protection = libc::PROT_READ | if self.writable { libc::PROT_WRITE } else { 0 };
+        let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let base = unsafe {
             libc::mmap(
@@ -70,7 +73,7 @@ impl SharedFile {
                 bytes,
                 protection,
                 libc::MAP_SHARED,
-                self.file.as_raw_fd(),
+                file.as_raw_fd(),
                 0,
             )
         };
@@ -114,6 +117,16 @@ impl SharedFile {
 impl Drop for SharedFile {
     fn drop(&mut self) {
         self.unmap();
+    }
+}
+
+/// Blocks for all of the file, so that a full disk is an error here and not a SIGBUS later.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
+    // SAFETY: takes no pointers.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 

@@ -63,7 +63,7 @@ impl Status {
     }
 }
 
-/// Kernel list notation; what cannot be read is left out.
+/// Kernel list notation; what cannot be read is left out. No host has as many CPUs or nodes as [`MOST`].
 pub(crate) fn parse_list(text: &str) -> Vec<u32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -71,10 +71,16 @@ pub(crate) fn parse_list(text: &str) -> Vec<u32> {
             first.trim().parse::<u32>().ok()?,
             last.trim().parse::<u32>().ok()?,
         );
-        (last < 1 << 20).then_some(first..=last)
+        (last < MOST).then_some(first..=last)
     };
-    text.split(',').filter_map(part).flatten().collect()
+    text.split(',')
+        .filter_map(part)
+        .flatten()
+        .take(MOST as usize)
+        .collect()
 }
+
+const MOST: u32 = 1 << 20;
 
 /// A thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +162,33 @@ impl Host {
         Ok(names.iter().filter_map(task).collect())
     }
 
+    /// These processes and those that descend from them now, as far as their memory may be looked at: those that
+    /// are given first, then their children.
+    #[must_use]
+    pub fn with_descendants(&self, pids: &[u32]) -> Vec<u32> {
+        let parent = |pid: u32| Some((self.status(pid).ok()?.parent, pid));
+        let all: Vec<(u32, u32)> = self
+            .pids()
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(parent)
+            .collect();
+        let mut family = pids.to_vec();
+        let mut next = 0;
+        while let Some(of) = family.get(next).copied() {
+            let children = all
+                .iter()
+                .filter(|(parent, _)| *parent == of)
+                .map(|(_, pid)| *pid);
+            let new: Vec<u32> = children
+                .filter(|pid| !family.contains(pid) && self.maps(*pid).is_ok_and(|m| !m.is_empty()))
+                .collect();
+            family.extend(new);
+            next += 1;
+        }
+        family
+    }
+
     /// Whether a process exists.
     #[must_use]
     pub fn has_process(&self, pid: u32) -> bool {
@@ -212,5 +245,30 @@ mod tests {
         fn arbitrary_text_never_panics(text in "[ -~\n\t]{0,200}", cut in 0..STAT.len()) {
             let _ = (Status::parse(&text), Task::parse(&text, Some(&text)), Task::parse(&STAT[..cut], None));
         }
+    }
+
+    #[test]
+    fn a_family_is_whose_memory_may_be_seen() {
+        let root = std::env::temp_dir().join(format!("nodewise-family-{}", std::process::id()));
+        for (pid, parent, maps) in [
+            (10, 1, "1000-2000 rw-p 00000000 00:00 0\n"),
+            (11, 10, "1000-2000 rw-p 00000000 00:00 0\n"),
+            (12, 11, "1000-2000 rw-p 00000000 00:00 0\n"),
+            (13, 10, ""),
+            (14, 1, "1000-2000 rw-p 00000000 00:00 0\n"),
+        ] {
+            let folder = root.join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("status"), format!("Name:\tone\nPPid:\t{parent}\n")).unwrap();
+            std::fs::write(folder.join("maps"), maps).unwrap();
+        }
+        let host = Host::at(&root);
+        assert_eq!(
+            host.with_descendants(&[10]),
+            [10, 11, 12],
+            "one has ended, one is another's"
+        );
+        assert_eq!(host.with_descendants(&[12, 11]), [12, 11]);
+        std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -217,8 +217,7 @@ fn lock(folder: &Path) -> io::Result<File> {
         .mode(0o600)
         .open(&path);
     let file = file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
-    // SAFETY: our own descriptor.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+    if crate::lock::try_exclusive(&file)? {
         return Ok(file);
     }
     let taken = "another nodewise has the kernel's scan setting until it ends";

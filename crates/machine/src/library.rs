@@ -60,7 +60,7 @@ impl Machine {
         if !spec.contains('/') && !spec.ends_with(".toml") && !path.is_file() {
             return Self::named(spec);
         }
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let text = nodewise_input::text(path).map_err(|e| {
             MachineError::new(
                 ErrorKind::Unreadable,
                 format!("cannot read machine file {spec}: {e}"),

@@ -1,5 +1,8 @@
 //! The two notations that machine files share with the kernel: CPU lists and sizes.
 
+/// The largest number of a list.
+const LAST: u32 = 1 << 20;
+
 /// Parses `0-3,8,10-11` into ascending numbers; an empty text is an empty list.
 ///
 /// `None` when it is not such a list, names a number twice or goes beyond 2²⁰.
@@ -9,7 +12,8 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last > 1 << 20 {
+        // A number that comes again refuses the list: more than there are numbers need not be collected.
+        if first > last || last > LAST || all.len() > LAST as usize {
             return None;
         }
         all.extend(first..=last);
@@ -71,6 +75,8 @@ mod tests {
         for bad in ["1,1", "0-2,2", "3-1", "x", "1,,2", "0-4294967295"] {
             assert_eq!(parse_list(bad), None, "{bad}");
         }
+        // 4 GiB, if all of it were collected before it is refused.
+        assert_eq!(parse_list("0-1048576,".repeat(1024).trim_end_matches(',')), None);
     }
 
     #[test]

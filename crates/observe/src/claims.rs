@@ -13,6 +13,8 @@ pub enum What {
         sequence: u32,
         bytes: u64,
         mapped: bool,
+        /// Where it began at first: an object that moved to grow is one more.
+        address: u64,
     },
     /// A mapped file, by the image's list of names.
     File { name: u32 },
@@ -32,6 +34,29 @@ pub enum What {
     Image { module: u32 },
     /// The heap's pool.
     Arena,
+}
+
+impl What {
+    /// The same allocation at other addresses, where it is `bytes` large.
+    pub fn moved(self, to: u64, size: u64) -> Option<Self> {
+        match self {
+            Self::Allocation {
+                site,
+                ordinal,
+                sequence,
+                mapped,
+                ..
+            } => Some(Self::Allocation {
+                site,
+                ordinal,
+                sequence,
+                bytes: size,
+                mapped,
+                address: to,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A stretch of addresses with one owner.
@@ -97,6 +122,27 @@ impl Claims {
         self.0.get_mut(&start)
     }
 
+    /// What begins at an address.
+    pub fn at(&self, start: u64) -> Option<Claim> {
+        self.0.get(&start).copied()
+    }
+
+    /// The allocation that begins at `start` is `bytes` large from now on, and owns the addresses to `end`.
+    pub fn extend(&mut self, start: u64, end: u64, bytes: u64) -> Option<Claim> {
+        let before = *self.0.get(&start)?;
+        let mut claim = before;
+        if claim.object.is_none() {
+            claim.what = claim.what.moved(start, bytes)?;
+        }
+        self.insert(start, end, claim.what);
+        for piece in self.0.range_mut(start..end).map(|(_, c)| c) {
+            if piece.what == before.what || piece.what == claim.what {
+                (piece.what, piece.object) = (claim.what, claim.object);
+            }
+        }
+        Some(claim)
+    }
+
     /// Forgets which claims were accessed: those of a child begin anew.
     pub fn renewed(mut self) -> Self {
         self.0.values_mut().for_each(|c| c.object = None);
@@ -129,6 +175,26 @@ mod tests {
         claims.insert(0x2000, 0x5000, stack(1));
         assert_eq!(claims.owner(0x2000).unwrap().what, stack(0));
         assert_eq!(claims.owner(0x3000).unwrap().what, stack(1));
+    }
+
+    #[test]
+    fn an_allocation_that_comes_back_larger_owns_the_room_behind_it() {
+        let what = |bytes| What::Allocation {
+            site: SiteId(1),
+            ordinal: 0,
+            sequence: 0,
+            bytes,
+            mapped: false,
+            address: 0x1000,
+        };
+        let mut claims = Claims::default();
+        claims.insert(0x1000, 0x2000, what(100));
+        claims.extend(0x1000, 0x3000, 200);
+        assert_eq!(claims.owner(0x2000).unwrap().what, what(200));
+        claims.owner(0x1000).unwrap().object = Some(ObjectId(7));
+        claims.extend(0x1000, 0x5000, 300);
+        assert_eq!(claims.owner(0x4000).unwrap().object, Some(ObjectId(7)));
+        assert_eq!(claims.extend(0x2000, 0x6000, 300), None, "nothing begins there");
     }
 
     #[test]

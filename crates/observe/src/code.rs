@@ -1,7 +1,9 @@
 //! Addresses of a running process to frames, through the modules it loaded.
 
 use nodewise_profile::{Frame, Site};
-use nodewise_symbols::{Module, Variable, allocated_variables, assigned_variable};
+use nodewise_symbols::{
+    Module, Variable, allocated_variables, assigned_member, assigned_variable, declared_variable,
+};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -151,7 +153,13 @@ impl Library {
             return "heap".to_owned();
         };
         self.variable_at(frame, sequence)
-            .unwrap_or_else(|| short(&frame.function).to_owned())
+            .unwrap_or_else(|| match frame.line {
+                0 => short(&frame.function).to_owned(),
+                line if is_initialiser(&frame.function) => {
+                    format!("static initialiser at {}:{line}", frame.file_name())
+                }
+                _ => short(&frame.function).to_owned(),
+            })
     }
 
     /// The variable a statement assigns to; statements may have begun up to three lines above.
@@ -175,8 +183,14 @@ impl Library {
             if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
                 return None;
             }
+            if let Some(member) = assigned_member(line, &frame.function) {
+                return Some(member);
+            }
             let names = allocated_variables(line);
             let name = match names.len() {
+                0 if is_initialiser(&frame.function) => {
+                    assigned_variable(line).or_else(|| declared_variable(line))
+                }
                 0 => assigned_variable(line),
                 several => names.into_iter().nth(sequence as usize % several),
             };
@@ -190,7 +204,18 @@ impl Library {
 
 /// Code that came with the compiler, or that nobody has the source of.
 fn is_library(frame: &Frame) -> bool {
-    frame.file.is_empty() || frame.file.starts_with("/usr/include/") || frame.file.starts_with("/usr/lib/")
+    frame.file.is_empty() || frame.is_library()
+}
+
+/// What compilers make of definitions at file scope whose constructors run before `main`.
+fn is_initialiser(function: &str) -> bool {
+    [
+        "__cxx_global",
+        "__static_initialization_and_destruction",
+        "_GLOBAL__",
+    ]
+    .iter()
+    .any(|p| function.starts_with(p))
 }
 
 fn is_allocator(frame: &Frame) -> bool {

@@ -36,6 +36,34 @@ impl Control {
         Ok(control)
     }
 
+    /// The page of a recording that was interrupted.
+    ///
+    /// # Errors
+    /// There is none that can be read.
+    pub fn open(raw: &Path) -> io::Result<Self> {
+        let control = Self(SharedFile::open(&raw.join("control"))?);
+        let words = control.0.words();
+        if words.len() < control::BYTES as usize / 8 || words[control::MAGIC].load(Acquire) != layout::MAGIC {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a control page"));
+        }
+        Ok(control)
+    }
+
+    /// Why a process stopped recording or did not begin, if one did.
+    pub fn truncated(&self) -> Option<String> {
+        let stopped = self.half(control::STOPPED).load(Acquire);
+        let words = self.0.words()[control::WHY / 8..]
+            .iter()
+            .take(control::WHY_BYTES / 8);
+        let bytes: Vec<u8> = words.flat_map(|w| w.load(Relaxed).to_le_bytes()).collect();
+        let why = String::from_utf8_lossy(bytes.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
+        match stopped {
+            0 => None,
+            1 => Some(why),
+            many => Some(format!("{why} (the first of {many} processes that stopped)")),
+        }
+    }
+
     /// How many slices have been asked for; waits for one more than `taken`, not longer than
     /// `at_most`.
     pub fn requested(&self, taken: u32, at_most: Duration) -> u32 {

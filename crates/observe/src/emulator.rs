@@ -4,10 +4,9 @@ use crate::error::{Error, ErrorKind};
 use crate::program::{RUNTIME, find};
 use crate::slicing::Slicing;
 use nodewise_linux::qemu::Qemu;
-use nodewise_linux::script;
-use nodewise_symbols::{Module, needs_avx512};
+use nodewise_loader::{Foreign, Kind, MOST_INTERPRETERS, Program, kind};
+use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -133,11 +132,23 @@ impl Target {
             file: file.to_owned(),
             arguments: Vec::new(),
         };
-        for _ in 0..script::MOST_INTERPRETERS {
-            let Some((interpreter, argument)) = interpreter(&target.file)? else {
-                check(&target.file)?;
-                return Ok(target);
+        for _ in 0..MOST_INTERPRETERS {
+            let (interpreter, argument) = match kind(&target.file) {
+                Ok(Kind::Script {
+                    interpreter,
+                    argument,
+                }) => (interpreter, argument),
+                Ok(Kind::Elf(program)) => {
+                    check(&target.file, &program)?;
+                    return Ok(target);
+                }
+                Ok(Kind::Data) => return Err(refused(&target.file, "is neither a program nor a script")),
+                Err(error) => return Err(refused(&target.file, &format!("cannot be read: {error}"))),
             };
+            if !interpreter.exists() {
+                let missing = format!("asks for {}, which is not there", interpreter.display());
+                return Err(refused(&target.file, &missing));
+            }
             let script = std::mem::replace(&mut target.file, interpreter).into_os_string();
             target
                 .arguments
@@ -150,30 +161,24 @@ impl Target {
     }
 }
 
-/// What a script's first line names, with its one argument.
-fn interpreter(file: &Path) -> Result<Option<(PathBuf, Option<OsString>)>, Error> {
-    let mut start = Vec::new();
-    let opened = std::fs::File::open(file).and_then(|f| f.take(script::LINE).read_to_end(&mut start));
-    opened.map_err(|e| refused(file, &format!("cannot be read: {e}")))?;
-    let Some((path, argument)) = script::interpreter(&start) else {
-        return Ok(None);
-    };
-    if !path.exists() {
-        return Err(refused(
-            file,
-            &format!("asks for {}, which is not there", path.display()),
-        ));
-    }
-    Ok(Some((path, argument)))
-}
-
 /// Refuses what would not run, or not be counted.
-fn check(file: &Path) -> Result<(), Error> {
-    let module = Module::open(file).map_err(|e| Error::new(ErrorKind::NotExecutable, e.to_string()))?;
-    if !module.is_x86_64() {
+fn check(file: &Path, program: &Program) -> Result<(), Error> {
+    if !program.is_x86_64() {
         return Err(refused(file, "is no x86-64 program, and only those are emulated"));
     }
-    if module.needed().iter().any(|n| n == RUNTIME) {
+    match program.foreign() {
+        Some(why @ Foreign::Loader(_)) => {
+            let remedy =
+                format!("{why}, and what counts is a library of glibc's: link it statically (-static)");
+            return Err(refused(file, &remedy));
+        }
+        Some(Foreign::Sanitizer(name)) => {
+            let remedy = format!("is built with {name}, whose room the emulator needs: record a plain build");
+            return Err(refused(file, &remedy));
+        }
+        _ => {}
+    }
+    if program.needed.iter().any(|n| n == RUNTIME) {
         return Err(refused(
             file,
             "counts its accesses itself: record it with --via instrument, or its plain build with --via emulate",
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_emulated_is_refused_with_the_mend() {
+    fn what_cannot_be_emulated_is_refused_with_the_remedy() {
         let region = command(Path::new("/bin/sh"), Slicing::Region).unwrap_err();
         assert!(region.to_string().contains("--via instrument"));
         let none = Emulator::find(Path::new("/"), None, Some("/nonexistent".as_ref())).unwrap_err();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-/// An error in one line: what, where, the mend.
+/// An error in one line: what, where, the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -40,6 +40,15 @@ impl Error {
         Self {
             kind,
             message: message.into(),
+        }
+    }
+
+    /// The program has run, and its raw counters are still there.
+    pub(crate) fn with_counters_left(self, folder: &Path) -> Self {
+        let folder = folder.display();
+        Self {
+            message: format!("{self}; what was counted is kept for: nodewise record --recover {folder}"),
+            ..self
         }
     }
 

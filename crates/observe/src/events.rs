@@ -1,6 +1,5 @@
 //! The event log of a process image: lines of words, numbers in hexadecimal.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -45,9 +44,12 @@ pub enum Event<'a> {
         bytes: u64,
         bias: u64,
     },
+    /// From these entries on the numbered file is this thread's.
     Counters {
         ordinal: u32,
-        address: u64,
+        number: u32,
+        counter: u64,
+        touch: u64,
     },
     OpenMp {
         ordinal: u32,
@@ -69,6 +71,18 @@ pub enum Event<'a> {
         mapped: u64,
         ordinal: u32,
         chain: Vec<u64>,
+    },
+    /// An object once more, or larger than ever.
+    Again {
+        before: u64,
+        address: u64,
+        bytes: u64,
+        mapped: u64,
+    },
+    /// Which number counts the repetitions of the object at an address.
+    Repeats {
+        number: usize,
+        address: u64,
     },
     Map {
         address: u64,
@@ -128,6 +142,8 @@ impl<'a> Event<'a> {
 
     fn numeric(word: &str, numbers: &[u64], path: Option<&'a str>) -> Option<Self> {
         let small = |n: u64| u32::try_from(n).ok();
+        // A number beyond any that a profile can have is a damaged line's: there would be room made for all before it.
+        let thread = |n: u64| small(n).filter(|_| n < nodewise_store::THREADS);
         Some(match (word, numbers) {
             ("process", &[_, _, _, brk, stack]) => Self::Process { brk, stack },
             ("module", &[bias, ref segments @ ..]) => Self::Module {
@@ -136,44 +152,56 @@ impl<'a> Event<'a> {
                 path: path?,
             },
             ("thread", &[ordinal, _, start]) => Self::Thread {
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 start,
             },
             ("start", &[ordinal, tid, stack, bytes]) => Self::Start {
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 tid: small(tid)?,
                 stack,
                 bytes,
             },
             ("tls", &[ordinal, address, bytes, bias]) => Self::Tls {
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 address,
                 bytes,
                 bias,
             },
-            ("counters", &[ordinal, address]) => Self::Counters {
-                ordinal: small(ordinal)?,
-                address,
+            ("counters", &[ordinal, number, counter, touch]) => Self::Counters {
+                ordinal: thread(ordinal)?,
+                number: small(number)?,
+                counter,
+                touch,
             },
             ("outlined", &[id, address]) => Self::Outlined {
                 id: small(id)?,
                 address,
             },
             ("openmp", &[ordinal, number]) => Self::OpenMp {
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 number: small(number)?,
             },
             ("heap", &[address, bytes, mapped, ordinal, ref chain @ ..]) => Self::Heap {
                 address,
                 bytes,
                 mapped,
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 chain: chain.to_vec(),
+            },
+            ("again", &[before, address, bytes, mapped]) => Self::Again {
+                before,
+                address,
+                bytes,
+                mapped,
+            },
+            ("repeats", &[number, address]) => Self::Repeats {
+                number: usize::try_from(number).ok()?,
+                address,
             },
             ("map", &[address, bytes, ordinal, ref chain @ ..]) => Self::Map {
                 address,
                 bytes,
-                ordinal: small(ordinal)?,
+                ordinal: thread(ordinal)?,
                 chain: chain.to_vec(),
                 path,
             },
@@ -200,7 +228,7 @@ fn segment(words: &[u64]) -> Segment {
 /// The file cannot be read; one that does not exist yet is empty.
 pub fn read(path: &Path, from: u64, limit: u64, mut line: impl FnMut(&str)) -> io::Result<u64> {
     const CHUNK: usize = 1 << 16;
-    let file = match File::open(path) {
+    let file = match nodewise_input::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(from),
         Err(error) => return Err(error),
@@ -291,6 +319,8 @@ mod tests {
             "later 1 2 3",
             "module 1 2 3 4",
             "parent",
+            "openmp 100000 0",
+            "heap 200000000000 100000 100000 ffffffff 7f",
         ] {
             assert_eq!(Event::parse(line), None, "{line}");
         }

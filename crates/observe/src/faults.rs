@@ -17,7 +17,7 @@ mod traced;
 pub use budget::{Budget, Costs, Rate, Spell};
 pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
-pub use recorder::{Options, Progress, Recorded, Tend, Whom, record};
+pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
 pub use traced::Traced;
 
 use attaching::{Threads, attach};
@@ -130,13 +130,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Running processes, and the children they start from now on. `share` of their CPU time may be spent.
+    /// Running processes, the children they have, and those they start from now on. `share` of their CPU time may be spent.
     ///
     /// # Errors
     /// It cannot be done here.
     pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
         check(host)?;
-        let tids = all_threads(host, pids)?;
+        all_threads(host, pids)?;
+        let pids = &host.with_descendants(pids)[..];
+        let tids = threads(host, pids)?;
         let one_node = host
             .names("sys/devices/system/node")
             .is_ok_and(|n| nodes(&n) == 1);
@@ -494,7 +496,7 @@ impl Threads for Attached<'_> {
     }
 }
 
-/// An event a thread and CPU is cheapest, as the kernel leaves out whom we do not want; where these would be
+/// An event a thread and CPU is cheapest, as the kernel leaves out what we do not want; where these would be
 /// too many, everybody's faults are looked through, if we may.
 fn crowded(host: &Host, threads: usize) -> Option<Source> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);

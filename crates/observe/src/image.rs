@@ -4,6 +4,7 @@ use crate::claims::{Claims, What};
 use crate::code::Loaded;
 use crate::coverage::Samples;
 use crate::events::{self, Event};
+use crate::lineage;
 use crate::pool::Pool;
 use crate::program::RUNTIME;
 use crate::tables::Tables;
@@ -13,9 +14,9 @@ use nodewise_profile::{
     Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, PageNumber, Region, RegionId, RegionKind, SiteId,
     SliceId, ThreadId,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The stack of the first thread grows; the kernel keeps this much free below it.
 const MAIN_STACK: u64 = 128 << 20;
@@ -47,12 +48,18 @@ pub struct Image {
     pub(crate) pool: Pool,
     pub(crate) brk: u64,
     closed: bool,
-    files: HashMap<u32, ThreadFile>,
+    inherited: bool,
+    files: BTreeMap<u32, ThreadFile>,
+    unread: Option<(usize, String)>,
     log_read: u64,
     regions: HashMap<u32, RegionId>,
     sequences: HashMap<(SiteId, u32), u32>,
     gone: Vec<(u64, u64)>,
     sites: HashMap<u64, SiteId>,
+    /// Objects allocated again at their addresses: their number in the pool's file.
+    pub(crate) repeats: HashMap<u64, usize>,
+    /// And how often the log says so, line by line.
+    pub(crate) again: HashMap<u64, u64>,
 }
 
 impl Image {
@@ -63,6 +70,7 @@ impl Image {
             folder,
             pid,
             closed: false,
+            inherited: false,
             ordinal: None,
             claims: Claims::default(),
             modules: Vec::new(),
@@ -70,12 +78,15 @@ impl Image {
             names: Vec::new(),
             objects: HashMap::new(),
             brk: 0,
-            files: HashMap::new(),
+            files: BTreeMap::new(),
+            unread: None,
             log_read: 0,
             regions: HashMap::new(),
             sequences: HashMap::new(),
             gone: Vec::new(),
             sites: HashMap::new(),
+            repeats: HashMap::new(),
+            again: HashMap::new(),
         }
     }
 
@@ -92,11 +103,6 @@ impl Image {
         };
         self.threads[place].id = Some(id);
         tables.profile.threads[id.index()].start = self.start_routine(tables, place);
-    }
-
-    /// Why the process stopped recording, if it did.
-    pub fn truncated(&self) -> Option<String> {
-        std::fs::read_to_string(self.folder.join("truncated")).ok()
     }
 
     /// Accesses its threads could not count.
@@ -118,26 +124,61 @@ impl Image {
     ) -> io::Result<()> {
         self.read_log(tables)?;
         let (mut deltas, mut touches) = (Vec::new(), Vec::new());
-        for (&thread, file) in &mut self.files {
-            touches.push((thread, file.touches()?));
-            deltas.push((thread, file.deltas()?));
+        self.unread = None;
+        for (&number, file) in &mut self.files {
+            match file.look() {
+                Ok((counted, touched)) => {
+                    deltas.push((number, counted));
+                    touches.push((number, touched));
+                }
+                Err(error) => {
+                    let threads = self.unread.take().map_or(0, |u| u.0) + file.threads();
+                    self.unread = Some((threads, error.to_string()));
+                }
+            }
         }
         // What the counters speak of was logged before it was counted.
         self.read_log(tables)?;
         if self.ordinal.is_none() && deltas.iter().any(|d| !d.1.is_empty()) {
             self.ordinal = Some(ordinal);
         }
-        deltas.sort_unstable_by_key(|d| d.0);
-        for (thread, deltas) in deltas {
-            self.take_deltas(tables, thread, &deltas, into);
+        for (thread, number, deltas) in self.by_thread(&deltas, |file, d: &Delta| file.counted_by(d.counter))
+        {
+            self.take_deltas(tables, (thread, number), deltas, into);
         }
-        for (thread, touches) in touches {
-            self.take_touches(tables, slice, thread, &touches);
+        for (thread, _, touches) in self.by_thread(&touches, |file, t: &Touch| file.touched_by(t.entry)) {
+            self.take_touches(tables, slice, thread, touches);
         }
         for (start, end) in std::mem::take(&mut self.gone) {
             self.claims.clear(start, end);
         }
         Ok(())
+    }
+
+    /// What was read of files, by the threads that wrote it, in their order: thread, file, entries.
+    fn by_thread<'a, E>(
+        &self,
+        read: &'a [(u32, Vec<E>)],
+        owner: impl Fn(&ThreadFile, &E) -> u32,
+    ) -> Vec<(u32, u32, &'a [E])> {
+        let mut parts = Vec::new();
+        for (number, entries) in read {
+            let Some(file) = self.files.get(number) else {
+                continue;
+            };
+            for part in entries.chunk_by(|a, b| owner(file, a) == owner(file, b)) {
+                parts.push((owner(file, &part[0]), *number, part));
+            }
+        }
+        parts.sort_by_key(|p| p.0);
+        parts
+    }
+
+    /// How many threads' counters the last call could not read, and why.
+    pub fn unread(&self) -> Option<(usize, &str)> {
+        self.unread
+            .as_ref()
+            .map(|(threads, why)| (*threads, why.as_str()))
     }
 
     /// Reads the log alone: of a program that nobody counts, what it allocates and starts.
@@ -203,18 +244,21 @@ impl Image {
         }
     }
 
-    fn take_deltas(&mut self, tables: &mut Tables, thread: u32, deltas: &[Delta], into: &mut Vec<Access>) {
-        if deltas.is_empty() {
-            return;
-        }
+    fn take_deltas(
+        &mut self,
+        tables: &mut Tables,
+        (thread, number): (u32, u32),
+        deltas: &[Delta],
+        into: &mut Vec<Access>,
+    ) {
         let id = self.thread(tables, thread);
         let mut fresh = Vec::with_capacity(deltas.len());
         for delta in deltas {
-            let known = self.files.get_mut(&thread).and_then(|f| *f.object(delta.counter));
+            let known = self.object(number, delta.counter).and_then(|o| *o);
             let object = known.unwrap_or_else(|| {
                 let found = objects::owner(self, tables, delta.address);
-                if let Some(file) = self.files.get_mut(&thread) {
-                    *file.object(delta.counter) = Some(found);
+                if let Some(object) = self.object(number, delta.counter) {
+                    *object = Some(found);
                 }
                 found
             });
@@ -233,8 +277,13 @@ impl Image {
         rows::compress(fresh, into);
     }
 
+    /// The owner of a counter's page, once found.
+    fn object(&mut self, number: u32, counter: usize) -> Option<&mut Option<ObjectId>> {
+        self.files.get_mut(&number)?.object(counter)
+    }
+
     fn take_touches(&mut self, tables: &mut Tables, slice: SliceId, thread: u32, touches: &[Touch]) {
-        if touches.is_empty() || self.ordinal.is_none() {
+        if self.ordinal.is_none() {
             return;
         }
         let id = self.thread(tables, thread);
@@ -315,10 +364,15 @@ impl Image {
             } => {
                 objects::claim_tls(self, tables, ordinal, address, bytes, bias);
             }
-            Event::Counters { ordinal, address } => {
-                if let Ok(file) = ThreadFile::open(&self.folder, ordinal, address) {
-                    self.files.insert(ordinal, file);
-                }
+            Event::Counters {
+                ordinal,
+                number,
+                counter,
+                touch,
+            } => {
+                let file = self.files.entry(number);
+                let file = file.or_insert_with(|| ThreadFile::new(&self.folder, number));
+                file.hand_to(ordinal, counter, touch);
             }
             Event::OpenMp { ordinal, number } => self.record(ordinal).openmp = Some(number),
             Event::Region {
@@ -356,8 +410,27 @@ impl Image {
                 ordinal,
                 chain,
             } => {
-                let what = self.allocation(tables, ordinal, &chain, bytes, false);
+                let what = self.allocation(tables, (ordinal, &chain), address, bytes, false);
                 self.claims.insert(address, address + mapped, what);
+            }
+            Event::Again {
+                before,
+                address,
+                bytes,
+                mapped,
+            } if before == address => objects::again(self, tables, address, bytes, mapped),
+            Event::Again {
+                before,
+                address,
+                bytes,
+                mapped,
+            } => {
+                if let Some(what) = self.claims.at(before).and_then(|c| c.what.moved(address, bytes)) {
+                    self.claims.insert(address, address + mapped, what);
+                }
+            }
+            Event::Repeats { number, address } => {
+                self.repeats.insert(address, number);
             }
             Event::Map {
                 address,
@@ -375,7 +448,7 @@ impl Image {
                 chain,
                 path: None,
             } => {
-                let what = self.allocation(tables, ordinal, &chain, bytes, true);
+                let what = self.allocation(tables, (ordinal, &chain), address, bytes, true);
                 self.claims.insert(address, address + bytes, what);
             }
             Event::Gone { address, bytes } => self.gone.push((address, address + bytes)),
@@ -430,8 +503,8 @@ impl Image {
     fn allocation(
         &mut self,
         tables: &mut Tables,
-        ordinal: u32,
-        chain: &[u64],
+        (ordinal, chain): (u32, &[u64]),
+        address: u64,
         bytes: u64,
         mapped: bool,
     ) -> What {
@@ -446,6 +519,7 @@ impl Image {
             sequence,
             bytes,
             mapped,
+            address,
         }
     }
 
@@ -471,31 +545,37 @@ impl Image {
         }
     }
 
-    /// A forked child has what its parent had when it forked.
+    /// A forked child has what its parent had when it forked, and that what its own had.
     fn inherit(&mut self, tables: &mut Tables, folder: &str, bytes: u64) {
-        let Some(raw) = self.folder.parent().map(Path::to_owned) else {
-            return;
-        };
-        if folder.contains('/') {
-            return;
+        if std::mem::replace(&mut self.inherited, true) {
+            return; // a log has one parent
         }
-        let mut parent = Self::new(raw.join(folder), 0);
-        let path = parent.folder.join("events");
-        let result = events::read(&path, 0, bytes, |line| match Event::parse(line) {
-            Some(Event::Counters { .. }) | None => {}
-            Some(event) => parent.apply(tables, event),
-        });
-        if result.is_err() {
-            return;
+        let mut before: Option<Self> = None;
+        for (folder, bytes) in lineage::ancestors(&self.folder, folder, bytes).into_iter().rev() {
+            let mut ancestor = Self::new(folder, 0);
+            let path = ancestor.folder.join("events");
+            let result = events::read(&path, 0, bytes, |line| match Event::parse(line) {
+                Some(Event::Counters { .. }) | None => {}
+                Some(Event::Parent { .. }) => ancestor.descend(before.take()),
+                Some(event) => ancestor.apply(tables, event),
+            });
+            for (start, end) in std::mem::take(&mut ancestor.gone) {
+                ancestor.claims.clear(start, end);
+            }
+            before = result.is_ok().then_some(ancestor);
         }
-        for (start, end) in std::mem::take(&mut parent.gone) {
-            parent.claims.clear(start, end);
-        }
+        self.descend(before);
+    }
+
+    /// Takes over what a parent had.
+    fn descend(&mut self, parent: Option<Self>) {
+        let Some(parent) = parent else { return };
         self.claims = parent.claims.renewed();
         self.modules = parent.modules;
         self.names = parent.names;
         self.regions = parent.regions;
         self.sequences = parent.sequences;
+        self.repeats = parent.repeats;
         self.brk = parent.brk;
         self.pool.inherit(&parent.pool);
     }

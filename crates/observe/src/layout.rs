@@ -1,7 +1,7 @@
 //! The Rust mirror of `runtime/layout.h`, as word offsets: raw files are read as atomic words.
 
 /// `NW_LAYOUT_VERSION`.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 /// `NW_MAGIC`.
 pub const MAGIC: u64 = 0x3165_7369_7764_6f6e;
 /// `NW_REGION_SHIFT`.
@@ -12,19 +12,35 @@ pub const WINDOW_SLOTS: usize = 1024;
 pub const KEY_NONE: u64 = u64::MAX;
 /// `NW_HEADER_BYTES`.
 pub const HEADER_BYTES: usize = 4096;
+/// `NW_FIRST_ENTRIES`.
+pub const FIRST_ENTRIES: usize = 256;
+/// `NW_SEGMENTS`.
+pub const SEGMENTS: usize = 25;
 /// `NW_POOL_SLOTS`.
 pub const POOL_SLOTS: usize = 4096;
+/// `NW_REPEATS`.
+pub const REPEATS: usize = 4096;
 /// `NW_COUNTERS_OFFSET`.
 pub const COUNTERS_OFFSET: usize = HEADER_BYTES + WINDOW_SLOTS * 32;
 
 /// `nw_thread_header`, in 64-bit words.
 pub mod header {
     pub const MAGIC: usize = 0;
-    /// The version, with the ordinal above it.
+    /// The version, with the number of slots above it.
     pub const VERSION: usize = 1;
-    pub const COUNTERS: usize = 3;
-    pub const TOUCHES: usize = 4;
-    pub const DROPPED: usize = 5;
+    pub const COUNTERS: usize = 2;
+    pub const TOUCHES: usize = 3;
+    pub const DROPPED: usize = 4;
+    /// [`super::SEGMENTS`] of [`super::segment`] each.
+    pub const COUNTER_SEGMENT: usize = 5;
+    pub const TOUCH_SEGMENT: usize = 55;
+}
+
+/// `nw_segment`, in 64-bit words.
+pub mod segment {
+    pub const WORDS: usize = 2;
+    pub const OFFSET: usize = 0;
+    pub const ADDRESS: usize = 1;
 }
 
 /// `nw_counter`, in 64-bit words.
@@ -69,7 +85,11 @@ pub mod control {
     pub const SLICES_TAKEN: usize = 7;
     pub const RECORDER_ALIVE: usize = 8;
     pub const RECORDER_PID: usize = 9;
-    pub const BYTES: u64 = 40;
+    pub const STOPPED: usize = 10;
+    /// In bytes, and how many of them.
+    pub const WHY: usize = 48;
+    pub const WHY_BYTES: usize = 256;
+    pub const BYTES: u64 = 304;
 }
 
 /// `enum nw_slicing`.
@@ -121,6 +141,7 @@ mod tests {
             ("NW_KEY_NONE", KEY_NONE),
             ("NW_HEADER_BYTES", HEADER_BYTES as u64),
             ("NW_POOL_SLOTS", POOL_SLOTS as u64),
+            ("NW_REPEATS", REPEATS as u64),
             ("NW_COUNTERS_OFFSET", COUNTERS_OFFSET as u64),
             ("offsetof(nw_thread_header, magic) / 8", header::MAGIC as u64),
             ("offsetof(nw_thread_header, version) / 8", header::VERSION as u64),
@@ -130,6 +151,19 @@ mod tests {
             ),
             ("offsetof(nw_thread_header, touches) / 8", header::TOUCHES as u64),
             ("offsetof(nw_thread_header, dropped) / 8", header::DROPPED as u64),
+            ("NW_FIRST_ENTRIES", FIRST_ENTRIES as u64),
+            ("NW_SEGMENTS", SEGMENTS as u64),
+            (
+                "offsetof(nw_thread_header, counter_segment) / 8",
+                header::COUNTER_SEGMENT as u64,
+            ),
+            (
+                "offsetof(nw_thread_header, touch_segment) / 8",
+                header::TOUCH_SEGMENT as u64,
+            ),
+            ("sizeof(nw_segment) / 8", segment::WORDS as u64),
+            ("offsetof(nw_segment, offset) / 8", segment::OFFSET as u64),
+            ("offsetof(nw_segment, address) / 8", segment::ADDRESS as u64),
             ("sizeof(nw_counter) / 8", counter::WORDS as u64),
             ("offsetof(nw_counter, key) / 8", counter::KEY as u64),
             ("offsetof(nw_counter, reads) / 8", counter::READS as u64),
@@ -170,6 +204,9 @@ mod tests {
                 "offsetof(nw_control, recorder_pid) / 4",
                 control::RECORDER_PID as u64,
             ),
+            ("offsetof(nw_control, stopped) / 4", control::STOPPED as u64),
+            ("offsetof(nw_control, why)", control::WHY as u64),
+            ("NW_WHY_BYTES", control::WHY_BYTES as u64),
             ("NW_SLICE_TIME", u64::from(slicing::TIME)),
             ("NW_SLICE_ACCESSES", u64::from(slicing::ACCESSES)),
             ("NW_SLICE_REGION", u64::from(slicing::REGION)),

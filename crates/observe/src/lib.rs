@@ -24,6 +24,7 @@ pub mod faults;
 pub mod hardware;
 mod image;
 mod layout;
+mod lineage;
 mod objects;
 mod pool;
 mod program;
@@ -37,7 +38,7 @@ mod thread_file;
 
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
-pub use program::{check_instrumented, find};
+pub use program::{check_instrumented, find, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
 pub use recover::recover;
 pub use slicing::{Slicing, SlicingError};

@@ -37,6 +37,19 @@ pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
     }
 }
 
+/// The object at an address once more, there, and perhaps larger than it was.
+pub fn again(image: &mut Image, tables: &mut Tables, address: u64, bytes: u64, mapped: u64) {
+    *image.again.entry(address).or_default() += 1;
+    let known = image.claims.at(address).filter(|c| c.start + mapped > c.end);
+    let larger = known.and_then(|c| image.claims.extend(c.start, c.start + mapped, bytes));
+    let Some(id) = larger.and_then(|c| c.object) else {
+        return;
+    };
+    let object = &mut tables.profile.objects[id.index()];
+    object.bytes = object.bytes.max(bytes);
+    object.pages = object.pages.max(mapped.div_ceil(BASE_PAGE_SIZE));
+}
+
 /// Gives each large variable of a writable segment its own claim.
 fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u64, end: u64) {
     image.claims.insert(
@@ -130,6 +143,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             sequence,
             bytes,
             mapped,
+            ..
         } => {
             let kind = if mapped {
                 ObjectKind::Mapping
@@ -243,6 +257,20 @@ pub fn finish(image: &Image, tables: &mut Tables, extents: &HashMap<ObjectId, Ex
     }
     if let Some(&arena) = image.objects.get(&What::Arena) {
         name_callers(image, tables, arena);
+    }
+    count_repeats(image, tables);
+}
+
+/// How often objects were allocated again, as the log says and the shared numbers.
+fn count_repeats(image: &Image, tables: &mut Tables) {
+    let counted = image.pool.repeats();
+    for (what, &id) in &image.objects {
+        if let What::Allocation { address, .. } = what {
+            let logged = image.again.get(address).copied().unwrap_or_default();
+            let number = image.repeats.get(address).and_then(|&n| counted.get(n));
+            let all = logged + number.copied().unwrap_or_default();
+            tables.profile.objects[id.index()].repeats = u32::try_from(all).unwrap_or(u32::MAX);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The heap's pool: allocations too small for pages of their own.
 
-use crate::layout::{POOL_SLOTS, pool_entry};
+use crate::layout::{POOL_SLOTS, REPEATS, pool_entry};
 use nodewise_linux::mapping::SharedFile;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,6 +41,15 @@ impl Pool {
                 .arenas
                 .iter()
                 .any(|&(start, end)| (start..end).contains(&address))
+    }
+
+    /// How often objects were allocated again, by the numbers that the log gave them.
+    pub fn repeats(&self) -> Vec<u64> {
+        let Ok(file) = SharedFile::open(&self.file) else {
+            return Vec::new();
+        };
+        let counts = file.words().iter().skip(POOL_SLOTS * pool_entry::WORDS);
+        counts.take(REPEATS).map(|n| n.load(Relaxed)).collect()
     }
 
     /// Return addresses of callers with the bytes they allocated in all, largest first.

@@ -1,9 +1,8 @@
 //! The program to be recorded: where it is, and whether it counts its accesses.
 
 use crate::error::{Error, ErrorKind};
-use nodewise_symbols::Module;
+use nodewise_loader::{Foreign, Kind, interpreted, kind};
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The library a counting program asks for.
@@ -40,27 +39,45 @@ pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
 /// # Errors
 /// It is not built with `nodewise-cc`.
 pub fn check_instrumented(file: &Path) -> Result<(), Error> {
-    let mut magic = [0; 4];
-    let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut magic));
-    if read.is_err() || &magic != b"\x7fELF" {
+    let unreadable = |e| {
+        Error::new(
+            ErrorKind::NotExecutable,
+            format!("{}: cannot be read: {e}", file.display()),
+        )
+    };
+    let program = match kind(file).map_err(unreadable)? {
+        Kind::Elf(program) => program,
+        Kind::Script { .. } | Kind::Data => return Ok(()),
+    };
+    if program.needed.iter().any(|n| n == RUNTIME) {
         return Ok(());
     }
-    let module = Module::open(file).map_err(|e| Error::new(ErrorKind::NotExecutable, e.to_string()))?;
-    if module.needed().iter().any(|n| n == RUNTIME) {
-        return Ok(());
-    }
-    let why = if module.is_dynamic() {
-        "does not count its accesses: rebuild all of it (make clean first) with CC=nodewise-cc \
-         CXX=nodewise-cxx, or, if it starts a program that does, add --via instrument, or add --via emulate to \
-         count it as it is, 10 to 50 times slower"
-    } else {
-        "is a static binary, and counting needs a shared library: rebuild it with CC=nodewise-cc, \
-         without -static, or add --via emulate to count it as it is, 10 to 50 times slower"
+    let why = match program.foreign() {
+        None => "does not count its accesses: rebuild all of it (make clean first) with CC=nodewise-cc \
+                 CXX=nodewise-cxx, or, if it starts a program that does, add --via instrument, or add --via \
+                 emulate to count it as it is, 10 to 50 times slower"
+            .to_owned(),
+        Some(Foreign::Static) => "is a static binary, and counting needs a shared library: rebuild it with \
+                                  CC=nodewise-cc, without -static, or add --via emulate to count it as it is, \
+                                  10 to 50 times slower"
+            .to_owned(),
+        Some(Foreign::Sanitizer(name)) => {
+            format!("is built with {name} and does not count its accesses: rebuild it with CC=nodewise-cc instead")
+        }
+        Some(why) => format!("{why}: rebuild it for this one with CC=nodewise-cc, or add --via faults to sample it"),
     };
     Err(Error::new(
         ErrorKind::NotInstrumented,
         format!("{} {why}", file.display()),
     ))
+}
+
+/// Why what is at `file` takes no library of ours, and so is seen from outside only; static programs heed none.
+#[must_use]
+pub fn unreached(file: &Path) -> Option<String> {
+    let (path, program) = interpreted(file).ok()??;
+    let why = program.foreign().filter(|why| *why != Foreign::Static)?;
+    Some(format!("{} {why}", path.display()))
 }
 
 fn is_executable(file: &Path) -> bool {

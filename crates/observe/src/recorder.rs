@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::coverage::FREQUENCY;
 use crate::error::{Error, ErrorKind};
-use crate::recording::Recording;
+use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::perf::Sampler;
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// How often the recorder looks up, whatever the slices.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How many looks what the command leaves behind has to end in.
+const PATIENCE: u32 = 3;
 
 /// What to record and where to.
 pub struct Options<'a> {
@@ -104,21 +107,24 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         control.wake();
         (status, slicer.join().expect("the slicer does not panic"))
     });
+    let wall = start.elapsed();
+    let_end(&raw);
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
-    result?;
-    complete(recording, &raw, start.elapsed(), status)
+    recording.profile_mut().meta.truncated = control.truncated();
+    let recorded = result.and_then(|()| complete(recording, &raw, wall, status));
+    recorded.map_err(|e| e.with_counters_left(folder))
 }
 
 /// The last slice, the tables, and away with the raw files.
 fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
     recording.cut(nanoseconds(wall))?;
     recording.finish_samples();
-    let truncated = recording.truncated();
+    let missing = recording.unread().or_else(|| outlived(&recording));
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
-    meta.truncated = truncated;
+    meta.truncated = meta.truncated.take().or(missing);
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, heard_of_any) = (recording.processes(), recording.heard_of_any());
     let (sampled, cost) = (recording.samples_permitted(), recording.cost());
@@ -137,6 +143,27 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         uncounted,
         heard_of_any,
     })
+}
+
+/// Processes of the command may be about to end with it.
+fn let_end(raw: &Path) {
+    for _ in 0..PATIENCE {
+        if !any_runs(raw) {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn outlived(recording: &Recording) -> Option<String> {
+    let (running, processes) = match recording.running() {
+        0 => return None,
+        1 => (1, "process"),
+        n => (n, "processes"),
+    };
+    Some(format!(
+        "{running} {processes} still ran when the command ended, and what they did after it is not counted"
+    ))
 }
 
 fn cut_slices(
@@ -183,7 +210,7 @@ fn cut_slices(
 
 /// The emulator's plugin names them in a file, a line each.
 fn uncounted(raw: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(raw.join("uncounted")).unwrap_or_default();
+    let text = nodewise_input::text(&raw.join("uncounted")).unwrap_or_default();
     let names: BTreeSet<&str> = text.lines().collect();
     names.into_iter().map(str::to_owned).collect()
 }

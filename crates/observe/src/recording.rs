@@ -10,6 +10,7 @@ use nodewise_profile::{Access, Profile, Slice, SliceId};
 use nodewise_store::Writer;
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Page numbers hold 16 bits of the image's ordinal.
@@ -27,6 +28,8 @@ pub struct Recording {
     counted: usize,
     accesses: u64,
     dropped: u64,
+    /// Of images that have ended: threads whose counters could not be read, and why.
+    unread: Vec<(usize, String)>,
     last_end: u64,
 }
 
@@ -45,6 +48,7 @@ impl Recording {
             counted: 0,
             accesses: 0,
             dropped: 0,
+            unread: Vec::new(),
             last_end: 0,
         }
     }
@@ -58,7 +62,7 @@ impl Recording {
         let slice = SliceId::from_index(self.slices());
         let mut rows: Vec<Access> = Vec::new();
         for image in self.images.iter_mut().filter(|i| !i.closed()) {
-            let ended = !Path::new("/proc").join(image.pid.to_string()).exists();
+            let ended = !runs(image.pid);
             let ordinal = u16::try_from(self.counted).unwrap_or(u16::MAX);
             let was_counted = image.ordinal.is_some();
             image
@@ -66,6 +70,8 @@ impl Recording {
                 .map_err(|e| Error::raw(&image.folder, &e))?;
             self.counted += usize::from(!was_counted && image.ordinal.is_some());
             if ended {
+                self.unread
+                    .extend(image.unread().map(|(n, why)| (n, why.to_owned())));
                 self.dropped += image.dropped();
                 image.close();
             }
@@ -138,10 +144,24 @@ impl Recording {
         !self.known.is_empty()
     }
 
-    /// Why some process stopped recording, if one did.
+    /// Processes that counted and still ran at the last slice's end: what they did after it is in no profile.
     #[must_use]
-    pub fn truncated(&self) -> Option<String> {
-        self.images.iter().find_map(Image::truncated)
+    pub fn running(&self) -> usize {
+        let open = self.images.iter().filter(|i| i.ordinal.is_some() && !i.closed());
+        open.map(|i| i.pid).collect::<HashSet<u32>>().len()
+    }
+
+    /// What could not be read of the raw files, in a sentence.
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
+        let alive = self
+            .images
+            .iter()
+            .filter(|i| !i.closed())
+            .filter_map(Image::unread);
+        let all = self.unread.iter().map(|u| (u.0, u.1.as_str())).chain(alive);
+        let (threads, why) = all.reduce(|a, b| (a.0 + b.0, a.1))?;
+        Some(format!("counters of {threads} threads could not be read: {why}"))
     }
 
     /// The manifest to be written.
@@ -190,6 +210,20 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// Whether any process that announced itself below `raw` still runs.
+pub(crate) fn any_runs(raw: &Path) -> bool {
+    let names = std::fs::read_dir(raw).into_iter().flatten().flatten();
+    names
+        .filter_map(|e| image_name(&e.file_name().to_string_lossy()))
+        .any(|(pid, _)| runs(pid))
+}
+
+/// Whether a process executes code: not those that nobody has waited for yet.
+fn runs(pid: u32) -> bool {
+    let program = Path::new("/proc").join(pid.to_string()).join("exe");
+    std::fs::read_link(program).map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
 }
 
 /// `<pid>-<sequence>`.

@@ -1,8 +1,9 @@
 //! What an interrupted recording left behind becomes a profile.
 
+use crate::control::Control;
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
-use nodewise_profile::{Migration, Object, ObjectId, PageNumber, Profile, SliceId};
+use nodewise_profile::{AccessSource, Migration, Object, ObjectId, PageNumber, Profile, SliceId};
 use nodewise_store::{Reader, Writer};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -18,6 +19,7 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
     let kept = Reader::open(folder).map(Reader::into_profile);
     if Reader::meta(folder).is_ok_and(|meta| meta.observer.is_sampled()) {
         let profile = kept?;
+        read_whole(folder)?;
         if profile.meta.truncated.is_some() || raw.is_dir() {
             let _ = std::fs::remove_dir_all(&raw);
             return Ok(profile);
@@ -35,17 +37,33 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
     let wall = last_written(&raw).saturating_sub(meta.started_at.saturating_mul(1_000_000_000));
     recording.cut(wall)?;
     recording.profile_mut().meta.wall_ns = wall;
-    let truncated = recording
-        .truncated()
+    let control = Control::open(&raw).ok();
+    let truncated = control
+        .and_then(|c| c.truncated())
+        .or_else(|| recording.unread())
         .unwrap_or_else(|| "the recorder was interrupted".to_owned());
     recording.profile_mut().meta.truncated = Some(truncated);
     recording.profile_mut().migrations = in_one_slice(migrations, recording.profile_mut());
     let profile = recording.finish()?;
+    // Raw files that were damaged may make a profile that no reader takes: then they are all there is.
+    if let Err(error) = read_whole(&fresh) {
+        let _ = std::fs::remove_dir_all(&fresh);
+        let message = format!(
+            "{}: what was left makes no readable profile ({error}); it stays as it is",
+            folder.display()
+        );
+        return Err(Error::new(ErrorKind::Io, message));
+    }
     let io = |e: std::io::Error| Error::raw(folder, &e);
     std::fs::rename(folder, &old).map_err(io)?;
     std::fs::rename(&fresh, folder).map_err(io)?;
     std::fs::remove_dir_all(&old).map_err(io)?;
     Ok(profile)
+}
+
+/// Reads a profile to its end, every row checked.
+fn read_whole(folder: &Path) -> Result<(), nodewise_store::Error> {
+    Reader::open(folder)?.visit(&mut |_| ())
 }
 
 fn nothing(folder: &Path) -> Error {

@@ -1,12 +1,14 @@
-//! A thread's raw files, read while the thread writes them.
+//! A raw file of counters, read while threads write it: one at a time, each going on where the one
+//! before it ended.
 
 use crate::layout::{
-    self, COUNTERS_OFFSET, HEADER_BYTES, KEY_NONE, WINDOW_SLOTS, counter, header, slot, touch,
+    self, COUNTERS_OFFSET, FIRST_ENTRIES, HEADER_BYTES, KEY_NONE, SEGMENTS, WINDOW_SLOTS, counter, header,
+    segment, slot, touch,
 };
 use nodewise_linux::mapping::SharedFile;
 use nodewise_profile::ObjectId;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -24,13 +26,15 @@ pub struct Delta {
     pub counter: usize,
 }
 
-/// A first touch by this thread.
+/// A first touch by a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     pub address: u64,
     pub region: u32,
     /// An address after the access, in the same statement.
     pub code: u64,
+    /// Which of the file's.
+    pub entry: usize,
 }
 
 /// Counters as last seen.
@@ -42,93 +46,202 @@ struct Seen {
     object: Option<ObjectId>,
 }
 
-/// The files of one thread.
+/// A thread, and where its entries begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    ordinal: u32,
+    counter: usize,
+    touch: usize,
+}
+
+/// One file, and the threads that write to it in turn.
 pub struct ThreadFile {
-    counters: SharedFile,
-    touches: SharedFile,
-    /// Where the process has its first counter.
-    base: u64,
+    path: PathBuf,
+    /// Not before the first look that succeeds.
+    map: Option<SharedFile>,
+    owners: Vec<Owner>,
+    /// Of the counters from `settled` on; those before are final and have been read.
     seen: Vec<Seen>,
+    settled: usize,
+    /// What the last look has found final.
+    final_to: usize,
     touches_seen: usize,
 }
 
 impl ThreadFile {
-    /// Opens the files of thread `ordinal`, whose counters the process has at address `base`.
-    ///
-    /// # Errors
-    /// They are not there, or another version's.
-    pub fn open(folder: &Path, ordinal: u32, base: u64) -> io::Result<Self> {
-        let counters = SharedFile::open(&folder.join(format!("thread-{ordinal}")))?;
-        let touches = SharedFile::open(&folder.join(format!("touches-{ordinal}")))?;
-        let words = counters.words();
-        if words.len() < COUNTERS_OFFSET / 8
-            || words[header::MAGIC].load(Acquire) != layout::MAGIC
-            || words[header::VERSION].load(Relaxed) as u32 != layout::VERSION
-        {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "not a thread's counters",
-            ));
-        }
-        Ok(Self {
-            counters,
-            touches,
-            base,
+    /// File `number` of an image; it is opened when it is looked at.
+    pub fn new(folder: &Path, number: u32) -> Self {
+        Self {
+            path: folder.join(format!("thread-{number}")),
+            map: None,
+            owners: Vec::new(),
             seen: Vec::new(),
+            settled: 0,
+            final_to: 0,
             touches_seen: 0,
-        })
+        }
     }
 
-    /// The thread's accesses that could not be counted.
+    /// From these entries on, it is this thread's.
+    pub fn hand_to(&mut self, ordinal: u32, counter: u64, touch: u64) {
+        let last = self.owners.last().map_or((0, 0), |o| (o.counter, o.touch));
+        let entry = |n: u64, before: usize| usize::try_from(n).unwrap_or(usize::MAX).max(before);
+        self.owners.push(Owner {
+            ordinal,
+            counter: entry(counter, last.0),
+            touch: entry(touch, last.1),
+        });
+    }
+
+    /// The thread whose counter this is.
+    pub fn counted_by(&self, counter: usize) -> u32 {
+        let after = self.owners.partition_point(|o| o.counter <= counter);
+        self.owners[after.saturating_sub(1)].ordinal
+    }
+
+    /// The thread whose first touch this is.
+    pub fn touched_by(&self, touch: usize) -> u32 {
+        let after = self.owners.partition_point(|o| o.touch <= touch);
+        self.owners[after.saturating_sub(1)].ordinal
+    }
+
+    /// How many threads have written to it.
+    pub fn threads(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// Accesses that could not be counted.
     pub fn dropped(&self) -> u64 {
-        self.counters.words()[header::DROPPED].load(Relaxed)
+        let map = self.map.as_ref();
+        map.map_or(0, |m| m.words()[header::DROPPED].load(Relaxed))
     }
 
-    /// Everything counted since the last call.
+    /// Everything counted, and first touched, since the last call.
     ///
     /// # Errors
-    /// The file cannot be mapped.
-    pub fn deltas(&mut self) -> io::Result<Vec<Delta>> {
-        self.counters.follow()?;
-        let words = self.counters.words();
-        let entries = &words[COUNTERS_OFFSET / 8..];
-        let used = words[header::COUNTERS].load(Acquire) as usize;
-        let used = used.min(entries.len() / counter::WORDS); // a thread that went on in private memory
-        self.seen.resize(used, Seen::default());
-        let in_window = window_lines(words, self.base, used);
-        let mut window = in_window.iter().peekable();
+    /// The file cannot be opened or mapped, or is another version's.
+    pub fn look(&mut self) -> io::Result<(Vec<Delta>, Vec<Touch>)> {
+        self.settle();
+        // Whoever owns the file now found the entries before its own final.
+        let final_to = self.owners.last().map_or(0, |o| o.counter);
+        let map = match &mut self.map {
+            Some(map) => map,
+            fresh => fresh.insert(open(&self.path)?),
+        };
+        let touches = Table::of(map, header::TOUCH_SEGMENT, header::TOUCHES, touch::WORDS)?;
+        let touches = fresh_touches(map.words(), &touches, &mut self.touches_seen);
+        let table = Table::of(map, header::COUNTER_SEGMENT, header::COUNTERS, counter::WORDS)?;
+        self.seen.resize(
+            table.used.saturating_sub(self.settled).max(self.seen.len()),
+            Seen::default(),
+        );
+        let words = map.words();
+        let in_window = window_lines(words, &table);
+        let mut window = in_window.iter().skip_while(|w| w.0 < self.settled).peekable();
         let mut deltas = Vec::new();
-        for (i, (entry, seen)) in entries
-            .chunks_exact(counter::WORDS)
-            .zip(&mut self.seen)
-            .enumerate()
-        {
+        for (i, entry) in table.entries(words, self.settled) {
             let pending = window.next_if(|w| w.0 == i).map_or(0, |w| w.1);
-            let delta = seen.advance(entry, pending, i);
+            let delta = self.seen[i - self.settled].advance(entry, pending, i);
             if delta.reads + delta.writes > 0 {
                 deltas.push(delta);
             }
         }
-        Ok(deltas)
+        self.final_to = final_to.min(table.used);
+        Ok((deltas, touches))
     }
 
-    /// First touches since the last call.
-    ///
-    /// # Errors
-    /// The file cannot be mapped.
-    pub fn touches(&mut self) -> io::Result<Vec<Touch>> {
-        let used = self.counters.words()[header::TOUCHES].load(Acquire) as usize;
-        self.touches.follow()?;
-        let words = self.touches.words();
-        let used = used.min(words.len() / touch::WORDS);
-        let fresh = &words[self.touches_seen * touch::WORDS..used * touch::WORDS];
-        self.touches_seen = used;
-        Ok(fresh.chunks_exact(touch::WORDS).map(read_touch).collect())
+    /// The owner of a page counted since the last look, once found.
+    pub fn object(&mut self, counter: usize) -> Option<&mut Option<ObjectId>> {
+        let seen = self.seen.get_mut(counter.checked_sub(self.settled)?);
+        seen.map(|s| &mut s.object)
     }
 
-    /// The owner of a counter's page, once found.
-    pub fn object(&mut self, counter: usize) -> &mut Option<ObjectId> {
-        &mut self.seen[counter].object
+    /// Forgets counters that do not change any more.
+    fn settle(&mut self) {
+        let count = self.final_to.saturating_sub(self.settled).min(self.seen.len());
+        self.seen.drain(..count);
+        self.settled += count;
+    }
+}
+
+fn open(path: &Path) -> io::Result<SharedFile> {
+    let map = SharedFile::open(path)?;
+    let words = map.words();
+    if words.len() < COUNTERS_OFFSET / 8
+        || words[header::MAGIC].load(Acquire) != layout::MAGIC
+        || words[header::VERSION].load(Relaxed) as u32 != layout::VERSION
+    {
+        let message = "not a thread's counters";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(map)
+}
+
+/// Where the entries of a kind lie in a file, as far as they are there.
+struct Table {
+    /// First entry, entries in use, first word in the file, address in the process.
+    parts: Vec<(usize, usize, usize, u64)>,
+    /// Entries in use.
+    used: usize,
+    words: usize,
+}
+
+impl Table {
+    /// Reads the segments' places off the header; nothing in it is trusted to lie inside the file.
+    fn of(map: &mut SharedFile, at: usize, used: usize, entry_words: usize) -> io::Result<Self> {
+        let used = map.words()[used].load(Acquire);
+        let (mut parts, mut begin) = (Vec::new(), 0);
+        for i in 0..SEGMENTS {
+            let entries = FIRST_ENTRIES << i.saturating_sub(1);
+            let count = entries.min(usize::try_from(used).unwrap_or(usize::MAX).saturating_sub(begin));
+            let place = &map.words()[at + i * segment::WORDS..];
+            let (offset, address) = (
+                place[segment::OFFSET].load(Relaxed),
+                place[segment::ADDRESS].load(Relaxed),
+            );
+            let first = usize::try_from(offset / 8).unwrap_or(usize::MAX);
+            let end = first.saturating_add(count * entry_words);
+            if count == 0 || offset == 0 || offset % 8 != 0 {
+                break; // a thread that went on in private memory
+            }
+            if end > map.words().len() {
+                map.follow()?;
+            }
+            if end > map.words().len() {
+                break;
+            }
+            parts.push((begin, count, first, address));
+            begin += count;
+        }
+        Ok(Self {
+            parts,
+            used: begin,
+            words: entry_words,
+        })
+    }
+
+    /// Entries from `from` on, each with its number.
+    fn entries<'a>(
+        &'a self,
+        words: &'a [AtomicU64],
+        from: usize,
+    ) -> impl Iterator<Item = (usize, &'a [AtomicU64])> {
+        self.parts.iter().flat_map(move |&(begin, count, first, _)| {
+            let skipped = from.saturating_sub(begin).min(count);
+            let part = &words[first + skipped * self.words..first + count * self.words];
+            let numbers = begin + skipped..;
+            numbers.zip(part.chunks_exact(self.words))
+        })
+    }
+
+    /// The entry at this address in the process, with its number.
+    fn at<'a>(&self, words: &'a [AtomicU64], address: u64) -> Option<(usize, &'a [AtomicU64])> {
+        self.parts.iter().find_map(|&(begin, count, first, base)| {
+            let offset = usize::try_from(address.checked_sub(base)?).ok()?;
+            let entry = offset / (self.words * 8);
+            let inside = entry < count && offset % (self.words * 8) == 0;
+            inside.then(|| (begin + entry, &words[first + entry * self.words..][..self.words]))
+        })
     }
 }
 
@@ -153,30 +266,39 @@ impl Seen {
 }
 
 /// Lines of the pages in the window by counter, ascending.
-fn window_lines(words: &[AtomicU64], base: u64, used: usize) -> Vec<(usize, u64)> {
+fn window_lines(words: &[AtomicU64], counters: &Table) -> Vec<(usize, u64)> {
     let slots = &words[HEADER_BYTES / 8..][..WINDOW_SLOTS * slot::WORDS];
     let mut lines: Vec<(usize, u64)> = slots
         .chunks_exact(slot::WORDS)
         .filter_map(|s| {
             let key = s[slot::KEY].load(Relaxed);
+            if key == KEY_NONE {
+                return None;
+            }
             let due = s[slot::BITMAP].load(Relaxed) & !s[slot::KNOWN].load(Relaxed);
-            let offset = s[slot::COUNTER].load(Relaxed).checked_sub(base)?;
-            let counter = usize::try_from(offset).ok()? / (counter::WORDS * 8);
-            let entry = words.get(COUNTERS_OFFSET / 8 + counter * counter::WORDS)?;
-            let real = key != KEY_NONE && counter < used && entry.load(Relaxed) == key;
-            real.then(|| (counter, u64::from(due.count_ones())))
+            let (number, entry) = counters.at(words, s[slot::COUNTER].load(Relaxed))?;
+            let real = entry[counter::KEY].load(Relaxed) == key;
+            real.then(|| (number, u64::from(due.count_ones())))
         })
         .collect();
     lines.sort_unstable();
     lines
 }
 
-fn read_touch(entry: &[AtomicU64]) -> Touch {
+fn fresh_touches(words: &[AtomicU64], table: &Table, seen: &mut usize) -> Vec<Touch> {
+    let fresh = table.entries(words, *seen).map(|(i, entry)| read_touch(i, entry));
+    let fresh = fresh.collect();
+    *seen = table.used.max(*seen);
+    fresh
+}
+
+fn read_touch(number: usize, entry: &[AtomicU64]) -> Touch {
     let key = entry[touch::KEY].load(Relaxed);
     Touch {
         address: page_address(key),
         region: region(key),
         code: entry[touch::CODE].load(Relaxed),
+        entry: number,
     }
 }
 

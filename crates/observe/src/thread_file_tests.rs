@@ -21,8 +21,6 @@ impl Written {
         let folder = std::env::temp_dir().join(format!("nodewise-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = File::create(folder.join("thread-0")).unwrap();
-        let touches = File::create(folder.join("touches-0")).unwrap();
-        touches.set_len(4096).unwrap();
         file.set_len((COUNTERS_OFFSET + (1 << 16)) as u64).unwrap();
         let written = Self {
             folder,
@@ -33,6 +31,8 @@ impl Written {
         for i in 0..WINDOW_SLOTS {
             written.word(HEADER_BYTES / 8 + i * slot::WORDS, KEY_NONE);
         }
+        written.segment(header::COUNTER_SEGMENT, COUNTERS_OFFSET as u64, BASE);
+        written.segment(header::TOUCH_SEGMENT, COUNTERS_OFFSET as u64 + (1 << 15), 0);
         written.word(header::MAGIC, MAGIC);
         written
     }
@@ -41,6 +41,18 @@ impl Written {
         self.file
             .write_all_at(&value.to_ne_bytes(), index as u64 * 8)
             .unwrap();
+    }
+
+    fn segment(&self, index: usize, offset: u64, address: u64) {
+        self.word(index + segment::OFFSET, offset);
+        self.word(index + segment::ADDRESS, address);
+    }
+
+    /// Read by one thread.
+    fn read(&self) -> ThreadFile {
+        let mut file = ThreadFile::new(&self.folder, 0);
+        file.hand_to(0, 0, 0);
+        file
     }
 
     /// Accesses to a page, one new line each.
@@ -80,7 +92,7 @@ proptest! {
             prop::collection::vec((0u64..50, 0u64..3, 0u64..9, 0u64..9, 0u64..9), 0..20), 1..6)
     ) {
         let mut written = Written::new("deltas");
-        let mut file = ThreadFile::open(&written.folder, 0, BASE).unwrap();
+        let mut file = written.read();
         let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
         for slice in slices {
             for (page, region, reads, writes, lines) in slice {
@@ -88,7 +100,7 @@ proptest! {
                 let total: &mut [u64; 3] = expected.entry((page << 12, region as u32)).or_default();
                 (total[0], total[1]) = (total[0] + reads, total[1] + writes);
             }
-            for delta in file.deltas().unwrap() {
+            for delta in file.look().unwrap().0 {
                 let total: &mut [u64; 3] = found.entry((delta.address, delta.region)).or_default();
                 (total[0], total[1]) = (total[0] + delta.reads, total[1] + delta.writes);
             }
@@ -103,13 +115,13 @@ fn lines_of_pages_still_in_the_window_count_once() {
     let mut written = Written::new("lines");
     written.access(7, 10, 0, 0);
     written.window(3, 0, 0b111);
-    let mut file = ThreadFile::open(&written.folder, 0, BASE).unwrap();
-    assert_eq!(file.deltas().unwrap()[0].lines, 3);
+    let mut file = written.read();
+    assert_eq!(file.look().unwrap().0[0].lines, 3);
     // The page leaves: its lines move to the counter, and it is accessed once more.
     written.access(7, 1, 0, 3);
     written.word(HEADER_BYTES / 8 + 3 * slot::WORDS + slot::BITMAP, 0b1);
-    assert_eq!(file.deltas().unwrap()[0].lines, 1);
-    assert_eq!(file.deltas().unwrap(), []);
+    assert_eq!(file.look().unwrap().0[0].lines, 1);
+    assert_eq!(file.look().unwrap().0, []);
 }
 
 #[test]
@@ -124,15 +136,55 @@ fn counters_beyond_the_file_and_stray_pointers_are_not_followed() {
         written.word(at + slot::COUNTER, pointer);
         written.word(at + slot::KEY, 7);
     }
-    let mut file = ThreadFile::open(&written.folder, 0, BASE).unwrap();
-    let deltas = file.deltas().unwrap();
+    let mut file = written.read();
+    let (deltas, touches) = file.look().unwrap();
     assert_eq!((deltas.len(), deltas[0].reads), (1, 10));
-    assert!(file.touches().unwrap().len() <= 256);
+    assert!(touches.len() <= 256);
 }
 
 #[test]
 fn another_versions_file_is_refused() {
     let written = Written::new("version");
     written.word(header::VERSION, u64::from(layout::VERSION) + 1);
-    assert!(ThreadFile::open(&written.folder, 0, BASE).is_err());
+    assert!(written.read().look().is_err());
+}
+
+#[test]
+fn a_second_segment_is_followed_to_where_the_header_says() {
+    let mut written = Written::new("segments");
+    for page in 0..256 {
+        written.access(page, 1, 0, 0);
+    }
+    let mut file = written.read();
+    assert_eq!(file.look().unwrap().0.len(), 256);
+    let offset = (COUNTERS_OFFSET + (1 << 16)) as u64;
+    written.file.set_len(offset + (1 << 13)).unwrap();
+    written.segment(header::COUNTER_SEGMENT + segment::WORDS, offset, BASE + (1 << 30));
+    written.word(offset as usize / 8, 7000);
+    written.word(offset as usize / 8 + counter::READS, 5);
+    written.word(header::COUNTERS, 257);
+    let deltas = file.look().unwrap().0;
+    assert_eq!((deltas.len(), deltas[0].counter, deltas[0].reads), (1, 256, 5));
+    written.segment(header::COUNTER_SEGMENT + segment::WORDS, 0, BASE + (1 << 30));
+    assert!(written.read().look().unwrap().0.len() == 256); // the rest is in private memory
+}
+
+#[test]
+fn a_file_that_is_handed_on_counts_for_each_thread_in_turn() {
+    let mut written = Written::new("handed");
+    written.access(7, 10, 0, 0);
+    let mut file = written.read();
+    assert_eq!(file.look().unwrap().0.len(), 1);
+    written.access(8, 3, 0, 0);
+    file.hand_to(4, 2, 0);
+    written.access(9, 2, 0, 0);
+    let deltas = file.look().unwrap().0;
+    let by: Vec<_> = deltas
+        .iter()
+        .map(|d| (file.counted_by(d.counter), d.reads))
+        .collect();
+    assert_eq!(by, [(0, 3), (4, 2)]);
+    assert!(file.object(1).is_some());
+    assert_eq!(file.look().unwrap().0, []);
+    assert!(file.object(1).is_none() && file.object(2).is_some()); // what is final is forgotten
 }

@@ -8,6 +8,7 @@
 //! listens for events are bounded.
 
 mod answer;
+mod crowd;
 mod events;
 mod gate;
 mod listener;
@@ -18,7 +19,7 @@ mod token;
 
 use axum::Router;
 use gate::Gate;
-use listener::Bounded;
+use listener::{Bounded, Visitor};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl Server {
             .build()?;
         runtime.block_on(async {
             let listener = Bounded::new(tokio::net::TcpListener::from_std(self.listener)?);
-            axum::serve(listener, router).await
+            axum::serve(listener, router.into_make_service_with_connect_info::<Visitor>()).await
         })
     }
 }

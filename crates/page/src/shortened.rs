@@ -68,6 +68,12 @@ fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
                 sum / accesses as f64
             }
         };
+        // Whatever each slice weighs, all of them lie between the least and the largest.
+        let ranges: Option<Vec<[f64; 2]>> = group.iter().map(|s| s.local_range).collect();
+        let around = |ranges: Vec<[f64; 2]>| {
+            let hull = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
+            ranges.into_iter().reduce(hull)
+        };
         let balanced = group.iter().all(|s| s.access_balance.is_some());
         Slice {
             start_seconds: group[0].start_seconds,
@@ -75,6 +81,7 @@ fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
             accesses,
             exclusivity: mean(|s| s.exclusivity),
             local_fraction: mean(|s| s.local_fraction),
+            local_range: ranges.and_then(around),
             access_balance: balanced.then(|| mean(|s| s.access_balance.unwrap_or_default())),
             migrations: group.iter().map(|s| s.migrations).sum(),
         }
@@ -104,6 +111,7 @@ mod tests {
             accesses: u64::from(i),
             exclusivity: 1.0,
             local_fraction: f64::from(i % 2),
+            local_range: (i > 1).then_some([0.1 * f64::from(i % 3), 0.5 + 0.05 * f64::from(i)]),
             access_balance: (i < 6).then_some(0.5),
             migrations: 1,
         };
@@ -111,6 +119,10 @@ mod tests {
         let joined = joined(&slices, 4);
         let shares: Vec<f64> = joined.iter().map(|s| s.local_fraction).collect();
         assert_eq!(shares, [1.0, 3.0 / 5.0, 5.0 / 9.0, 7.0 / 13.0]);
+        assert_eq!(
+            (joined[0].local_range, joined[2].local_range),
+            (None, Some([0.1, 0.75]))
+        );
         assert_eq!(
             (
                 joined[1].start_seconds,

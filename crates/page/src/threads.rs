@@ -37,6 +37,8 @@ struct Placing {
     clusters: Vec<Vec<usize>>,
     accesses: Matrix,
     local_fraction: f64,
+    /// Of samples, what their share says of the accesses.
+    local_range: Option<[f64; 2]>,
 }
 
 /// A way to place threads and pages.
@@ -48,9 +50,15 @@ pub struct Placement {
     pub mapping: Mapping,
 }
 
-/// `threads.json`; `numbers` are what people call each thread.
+/// `threads.json`; `numbers` are what people call each thread, `range` gives of a share of samples that of accesses.
 #[must_use]
-pub fn document(pages: &Pages, numbers: &[u32], before: &Placement, after: &Placement) -> Vec<u8> {
+pub fn document(
+    pages: &Pages,
+    numbers: &[u32],
+    before: &Placement,
+    after: &Placement,
+    range: impl Fn(f64) -> Option<[f64; 2]>,
+) -> Vec<u8> {
     let groups = Groups::of(numbers);
     let graph = SharingGraph::of(&pages.histogram, &groups.of);
     let clusters = clusters(&graph, groups.members.len());
@@ -64,6 +72,7 @@ pub fn document(pages: &Pages, numbers: &[u32], before: &Placement, after: &Plac
             policy: placement.mapping.policy.clone(),
             clusters: clusters.clone(),
             local_fraction: local_fraction(&accesses),
+            local_range: range(local_fraction(&accesses)),
             accesses,
         }
     };

@@ -6,7 +6,7 @@ use crate::sums::Pages;
 use crate::threads::Placement;
 use crate::traffic::matrices;
 use crate::{detail, film, machine, threads, tile};
-use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, thread_numbers};
+use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, sampled_share, thread_numbers};
 use nodewise_machine::Machine;
 use nodewise_placement::Mapping;
 use nodewise_profile::{AccessSource, BASE_PAGE_SHIFT, ObjectId, Profile};
@@ -83,7 +83,13 @@ impl View {
         let facts = facts(profile, &report, &findings.objects, &pages, &strip, &numbers);
         let homes: Vec<&[u8]> = pages.homes.iter().map(Vec::as_slice).collect();
         let traffic = matrices(&pages, &pages.affinity, &homes);
-        let threads_json = threads::document(&pages, &numbers, &findings.before, &findings.after);
+        let range = |share: f64| {
+            let several = !report.has_one_node();
+            let unseen = report.sampling.as_ref().filter(|_| several)?.unseen;
+            let accesses = sampled_share(share, report.totals.accesses, unseen);
+            Some([accesses.low, accesses.high])
+        };
+        let threads_json = threads::document(&pages, &numbers, &findings.before, &findings.after, range);
         drop((findings.before, findings.after));
         let predictions = &findings.simulation.predictions;
         let machine_json = machine::document(machine, predictions, traffic, report.program.exact);

@@ -20,6 +20,15 @@ impl Frame {
     pub fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
+
+    /// Whether it is of code that came with the compiler or the system: no line of the program's.
+    #[must_use]
+    pub fn is_library(&self) -> bool {
+        ["/usr/include/", "/usr/lib/", "/usr/local/include/"]
+            .iter()
+            .any(|p| self.file.starts_with(p))
+            || self.file.contains("/include/c++/")
+    }
 }
 
 impl fmt::Display for Frame {
@@ -142,14 +151,17 @@ pub struct Object {
     pub site: SiteId,
     /// Who allocated it.
     pub thread: ThreadId,
-    /// How many objects that thread had allocated at that site before.
+    /// How many objects that thread had allocated at that site before; one that is freed and allocated again by
+    /// the same calls is the same.
     pub sequence: u32,
     /// First page.
     pub first_page: PageNumber,
     /// Number of pages.
     pub pages: u64,
-    /// Requested size in bytes.
+    /// Requested size in bytes, the largest it had.
     pub bytes: u64,
+    /// How often it was freed and allocated again.
+    pub repeats: u32,
     /// For pools: their largest call sites with bytes, descending.
     pub parts: Vec<(SiteId, u64)>,
 }

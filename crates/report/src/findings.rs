@@ -6,8 +6,8 @@ use crate::moves;
 use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Blame, Pass, schedule};
 use nodewise_analysis::{
-    Conflict, Measured, Metrics, Remedy, Sampled, SharingClass, Timeline, first_touches, measure,
-    sampled_exclusivity,
+    Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
+    measure, sampled_share,
 };
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
@@ -45,11 +45,12 @@ impl Report {
         } = *findings.context;
         let baseline = findings.measure(&findings.mappings[0]);
         let program = &baseline.program;
-        let seen = findings.sampled();
+        let seen = findings.sampled().unwrap_or_default();
         let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
         let (migrations, mut moves) = moves::recorded(profile, &names.collect());
         if let Some(moves) = &mut moves {
             moves.local_fraction = findings.as_moved();
+            moves.local_range = moves.local_fraction.and_then(|share| findings.local_range(share));
         }
         Self {
             schema: SCHEMA,
@@ -57,7 +58,7 @@ impl Report {
             verdict: verdict(&findings.advice.verdict),
             program: recorded(&profile.meta, Thread::count(&profile.threads)),
             coverage: coverage(&profile.meta),
-            sampling: Sampling::of(&profile.meta, seen.0, findings.unknown_first_touch()),
+            sampling: Sampling::of(&profile.meta, seen, findings.unknown_first_touch()),
             machine: target(machine),
             affinity: Affinity {
                 name: affinity.name.clone(),
@@ -70,10 +71,11 @@ impl Report {
                 writes: program.writes,
                 accesses: program.accesses(),
             },
-            application_exclusivity: exclusivity(program, &seen.0),
+            application_exclusivity: exclusivity(program, &seen),
             sharing: sharing(program),
             policies: findings.policies(program),
-            objects: findings.objects(&baseline, &seen.1),
+            objects: findings.objects(&baseline),
+            few_lines: few_lines(findings.advice),
             slices: findings.slices(),
             dynamicity: Dynamicity {
                 migrations: findings.timeline.dynamicity.total(),
@@ -93,6 +95,22 @@ impl Findings<'_> {
         Some(further.first()?.local_fraction)
     }
 
+    /// What a share of samples says of the accesses, where they are that.
+    fn local_range(&self, share: f64) -> Option<[f64; 2]> {
+        Some(range(self.open()?.program.share(share)))
+    }
+
+    /// What samples leave open: on one node every access is local, seen or not.
+    fn open(&self) -> Option<&Samples> {
+        let several = self.context.machine.node_count() > 1;
+        self.advice.samples.as_ref().filter(|_| several)
+    }
+
+    /// What samples say of the program, where accesses are samples.
+    fn sampled(&self) -> Option<Sampled> {
+        Some(self.advice.samples.as_ref()?.program)
+    }
+
     fn measure(&self, mapping: &Mapping) -> Measured {
         let Context {
             profile,
@@ -105,14 +123,15 @@ impl Findings<'_> {
 
     fn policies(&self, baseline: &Metrics) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
-        let counted = !self.is_sampled();
+        let (counted, sampled) = (!self.is_sampled(), self.sampled().unwrap_or_default());
         let range = |r: Range| counted.then_some([r.min, r.max]);
         let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
             policy: mapping.policy.clone(),
-            application_exclusivity: exclusivity(baseline, &self.sampled().0),
+            application_exclusivity: exclusivity(baseline, &sampled),
             page_balance: predicted.page_balance,
             access_balance: counted.then_some(predicted.access_balance),
             local_fraction: predicted.local_fraction,
+            local_range: self.local_range(predicted.local_fraction),
             migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,
             seconds: counted.then_some(predicted.seconds.typical),
             seconds_range: range(predicted.seconds),
@@ -124,6 +143,14 @@ impl Findings<'_> {
             .zip(&self.simulation.predictions)
             .map(one)
             .collect()
+    }
+
+    /// The same of a slice: of pages that have no samples in it nothing is known.
+    fn local_range_in(&self, slice: &Metrics) -> Option<[f64; 2]> {
+        let program = self.open()?.program;
+        let seen = slice.pages as f64 / program.pages.max(1) as f64 * (1.0 - program.unseen);
+        let local = sampled_share(slice.local_fraction(), slice.accesses(), 1.0 - seen);
+        Some(range(local))
     }
 
     fn slices(&self) -> Vec<Slice> {
@@ -138,6 +165,7 @@ impl Findings<'_> {
                 accesses: s.metrics.accesses(),
                 exclusivity: s.metrics.application_exclusivity(),
                 local_fraction: s.metrics.local_fraction(),
+                local_range: self.local_range_in(&s.metrics),
                 access_balance: counted.then(|| s.metrics.access_balance()),
                 migrations: s.migrations,
             }
@@ -150,31 +178,16 @@ impl Findings<'_> {
         self.context.profile.meta.observer.is_sampled()
     }
 
-    /// Exclusivity of the program and its objects by samples; nothing where accesses were counted.
-    fn sampled(&self) -> (Sampled, BTreeMap<ObjectId, Sampled>) {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = *self.context;
-        if !self.is_sampled() {
-            return Default::default();
-        }
-        let minimum = profile.meta.sampling.as_ref().map_or(1, |s| s.minimum_samples);
-        sampled_exclusivity(histogram, affinity, machine.node_count(), minimum)
-    }
-
     fn unknown_first_touch(&self) -> f64 {
         let touches = first_touches(self.context.profile, self.context.histogram);
         let unknown = touches.iter().filter(|t| t.is_none()).count();
         unknown as f64 / touches.len().max(1) as f64
     }
 
-    fn objects(&self, measured: &Measured, sampled: &BTreeMap<ObjectId, Sampled>) -> Vec<Object> {
+    fn objects(&self, measured: &Measured) -> Vec<Object> {
         let one = |blame: &Blame| {
             let metrics = measured.objects.get(&blame.object)?;
-            let mut object = self.object(blame, metrics, sampled.get(&blame.object))?;
+            let mut object = self.object(blame, metrics)?;
             // Advice on an object must not contradict the verdict.
             // How loops fit their data is the program's, whatever this size of it costs.
             let calm = !verdict(&self.advice.verdict).outcome.is_to_act() && !self.is_sampled();
@@ -187,8 +200,10 @@ impl Findings<'_> {
         self.advice.blame.iter().filter_map(one).collect()
     }
 
-    fn object(&self, blame: &Blame, metrics: &Metrics, sampled: Option<&Sampled>) -> Option<Object> {
+    fn object(&self, blame: &Blame, metrics: &Metrics) -> Option<Object> {
         let counted = !self.is_sampled();
+        let sampled = self.advice.samples.as_ref().map(|s| s.object(blame.object));
+        let local = metrics.local_fraction();
         let profile = self.context.profile;
         let object = profile.object(blame.object)?;
         Some(Object {
@@ -199,14 +214,15 @@ impl Findings<'_> {
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             bytes: object.bytes,
+            allocations: u64::from(object.repeats) + 1,
             pages: metrics.pages,
             accesses: metrics.accesses(),
             read_fraction: counted.then(|| metrics.reads as f64 / metrics.accesses().max(1) as f64),
             cost_share: counted.then_some(blame.cost_share),
-            exclusivity: sampled
-                .map_or_else(|| metrics.application_exclusivity(), |s| exclusivity(metrics, s)),
-            sampled: sampled.map(|s| (*s).into()),
-            local_fraction: metrics.local_fraction(),
+            exclusivity: exclusivity(metrics, &sampled.unwrap_or_default()),
+            sampled: sampled.map(Into::into),
+            local_fraction: local,
+            local_range: self.open().map(|s| range(s.object(blame.object).share(local))),
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
             patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
@@ -229,6 +245,28 @@ impl Findings<'_> {
     }
 }
 
+fn few_lines(advice: &Advice) -> Vec<FewLines> {
+    let mut found: BTreeMap<ObjectId, FewLines> = BTreeMap::new();
+    for spot in &advice.spots {
+        let blame = advice.blame.iter().find(|b| b.object == spot.object);
+        let none = || FewLines {
+            object: blame.map(|b| b.name.clone()),
+            pages: 0,
+            share: 0.0,
+        };
+        let object = found.entry(spot.object).or_insert_with(none);
+        object.pages += 1;
+        object.share += spot.share;
+    }
+    let mut found: Vec<FewLines> = found.into_values().collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found
+}
+
+fn range(share: Interval) -> [f64; 2] {
+    [share.low, share.high]
+}
+
 /// Pages weigh alike where accesses are samples and enough of them; else by their accesses.
 fn exclusivity(metrics: &Metrics, sampled: &Sampled) -> f64 {
     sampled
@@ -248,6 +286,7 @@ fn division(blame: &Blame, pass: &Pass) -> Division {
         share: found.share,
         read_fraction: found.reads as f64 / (found.reads + found.writes).max(1) as f64,
         threads: found.threads,
+        doubt: found.or_else().map(str::to_owned),
         schedule: schedule(blame.distribution, blame.conflict.is_some(), found).map(str::to_owned),
     }
 }
@@ -301,7 +340,9 @@ fn recorded(meta: &Meta, threads: usize) -> Program {
     }
 }
 
-fn coverage(meta: &Meta) -> Coverage {
+/// What a recording says of its coverage.
+#[must_use]
+pub fn coverage(meta: &Meta) -> Coverage {
     let c = &meta.coverage;
     let module = |(name, share): &(String, f64)| MissedModule {
         name: name.clone(),

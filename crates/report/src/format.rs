@@ -1,5 +1,7 @@
 //! Figures for people: three significant digits and always a unit.
 
+use nodewise_analysis::Interval;
+
 /// Three significant digits.
 fn significant(value: f64) -> String {
     let digits = if value >= 100.0 {
@@ -87,6 +89,17 @@ pub fn seconds(s: f64) -> String {
 #[must_use]
 pub fn ratio(r: f64) -> String {
     format!("{r:.2}×")
+}
+
+/// What samples say of a share of accesses, in words; no such share is below `least`.
+#[must_use]
+pub fn between([low, high]: [f64; 2], least: f64) -> String {
+    let share = Interval {
+        low,
+        value: low,
+        high,
+    };
+    share.words(least)
 }
 
 #[cfg(test)]

@@ -25,12 +25,13 @@ mod sweep_svg;
 pub mod text;
 mod topology_svg;
 
-pub use findings::Findings;
-pub use format::{bytes, count, percent, ratio, seconds};
+pub use findings::{Findings, coverage as recorded_coverage};
+pub use format::{between, bytes, count, percent, ratio, seconds};
 pub use markup::Text;
 pub use model::{
-    Affinity, Coverage, Division, Dynamicity, FirstTouch, Host, Machine, MissedModule, Node, Object, Outcome,
-    Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy, Verdict,
+    Affinity, Coverage, Division, Dynamicity, FewLines, FirstTouch, Host, Machine, MissedModule, Node,
+    Object, Outcome, Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy,
+    Verdict,
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
 pub use page_show::{PageShow, page_show};

@@ -41,6 +41,8 @@ pub struct Report {
     pub policies: Vec<Policy>,
     /// Memory objects, the costliest first.
     pub objects: Vec<Object>,
+    /// Objects with pages whose accesses are to a few lines, the largest share first; none where accesses are samples.
+    pub few_lines: Vec<FewLines>,
     /// The run in time.
     pub slices: Vec<Slice>,
     /// How often pages would have to move to stay where they are used most (Diener II-C).
@@ -121,14 +123,21 @@ pub struct Program {
     pub host: Host,
 }
 
+/// Characters of a title.
+const TITLE: usize = 120;
+
 impl Program {
-    /// The command without the program's folders.
+    /// The command without the program's folders, and no longer than a line or two.
     #[must_use]
     pub fn title(&self) -> String {
         let name = |c: &String| c.rsplit('/').next().unwrap_or_default().to_owned();
         let mut words: Vec<String> = self.command.clone();
         words.iter_mut().take(1).for_each(|w| *w = name(w));
-        words.join(" ")
+        let whole = words.join(" ");
+        match whole.char_indices().nth(TITLE) {
+            Some((end, _)) => format!("{}…", &whole[..end]),
+            None => whole,
+        }
     }
 }
 
@@ -256,6 +265,8 @@ pub struct Policy {
     pub access_balance: Option<f64>,
     /// Accesses served by the accessing thread's own node.
     pub local_fraction: f64,
+    /// Where accesses are samples: least and largest share of the accesses that can be local; else `null`.
+    pub local_range: Option<[f64; 2]>,
     /// Pages whose home differs from their first-touch node.
     pub migrations: u64,
     /// Predicted wall time, typical; `null` where accesses are samples, and so the next three.
@@ -311,6 +322,8 @@ pub struct Division {
     pub read_fraction: f64,
     /// Threads that use the object there.
     pub threads: usize,
+    /// What else would show the same pages, and which recording would tell; `null` where nothing does.
+    pub doubt: Option<String>,
     /// The schedule its loop should have once the object is distributed as advised.
     pub schedule: Option<String>,
 }
@@ -335,8 +348,10 @@ pub struct Object {
     pub kind: String,
     /// Where it was allocated.
     pub site: String,
-    /// Bytes asked for.
+    /// Bytes asked for; of an array allocated again and again, the most.
     pub bytes: u64,
+    /// How often it was allocated, freed in between.
+    pub allocations: u64,
     /// Pages touched.
     pub pages: u64,
     /// Reads and writes.
@@ -350,8 +365,11 @@ pub struct Object {
     pub exclusivity: f64,
     /// How surely that is known, where accesses are samples.
     pub sampled: Option<Sampled>,
-    /// Local fraction under first-touch.
+    /// Local fraction under first-touch; of samples, their share, which is not that of the accesses.
     pub local_fraction: f64,
+    /// Of samples: least and largest share of its accesses that can be local under first-touch, as far as they
+    /// tell; else `null`.
+    pub local_range: Option<[f64; 2]>,
     /// The sharing class of most of its accesses.
     pub sharing: String,
     /// How its pages are dealt over threads: `x-wise`, `uniform` …
@@ -374,6 +392,18 @@ pub struct Object {
     pub snippet: Option<String>,
 }
 
+/// Pages of an object that several threads use, most of whose accesses are to a few lines: waiting for a flag or a
+/// lock, or variables that all threads use. They weigh in every share of accesses; what caches hold costs little.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FewLines {
+    /// Name of the object; `null` where they belong to none.
+    pub object: Option<String>,
+    /// How many.
+    pub pages: usize,
+    /// Their share of all accesses.
+    pub share: f64,
+}
+
 /// One time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Slice {
@@ -385,8 +415,10 @@ pub struct Slice {
     pub accesses: u64,
     /// Of the application, in this slice alone.
     pub exclusivity: f64,
-    /// Under first-touch.
+    /// Under first-touch; of samples, their share.
     pub local_fraction: f64,
+    /// Of samples: least and largest share of the slice's accesses that can be local; else `null`.
+    pub local_range: Option<[f64; 2]>,
     /// Diener eq. 5 under first-touch, by home node; `null` where accesses are samples.
     pub access_balance: Option<f64>,
     /// Pages that would have to move in it.
@@ -427,5 +459,39 @@ impl Report {
     #[must_use]
     pub fn recommends(&self, policy: &Policy) -> bool {
         self.program.exact && self.verdict.policy == policy.policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_of_a_thousand_files_is_cut() {
+        let titled = |arguments: usize| {
+            let mut command = vec!["/usr/bin/javac".to_owned()];
+            command.extend((0..arguments).map(|n| format!("é{n}.java")));
+            Program {
+                command,
+                threads: 1,
+                started_at: 0,
+                wall_seconds: 0.0,
+                plain_wall_seconds: None,
+                observer: String::new(),
+                exact: true,
+                slicing: String::new(),
+                exit_status: None,
+                truncated: None,
+                host: Host {
+                    model: String::new(),
+                    cpus: 1,
+                    nodes: 1,
+                },
+            }
+            .title()
+        };
+        assert_eq!(titled(2), "javac é0.java é1.java");
+        let long = titled(1000);
+        assert!(long.chars().count() == TITLE + 1 && long.ends_with('…'), "{long}");
     }
 }

@@ -45,6 +45,8 @@ pub struct Moves {
     /// The share of samples that were local with pages where moves had them; `null` where it is not known which nodes
     /// threads were on, or nothing was moved.
     pub local_fraction: Option<f64>,
+    /// Where accesses are samples: least and largest share of the accesses that was local; else `null`.
+    pub local_range: Option<[f64; 2]>,
     /// Moved by policies of ours.
     pub ours: u64,
     /// Moved by the kernel's own balancing, as far as it was seen page by page.
@@ -241,6 +243,7 @@ impl Writer<'_> {
         Moves {
             pages: total.pages,
             local_fraction: None,
+            local_range: None,
             ours: total.ours,
             kernel: total.kernel,
             kernel_counted: meta.kernel_migrations,
@@ -269,17 +272,21 @@ impl Writer<'_> {
         let mut most: Vec<(&ObjectId, &MoveCounts)> = moves.objects.iter().collect();
         most.sort_by_key(|(_, c)| std::cmp::Reverse(c.ours + c.kernel));
         let mut left = ROWS;
-        let one = |(&id, counts): (&ObjectId, &MoveCounts)| {
-            let homes = self.homes(moves.journeys.iter().filter(|j| j.object == id), left);
+        let mut journeys: BTreeMap<ObjectId, Vec<&Journey>> = BTreeMap::new();
+        for journey in &moves.journeys {
+            journeys.entry(journey.object).or_default().push(journey);
+        }
+        let one = |(id, counts): (&ObjectId, &MoveCounts)| {
+            let homes = self.homes(&journeys[id], left);
             left -= homes.len();
             MovedObject {
-                name: self.name(id),
+                name: self.name(*id),
                 pages: counts.pages,
                 ours: counts.ours,
                 kernel: counts.kernel,
                 ping_pongs: counts.ping_pongs,
                 multiple: counts.multiple,
-                of_pages: self.profile.object(id).map_or(0, |o| o.pages),
+                of_pages: self.profile.object(*id).map_or(0, |o| o.pages),
                 homes,
             }
         };
@@ -287,7 +294,7 @@ impl Writer<'_> {
     }
 
     /// Runs of equal first and last homes, at most so many.
-    fn homes<'a>(&self, journeys: impl Iterator<Item = &'a Journey>, most: usize) -> Vec<Homes> {
+    fn homes(&self, journeys: &[&Journey], most: usize) -> Vec<Homes> {
         let mut runs: Vec<Homes> = Vec::new();
         for j in journeys {
             let (page, first, last) = (self.place(j.object, j.page), j.first, j.last(self.profile));

@@ -36,6 +36,8 @@ pub struct Sampling {
     pub exclusivity: Sampled,
     /// Share of the sampled pages whose first touch nobody saw: their home is guessed.
     pub unknown_first_touch: f64,
+    /// Share of the pages known that have no samples: of them only the first touch was seen.
+    pub unseen: f64,
 }
 
 /// How surely exclusivity is known.
@@ -79,6 +81,7 @@ impl Sampling {
             intensity: INTENSITY,
             exclusivity: exclusivity.into(),
             unknown_first_touch,
+            unseen: exclusivity.unseen,
         })
     }
 }

@@ -1,9 +1,12 @@
 //! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
 
+mod coverage;
 mod moves;
 
-use crate::format::plural;
-use crate::{Coverage, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
+use crate::format::{between, grouped, plural};
+use crate::{FewLines, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
+pub use coverage::coverage;
+use nodewise_advise::FEW_LINES;
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -26,6 +29,8 @@ const COSTLY: f64 = 0.02;
 const NARROWEST: usize = 60;
 /// Objects described, of those with 1 % of the accesses, where there is nothing to blame them for.
 const LARGEST: usize = 5;
+/// Objects named that have pages of few lines, of those not described.
+const NAMED: usize = 3;
 /// The way on from a machine with one node.
 const NAME_A_MACHINE: &str =
     "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
@@ -132,9 +137,10 @@ impl Writer {
         for object in largest.into_iter().take(LARGEST) {
             let reads = |r| format!(", {} of them reads", percent(r));
             let text = format!(
-                "{}: {}, {} of all {}{}; {}, {}",
+                "{}: {}{}, {} of all {}{}; {}, {}",
                 clean(&object.name),
                 bytes(object.pages * report.page_size),
+                allocated(object),
                 share(object.accesses),
                 counted(report),
                 object.read_fraction.map(reads).unwrap_or_default(),
@@ -143,7 +149,40 @@ impl Writer {
             );
             self.wrapped(out, "", &text, str::to_owned);
         }
+        self.few_lines(out, report, &[]);
         out.push('\n');
+    }
+
+    /// Waiting, and variables that all threads use, in objects that are not described above.
+    fn few_lines(&self, out: &mut String, report: &Report, described: &[&Object]) {
+        let is_described = |name: &String| described.iter().any(|o| o.name == *name);
+        let outside = report.few_lines.iter();
+        let outside: Vec<_> = outside
+            .filter(|f| !f.object.as_ref().is_some_and(is_described))
+            .collect();
+        if outside.is_empty() {
+            return;
+        }
+        let place = |f: &&FewLines| {
+            let pages = plural(f.pages, "page");
+            match &f.object {
+                Some(name) => format!("{pages} of `{}`", clean(name)),
+                None => format!("{pages} of no object"),
+            }
+        };
+        let places: Vec<String> = outside.iter().take(NAMED).map(place).collect();
+        let more: usize = outside.iter().skip(NAMED).map(|f| f.pages).sum();
+        let more = match more {
+            0 => String::new(),
+            n => format!(" and {}", plural(n, "further page")),
+        };
+        let text = format!(
+            "{} of all accesses are to a few lines of {}{more}: {FEW_LINES}. Shares of accesses say that much about \
+             these lines; predicted times do not.",
+            percent(outside.iter().map(|f| f.share).sum()),
+            places.join(", "),
+        );
+        self.wrapped(out, "", &text, str::to_owned);
     }
 
     fn policies(&self, report: &Report) -> String {
@@ -153,7 +192,7 @@ impl Writer {
         if report.program.exact {
             head.extend(["predicted time", "speed-up", "local", "access balance"]);
         } else {
-            head.push("local samples");
+            head.push("local, by samples");
         }
         if wide || !report.program.exact {
             head.extend(["page balance", "pages moved"]);
@@ -206,6 +245,7 @@ impl Writer {
             let more = format!("and {left} more with --html FILE or --json");
             let _ = writeln!(out, "{}", self.dim(&more));
         }
+        self.few_lines(out, report, &shown);
         out.push('\n');
     }
 
@@ -258,12 +298,23 @@ fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
         row.push(format!("{} ({least} – {most})", seconds(typical)));
     }
     row.extend(policy.speedup.map(ratio));
-    row.push(percent(policy.local_fraction));
+    row.push(match policy.local_range {
+        Some(range) => between(range, 0.0),
+        None => percent(policy.local_fraction),
+    });
     row.extend(policy.access_balance.map(percent));
     if wide || time.is_none() {
         row.extend([percent(policy.page_balance), count(policy.migrations)]);
     }
     row
+}
+
+/// What is worth knowing of an array that the program allocates again and again.
+fn allocated(object: &Object) -> String {
+    match object.allocations {
+        0 | 1 => String::new(),
+        times => format!(", allocated {} times", grouped(times)),
+    }
 }
 
 /// What counts are called.
@@ -280,10 +331,9 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
     let seen = &sampling.exclusivity;
     let exclusivity = match seen.range {
         Some([low, high]) => format!(
-            "exclusivity {} ({} – {}) by the {} pages with {} or more",
+            "exclusivity: {} ({} of samples) by the {} pages with {} or more",
+            between([low, high], 1.0 / report.machine.nodes.len().max(1) as f64),
             percent(report.application_exclusivity),
-            percent(low),
-            percent(high),
             count(seen.judged),
             sampling.minimum_samples
         ),
@@ -303,29 +353,6 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
         percent(sampling.cost),
         seconds(report.program.wall_seconds)
     )
-}
-
-/// One sentence without its full stop.
-#[must_use]
-pub fn coverage(coverage: &Coverage) -> String {
-    match coverage.share {
-        None if coverage.samples == 0 => "coverage unknown (no samples)".to_owned(),
-        None => "coverage unknown (the run was too short to sample)".to_owned(),
-        Some(share) => {
-            let missed: Vec<String> = coverage
-                .missed_modules
-                .iter()
-                .take(2)
-                .map(|m| format!("{} {}", clean(&m.name), percent(m.share)))
-                .collect();
-            let missed = if missed.is_empty() {
-                String::new()
-            } else {
-                format!(" (not counted: {})", missed.join(", "))
-            };
-            format!("coverage {} of its CPU time{missed}", percent(share))
-        }
-    }
 }
 
 /// The commands of a line, each but the last with its `&&`.

@@ -2,6 +2,7 @@
 
 mod sample;
 
+use nodewise_report::FewLines;
 use nodewise_report::text::{Screen, write};
 
 #[test]
@@ -185,4 +186,36 @@ fn too_few_samples_are_no_ground_for_a_verdict() {
             .iter()
             .all(|o| o.sampled.as_ref().unwrap().range.is_none())
     );
+}
+
+#[test]
+fn waiting_in_objects_that_are_not_described_is_said_too() {
+    let few = |object: Option<&str>, pages, share| FewLines {
+        object: object.map(str::to_owned),
+        pages,
+        share,
+    };
+    let mut report = sample::report();
+    report.few_lines = vec![
+        few(Some("grid"), 1, 0.31),
+        few(Some("barrier"), 1, 0.12),
+        few(None, 2, 0.06),
+    ];
+    let screen = Screen {
+        width: 400,
+        colour: false,
+    };
+    let line =
+        "18.0 % of all accesses are to a few lines of 1 page of `barrier`, 2 pages of no object: waiting";
+    let text = write(&report, screen);
+    assert!(text.contains("`grid`") && text.contains(line), "{text}");
+    // Where no object is described, all of them are named.
+    report.machine.nodes.truncate(1);
+    let text = write(&report, screen);
+    assert!(
+        text.contains("49.0 % of all accesses") && text.contains("1 page of `grid`"),
+        "{text}"
+    );
+    report.few_lines.clear();
+    assert!(!write(&report, screen).contains("a few lines of"));
 }

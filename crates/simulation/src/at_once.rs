@@ -126,14 +126,13 @@ impl<'a> Prepared<'a> {
 
 /// A course's phases under one policy, on nodes of some machine.
 fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
-    let which = (policy, course.policies.len());
     let bytes = course.parameters.traffic.bytes();
     let mut items = Vec::new();
     for step in &course.steps {
         let pause = step.paid[policy].as_ref().map_or(0.0, |p| p.ns(resources));
         items.extend((pause > 0.0).then_some(Item::Pause(pause)));
         for merged in &step.phases {
-            let load = merged.load(which, &course.slot_nodes, resources, bytes);
+            let load = merged.load(policy, &course.slot_nodes, resources, bytes);
             let alone = load.solve(&course.typical, &course.fit, &course.parameters);
             items.push(Item::Phase(Box::new((load, alone))));
         }

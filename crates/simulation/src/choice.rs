@@ -100,7 +100,6 @@ impl<'a> Survey<'a> {
         let fit = calibration.fit(typical).on(parameters.traffic);
         let phases = self.merging.take();
         let (phases, resources, slot_nodes) = (&phases, &self.resources, &self.slot_nodes);
-        let policies = self.sums.len();
         let all = self.sums.par_iter_mut().enumerate();
         all.flat_map(|(policy, by)| {
             by.par_iter_mut()
@@ -109,9 +108,8 @@ impl<'a> Survey<'a> {
         })
         .for_each(|(policy, at, sums)| {
             for merged in phases {
-                let which = (policy, policies);
                 let bytes = parameters.traffic.bytes();
-                let load = merged.load(which, slot_nodes, &resources[at], bytes);
+                let load = merged.load(policy, slot_nodes, &resources[at], bytes);
                 let cost = load.solve(typical, &fit, parameters);
                 sums[0] += cost.ns;
                 sums[1] += load.waited(&cost);

@@ -28,7 +28,7 @@ pub(crate) fn limit(
     }
     let (mut free, mut team) = (0.0, 0.0);
     for phase in tally.phases {
-        let work = calibration.work_ns(phase.accesses.iter().sum(), phase.lines, typical);
+        let work = calibration.work_ns(phase.accesses(), phase.lines, typical);
         *(if is_team(profile, phase.region) {
             &mut team
         } else {

@@ -36,6 +36,7 @@ mod run;
 mod share;
 mod sharing;
 mod tally;
+mod traffic;
 
 pub use apart::{Apart, Places, by_chance};
 pub use at_once::{Afterwards, Outcome, Program, at_once};

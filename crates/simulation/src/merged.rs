@@ -3,7 +3,8 @@
 use crate::concurrency;
 use crate::phase::Load;
 use crate::resources::Resources;
-use crate::tally::{Phase, SliceTally};
+use crate::tally::SliceTally;
+use crate::traffic::Phase;
 use crate::{Calibration, Scenario};
 use nodewise_profile::{Profile, RegionId};
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ impl<'a> Merging<'a> {
         let limit = concurrency::limit(self.profile, calibration, typical, slice);
         for phase in slice.phases {
             let team = concurrency::is_team(self.profile, phase.region);
-            let work = phase.accesses.iter().sum::<u64>() as f64;
+            let work = phase.accesses() as f64;
             let alone = if team { 0.0 } else { work / limit };
             self.phases
                 .entry(phase.region)
@@ -64,16 +65,7 @@ impl<'a> Merging<'a> {
 
 impl Merged {
     fn absorb(&mut self, phase: &Phase, work: f64, alone: f64) {
-        let into = &mut self.phase;
-        into.lines += phase.lines;
-        into.accesses
-            .iter_mut()
-            .zip(&phase.accesses)
-            .for_each(|(a, b)| *a += b);
-        for (a, b) in into.cells.iter_mut().zip(&phase.cells) {
-            a.lines += b.lines;
-            a.dirty += b.dirty;
-        }
+        self.phase.absorb(phase);
         self.work += work;
         self.alone += alone;
     }
@@ -90,14 +82,14 @@ impl Merged {
     /// Its traffic under one of several policies, somewhere.
     pub fn load<'a>(
         &'a self,
-        which: (usize, usize),
+        policy: usize,
         slot_nodes: &'a [usize],
         resources: &'a Resources,
         line_bytes: f64,
     ) -> Load<'a> {
         Load::new(
             &self.phase,
-            which,
+            policy,
             slot_nodes,
             resources,
             self.at_a_time(),

@@ -3,14 +3,13 @@
 use crate::calibration::Fit;
 use crate::resources::Resources;
 use crate::sharing::drained_ns;
-use crate::tally::{Cell, Phase};
+use crate::traffic::{Cell, Phase};
 use crate::{Demand, Parameters, Scenario};
 
 /// Traffic of one phase under one mapping.
 pub(crate) struct Load<'a> {
     phase: &'a Phase,
     policy: usize,
-    policies: usize,
     /// Node of each CPU slot.
     slot_nodes: &'a [usize],
     resources: &'a Resources,
@@ -52,7 +51,7 @@ struct Drain {
 impl<'a> Load<'a> {
     pub fn new(
         phase: &'a Phase,
-        (policy, policies): (usize, usize),
+        policy: usize,
         slot_nodes: &'a [usize],
         resources: &'a Resources,
         concurrency: f64,
@@ -62,7 +61,6 @@ impl<'a> Load<'a> {
         let mut load = Self {
             phase,
             policy,
-            policies,
             slot_nodes,
             resources,
             bytes: vec![0.0; resources.capacity.len()],
@@ -73,8 +71,9 @@ impl<'a> Load<'a> {
             line_bytes,
         };
         let mut dirty = vec![0.0; nodes * nodes];
-        for (slot, &reader) in slot_nodes.iter().enumerate() {
-            for (memory, cell) in load.cells(slot).iter().enumerate() {
+        for (slot, _, cells) in load.ran() {
+            let reader = slot_nodes[slot];
+            for (memory, cell) in cells.iter().enumerate() {
                 load.lines[reader * nodes + memory] += cell.lines as f64;
                 dirty[reader * nodes + memory] += cell.dirty as f64;
             }
@@ -100,9 +99,11 @@ impl<'a> Load<'a> {
         Drain { ns, by_reader }
     }
 
-    fn cells(&self, slot: usize) -> &'a [Cell] {
-        let nodes = self.resources.nodes;
-        &self.phase.cells[(slot * self.policies + self.policy) * nodes..][..nodes]
+    /// CPU slots that ran: their accesses, and lines by memory node.
+    fn ran(&self) -> impl Iterator<Item = (usize, u64, &'a [Cell])> + use<'a> {
+        let (policy, nodes) = (self.policy, self.resources.nodes);
+        let cpus = self.phase.cpus();
+        cpus.map(move |(slot, accesses, cells)| (slot, accesses, &cells[policy * nodes..][..nodes]))
     }
 
     /// What all CPUs of a node move, by resource.
@@ -154,7 +155,7 @@ impl<'a> Load<'a> {
             _ => self.drain(others),
         };
         let mut latency_ns = self.resources.idle_ns.clone();
-        let compute_ns = fit.ns_per_access * self.side_by_side(self.phase.accesses.iter().map(|&n| n as f64));
+        let compute_ns = fit.ns_per_access * self.side_by_side(self.ran().map(|(_, n, _)| n as f64));
         let mut low = self.cpu_ns(scenario, fit, &latency_ns).max(drain.ns * fit.miss);
         let at = |t: f64, latency: &mut Vec<f64>| {
             self.loaded_latency(t, &beside, scenario, fit, parameters, latency);
@@ -197,7 +198,8 @@ impl<'a> Load<'a> {
             .iter()
             .fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
         let mut least = vec![factor(ns * self.concurrency, sum); self.resources.nodes];
-        for (&reader, cpu) in self.slot_nodes.iter().zip(&cpus) {
+        for ((slot, ..), cpu) in self.ran().zip(&cpus) {
+            let reader = self.slot_nodes[slot];
             least[reader] = factor(drain.by_reader[reader] * fit.miss, *cpu).min(least[reader]);
         }
         let known = |f: &f64| if f.is_finite() { f.max(1.0) } else { 1.0 };
@@ -243,18 +245,10 @@ impl<'a> Load<'a> {
     fn cpus(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> impl Iterator<Item = (f64, f64)> {
         let nodes = self.resources.nodes;
         let wait = fit.miss / scenario.parallelism;
-        self.slot_nodes.iter().enumerate().map(move |(slot, &reader)| {
-            let latency = &latency_ns[reader * nodes..][..nodes];
-            let waiting: f64 = self
-                .cells(slot)
-                .iter()
-                .zip(latency)
-                .map(|(c, l)| c.lines as f64 * l)
-                .sum();
-            (
-                self.phase.accesses[slot] as f64 * fit.ns_per_access,
-                waiting * wait,
-            )
+        self.ran().map(move |(slot, accesses, cells)| {
+            let latency = &latency_ns[self.slot_nodes[slot] * nodes..][..nodes];
+            let waiting: f64 = cells.iter().zip(latency).map(|(c, l)| c.lines as f64 * l).sum();
+            (accesses as f64 * fit.ns_per_access, waiting * wait)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Every policy's mapping side by side, as it is in the current slice.
 
-use crate::tally::Cell;
+use crate::traffic::Cell;
 use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
 use std::ops::Range;

@@ -154,14 +154,13 @@ impl<'a> Run<'a> {
             ..
         } = self;
         let limit = concurrency::limit(context.profile, calibration, &scenarios[0], slice);
-        let policies = sums.len();
         sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
             let resources = &resources[policy];
             for phase in slice.phases {
                 let team = concurrency::is_team(context.profile, phase.region);
                 let at_a_time = if team { f64::INFINITY } else { limit };
                 let bytes = parameters.traffic.bytes();
-                let load = Load::new(phase, (policy, policies), slot_nodes, resources, at_a_time, bytes);
+                let load = Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
                 for (s, scenario) in scenarios.iter().enumerate() {
                     let fit = calibration.fit(scenario).on(parameters.traffic);
                     let cost = load.solve(scenario, &fit, parameters);

@@ -3,28 +3,10 @@
 use crate::Traffic;
 use crate::counts::Counts;
 use crate::placed::Placed;
+use crate::traffic::{Cell, Phase};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
-
-/// Lines fetched, and lines that go back dirty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cell {
-    pub lines: u64,
-    pub dirty: u64,
-}
-
-/// One region of one slice.
-#[derive(Clone, Debug)]
-pub(crate) struct Phase {
-    pub region: RegionId,
-    /// Accesses by CPU slot.
-    pub accesses: Vec<u64>,
-    /// Lines of all CPUs.
-    pub lines: u64,
-    /// `[slot][policy][node]`.
-    pub cells: Vec<Cell>,
-}
 
 /// One slice, complete.
 pub(crate) struct SliceTally<'a> {
@@ -50,7 +32,6 @@ pub(crate) struct Tally<'a> {
     placed: Placed,
     /// CPU slot of each thread.
     slots: Vec<u32>,
-    slot_count: usize,
     slice: Option<SliceId>,
     /// The last slice each thread ran in; main threads never count as alive, they may just wait.
     last_ran: Vec<Option<SliceId>>,
@@ -58,6 +39,8 @@ pub(crate) struct Tally<'a> {
     alive: usize,
     /// By region; `None` where the slice has not been.
     phases: Vec<Option<Phase>>,
+    /// Where it has been.
+    regions: Vec<RegionId>,
     /// Where the last row was found: rows ascend, so the next is near.
     cursor: usize,
     counts: Vec<u64>,
@@ -96,12 +79,12 @@ impl<'a> Tally<'a> {
             shift: context.histogram.shift,
             placed: Placed::new(mappings, context.histogram.len(), node_count),
             slots,
-            slot_count: nodes.len(),
             slice: None,
             last_ran: vec![None; context.affinity.cpus.len()],
             main: main_threads(context.profile, context.affinity.cpus.len()),
             alive: 0,
             phases: Vec::new(),
+            regions: Vec::new(),
             cursor: 0,
             counts: vec![0; mappings.len() * node_count],
             accesses: follow.then(|| Counts::new(context.histogram.len(), node_count)),
@@ -124,7 +107,9 @@ impl<'a> Tally<'a> {
     /// Ends the current slice.
     pub fn finish(&mut self, emit: &mut Emit<'_>) {
         self.accesses.iter_mut().for_each(Counts::settle);
-        let phases: Vec<Phase> = self.phases.iter_mut().filter_map(Option::take).collect();
+        self.regions.sort_unstable();
+        let ran = self.regions.drain(..);
+        let phases: Vec<Phase> = ran.filter_map(|r| self.phases[r.index()].take()).collect();
         if let Some(slice) = self.slice.filter(|_| !phases.is_empty()) {
             let moves = emit(&SliceTally {
                 slice,
@@ -153,10 +138,16 @@ impl<'a> Tally<'a> {
             return;
         };
         self.ran(row.thread.index());
-        let width = self.counts.len();
-        let phase = phase(&mut self.phases, row.region, self.slot_count, width);
-        phase.accesses[slot as usize] += row.total();
+        let index = row.region.index();
+        if self.phases.len() <= index {
+            self.phases.resize(index + 1, None);
+        }
+        let phase = self.phases[index].get_or_insert_with(|| {
+            self.regions.push(row.region);
+            Phase::new(row.region, self.counts.len())
+        });
         phase.lines += row.lines * u64::from(row.len);
+        let cells = phase.add(slot, row.total());
         let lines = match self.traffic {
             Traffic::Lines => row.lines,
             Traffic::Accesses => row.accesses_per_page(),
@@ -175,7 +166,6 @@ impl<'a> Tally<'a> {
             run.parts(|pages, weight| accesses.add(pages.start, pages.end, node, each * weight));
         }
         if lines > 0 {
-            let cells = &mut phase.cells[slot as usize * width..][..width];
             let add = Cell {
                 lines,
                 dirty: match self.traffic {
@@ -233,19 +223,6 @@ fn main_threads(profile: &Profile, threads: usize) -> Vec<bool> {
     (0..threads)
         .map(|t| t == 0 || process(t) != process(t - 1))
         .collect()
-}
-
-fn phase(phases: &mut Vec<Option<Phase>>, region: RegionId, slots: usize, width: usize) -> &mut Phase {
-    let index = region.index();
-    if phases.len() <= index {
-        phases.resize(index + 1, None);
-    }
-    phases[index].get_or_insert_with(|| Phase {
-        region,
-        lines: 0,
-        accesses: vec![0; slots],
-        cells: vec![Cell::default(); slots * width],
-    })
 }
 
 /// The index of `page`: a step or a gallop from the cursor, a search when it lies behind.

@@ -1,5 +1,6 @@
 //! What can go wrong with a profile on disk.
 
+use nodewise_input::one_line;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -54,7 +55,7 @@ impl Error {
     }
 
     pub(crate) fn damaged(path: &Path, what: impl Display) -> Self {
-        let what = what.to_string().replace('\n', " ");
+        let what = one_line(&what.to_string());
         Self::new(
             ErrorKind::Damaged,
             format!(

@@ -14,15 +14,19 @@
 #![forbid(unsafe_code)]
 
 mod accesses;
+mod bounds;
 mod error;
+mod fence;
 mod locate;
 mod manifest;
+mod pages;
 mod reader;
 mod table;
 mod tables;
 mod validate;
 mod writer;
 
+pub use bounds::THREADS;
 pub use error::{Error, ErrorKind, Result};
 pub use locate::{latest, unused};
 pub use reader::Reader;

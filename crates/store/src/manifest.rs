@@ -4,9 +4,11 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::{Entry, partial};
 use crate::tables::Entries;
+use nodewise_input::quoted;
 use nodewise_profile::{Coverage, FORMAT_VERSION, Meta, Observer, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +20,7 @@ pub const FILE: &str = "manifest.json";
 #[derive(Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
-    /// Whether the recording came to its end.
+    /// Whether the recording came to its end and lacks nothing.
     pub complete: bool,
     #[serde(flatten)]
     pub meta: MetaOnDisk,
@@ -128,7 +130,7 @@ impl Manifest {
 
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|e| unreadable(folder, &path, &e))?;
+        let text = nodewise_input::text(&path).map_err(|e| unreadable(folder, &path, &e))?;
         let format: Format = serde_json::from_str(&text).map_err(|e| Error::damaged(&path, e))?;
         if format.format > FORMAT_VERSION.into() {
             return Err(newer(&path, format.format));
@@ -141,11 +143,14 @@ impl Manifest {
             .tables
             .values()
             .chain(manifest.accesses.iter().map(|g| &g.entry));
-        match entries
-            .map(|e| &e.file)
-            .find(|f| !f.ends_with(".parquet") || f.contains(['/', '\0']))
-        {
-            Some(file) => Err(Error::damaged(&path, format!("it lists the file {file:?}"))),
+        let mut names = HashSet::new();
+        let foreign = |f: &&String| !f.ends_with(".parquet") || f.contains(['/', '\0']);
+        let mut files = entries.map(|e| &e.file);
+        match files.find(|f| foreign(f) || !names.insert(f.as_str())) {
+            Some(file) => {
+                let what = format!("it lists the file {}, or lists it twice", quoted(file));
+                Err(Error::damaged(&path, what))
+            }
             None => Ok(manifest),
         }
     }
@@ -182,7 +187,7 @@ fn unreadable(folder: &Path, path: &Path, error: &std::io::Error) -> Error {
                 folder.display()
             ),
         ),
-        std::io::ErrorKind::InvalidData => Error::damaged(path, "it is not text"),
+        std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput => Error::damaged(path, error),
         _ => Error::io(path, "read", error),
     }
 }

@@ -4,7 +4,7 @@ use crate::accesses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Group, Manifest, MetaOnDisk};
 use crate::table::Table;
-use crate::{tables, validate};
+use crate::{bounds, tables, validate};
 use nodewise_profile::{Access, AccessSource, Meta, Profile, SliceId};
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,13 @@ impl Reader {
         known(Manifest::read(folder)?.meta, folder)
     }
 
-    /// Whether the recording came to its end. One that did not may still be under way.
+    /// Whether the recording came to its end, whole or cut short. One that did not may still be under way.
     ///
     /// # Errors
     /// As [`Reader::meta`].
-    pub fn complete(folder: &Path) -> Result<bool> {
-        Ok(Manifest::read(folder)?.complete)
+    pub fn ended(folder: &Path) -> Result<bool> {
+        let manifest = Manifest::read(folder)?;
+        Ok(manifest.complete || known(manifest.meta, folder)?.truncated.is_some())
     }
 
     /// Everything but the accesses.
@@ -86,7 +87,8 @@ impl Reader {
     /// Number of rows of the access table.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.groups.iter().map(|g| g.entry.rows).sum()
+        let rows = self.groups.iter().map(|g| g.entry.rows);
+        rows.fold(0, u64::saturating_add)
     }
 
     /// Only the last access file may be missing or short: a copy that was cut off. The slices
@@ -118,8 +120,16 @@ impl Reader {
 
     fn visit_table(&self, group: &Group, check: &mut validate::Rows, visit: Visit<'_>) -> Result<()> {
         let table = Table::open(&self.folder, &group.entry)?;
+        table.hold(bounds::ROWS)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         for index in 0..table.groups() {
+            if table.group_rows(index) > bounds::GROUP_ROWS {
+                let rows = table.group_rows(index);
+                return Err(Error::damaged(
+                    table.path(),
+                    format!("a row group of {rows} rows"),
+                ));
+            }
             let columns = table.group(index, accesses::SCHEMA)?;
             let rows = columns[0].len();
             for start in (0..rows).step_by(BATCH_ROWS) {

@@ -1,6 +1,8 @@
 //! Columns in and out of a Parquet file, and nothing about what they mean.
 
 use crate::error::{Error, Result};
+use crate::fence::quietly;
+use crate::{bounds, pages};
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
@@ -14,7 +16,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -301,51 +302,68 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
 /// A Parquet file held in memory, checked against the manifest.
 pub struct Table {
     path: PathBuf,
-    rows: u64,
     reader: SerializedFileReader<Bytes>,
+    /// The whole file.
+    data: Bytes,
 }
 
 impl Table {
     /// Reads the file and compares size, checksum and number of rows.
     pub fn open(folder: &Path, entry: &Entry) -> Result<Self> {
         let path = folder.join(&entry.file);
-        let data = std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))?;
+        let data = nodewise_input::bytes(&path, entry.bytes).map_err(|e| unreadable(&path, entry, &e))?;
         if data.len() as u64 != entry.bytes {
-            let message = format!("{} bytes where the manifest says {}", data.len(), entry.bytes);
-            return Err(Error::damaged(&path, message));
+            return Err(Error::damaged(&path, other_size(entry)));
         }
         if crc32fast::hash(&data) != entry.crc32 {
             return Err(Error::damaged(&path, "its checksum differs from the manifest's"));
         }
-        let reader = fenced(&path, || SerializedFileReader::new(Bytes::from(data)))?;
-        let rows = reader.metadata().row_groups().iter().map(|g| g.num_rows());
-        if rows.clone().any(|n| n < 0) || rows.sum::<i64>() != entry.rows.cast_signed() {
+        let data = Bytes::from(data);
+        let reader = fenced(&path, || SerializedFileReader::new(data.clone()))?;
+        let rows = reader.metadata().row_groups().iter();
+        let rows = rows.map(|g| u64::try_from(g.num_rows()).ok());
+        let all = rows.map(|n| n.unwrap_or(u64::MAX)).try_fold(0, u64::checked_add);
+        if all != Some(entry.rows) {
             return Err(Error::damaged(
                 &path,
                 "its number of rows differs from the manifest's",
             ));
         }
-        Ok(Self {
-            path,
-            rows: entry.rows,
-            reader,
-        })
+        Ok(Self { path, reader, data })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The whole table: for the small ones.
-    pub fn columns(&self, schema: &Schema) -> Result<Vec<Column>> {
+    /// The whole table, of at most `density` rows a byte: for the small ones.
+    pub fn columns(&self, schema: &Schema, density: u64) -> Result<Vec<Column>> {
+        self.hold(density)?;
         let mut whole: Vec<Column> = schema.iter().map(|(_, kind)| empty(*kind)).collect();
         for group in 0..self.groups() {
             for (all, part) in whole.iter_mut().zip(self.group(group, schema)?) {
                 extend(all, part);
             }
         }
-        debug_assert!(whole.iter().all(|c| c.len() as u64 == self.rows));
         Ok(whole)
+    }
+
+    /// Refuses more than `density` rows a byte.
+    pub fn hold(&self, density: u64) -> Result<()> {
+        let rows = self.reader.metadata().row_groups().iter();
+        let rows = rows.map(|g| g.num_rows().cast_unsigned()).sum::<u64>();
+        match rows > bounds::FLOOR.saturating_add(density.saturating_mul(self.data.len() as u64)) {
+            true => Err(Error::damaged(
+                &self.path,
+                format!("{rows} rows in {} bytes", self.data.len()),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Rows of a row group.
+    pub fn group_rows(&self, index: usize) -> u64 {
+        self.reader.metadata().row_group(index).num_rows().cast_unsigned()
     }
 
     /// Number of row groups.
@@ -358,7 +376,9 @@ impl Table {
         fenced(&self.path, || {
             let group = self.reader.get_row_group(index)?;
             let columns = schema.par_iter();
-            let columns = columns.map(|(name, kind)| read_column(&*group, name, *kind));
+            // The fence is each thread's own.
+            let read = |name, kind| quietly(|| read_column(&*group, &self.data, name, kind));
+            let columns = columns.map(|(name, kind)| read(name, *kind).unwrap_or_else(|| Err(undecodable())));
             let mut columns = columns.collect::<ParquetResult<Vec<_>>>()?;
             let rows = columns.first().map_or(0, Column::len);
             for column in &mut columns {
@@ -376,13 +396,30 @@ impl Table {
 
 /// Runs a decoder that may panic on nonsense behind a fence: a damaged file is an error.
 fn fenced<T>(path: &Path, decode: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(result) => result.map_err(|e| Error::damaged(path, e)),
-        Err(_) => Err(Error::damaged(path, "it cannot be decoded")),
+    let result = quietly(decode).unwrap_or_else(|| Err(undecodable()));
+    result.map_err(|e| match e {
+        ParquetError::General(what) => Error::damaged(path, what),
+        other => Error::damaged(path, other),
+    })
+}
+
+fn undecodable() -> ParquetError {
+    ParquetError::General("it cannot be decoded".into())
+}
+
+fn other_size(entry: &Entry) -> String {
+    format!("its size is not the {} bytes of the manifest", entry.bytes)
+}
+
+fn unreadable(path: &Path, entry: &Entry, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::FileTooLarge => Error::damaged(path, other_size(entry)),
+        std::io::ErrorKind::InvalidInput => Error::damaged(path, error),
+        _ => Error::io(path, "read", error),
     }
 }
 
-fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetResult<Column> {
+fn read_column(group: &dyn RowGroupReader, file: &[u8], name: &str, kind: Kind) -> ParquetResult<Column> {
     let bad = |what: &str| ParquetError::General(format!("column `{name}` {what}"));
     let columns = group.metadata().columns();
     let Some(index) = columns.iter().position(|c| c.column_path().string() == name) else {
@@ -396,6 +433,8 @@ fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetRes
         return Err(bad("has another shape"));
     }
     let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| bad("has no length"))?;
+    pages::check(file, &columns[index], rows as u64)
+        .map_err(|what| bad(&format!("is impossible: {what}")))?;
     let column = match (group.get_column_reader(index)?, kind) {
         (ColumnReader::Int32ColumnReader(mut reader), Kind::U32) => {
             let mut values = Vec::new();
@@ -425,6 +464,10 @@ fn read_column(group: &dyn RowGroupReader, name: &str, kind: Kind) -> ParquetRes
         (ColumnReader::ByteArrayColumnReader(mut reader), Kind::Text) => {
             let mut values: Vec<ByteArray> = Vec::new();
             reader.read_records(rows, None, None, &mut values)?;
+            let bytes: u64 = values.iter().map(|v| v.len() as u64).sum();
+            if bytes > (bounds::TEXT * file.len() as u64).max(bounds::FLOOR << 10) {
+                return Err(bad("has more text than its file can hold"));
+            }
             let text = values.iter().map(|v| v.as_utf8().map(ToOwned::to_owned));
             Column::Text(text.collect::<ParquetResult<_>>()?)
         }

@@ -1,5 +1,6 @@
 //! The small tables of a profile as columns, and back.
 
+use crate::bounds;
 use crate::error::{Error, Result};
 use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
 use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
@@ -20,6 +21,7 @@ const OBJECTS: &Schema = &[
     ("first_page", U64),
     ("pages", U64),
     ("bytes", U64),
+    ("repeats", MaybeU32),
 ];
 const OBJECT_PARTS: &Schema = &[("object", U32), ("site", U32), ("bytes", U64)];
 const THREADS: &Schema = &[
@@ -111,10 +113,18 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
         }
         let entry = entry.ok_or_else(|| Error::damaged(folder, format!("it lists no table `{name}`")))?;
         let table = Table::open(folder, entry)?;
-        let columns = table.columns(schema)?;
+        let columns = table.columns(schema, density(schema))?;
         decode(name, &columns, &mut profile).map_err(|what| Error::damaged(table.path(), what))?;
     }
     Ok(profile)
+}
+
+/// Rows a byte that a table may have; identifiers are the rows' own but where objects and sites repeat.
+fn density(schema: &Schema) -> u64 {
+    match schema[0].0 {
+        "object" | "thread" | "region" | "slice" if schema[1].0 != "site" => bounds::IDENTIFIED,
+        _ => bounds::ROWS,
+    }
 }
 
 fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 8] {
@@ -180,6 +190,7 @@ fn objects(rows: &[Object]) -> Vec<Column> {
         u64s(rows, |o| o.first_page.0),
         u64s(rows, |o| o.pages),
         u64s(rows, |o| o.bytes),
+        Column::MaybeU32(rows.iter().map(|o| Some(o.repeats)).collect()),
     ]
 }
 
@@ -196,6 +207,7 @@ fn read_objects(c: &[Column]) -> std::result::Result<Vec<Object>, String> {
             first_page: PageNumber(c[6].u64()[i]),
             pages: c[7].u64()[i],
             bytes: c[8].u64()[i],
+            repeats: c[9].maybe_u32()[i].unwrap_or_default(),
             parts: Vec::new(),
         })
     };

@@ -1,5 +1,6 @@
 //! What must hold in a profile, whoever wrote it: readers downstream index without asking again.
 
+use crate::bounds::{self, Room};
 use nodewise_profile::{Access, PageNumber, Profile, Slice};
 
 /// Why a profile is refused.
@@ -7,6 +8,7 @@ pub type Refusal = String;
 
 /// Checks references between the small tables, and their ranges; `slices` are the profile's.
 pub fn tables(p: &Profile, slices: &[Slice]) -> Result<(), Refusal> {
+    bounds::tables(p)?;
     for (i, o) in p.objects.iter().enumerate() {
         let unknown_maker = o.thread.index() >= p.threads.len() && o.thread.0 != 0;
         if unknown_maker || (o.site.index() >= p.sites.len() && o.site.0 != 0) {
@@ -101,6 +103,7 @@ pub struct Rows {
     last: (u32, u64),
     accesses: u64,
     lines: u64,
+    room: Room,
 }
 
 impl Rows {
@@ -113,6 +116,7 @@ impl Rows {
             last: (0, 0),
             accesses: 0,
             lines: 0,
+            room: Room::here(),
         }
     }
 
@@ -127,7 +131,8 @@ impl Rows {
         }
         self.ordered(a)?;
         self.tally(a)
-            .ok_or_else(|| "counts beyond any that could have been made".into())
+            .ok_or_else(|| "counts beyond any that could have been made".to_owned())?;
+        self.room.check(a)
     }
 
     fn ordered(&mut self, a: &Access) -> Result<(), Refusal> {

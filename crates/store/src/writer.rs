@@ -122,7 +122,7 @@ impl Writer {
         let old_tables = std::mem::replace(&mut self.manifest.tables, tables);
         let old_accesses = std::mem::replace(&mut self.manifest.accesses, accesses);
         self.manifest.meta = (&profile.meta).into();
-        self.manifest.complete = complete;
+        self.manifest.complete = complete && profile.meta.truncated.is_none();
         self.manifest.write(&self.folder)?;
         let named = |file: &str| self.manifest.accesses.iter().any(|g| g.entry.file == file);
         let old_accesses = old_accesses.iter().map(|g| &g.entry).filter(|e| !named(&e.file));
@@ -196,7 +196,7 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    if !folder.join(FILE).exists() {
+    if !folder.join(FILE).exists() && !is_failed(folder) {
         return Err(occupied(folder, NO_PROFILE));
     }
     if let Some(foreign) = names.iter().find(|n| *n != RAW && !is_ours(&n.to_string_lossy())) {
@@ -211,6 +211,11 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
         ));
     }
     names.iter().try_for_each(|name| remove(&folder.join(name)))
+}
+
+/// A recording that could not even write its manifest: the disk was full, or it was killed before.
+fn is_failed(folder: &Path) -> bool {
+    folder.join(partial(FILE)).is_file() || folder.join(RAW).join("control").is_file()
 }
 
 const RAW: &str = "raw";

@@ -1,6 +1,7 @@
 //! Several objects allocated on one line.
 
 use crate::assigned_variable;
+use crate::naming::allocation;
 
 /// The variables of a line that allocate, in order: `a` and `b` for
 /// `double *a = malloc(n), *b = malloc(n);` and for `std::vector<double> a(n), b(n); double s = 0;`.
@@ -37,10 +38,8 @@ fn of_statement(statement: &str) -> Vec<String> {
 }
 
 fn allocates(piece: &str) -> bool {
-    piece.contains('=')
-        && ["alloc", "new ", "mmap", "memalign"]
-            .iter()
-            .any(|c| piece.contains(c))
+    let at = allocation(piece).unwrap_or(0);
+    piece[..at].contains('=')
 }
 
 /// Cuts at a character outside all brackets; `<` is one only right after a word.

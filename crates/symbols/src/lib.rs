@@ -16,6 +16,7 @@
 mod avx512;
 mod declarators;
 mod function;
+mod members;
 mod module;
 mod naming;
 mod ranges;
@@ -24,7 +25,8 @@ mod variables;
 pub use avx512::needs_avx512;
 pub use declarators::allocated_variables;
 pub use function::base_name;
+pub use members::assigned_member;
 pub use module::{Module, SymbolError};
-pub use naming::assigned_variable;
+pub use naming::{assigned_variable, declared_variable};
 pub use ranges::CodeRange;
 pub use variables::Variable;

@@ -6,6 +6,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// Bytes of the largest executable that is read: debug information included, a few GiB at most.
+const LARGEST: u64 = 8 << 30;
+
 /// Why a module could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read symbols of {}: {reason}", path.display())]
@@ -32,7 +35,7 @@ impl Module {
             path: path.to_owned(),
             reason,
         };
-        let bytes = std::fs::read(path).map_err(|e| error(e.to_string()))?;
+        let bytes = nodewise_input::bytes(path, LARGEST).map_err(|e| error(e.to_string()))?;
         object::File::parse(&*bytes).map_err(|e| error(e.to_string()))?;
         let lines = addr2line::Loader::new(path).map_err(|e| error(e.to_string()))?;
         Ok(Self {
@@ -60,12 +63,6 @@ impl Module {
         self.elf()
             .section_by_name(".debug_line")
             .is_some_and(|s| s.size() > 0)
-    }
-
-    /// The shared libraries it asks for by name.
-    #[must_use]
-    pub fn needed(&self) -> Vec<String> {
-        crate::variables::needed_libraries(&self.bytes).unwrap_or_default()
     }
 
     /// The functions that have these bytes right before their first one, ascending by address. Needs a
@@ -111,12 +108,6 @@ impl Module {
     #[must_use]
     pub fn is_x86_64(&self) -> bool {
         self.elf().architecture() == Architecture::X86_64 && self.elf().is_64()
-    }
-
-    /// Whether it is loaded by the dynamic linker; a static executable is not.
-    #[must_use]
-    pub fn is_dynamic(&self) -> bool {
-        !self.needed().is_empty()
     }
 
     /// The frames at an address, innermost first; never empty. For a return address pass the

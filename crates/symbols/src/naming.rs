@@ -8,7 +8,79 @@ pub fn assigned_variable(line: &str) -> Option<String> {
     let code = line.split("//").next()?;
     by_assignment(code)
         .or_else(|| by_argument(code))
+        .or_else(|| by_container(code))
         .or_else(|| by_declaration(code))
+        .or_else(|| by_macro(code))
+}
+
+/// Where a line calls what allocates: `malloc(`, `G_MALLOC(`, `new T`, not `last_malloc[i]`.
+pub(crate) fn allocation(code: &str) -> Option<usize> {
+    let lower = code.to_ascii_lowercase();
+    let call = |word: &'static str| {
+        let called = move |at: &usize, lower: &str| {
+            let rest = lower[at + word.len()..].trim_start_matches(is_word).trim_start();
+            rest.starts_with(['(', '<'])
+        };
+        lower
+            .match_indices(word)
+            .map(|m| m.0)
+            .find(|at| called(at, &lower))
+    };
+    let new = lower
+        .match_indices("new ")
+        .map(|m| m.0)
+        .find(|at| !lower[..*at].ends_with(is_word));
+    [call("alloc"), call("mmap"), call("memalign"), new]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+/// The identifier in `cells.resize(n)` and the like.
+fn by_container(code: &str) -> Option<String> {
+    let calls = [
+        ".resize(",
+        ".assign(",
+        ".reserve(",
+        "->resize(",
+        "->assign(",
+        "->reserve(",
+    ];
+    let at = calls.iter().filter_map(|c| code.find(c)).min()?;
+    let name = last_word(code[..at].split('[').next()?);
+    is_identifier(name).then(|| name.to_owned())
+}
+
+/// The first argument of a statement that is a macro's call, as `SHARED_ALLOC(grid, n)`.
+fn by_macro(code: &str) -> Option<String> {
+    let code = code.trim_start();
+    let (name, rest) = code.split_once('(')?;
+    let (first, _) = rest.split_once(',')?;
+    let first = first.trim().trim_start_matches('&').split('[').next()?;
+    let allocates = name.contains("ALLOC") && name.chars().all(is_word);
+    let name = last_word(first);
+    (allocates && is_identifier(name) && first.chars().all(|c| is_word(c) || "->.".contains(c)))
+        .then(|| name.to_owned())
+}
+
+/// The variable that a line declares: `grid` for `static Grid<double> grid(100);`.
+#[must_use]
+pub fn declared_variable(line: &str) -> Option<String> {
+    let code = line.split("//").next()?.trim();
+    let mut depth = 0usize;
+    let end = code.char_indices().find(|(_, c)| {
+        depth = match c {
+            '<' => depth + 1,
+            '>' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        depth == 0 && "({=;[".contains(*c)
+    });
+    let declared = code[..end?.0].trim_end();
+    let name = last_word(declared);
+    let typed = declared[..declared.len() - name.len()].trim_end();
+    let is_type = typed.ends_with(|c: char| is_word(c) || ">*&".contains(c));
+    (is_identifier(name) && is_type && !typed.ends_with("return")).then(|| name.to_owned())
 }
 
 /// The identifier in `std::vector<double> x(n);`.
@@ -21,12 +93,7 @@ fn by_declaration(code: &str) -> Option<String> {
 
 /// The identifier left of the last plain `=` before the allocation, its subscript left out.
 fn by_assignment(code: &str) -> Option<String> {
-    let calls = ["alloc", "new ", "mmap", "memalign"];
-    let call = calls
-        .iter()
-        .filter_map(|c| code.find(c))
-        .min()
-        .unwrap_or(code.len());
+    let call = allocation(code).unwrap_or(code.len());
     let equals = plain_assignment(&code[..call])?;
     let target = code[..equals].trim_end();
     let target = target.split('[').next()?.trim_end();
@@ -58,7 +125,7 @@ fn plain_assignment(code: &str) -> Option<usize> {
 }
 
 fn last_word(text: &str) -> &str {
-    &text[text.rfind(|c: char| !is_word(c)).map_or(0, |i| i + 1)..]
+    &text[text.trim_end_matches(is_word).len()..]
 }
 
 fn is_word(c: char) -> bool {
@@ -72,6 +139,12 @@ fn is_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_may_hold_any_characters() {
+        assert_eq!(assigned_variable("/* 20 ° */ double *a° = malloc(n);"), None);
+        assert_eq!(assigned_variable("°b = malloc(n);").as_deref(), Some("b"));
+    }
 
     #[test]
     fn the_assigned_name_is_found_in_c_cpp_and_fortran() {
@@ -91,8 +164,28 @@ mod tests {
             ("  std::vector<double> x = make(n);", "x"),
             ("  std::vector<double> y(n, 0.0);", "y"),
             ("  std::vector<std::vector<int>> z{n};", "z"),
+            ("  last_malloc[i] = (double *) malloc(n);", "last_malloc"),
+            ("  keys = (long *) G_MALLOC(n * sizeof(long));", "keys"),
+            ("  if (NULL == (q = SHMALLOC(n)))", "q"),
+            ("  G_ALLOC(&grid->cells, n);", "cells"),
+            ("  grid.cells.resize(n);", "cells"),
+            ("  rows_[i].assign(n, 0.0);", "rows_"),
         ] {
             assert_eq!(assigned_variable(line).as_deref(), Some(name), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_definition_names_its_variable() {
+        for (line, name) in [
+            ("static Grid<double> grid(100);", Some("grid")),
+            ("Field field{3, 4};", Some("field")),
+            ("const std::map<int, int> table = make();", Some("table")),
+            ("static Grid *grids[3];", Some("grids")),
+            ("fill(100);", None),
+            ("return grid(1);", None),
+        ] {
+            assert_eq!(declared_variable(line).as_deref(), name, "{line}");
         }
     }
 

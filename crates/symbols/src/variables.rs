@@ -2,9 +2,7 @@
 
 use crate::Module;
 use crate::module::source_name;
-use object::elf;
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSymbol, SymbolKind};
 
 /// A variable with static or thread storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +47,4 @@ impl Module {
 /// `environ@@GLIBC_2.2.5` → `environ`.
 fn without_version(symbol: &str) -> &str {
     symbol.split('@').next().unwrap_or(symbol)
-}
-
-pub(crate) fn needed_libraries(bytes: &[u8]) -> object::Result<Vec<String>> {
-    let table = ElfFile64::<Endianness>::parse(bytes)?.elf_dynamic_table()?;
-    Ok(table
-        .iter()
-        .filter(|entry| entry.tag == elf::DT_NEEDED)
-        .filter_map(|entry| table.string(entry).ok())
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect())
 }

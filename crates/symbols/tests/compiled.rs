@@ -100,13 +100,6 @@ fn static_and_thread_local_variables_are_named_with_their_sizes() {
 }
 
 #[test]
-fn a_static_executable_is_told_from_a_dynamic_one() {
-    assert!(compiled("dynamic", &[]).is_dynamic());
-    assert!(!compiled("static", &["-static"]).is_dynamic());
-    assert!(!compiled("static-pie", &["-static-pie"]).is_dynamic());
-}
-
-#[test]
 fn a_file_that_is_not_elf_is_refused_with_its_name() {
     let error = Module::open(std::path::Path::new("/etc/passwd"))
         .err()

@@ -1,6 +1,6 @@
 // Two profiles, or two policies of one: what is better, what is worse, and which pages make the difference.
 
-import { percent, ratio } from "../format";
+import { between, percent, ratio } from "../format";
 import { useLoaded } from "../loaded";
 import type { View, ViewProps } from "../view";
 import { cells } from "./compare/cells";
@@ -19,7 +19,8 @@ function sentence({ a, b, profiles }: Pair): string {
   const faster = x.seconds !== null && y.seconds !== null && y.seconds > 0 ? x.seconds / y.seconds : null;
   const time =
     faster === null ? "" : Math.abs(faster - 1) < 0.005 ? `${names[1]} is predicted to take as long as ${names[0]}; ` : `${names[1]} is predicted to run ${ratio(faster)} as fast as ${names[0]}; `;
-  return `${time}${percent(x.local_fraction)} of what threads access is local on the first side, ${percent(y.local_fraction)} on the second.`;
+  const local = (p: typeof x) => (p.local_range ? between(p.local_range) : percent(p.local_fraction));
+  return `${time}Of what threads access is local: ${local(x)} on the first side, ${local(y)} on the second.`;
 }
 
 function Compare({ documents, report, profile, state }: ViewProps) {
@@ -42,7 +43,7 @@ function Compare({ documents, report, profile, state }: ViewProps) {
         {pair.a.report.affinity.name !== pair.b.report.affinity.name && (
           <span class="muted"> Threads are placed {pair.a.report.affinity.name} on the first side, {pair.b.report.affinity.name} on the second.</span>
         )}
-        {pair.a.report.program.exact !== pair.b.report.program.exact && <span class="muted"> One side was counted, the other sampled: shares of accesses and shares of pages in use are not the same thing.</span>}
+        {pair.a.report.program.exact !== pair.b.report.program.exact && <span class="muted"> One side was counted, the other sampled: what is local is exact on one and known between bounds on the other.</span>}
       </p>
       <div class="halves">
         <Metrics pair={pair} />

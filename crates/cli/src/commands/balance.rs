@@ -15,7 +15,7 @@ mod settings;
 mod timed;
 mod touched;
 mod unseen;
-mod whom;
+mod target;
 
 use crate::exit::Outcome;
 use crate::threads::Threads;
@@ -23,7 +23,7 @@ use nodewise_enforce::Binding;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use whom::Whom;
+use target::Target;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -111,8 +111,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     settings::check_threads(arguments)?;
-    match Whom::of(arguments)? {
-        Whom::Command(words) => command::run(arguments, &words),
-        whom => session::attach(arguments, &whom),
+    match Target::of(arguments)? {
+        Target::Command(words) => command::run(arguments, &words),
+        target => session::attach(arguments, &target),
     }
 }

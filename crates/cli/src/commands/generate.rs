@@ -1,6 +1,7 @@
 //! `nodewise generate`: shell completions and man pages from the one argument definition.
 
 use crate::exit::Outcome;
+use crate::output;
 use anyhow::Context;
 use clap::CommandFactory;
 use std::path::PathBuf;
@@ -29,7 +30,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut command = crate::Arguments::command();
     match &arguments.what {
         What::Completions { shell } => {
-            clap_complete::generate(*shell, &mut command, "nodewise", &mut std::io::stdout());
+            // Into memory first: clap_complete panics where it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut command, "nodewise", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
         }
         What::Man { folder } => {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

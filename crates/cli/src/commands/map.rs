@@ -2,6 +2,7 @@
 
 use crate::asym::{ASYM, Asym};
 use crate::exit::Outcome;
+use crate::output::say;
 use crate::output::{self, write_file};
 use crate::selection::Selection;
 use anyhow::bail;
@@ -51,13 +52,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
     }
     if selected.machine.node_count() < 2 {
-        eprintln!(
-            "nodewise: decided for one node ({}): there is nothing to place; name the machine you mean, \
+        say!(
+            "decided for one node ({}): there is nothing to place; name the machine you mean, \
              such as --machine epyc-2s-nps4",
             selected.machine.name
         );
     }
-    eprintln!("nodewise: {}", summary(&recognised));
+    say!("{}", summary(&recognised));
     Ok(Outcome::Done)
 }
 

@@ -4,6 +4,7 @@ mod faults;
 mod summary;
 
 use crate::exit::{Outcome, OwnFailure};
+use crate::output::say;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
@@ -136,9 +137,7 @@ fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
     };
     let crowded = threads.or_else(inherited).is_some_and(|t| t as usize > cpus);
     if crowded && std::env::var_os("OMP_WAIT_POLICY").is_none() {
-        eprintln!(
-            "nodewise: more threads than the {cpus} CPUs: waiting threads sleep (OMP_WAIT_POLICY=passive)"
-        );
+        say!("more threads than the {cpus} CPUs: waiting threads sleep (OMP_WAIT_POLICY=passive)");
         command.env("OMP_WAIT_POLICY", "passive");
     }
 }
@@ -188,7 +187,20 @@ fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
 
 pub(super) fn command_of(host: &nodewise_linux::Host, pid: u32) -> Vec<String> {
     let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
-    text.split_terminator('\0').map(str::to_owned).collect()
+    let words: Vec<String> = text.split_terminator('\0').map(str::to_owned).collect();
+    match words.first() {
+        Some(shown) if shown.contains(' ') && !Path::new(shown).exists() => retitled(shown),
+        _ => words,
+    }
+}
+
+/// A server's own text in place of its command: its name comes first, perhaps with a colon.
+fn retitled(shown: &str) -> Vec<String> {
+    let mut words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
+    if let Some(name) = words.first_mut() {
+        *name = name.trim_end_matches(':').to_owned();
+    }
+    words
 }
 
 fn cpus() -> usize {
@@ -226,4 +238,26 @@ fn own_failure(error: &anyhow::Error) -> anyhow::Error {
         message: format!("{error:#}"),
     }
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_renames_itself_keeps_its_name() {
+        let root = std::env::temp_dir().join(format!("nodewise-command-{}", std::process::id()));
+        let folder = root.join("proc/7");
+        std::fs::create_dir_all(&folder).unwrap();
+        let host = nodewise_linux::Host::at(&root);
+        let named = |text: &str| {
+            std::fs::write(folder.join("cmdline"), text).unwrap();
+            command_of(&host, 7)
+        };
+        assert_eq!(named("/usr/bin/solve\0a b\0"), ["/usr/bin/solve", "a b"]);
+        let redis = "redis-server unixsocket:/tmp/r.sock\0\0\0";
+        assert_eq!(named(redis), ["redis-server", "unixsocket:/tmp/r.sock"]);
+        assert_eq!(named("postgres: 15/main: walwriter\0")[0], "postgres");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

@@ -75,6 +75,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let (status, watch) = execute(arguments, &plan, folder.path())?;
     let achieved = achieved(&plan, folder.path(), &watch);
+    plan.note_unplaced(folder.path());
     outcome::print(&plan, achieved.as_ref(), arguments.json)?;
     if let Some(path) = &arguments.report {
         outcome::write(path, &plan, achieved.as_ref())?;

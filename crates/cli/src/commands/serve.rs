@@ -5,7 +5,7 @@ mod exhibition;
 use crate::analysed::Analysed;
 use crate::exit::Outcome;
 use crate::followed::Followed;
-use crate::output;
+use crate::output::{self, say};
 use crate::selection::Selection;
 use anyhow::{Context, anyhow};
 use exhibition::Exhibition;
@@ -107,8 +107,8 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 
 fn warn(arguments: &Arguments) {
     if !arguments.listen.is_loopback() {
-        eprintln!(
-            "nodewise: whoever reaches this host at {} and learns the address below sees all of the profile, \
+        say!(
+            "whoever reaches this host at {} and learns the address below sees all of the profile, \
              names and source lines included; nothing is encrypted",
             arguments.listen
         );
@@ -117,7 +117,7 @@ fn warn(arguments: &Arguments) {
 
 fn serve(server: Server) {
     if let Err(error) = server.run() {
-        eprintln!("nodewise: cannot serve any longer: {error}");
+        say!("cannot serve any longer: {error}");
     }
 }
 
@@ -139,6 +139,6 @@ fn show(url: &str) {
         .stderr(Stdio::null());
     match opener.spawn() {
         Ok(mut opener) => drop(std::thread::spawn(move || opener.wait())),
-        Err(error) => eprintln!("nodewise: cannot open a browser (xdg-open: {error}); the address is above"),
+        Err(error) => say!("cannot open a browser (xdg-open: {error}); the address is above"),
     }
 }

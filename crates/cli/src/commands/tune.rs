@@ -8,7 +8,7 @@ mod statistics;
 mod trial;
 
 use crate::exit::Outcome;
-use crate::output;
+use crate::output::{self, say};
 use crate::selection::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use candidates::{Candidate, Setting};
@@ -225,10 +225,7 @@ fn rounds(arguments: &Arguments, trial: &Trial<'_>, started: Instant) -> anyhow:
     let mut times = Vec::new();
     for round in 0..arguments.runs {
         if arguments.budget.is_some_and(|budget| started.elapsed() >= budget) && round > 0 {
-            eprintln!(
-                "nodewise: the budget is spent after {round} of {} rounds",
-                arguments.runs
-            );
+            say!("the budget is spent after {round} of {} rounds", arguments.runs);
             break;
         }
         times.push(trial.round(round % 2 == 1, &mut || bar.inc(1))?);

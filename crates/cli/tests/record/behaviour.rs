@@ -1,7 +1,9 @@
 //! Programs never notice that they are recorded, and whatever becomes of them is counted.
 
+use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, signal, status, wait_for};
-use nodewise_profile::ObjectKind;
+use nodewise_profile::{Object, ObjectKind};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -210,6 +212,61 @@ fn signal_handlers_and_longjmp_lose_no_more_than_is_said() {
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.of("jumped"), (1, 25_000));
     assert!(recorded.of("beside").1 > 0);
+}
+
+#[test]
+fn a_signal_may_come_while_its_thread_is_made_known() {
+    let folder = scratch("interrupted");
+    program(&folder, "interrupted.c");
+    let output = record(&folder, &[], &["./program"]);
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (0, b"1023 interrupted\n".as_slice()),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(Recorded::read(&folder).of("swept"), (1, 400 * 1024));
+}
+
+/// A program that just fits its stacks when it runs plain.
+fn small_stacks(folder: &Path, way: &str, program: &Path) {
+    let library = folder.join("opened.so").display().to_string();
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-x", "c", "/dev/null", "-o", &library])
+        .status();
+    assert!(made.unwrap().success());
+    let expected = (42, b"handled 5, bad 0\n".as_slice());
+    let plain = Command::new(program).arg(&library).output().unwrap();
+    assert_eq!((status(&plain), plain.stdout.as_slice()), expected, "plain");
+    let output = record(
+        folder,
+        &["--via", way],
+        &[&program.display().to_string(), &library],
+    );
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        expected,
+        "{}",
+        said(&output)
+    );
+    let recorded = Recorded::read(folder);
+    assert!(recorded.profile.meta.truncated.is_none());
+    let blocks = |o: &Object| o.kind == ObjectKind::Heap && o.pages == 128;
+    assert!(recorded.profile.objects.iter().any(blocks));
+}
+
+#[test]
+fn small_stacks_have_room_for_what_counts() {
+    let folder = scratch("cramped");
+    let path = build(&folder, "nodewise-cc", &["cramped.c"], "program", &["-pthread"]);
+    small_stacks(&folder, "instrument", &path);
+}
+
+#[test]
+fn small_stacks_have_room_for_what_logs_for_the_emulator() {
+    let folder = scratch("emulated-cramped");
+    let path = plain(&folder, "cc", "cramped.c", &["-O1", "-pthread"]);
+    small_stacks(&folder, "emulate", &path);
 }
 
 #[test]

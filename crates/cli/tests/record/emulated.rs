@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 const EMULATE: &[&str] = &["--via", "emulate"];
 
 /// A plain program of `programs/` or of `workloads/`.
-fn plain(folder: &Path, compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
+pub fn plain(folder: &Path, compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/programs");
     let output = folder.join("plain");
     let built = Command::new(compiler)
@@ -36,7 +36,7 @@ fn emulated(folder: &Path, command: &[&str]) -> (Recorded, Output) {
 
 /// Reads and writes of each page of heap objects and large variables by each thread, pages counted
 /// from the object's first.
-fn cells(recorded: &Recorded) -> BTreeMap<(String, u32, u64), (u64, u64)> {
+pub fn cells(recorded: &Recorded) -> BTreeMap<(String, u32, u64), (u64, u64)> {
     let mut cells = BTreeMap::new();
     for row in &recorded.rows {
         let object = &recorded.profile.objects[row.object.index()];

@@ -1,31 +1,67 @@
 //! What goes wrong is said in one line, and nothing is lost.
 
-use crate::support::{NODEWISE, Recorded, program, said, scratch, signal, status};
+use crate::support::{NODEWISE, Recorded, program, record, said, scratch, signal, status};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A disk of so many KiB; none where mounting is not permitted.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: PathBuf, kib: u32) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let mounted = Self::ask(&at, &format!("size={kib}k"));
+        if !mounted {
+            eprintln!("skipped: mounting a small disk is not permitted");
+        }
+        mounted.then_some(Self(at))
+    }
+
+    fn ask(at: &Path, options: &str) -> bool {
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "none"])
+            .arg(at)
+            .output();
+        mount.is_ok_and(|m| m.status.success())
+    }
+
+    fn grow(&self, kib: u32) {
+        assert!(Self::ask(&self.0, &format!("remount,size={kib}k")));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+/// Why the profile on the disk is not complete.
+fn cut_short(disk: &Disk) -> Option<String> {
+    let reader = nodewise_store::Reader::open(&disk.0.join("profile")).unwrap();
+    reader.profile().meta.truncated.clone()
+}
+
+fn nodewise(folder: &Path, words: &[&str]) -> Output {
+    Command::new(NODEWISE)
+        .current_dir(folder)
+        .args(words)
+        .output()
+        .unwrap()
+}
 
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_program() {
     let folder = scratch("full");
     program(&folder, "grows.c");
-    let small = folder.join("small");
-    std::fs::create_dir(&small).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=512k", "none"])
-        .arg(&small)
-        .output();
-    if !mounted.is_ok_and(|m| m.status.success()) {
-        eprintln!("skipped: mounting a small disk is not permitted");
+    let Some(disk) = Disk::mount(folder.join("small"), 512) else {
         return;
-    }
-    let output = Command::new(NODEWISE)
-        .current_dir(&folder)
-        .args(["record", "-o", "small/profile", "--", "./program", "200"])
-        .output()
-        .unwrap();
-    let truncated =
-        nodewise_store::Reader::open(&small.join("profile")).map(|r| r.profile().meta.truncated.clone());
-    Command::new("umount").arg(&small).status().unwrap();
+    };
+    let output = nodewise(
+        &folder,
+        &["record", "-o", "small/profile", "--", "./program", "200"],
+    );
     assert_eq!(
         (status(&output), output.stdout.as_slice()),
         (0, b"grown 1\n".as_slice()),
@@ -37,42 +73,63 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
         .filter(|l| l.contains("recording stopped"))
         .count();
     assert_eq!(lines, 1, "{}", said(&output));
-    assert!(truncated.unwrap().is_some_and(|why| why.contains("full")));
+    assert!(cut_short(&disk).is_some_and(|why| why.contains("full")));
+}
+
+#[test]
+fn a_disk_too_full_for_the_profile_keeps_what_was_counted() {
+    let folder = scratch("fuller");
+    program(&folder, "grows.c");
+    let Some(disk) = Disk::mount(folder.join("small"), 64) else {
+        return;
+    };
+    let words = ["record", "-o", "small/profile", "--", "./program", "200"];
+    let output = nodewise(&folder, &words);
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (125, b"grown 1\n".as_slice()),
+        "{}",
+        said(&output)
+    );
+    let remedy = "nodewise record --recover small/profile";
+    assert!(said(&output).trim_end().ends_with(remedy), "{}", said(&output));
+    let report = nodewise(&folder, &["report", "small/profile"]);
+    assert_eq!(status(&report), 2);
+    assert!(said(&report).trim_end().ends_with(remedy), "{}", said(&report));
+
+    disk.grow(4096);
+    let recovered = nodewise(&folder, &["record", "--recover", "small/profile"]);
+    assert_eq!(status(&recovered), 0, "{}", said(&recovered));
+    assert!(cut_short(&disk).is_some_and(|why| why.contains("full")));
+}
+
+/// The line that says so goes to the program's standard error only while that is what it was.
+#[test]
+fn a_recording_that_stops_writes_into_no_file_of_the_programs() {
+    let folder = scratch("stops");
+    program(&folder, "stops.c");
+    for (stderr, lines) in [("as-it-is", 1), ("file", 0), ("gone", 0), ("unread", 0)] {
+        let output = record(&folder, &["--force"], &["./program", stderr]);
+        assert_eq!(status(&output), 7, "{stderr}: {}", said(&output));
+        assert_eq!(output.stdout, b"ran 1\n", "{stderr}");
+        let stopped = said(&output)
+            .lines()
+            .filter(|l| l.contains("recording stopped"))
+            .count();
+        assert_eq!(stopped, lines, "{stderr}: {}", said(&output));
+        let truncated = Recorded::read(&folder).profile.meta.truncated;
+        assert!(
+            truncated.is_some_and(|why| why.contains("file size limit")),
+            "{stderr}"
+        );
+    }
+    assert_eq!(std::fs::read(folder.join("data")).unwrap(), b"precious");
 }
 
 #[test]
 fn an_interrupted_recording_is_recovered() {
     let folder = scratch("recover");
-    program(&folder, "grows.c");
-    let arguments = ["record", "-o", "profile", "--", "./program", "3", "pause"];
-    let mut recorder = Command::new(NODEWISE)
-        .current_dir(&folder)
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut text = [0; 7];
-    std::io::Read::read_exact(recorder.stdout.as_mut().unwrap(), &mut text).unwrap();
-    let raw = folder.join("profile/raw");
-    let image = std::fs::read_dir(&raw)
-        .unwrap()
-        .flatten()
-        .find(|e| e.path().is_dir())
-        .unwrap()
-        .file_name();
-    recorder.kill().unwrap();
-    assert_eq!(recorder.wait().unwrap().signal(), Some(9));
-    signal(
-        image
-            .to_string_lossy()
-            .split('-')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap(),
-        "KILL",
-    );
-
+    killed(&folder);
     let output = Command::new(NODEWISE)
         .current_dir(&folder)
         .args(["record", "--recover", "profile"])
@@ -89,6 +146,108 @@ fn an_interrupted_recording_is_recovered() {
         .output()
         .unwrap();
     assert_eq!(status(&again), 2);
+}
+
+/// A recorder and its program killed in the middle; returns the folder of the process image's raw files.
+fn killed(folder: &Path) -> PathBuf {
+    program(folder, "grows.c");
+    let mut recorder = Command::new(NODEWISE)
+        .current_dir(folder)
+        .args(["record", "-o", "profile", "--", "./program", "3", "pause"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut text = [0; 7];
+    std::io::Read::read_exact(recorder.stdout.as_mut().unwrap(), &mut text).unwrap();
+    let images = std::fs::read_dir(folder.join("profile/raw")).unwrap().flatten();
+    let image = images.map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    recorder.kill().unwrap();
+    assert_eq!(recorder.wait().unwrap().signal(), Some(9));
+    let name = image.file_name().unwrap().to_string_lossy().into_owned();
+    signal(name.split('-').next().unwrap().parse().unwrap(), "KILL");
+    image
+}
+
+/// Raw files whose counts cannot be true: recovering them must not cost what is there.
+#[test]
+fn a_recovery_that_makes_no_readable_profile_keeps_what_it_read() {
+    let folder = scratch("recover-damaged");
+    let image = killed(&folder);
+    // Rows are checked when they are read: counts whose sum overflows are refused there.
+    let thread = std::fs::read_dir(&image)
+        .unwrap()
+        .flatten()
+        .map(|e| e.path())
+        .find(|p| p.file_name().unwrap().to_string_lossy().starts_with("thread-"))
+        .unwrap();
+    let mut bytes = std::fs::read(&thread).unwrap();
+    let counters = 4096 + 1024 * 32;
+    for counter in bytes[counters..].chunks_exact_mut(32).take(4) {
+        counter[8..16].copy_from_slice(&(u64::MAX / 2).to_le_bytes());
+        counter[16..24].copy_from_slice(&(u64::MAX / 2).to_le_bytes());
+    }
+    std::fs::write(&thread, bytes).unwrap();
+    let recover = || {
+        Command::new(NODEWISE)
+            .current_dir(&folder)
+            .args(["record", "--recover", "profile"])
+            .output()
+            .unwrap()
+    };
+    for _ in 0..2 {
+        let output = recover();
+        assert_eq!(status(&output), 2, "{}", said(&output));
+        assert!(
+            said(&output).contains("no readable profile") && said(&output).lines().count() == 1,
+            "{}",
+            said(&output)
+        );
+        assert!(thread.exists(), "the raw files are gone");
+    }
+    let left: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
+    assert!(
+        !left.iter().any(|n| n.to_string_lossy().contains("recovered")),
+        "{left:?}"
+    );
+}
+
+/// Recordings that could not write their manifest are ours to replace; folders of others are not.
+#[test]
+fn force_replaces_what_a_failed_recording_left() {
+    let folder = scratch("force-failed");
+    program(&folder, "ends.c");
+    let record = |profile: &str| {
+        Command::new(NODEWISE)
+            .current_dir(&folder)
+            .args(["record", "--force", "-o", profile, "--", "./program"])
+            .output()
+            .unwrap()
+    };
+    for (name, file) in [("partial", "manifest.json.partial"), ("raw-only", "raw/control")] {
+        let left = folder.join(name).join(file);
+        std::fs::create_dir_all(left.parent().unwrap()).unwrap();
+        std::fs::write(&left, "").unwrap();
+        let output = record(name);
+        assert!(!said(&output).contains("stays"), "{}", said(&output));
+        assert!(folder.join(name).join("manifest.json").exists() && !left.exists());
+    }
+    for file in ["results.parquet", "raw/photo"] {
+        let other = folder.join("other").join(file);
+        std::fs::create_dir_all(other.parent().unwrap()).unwrap();
+        std::fs::write(&other, "data").unwrap();
+        let output = record("other");
+        assert_eq!(status(&output), 125);
+        assert!(
+            said(&output).contains("no profile and stays") && other.exists(),
+            "{}",
+            said(&output)
+        );
+        std::fs::remove_dir_all(folder.join("other")).unwrap();
+    }
 }
 
 #[test]

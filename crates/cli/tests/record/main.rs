@@ -1,8 +1,15 @@
 //! `nodewise record` on real programs.
 
 mod advice;
+mod allocations;
 mod behaviour;
 mod contents;
+mod crowds;
 mod emulated;
 mod failures;
+mod instructions;
+mod lines;
+mod loader;
+mod names;
+mod stops;
 mod support;

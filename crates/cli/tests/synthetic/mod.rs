@@ -146,7 +146,43 @@ fn solve() -> Vec<Access> {
 
 /// Writes it into a fresh folder of the test's own.
 pub fn profile(name: &str) -> PathBuf {
-    write(name, tables(), 1)
+    write(name, tables(), 1, &[])
+}
+
+/// The same, where threads wait for a flag in a loop of their own.
+#[allow(dead_code, reason = "not every test waits")]
+pub fn waiting(name: &str) -> PathBuf {
+    let mut tables = tables();
+    let page = PageNumber(20000);
+    tables.objects.push(Object {
+        kind: ObjectKind::Heap,
+        name: "flag".into(),
+        site: SiteId(1),
+        sequence: 2,
+        first_page: page,
+        pages: 1,
+        bytes: 64,
+        ..Object::default()
+    });
+    tables.first_touches.push(FirstTouch {
+        page,
+        len: 1,
+        object: ObjectId(4),
+        site: SiteId(2),
+        ..FirstTouch::default()
+    });
+    let wait = |t| Access {
+        object: ObjectId(4),
+        region: RegionId(1),
+        thread: ThreadId(t),
+        page,
+        len: 1,
+        reads: 4_000_000,
+        lines: 1,
+        ..Access::default()
+    };
+    let waits: Vec<Access> = (0..THREADS).map(wait).collect();
+    write(name, tables, 1, &waits)
 }
 
 /// Pages of `grid` that policies moved, and of `rhs` that the kernel moved there and back.
@@ -195,11 +231,11 @@ pub fn balanced(name: &str) -> PathBuf {
         seconds: 0.3,
         ..Sampling::default()
     });
-    write(name, tables, 3)
+    write(name, tables, 3, &[])
 }
 
-/// Slices: all is touched by the master, then so many sweeps.
-fn write(name: &str, mut tables: Profile, sweeps: u64) -> PathBuf {
+/// Slices: all is touched by the master, then so many sweeps, and what comes besides in each.
+fn write(name: &str, mut tables: Profile, sweeps: u64, besides: &[Access]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     let mut writer = Writer::create(&folder, &tables.meta, false).unwrap();
@@ -220,7 +256,9 @@ fn write(name: &str, mut tables: Profile, sweeps: u64) -> PathBuf {
     });
     writer.slice(slice(0), &touches).unwrap();
     for sweep in 1..=sweeps {
-        writer.slice(slice(sweep), &solve()).unwrap();
+        let mut rows = solve();
+        rows.extend_from_slice(besides);
+        writer.slice(slice(sweep), &rows).unwrap();
     }
     tables.slices = (0..=sweeps).map(slice).collect();
     writer.finish(&tables).unwrap();

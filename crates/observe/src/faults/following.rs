@@ -1,4 +1,4 @@
-//! Whom we follow: processes from their start or from when we came, what they start, until they end.
+//! What is followed: processes from their start or from when we came, what they start, until they end.
 
 use super::Kind;
 use super::residents::Residents;

@@ -37,6 +37,7 @@ fn anonymous(area: &Area, number: usize) -> What {
         sequence: number as u32,
         bytes: area.end - area.start,
         mapped: true,
+        address: area.start,
     }
 }
 

@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What keeps the kernel from moving the program's pages, say.
 pub type Tend = Box<dyn FnMut() + Send>;
 
-/// Whom to watch.
-pub enum Whom {
+/// What to watch.
+pub enum Target {
     /// A program to be started.
     Command {
         /// With arguments and environment.
@@ -48,8 +48,8 @@ pub enum Whom {
 
 /// What to record and where to.
 pub struct Options<'a> {
-    /// Whom to watch.
-    pub whom: Whom,
+    /// What to watch.
+    pub target: Target,
     /// Where the profile goes; made here.
     pub folder: &'a Path,
     /// Replace a profile that is there.
@@ -89,14 +89,14 @@ pub struct Recorded {
     pub processes: usize,
 }
 
-/// Watches whom it is told to, and writes a profile. `look` is called now and then.
+/// Watches the target, and writes a profile. `look` is called now and then.
 ///
 /// # Errors
 /// It cannot be done here, the program cannot be started, or the profile not be written.
 pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result<Recorded, Error> {
     let host = Host::default();
     let Options {
-        whom,
+        target,
         folder,
         force,
         slice,
@@ -105,9 +105,9 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         minimum_samples,
         scan,
     } = options;
-    let mut watch = match &whom {
-        Whom::Command { .. } => Watch::of_command(&host, budget)?,
-        Whom::Processes { pids, .. } => Watch::of_pids(&host, pids, budget)?,
+    let mut watch = match &target {
+        Target::Command { .. } => Watch::of_command(&host, budget)?,
+        Target::Processes { pids, .. } => Watch::of_pids(&host, pids, budget)?,
     };
     let held = scan.map(|ms| hold(&host, ms)).transpose()?;
     if let Some(ms) = scan {
@@ -119,6 +119,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         watch,
         traced: Traced::new(&host, writer),
         raw: None,
+        truncated: None,
         tend: None,
         tend_due: true,
         tended: Duration::ZERO,
@@ -129,8 +130,8 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         look,
     };
     session.traced.profile_mut().meta = meta;
-    let status = match whom {
-        Whom::Command {
+    let status = match target {
+        Target::Command {
             command,
             preload,
             tend,
@@ -138,7 +139,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
             session.tend = tend;
             Some(session.run(*command, &preload, folder)?)
         }
-        Whom::Processes { duration, .. } => {
+        Target::Processes { duration, .. } => {
             session.attend(duration)?;
             None
         }
@@ -153,6 +154,8 @@ struct Session<L> {
     traced: Traced,
     /// To be removed once all is read.
     raw: Option<PathBuf>,
+    /// Why logs are not whole.
+    truncated: Option<String>,
     tend: Option<Tend>,
     tend_due: bool,
     tended: Duration,
@@ -169,7 +172,9 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let raw = make_raw(folder)?;
         let control = Control::create(&raw, Slicing::Time(self.slice)).map_err(|e| Error::raw(&raw, &e))?;
         command.env("NODEWISE_RAW", &raw);
-        command.env("LD_PRELOAD", preloaded(preload));
+        if !preload.is_empty() {
+            command.env("LD_PRELOAD", preloaded(preload));
+        }
         self.traced.log_below(&raw);
         let child = Forwarding::start(&mut command).map_err(|e| {
             let _ = std::fs::remove_dir_all(folder); // ours, and empty
@@ -185,6 +190,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             (status, watcher.join().expect("the watcher does not panic"))
         });
         control.close();
+        self.truncated = control.truncated();
         result?;
         self.raw = Some(raw);
         Ok(shell_status(status.map_err(|e| Error::raw(folder, &e))?))
@@ -282,6 +288,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let meta = &mut self.traced.profile_mut().meta;
         describe(meta);
         meta.exit_status = status.map(i32::from);
+        meta.truncated = self.truncated.take();
         let processes = self.traced.processes();
         let profile = self.traced.finish()?;
         if let Some(raw) = &self.raw {

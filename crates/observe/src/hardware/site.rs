@@ -87,7 +87,7 @@ impl Site {
         let reaching = self.reaching(host);
         let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
         // Half of what is left may be needed by others meanwhile.
-        let share = room::left(host) / 2 / machine.node_count() as u64;
+        let share = host.memory_left() / 2 / machine.node_count() as u64;
         let allowed = mempolicy::allowed_nodes().ok();
         let mut least = wanted;
         for (node, shown) in machine.nodes.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! From a request to its answer.
 
+use super::listener::Visitor;
 use super::{Site, Token, events};
 use crate::{SCRIPT, STYLE, shell};
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -30,10 +31,16 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 
 /// Whoever may not come in does not learn why. The connection ends with it.
-pub async fn answer(State(site): State<Arc<Site>>, request: Request) -> Response {
+pub async fn answer(
+    State(site): State<Arc<Site>>,
+    ConnectInfo(Visitor(guest)): ConnectInfo<Visitor>,
+    request: Request,
+) -> Response {
     // A body, which nothing here has a use for, is not read.
     let (request, _) = request.into_parts();
-    let mut response = match entered(&site, &request) {
+    let name = entered(&site, &request);
+    guest.heard(name.is_some());
+    let mut response = match name {
         Some(name) => inside(&site, name, &request).await,
         None => StatusCode::NOT_FOUND.into_response(),
     };

@@ -1,6 +1,5 @@
 //! Strangers at the door: raw sockets against the real server. Its patience is short here.
 
-use super::listener::MOST;
 use super::{LISTENERS, Server, Shelf};
 use crate::Documents;
 use proptest::prelude::*;
@@ -10,6 +9,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
+
+mod crowds;
 
 struct Table(BTreeMap<&'static str, String>);
 
@@ -351,15 +352,6 @@ fn who_speaks_word_by_word_or_not_at_all_is_hung_up_on() {
         .unwrap();
     assert_eq!(Answer::read(&mut idle).status, 200);
     assert!(hung_up(&mut idle));
-}
-
-#[test]
-fn a_crowd_at_the_door_does_not_keep_others_out_for_long() {
-    let served = Served::start();
-    let crowd: Vec<TcpStream> = (0..MOST + 50).map(|_| served.connect()).collect();
-    served.works();
-    drop(crowd);
-    served.works();
 }
 
 /// Reads until the text is there.

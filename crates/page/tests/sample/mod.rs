@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use nodewise_advise::advise;
-use nodewise_analysis::{Affinity, Histogram, Timeline, Usage, compact_order};
+use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, compact_order};
 use nodewise_machine::{CpuId, Machine, Node, Route};
 use nodewise_page::{Findings, Placement, View};
 use nodewise_placement::policies::Nothing;
@@ -79,6 +79,7 @@ impl Sample {
         let mappings: Vec<Mapping> = policies.iter().map(|p| p.place(&context)).collect();
         let Ok(simulation) = simulate(&context, &mappings, accesses, &Parameters::default());
         let Ok(usage) = Usage::of(accesses, profile, &histogram);
+        let Ok(samples) = Samples::of(accesses, profile, &histogram, &affinity, machine.node_count());
         let advice = advise(
             &context,
             &simulation,
@@ -86,6 +87,7 @@ impl Sample {
             &usage,
             None,
             &Default::default(),
+            samples,
         );
         let nodes = machine.node_count();
         let Ok(timeline) = Timeline::of(

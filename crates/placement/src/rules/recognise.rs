@@ -115,7 +115,9 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
         .filter_map(|p| Some((own(p)?, *p)))
         .take(OWN_RULES)
         .collect();
+    // An object that had to grow is there in each of its sizes, which no run can tell apart: the most used counts.
     rules.sort_by_key(|(r, _)| (r.object.thread, r.object.sequence));
+    rules.dedup_by_key(|(r, _)| (r.object.thread, r.object.sequence));
     let rest: Vec<&Piece<'_>> = pieces
         .iter()
         .copied()

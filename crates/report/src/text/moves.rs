@@ -1,6 +1,7 @@
 //! What was moved while the program ran, in a few sentences.
 
 use super::clean;
+use crate::format::between;
 use crate::format::grouped;
 use crate::{Moves, count, percent};
 use nodewise_profile::Migration;
@@ -15,10 +16,16 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         all.push(format!("{}; {}.", busiest(moves), objects(moves)));
         all.push(restless(moves));
         if let Some(local) = moves.local_fraction {
-            all.push(format!(
-                "With pages where moves had them, {} of the samples were local.",
-                percent(local)
-            ));
+            all.push(match moves.local_range {
+                Some(range) => format!(
+                    "With pages where moves had them, local accesses: {}.",
+                    between(range, 0.0)
+                ),
+                None => format!(
+                    "With pages where moves had them, {} of the accesses were local.",
+                    percent(local)
+                ),
+            });
         }
     }
     if let Some(counted) = moves.kernel_counted {

@@ -2,7 +2,7 @@
 //! master, as a program whose initialisation was never parallelised.
 
 use nodewise_advise::advise;
-use nodewise_analysis::{Affinity, Histogram, Timeline, Usage, first_touch_nodes};
+use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, first_touch_nodes};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::*;
@@ -271,6 +271,7 @@ fn of(profile: &Profile, accesses: &InMemory) -> Report {
     };
     let Ok(simulation) = simulate(&context, &mappings, accesses, &Parameters::default());
     let Ok(usage) = Usage::of(accesses, profile, &histogram);
+    let Ok(samples) = Samples::of(accesses, profile, &histogram, &affinity, nodes);
     let advice = advise(
         &context,
         &simulation,
@@ -278,6 +279,7 @@ fn of(profile: &Profile, accesses: &InMemory) -> Report {
         &usage,
         None,
         &Default::default(),
+        samples,
     );
     let Ok(timeline) = Timeline::of(
         accesses,

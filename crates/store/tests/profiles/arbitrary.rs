@@ -28,7 +28,7 @@ fn object() -> impl Strategy<Value = Object> {
         0..ObjectKind::ALL.len(),
         ids,
         0..1u64 << 60,
-        0..1u64 << 60,
+        0..1u64 << 45,
         parts,
     )
         .prop_map(
@@ -41,6 +41,7 @@ fn object() -> impl Strategy<Value = Object> {
                 first_page: PageNumber(first_page),
                 pages,
                 bytes: pages << 3,
+                repeats: sequence / 3,
                 parts: parts.into_iter().map(|(s, b)| (SiteId(s), b)).collect(),
             },
         )
@@ -50,7 +51,7 @@ fn thread() -> impl Strategy<Value = Thread> {
     (
         any::<u16>(),
         any::<u32>(),
-        any::<Option<u32>>(),
+        proptest::option::of(0..1u32 << 16),
         frame(),
         any::<u64>(),
         any::<Option<u16>>(),

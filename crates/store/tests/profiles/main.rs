@@ -1,6 +1,7 @@
 //! Laws of profiles on disk, over arbitrary profiles in real directories.
 
 mod arbitrary;
+mod hostile;
 
 use arbitrary::{Recording, recording};
 use nodewise_profile::{
@@ -248,15 +249,19 @@ fn small() -> Recording {
             ..Access::default()
         })
         .collect();
-    let profile = Profile {
+    (plainest(), vec![rows])
+}
+
+/// One of everything that rows refer to.
+fn plainest() -> Profile {
+    Profile {
         objects: vec![Object::default()],
         threads: vec![Thread::default()],
         regions: vec![Region::default()],
         sites: vec![Site::default()],
         slices: vec![Slice::default()],
         ..Profile::default()
-    };
-    (profile, vec![rows])
+    }
 }
 
 #[test]

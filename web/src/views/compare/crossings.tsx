@@ -36,16 +36,17 @@ const gain = (c: Cell) => (c.from === c.to ? c.b - c.a : c.a - c.b);
 export function CrossingsDifference({ pair }: { pair: Pair }) {
   const colours = palette(useTheme() === "dark");
   const n = shares(pair.a).length;
+  const unit = pair.a.report.program.exact && pair.b.report.program.exact ? "accesses" : "samples";
   const same = n === shares(pair.b).length && pair.a.report.machine.name === pair.b.report.machine.name;
   const all = cells(pair);
   const most = Math.max(1e-9, ...all.map((c) => Math.abs(c.b - c.a)));
   const size = Math.min(46, 480 / Math.max(1, n));
   const rows = (): Row[] => [
-    ["threads on node", "memory of node", `${pair.a.title} (share of accesses)`, `${pair.b.title} (share of accesses)`, "difference"],
+    ["threads on node", "memory of node", `${pair.a.title} (share of ${unit})`, `${pair.b.title} (share of ${unit})`, "difference"],
     ...all.map((c): Row => [c.from, c.to, c.a, c.b, c.b - c.a]),
   ];
   return (
-    <Figure id="crossings" title="Who reads whose memory" rows={rows} what="Each field is threads of one node (rows) that access memory of another (columns): how its share of all accesses changes, in points of a hundred. Blue is better: more stays at home or less goes abroad; orange is worse. The stronger, the larger the change.">
+    <Figure id="crossings" title="Who reads whose memory" rows={rows} what={`Each field is threads of one node (rows) that access memory of another (columns): how its share of all ${unit} changes, in points of a hundred. Blue is better: more stays at home or less goes abroad; orange is worse. The stronger, the larger the change.`}>
       {!same || n < 2 ? <p class="none">{n < 2 ? "With one node nothing crosses the machine." : "The two were judged for different machines: their nodes are not the same."}</p> : (
         <>
           <svg class="crossings" width={LEFT + n * size + 8} viewBox={`0 0 ${LEFT + n * size + 8} ${TOP + n * size + 8}`} role="img" aria-label="Differences in accesses between nodes; as CSV they are a table.">
@@ -58,7 +59,7 @@ export function CrossingsDifference({ pair }: { pair: Pair }) {
               </g>
             ))}
             {all.map((c) => (
-              <g key={`${c.from} ${c.to}`} data-tip={`threads on node ${c.from}, memory of node ${c.to}\n${percent(c.a)} → ${percent(c.b)} of all accesses: ${difference(c.a, c.b, "percent")}`}>
+              <g key={`${c.from} ${c.to}`} data-tip={`threads on node ${c.from}, memory of node ${c.to}\n${percent(c.a)} → ${percent(c.b)} of all ${unit}: ${difference(c.a, c.b, "percent")}`}>
                 <rect class="cell" x={LEFT + c.to * size + 0.5} y={TOP + c.from * size + 0.5} width={size - 1} height={size - 1} fill={css(colours.locality(0.5 + (gain(c) / most) * 0.5))} />
                 {size >= 34 && Math.abs(c.b - c.a) >= 0.0005 && (
                   <text class="change" x={LEFT + (c.to + 0.5) * size} y={TOP + (c.from + 0.5) * size + 4} fill={Math.abs(gain(c)) > most * 0.55 ? css(colours.card) : css(colours.ink)}>
@@ -71,7 +72,7 @@ export function CrossingsDifference({ pair }: { pair: Pair }) {
           <div class="legend">
             <span><i class="swatch local" />better</span>
             <span><i class="swatch remote" />worse</span>
-            <span>points of a hundred of all accesses</span>
+            <span>points of a hundred of all {unit}</span>
           </div>
         </>
       )}

@@ -35,6 +35,21 @@ export function Difference({ a, b, as, better }: { a: number | null; b: number |
   );
 }
 
+/** What is known of a share on one side: a point where it was counted. */
+export type Known = readonly [number, number];
+
+/** Of two shares of which at least one is known between bounds: which is larger is known where these lie apart. */
+export function apart(a: Known, b: Known, better: Better): Judgement | null {
+  if (a[0] <= b[1] && b[0] <= a[1]) return null;
+  return judge(a[0], b[0], better);
+}
+
+export function BoundedDifference({ a, b, better }: { a: Known; b: Known; better: Better }) {
+  const judgement = apart(a, b, better);
+  if (judgement === null) return <span class="muted" title="the bounds overlap: not enough samples to say">not known</span>;
+  return <span class={`difference ${judgement}`}>{b[0] > a[0] ? "more" : "less"} <small>{WORDS[judgement]}</small></span>;
+}
+
 /** To the right of the middle is better. */
 export function DifferenceBar({ by, most, label }: { by: number; most: number; label: string }) {
   const half = most > 0 ? Math.min(1, Math.abs(by) / most) * 50 : 0;

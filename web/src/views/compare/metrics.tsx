@@ -3,10 +3,11 @@
 import type { Term as Key } from "../../explain";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import type { Kind } from "../../format";
+import { between, type Kind } from "../../format";
+import { rangeAt } from "../../share";
 import { Term } from "../../tip";
 import { Value, at } from "../../value";
-import { Difference, judge, type Better } from "./difference";
+import { apart, BoundedDifference, Difference, judge, type Better, type Known } from "./difference";
 import type { Pair, Side } from "./sides";
 
 interface Metric {
@@ -15,6 +16,8 @@ interface Metric {
   as: Kind;
   better: Better;
   pointer: (side: Side) => string;
+  /** Where samples have bounds of it. */
+  range?: (side: Side) => string;
   /** Of the profile, not of the policy: the same on both sides where one profile is compared. */
   ofProfile?: boolean;
 }
@@ -24,11 +27,11 @@ const policy = (key: string) => (side: Side) => `/policies/${side.index}/${key}`
 const METRICS: readonly Metric[] = [
   { of: "seconds", as: "seconds", better: "less", pointer: policy("seconds") },
   { of: "speedup", as: "ratio", better: "more", pointer: policy("speedup") },
-  { of: "local_fraction", as: "percent", better: "more", pointer: policy("local_fraction") },
+  { of: "local_fraction", as: "percent", better: "more", pointer: policy("local_fraction"), range: policy("local_range") },
   { of: "access_balance", as: "percent", better: "more", pointer: policy("access_balance") },
   { of: "page_balance", as: "percent", better: "neither", pointer: policy("page_balance") },
   { of: "migrations", as: "whole", better: "neither", pointer: policy("migrations") },
-  { of: "exclusivity", as: "percent", better: "more", pointer: () => "/application_exclusivity", ofProfile: true },
+  { of: "exclusivity", as: "percent", better: "more", pointer: () => "/application_exclusivity", range: () => "/sampling/exclusivity/range", ofProfile: true },
   { of: "pages", as: "whole", better: "neither", pointer: () => "/totals/pages", ofProfile: true },
   { of: "accesses", as: "count", better: "neither", pointer: () => "/totals/accesses", ofProfile: true },
   { of: "accesses", title: "Loads", as: "count", better: "neither", pointer: () => "/totals/reads", ofProfile: true },
@@ -44,6 +47,27 @@ const read = (metric: Metric, side: Side) => {
   return typeof value === "number" ? value : null;
 };
 
+/** Where either side has bounds: what is known of both. */
+function known(metric: Metric, { a, b }: Pair): [Known, Known] | null {
+  const [x, y] = [a, b].map((side) => (metric.range ? rangeAt(side.report, metric.range(side)) : null));
+  const point = (side: Side): Known => [read(metric, side) ?? 0, read(metric, side) ?? 1];
+  return x || y ? [x ?? point(a), y ?? point(b)] : null;
+}
+
+function Figured({ metric, side, profile }: { metric: Metric; side: Side; profile: number | undefined }) {
+  const range = metric.range?.(side);
+  const bounds = range === undefined ? null : rangeAt(side.report, range);
+  if (!bounds) return <Value pointer={metric.pointer(side)} of={side.report} as={metric.as} profile={profile} />;
+  const least = metric.of === "exclusivity" ? 1 / side.report.machine.nodes.length : 0;
+  return <Value pointer={`${range}/0`} of={side.report} as={metric.as} text={() => between(bounds, least)} profile={profile} />;
+}
+
+function Changed({ metric, pair }: { metric: Metric; pair: Pair }) {
+  const bounds = known(metric, pair);
+  if (bounds) return <BoundedDifference a={bounds[0]} b={bounds[1]} better={metric.better} />;
+  return <Difference a={read(metric, pair.a)} b={read(metric, pair.b)} as={metric.as} better={metric.better} />;
+}
+
 function shown(pair: Pair): Metric[] {
   return METRICS.filter((m) => (pair.profiles || !m.ofProfile) && (read(m, pair.a) !== null || read(m, pair.b) !== null));
 }
@@ -51,6 +75,8 @@ function shown(pair: Pair): Metric[] {
 function rows(pair: Pair): Row[] {
   const line = (m: Metric): Row => {
     const [a, b] = [read(m, pair.a), read(m, pair.b)];
+    const bounds = known(m, pair);
+    if (bounds) return [`${m.title ?? m.of}, between`, ...bounds.map((k) => k.join(" and ")), null, apart(...bounds, m.better) ?? "not known"];
     return [m.title ?? m.of, a, b, a !== null && b !== null ? b - a : null, a !== null && b !== null ? judge(a, b, m.better) : "not known"];
   };
   return [["metric (SI units, fractions of 1)", pair.a.title, pair.b.title, "difference", "judgement"], ...shown(pair).map(line)];
@@ -75,9 +101,9 @@ export function Metrics({ pair }: { pair: Pair }) {
             {shown(pair).map((m) => (
               <tr key={m.pointer(a) + m.title}>
                 <th scope="row"><Term of={m.of}>{m.title}</Term></th>
-                <td class="n"><Value pointer={m.pointer(a)} of={a.report} as={m.as} profile={tag(a)} /></td>
-                <td class="n"><Value pointer={m.pointer(b)} of={b.report} as={m.as} profile={tag(b)} /></td>
-                <td><Difference a={read(m, a)} b={read(m, b)} as={m.as} better={m.better} /></td>
+                <td class="n"><Figured metric={m} side={a} profile={tag(a)} /></td>
+                <td class="n"><Figured metric={m} side={b} profile={tag(b)} /></td>
+                <td><Changed metric={m} pair={pair} /></td>
               </tr>
             ))}
           </tbody>

@@ -19,7 +19,7 @@ const HEIGHT = 3 * ROW + 2 * GAP;
 
 function words(column: Column, r: Reading, pair: Pair): string {
   const homes = r.homes[0] === r.homes[1] ? `home: node ${r.homes[0]} on both sides` : `home: node ${r.homes[0]} → node ${r.homes[1]}`;
-  const local = r.used ? `local: ${percent(r.local[0])} → ${percent(r.local[1])}, ${difference(r.local[0], r.local[1], "percent")}` : "not accessed";
+  const local = r.used ? `local${pair.a.report.program.exact && pair.b.report.program.exact ? "" : " of samples"}: ${percent(r.local[0])} → ${percent(r.local[1])}, ${difference(r.local[0], r.local[1], "percent")}` : "not accessed";
   return `${column.span.name}, page ${range(column.page, 1)} · ${homes} · ${local} (${pair.a.title} → ${pair.b.title})`;
 }
 

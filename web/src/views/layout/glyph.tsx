@@ -11,6 +11,8 @@ function cells(pattern: string): [number, number][] {
       return every((_, y) => y === 0);
     case "x-wise":
       return every((x, y) => x >> 1 === y);
+    case "blocks":
+      return every((x, y) => [2, 2, 0, 0, 4, 4, 1, 1, 5, 5, 3, 3][x] === y);
     case "block-exclusive":
       return every((x, y) => [0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5, 5][x] === y);
     case "y-wise":

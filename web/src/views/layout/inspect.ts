@@ -98,15 +98,16 @@ function address(begin: string, page: number | undefined, pageSize: number): str
 /** In a line, for those who listen and for the status below the picture. */
 export function told(seen: Seen, scene: Scene, unit: string): string {
   const where = `${seen.name}${seen.more > 0 ? ` and ${whole(seen.more)} more` : ""}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
-  const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)} local`).join("; ");
+  const of = unit === "samples" ? " of samples" : "";
+  const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)}${of} local`).join("; ");
   if (seen.row >= 0) {
     const accesses = seen.rows[seen.row]!;
     const threads = scene.rows.threads[seen.row];
     const who = threads ? `${names(threads.map((t) => scene.strip.threads.numbers[t]!))} on node ${scene.rows.node[seen.row]}` : "other threads";
-    const near = threads && accesses > 0 ? `, ${percent(seen.local[seen.row]!)} local` : "";
+    const near = threads && accesses > 0 ? `, ${percent(seen.local[seen.row]!)} of these local` : "";
     return `${where}; ${who}: ${accesses > 0 ? `${count(Math.round(accesses))} ${unit}${near}` : `no ${unit}`}. ${homes}.`;
   }
-  return `${where}: ${count(Math.round(seen.accesses))} ${unit}, ${seen.sharing}, exclusivity ${percent(seen.exclusivity)}. ${homes}.`;
+  return `${where}: ${count(Math.round(seen.accesses))} ${unit}, ${seen.sharing}, exclusivity ${percent(seen.exclusivity)}${of}. ${homes}.`;
 }
 
 const names = (numbers: number[]) => (numbers.length === 1 ? `thread ${numbers[0]}` : `threads ${numbers[0]}–${numbers[numbers.length - 1]}`);

@@ -3,6 +3,7 @@
 import type { Report } from "../../documents";
 import { percent } from "../../format";
 import { Prose } from "../../prose";
+import { Exclusivity, Local } from "../../share";
 import { Term } from "../../tip";
 import { Value } from "../../value";
 import { Glyph } from "./glyph";
@@ -10,6 +11,7 @@ import { Glyph } from "./glyph";
 export function Source({ report, index, pinned, onClose, onZoom }: { report: Report; index: number; pinned: boolean; onClose: () => void; onZoom: () => void }) {
   const object = report.objects[index];
   if (!object) return null;
+  const judged = object.sampled === null || object.sampled.range !== null;
   const value = (key: string, as: "bytes" | "whole" | "percent" | "count") => <Value of={report} pointer={`/objects/${index}/${key}`} as={as} />;
   return (
     <section class="source" aria-label={`Object ${object.name}`} data-object={index}>
@@ -44,13 +46,13 @@ export function Source({ report, index, pinned, onClose, onZoom }: { report: Rep
           </>
         )}
         <dt>
-          <Term of="local_fraction">Local today</Term>
+          <Term of={report.program.exact ? "local_fraction" : "local_samples"}>Local today</Term>
         </dt>
-        <dd>{value("local_fraction", "percent")}</dd>
+        <dd><Local of={report} pointer={`/objects/${index}`} /></dd>
         <dt>
           <Term of="exclusivity" />
         </dt>
-        <dd>{value("exclusivity", "percent")}</dd>
+        <dd>{judged ? <Exclusivity of={report} pointer={`/objects/${index}/exclusivity`} range={`/objects/${index}/sampled/range`} nodes={report.machine.nodes.length} /> : <span class="unknown" title="too few samples">not judged</span>}</dd>
         {object.cost_share !== null && (
           <>
             <dt>

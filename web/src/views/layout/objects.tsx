@@ -2,6 +2,7 @@
 
 import type { Report, Strip } from "../../documents";
 import { update } from "../../state";
+import { Local } from "../../share";
 import { Value } from "../../value";
 
 /** More are found in the picture. */
@@ -30,7 +31,7 @@ export function Objects({ report, strip }: { report: Report; strip: Strip }) {
                 <Value of={report} pointer={`/objects/${run.object}/bytes`} as="bytes" />
               </td>
               <td class="n">
-                <Value of={report} pointer={`/objects/${run.object}/local_fraction`} as="percent" /> <small>local</small>
+                {report.program.exact ? <><Local of={report} pointer={`/objects/${run.object}`} /> <small>local</small></> : <><small>local:</small> <Local of={report} pointer={`/objects/${run.object}`} /></>}
               </td>
             </tr>
           ))}

@@ -52,9 +52,9 @@ export function Panel({ seen, rows, palette, unit }: PanelProps) {
         <dt>
           <Term of="exclusivity" />
         </dt>
-        <dd>{seen.accesses > 0 ? percent(seen.exclusivity) : "–"}</dd>
+        <dd>{seen.accesses > 0 ? percent(seen.exclusivity) : "–"}{unit === "samples" && <small> of samples</small>}</dd>
         {seen.homes.map((home) => (
-          <Home key={home.policy} home={home} used={seen.accesses > 0} palette={palette} />
+          <Home key={home.policy} home={home} used={seen.accesses > 0} unit={unit} palette={palette} />
         ))}
       </dl>
       <h5>{unit === "samples" ? "Samples" : "Accesses"} by thread, by node below</h5>
@@ -65,7 +65,7 @@ export function Panel({ seen, rows, palette, unit }: PanelProps) {
   );
 }
 
-function Home({ home, used, palette }: { home: Seen["homes"][number]; used: boolean; palette: Palette }) {
+function Home({ home, used, unit, palette }: { home: Seen["homes"][number]; used: boolean; unit: string; palette: Palette }) {
   return (
     <>
       <dt class="home">
@@ -73,7 +73,7 @@ function Home({ home, used, palette }: { home: Seen["homes"][number]; used: bool
       </dt>
       <dd>
         {lives(home)}
-        {used && <span class={home.local >= 0.5 ? "near" : "far"}>{percent(home.local)} local</span>}
+        {used && <span class={home.local >= 0.5 ? "near" : "far"}>{percent(home.local)} {unit === "samples" ? "of samples " : ""}local</span>}
       </dd>
     </>
   );

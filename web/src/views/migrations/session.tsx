@@ -5,8 +5,9 @@ import uplot from "uplot";
 import type uPlot from "uplot";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import { count, format, percent, seconds } from "../../format";
+import { between, count, format, percent, seconds } from "../../format";
 import { Plot } from "../../plot";
+import { rangeAt } from "../../share";
 import { at } from "../../value";
 
 type Intervals = readonly Record<string, unknown>[];
@@ -37,13 +38,19 @@ function points(intervals: Intervals): Point[] {
   });
 }
 
+/** What the samples of the last interval say of its accesses. */
+function local(last: unknown): string {
+  const range = rangeAt(last, "/local_accesses/last");
+  return range ? between(range) : "not enough samples to say";
+}
+
 function Facts({ last }: { last: Record<string, unknown> }) {
   const facts: [string, string][] = [
     ["running for", format(number(last, "/seconds"), "seconds")],
     ["policy", String(last.policy ?? "–")],
     ["pages moved", format(number(last, "/pages_moved"), "whole")],
     ["ping-pongs", format(number(last, "/ping_pongs"), "whole")],
-    ["local, last interval", format(number(last, "/local_fraction/last"), "percent")],
+    ["local accesses, last interval", local(last)],
     ["spent on moving", `${format(number(last, "/budget/used"), "percent")} of the time, ${format(number(last, "/budget/limit"), "percent")} allowed`],
     ["samples", format(number(last, "/samples"), "count")],
   ];
@@ -82,7 +89,7 @@ export function RunningSession({ intervals }: { intervals: Intervals }) {
   if (!last) return null;
   const rows = (): Row[] => [["time (s)", "pages moved in the interval", "local in the interval (fraction of samples)"], ...list.map((p): Row => [p.time, p.moved, p.local])];
   return (
-    <Figure id="session" title="The session, interval by interval" rows={rows} what="What each interval of the running session brought: bars are pages moved in it, the line is the share of its samples from the page’s own node. As pages find their places, the line rises and the bars end.">
+    <Figure id="session" title="The session, interval by interval" rows={rows} what="What each interval of the running session brought: bars are pages moved in it, the line is the share of its samples from the page’s own node, which is not that of its accesses: what they say of those stands above. As pages find their places, the line rises and the bars end.">
       <Facts last={last} />
       <Plot data={data} height={170} label="Pages moved and local share by interval; as CSV it is a table." options={options} />
       <div class="legend">

@@ -1,6 +1,7 @@
 // What the moves of a run amount to.
 
 import type { Report } from "../../documents";
+import { Local } from "../../share";
 import { Tile } from "../../tile";
 import { Value } from "../../value";
 
@@ -10,7 +11,7 @@ export function Sums({ report }: { report: Report }) {
   const share = report.totals.pages > 0 ? "of the pages that were seen" : "";
   return (
     <dl class="tiles">
-      <Tile of="moved" note={moves.local_fraction === null ? share : <>{value("local_fraction", "percent")} of samples local, as pages were moved</>}>{value("pages")}</Tile>
+      <Tile of="moved" note={moves.local_fraction === null ? share : <>local accesses, as pages were moved: <Local of={report} pointer="/moves" /></>}>{value("pages")}</Tile>
       <Tile of="ours" note="by nodewise’s policies">{value("ours")}</Tile>
       <Tile of="kernel" note={moves.kernel_counted === null ? "as far as they were seen" : <>{value("kernel_counted")} by its own count</>}>{value("kernel")}</Tile>
       <Tile of="ping_pong" note="back to the node just left">{value("ping_pongs")}</Tile>

@@ -11,12 +11,12 @@ import { update } from "../../state";
 const REGIONS = 6;
 
 function Region({ division }: { division: Division }) {
-  const { site, region, pattern, repeat, inverse, share, explained, read_fraction: reads, threads, schedule } = division;
+  const { site, region, pattern, repeat, inverse, share, explained, read_fraction: reads, threads, doubt, schedule } = division;
   const how = `${pattern}${repeat > 1 ? ` in ${repeat} parts` : ""}${inverse ? ", descending" : ""}`;
   return (
     <tr>
       <th scope="row"><code>{region || "serial code"}</code> {site && <span class="muted">{site}</span>}</th>
-      <td>{how}</td>
+      <td data-tip={doubt ?? undefined}>{how}{doubt && " ?"}</td>
       <td class="n">{percent(share)}</td>
       <td class="n">{percent(explained)}</td>
       <td class="n">{percent(reads)}</td>

@@ -7,6 +7,7 @@ import { Figure } from "../../figure";
 import { useLoaded } from "../../loaded";
 import { Segments } from "../../segments";
 import { update } from "../../state";
+import { Local } from "../../share";
 import { Value } from "../../value";
 import type { ViewProps } from "../../view";
 import { Crossings } from "./crossings";
@@ -19,7 +20,7 @@ const MOST_NODES = 16;
 const MOST_LINKS = 64;
 
 const WHAT =
-  "Each circle is a node: its ring says how much of its threads’ accesses stay local (blue) or cross the machine (orange), the level in it how busy its memory is. Each line is one direction of a link, as wide as what it can carry, coloured by how much of that is used. Point at anything, or walk through with the arrow keys, for its figures. What crosses links is an estimate by 64-byte lines.";
+  "Each circle is a node: its ring says how much of its threads’ accesses (of samples, where it is those) stay local (blue) or cross the machine (orange), the level in it how busy its memory is. Each line is one direction of a link, as wide as what it can carry, coloured by how much of that is used. Point at anything, or walk through with the arrow keys, for its figures. What crosses links is an estimate by 64-byte lines.";
 
 function rows(machine: Machine, shown: readonly Placed[]): Row[] {
   const table: Row[] = [["policy", "from node", "to node", "accesses", "link bandwidth (MB/s)", "link bytes", "link use (fraction)", "memory use (fraction)"]];
@@ -36,11 +37,12 @@ function rows(machine: Machine, shown: readonly Placed[]): Row[] {
   return table;
 }
 
-function Legend({ graph, busy }: { graph: boolean; busy: boolean }) {
+function Legend({ graph, busy, exact }: { graph: boolean; busy: boolean; exact: boolean }) {
   return (
     <div class="legend">
       <span><i class="swatch local" />local</span>
       <span><i class="swatch remote" />remote</span>
+      {!exact && <span>shares of samples, which are not those of the accesses</span>}
       {graph && busy && (
         <>
           <span class="gap">links and memory, share in use:</span>
@@ -62,7 +64,7 @@ function Panel({ report, machine, policy, graph, chosen }: { report: Report; mac
       <h4>
         {chosen ? "With " : "Today: "}<code>{policy}</code>
         <span class="muted">
-          {" "}<Value pointer={`/policies/${index}/local_fraction`} of={report} as="percent" /> local
+          {" "}{report.program.exact ? <><Local pointer={`/policies/${index}`} of={report} /> local</> : <>local accesses: <Local pointer={`/policies/${index}`} of={report} /></>}
           {report.policies[index]?.speedup !== null && chosen && (
             <>, <Value pointer={`/policies/${index}/speedup`} of={report} as="ratio" /> as fast</>
           )}
@@ -111,7 +113,7 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
           <div class={`panels of-${policies.length}`}>
             {policies.map((policy) => <Panel key={policy} {...{ report, machine, policy, graph }} chosen={policy !== TODAY} />)}
           </div>
-          <Legend graph={graph} busy={busy} />
+          <Legend graph={graph} busy={busy} exact={report.program.exact} />
         </>
       )}
     </Figure>

@@ -7,6 +7,7 @@ import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
 import { bytes } from "../../format";
 import type { State } from "../../state";
+import { Exclusivity, Local } from "../../share";
 import { Term } from "../../tip";
 import { Value } from "../../value";
 import { Advice } from "./advice";
@@ -24,24 +25,30 @@ const WHAT = {
     "One line is one object, the most remote samples first. Pages weigh alike, however often they are used. Exclusivity near 100 % means that a page has one owner, and moving it there is enough.",
 };
 
+const NONE = [null, null] as const;
+
 function rows(report: Report): Row[] {
-  const head = ["object", "kind", "site", "size (bytes)", "pages", "accesses", "cost (share of run time)", "local today (fraction)", "exclusivity (fraction)", "sharing", "pattern", "blame", "advice"];
+  const of = report.program.exact ? "" : " of samples";
+  const head = ["object", "kind", "site", "size (bytes)", "allocated (times)", "pages", "accesses", "cost (share of run time)", `local today (fraction${of})`, "local, at least", "local, at most", `exclusivity (fraction${of})`, "exclusivity, at least", "exclusivity, at most", "sharing", "pattern", "blame", "advice"];
   return [
     head,
-    ...report.objects.map((o) => [o.name, o.kind, o.site, o.pages * report.page_size, o.pages, o.accesses, o.cost_share, o.local_fraction, o.exclusivity, o.sharing, o.pattern, o.blame, o.advice]),
+    ...report.objects.map((o) => [o.name, o.kind, o.site, o.pages * report.page_size, o.allocations, o.pages, o.accesses, o.cost_share, o.local_fraction, ...(o.local_range ?? NONE), o.exclusivity, ...(o.sampled?.range ?? NONE), o.sharing, o.pattern, o.blame, o.advice]),
   ];
 }
 
 function Line({ i, report, most, open, columns }: { i: number; report: Report; most: number; open: boolean; columns: number }) {
   const object = report.objects[i]!;
-  const value = (key: string, as: "percent" | "count") => <Value pointer={`/objects/${i}/${key}`} of={report} as={as} />;
+  const value = (key: string, as: "percent" | "count" | "whole") => <Value pointer={`/objects/${i}/${key}`} of={report} as={as} />;
   const judged = object.sampled === null || object.sampled.range !== null;
   return (
     <>
       <tr class="object">
         <th scope="row">
           <code>{object.name}</code>
-          <small>{object.site || object.kind}</small>
+          <small>
+            {object.site || object.kind}
+            {object.allocations > 1 && <>, allocated {value("allocations", "whole")} times</>}
+          </small>
         </th>
         {object.cost_share !== null && (
           <>
@@ -51,9 +58,9 @@ function Line({ i, report, most, open, columns }: { i: number; report: Report; m
         )}
         <td class="n">{value("accesses", "count")}</td>
         <td class="n"><Value pointer={`/objects/${i}/pages`} of={report} as="bytes" text={(n) => bytes(n * report.page_size)} /></td>
-        <td class="mid"><Bar share={object.local_fraction} /></td>
-        <td class="n">{value("local_fraction", "percent")}</td>
-        <td class="n">{judged ? value("exclusivity", "percent") : <span class="unknown" title="too few samples">not judged</span>}</td>
+        <td class="mid"><Bar share={object.local_fraction} range={object.local_range} /></td>
+        <td class="n"><Local of={report} pointer={`/objects/${i}`} /></td>
+        <td class="n">{judged ? <Exclusivity of={report} pointer={`/objects/${i}/exclusivity`} range={`/objects/${i}/sampled/range`} nodes={report.machine.nodes.length} /> : <span class="unknown" title="too few samples">not judged</span>}</td>
         <td>{object.sharing}</td>
         <td>{object.pattern}</td>
       </tr>
@@ -79,7 +86,7 @@ function Heads({ report, exact }: { report: Report; exact: boolean }) {
         {exact && <th scope="col" colSpan={2}><Term of="cost" /></th>}
         <th scope="col" class="n"><Term of="accesses">{report.program.exact ? undefined : "Samples"}</Term></th>
         <th scope="col" class="n"><Term of="pages">Touched</Term></th>
-        <th scope="col" colSpan={2}><Term of="local_fraction">Local today</Term></th>
+        <th scope="col" colSpan={2}><Term of={report.program.exact ? "local_fraction" : "local_samples"}>Local today</Term></th>
         <th scope="col" class="n"><Term of="exclusivity" /></th>
         <th scope="col"><Term of="sharing" /></th>
         <th scope="col"><Term of="pattern" /></th>

@@ -7,20 +7,21 @@ import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
 import { update, type State } from "../../state";
 import { Term } from "../../tip";
+import { Local } from "../../share";
 import { Value } from "../../value";
 
 const WHAT = {
   exact:
     "One line is one way to place pages. The bar is the typical predicted wall time, the thin line across its end the plausible range: shorter is better. Ranges overlap because they share what is not known; the speed-up over first-touch compares like with like. Shares and balances follow from the counted accesses, time is an estimate. Choose a policy to see it in the machine and in the other views.",
   samples:
-    "One line is one way to place pages. By samples a page is seen once a scan, however often it is used: shares are shares of pages in use, and what a policy would save in time does not follow. Choose a policy to see it in the machine and in the other views.",
+    "One line is one way to place pages. By samples a page is seen once a scan, however often it is used: what is local is known between bounds, of which the bar shows the lower in full and the upper faintly, and what a policy would save in time does not follow. Choose a policy to see it in the machine and in the other views.",
 };
 
 function rows(report: Report): Row[] {
-  const head = ["policy", "predicted time (s)", "low (s)", "high (s)", "speed-up (×)", "low (×)", "high (×)", "local fraction", "access balance", "page balance", "pages moved"];
+  const head = ["policy", "predicted time (s)", "low (s)", "high (s)", "speed-up (×)", "low (×)", "high (×)", report.program.exact ? "local fraction" : "local fraction of samples", "local, at least", "local, at most", "access balance", "page balance", "pages moved"];
   const line = (p: Policy) => [
     p.policy, p.seconds, ...(p.seconds_range ?? [null, null]), p.speedup, ...(p.speedup_range ?? [null, null]),
-    p.local_fraction, p.access_balance, p.page_balance, p.migrations,
+    p.local_fraction, ...(p.local_range ?? [null, null]), p.access_balance, p.page_balance, p.migrations,
   ];
   return [head, ...report.policies.map(line)];
 }
@@ -61,8 +62,8 @@ function Line({ i, report, most, chosen }: { i: number; report: Report; most: nu
           <td class="n">{value("speedup", "ratio")}<small>{value("speedup_range/0", "ratio")} – {value("speedup_range/1", "ratio")}</small></td>
         </>
       )}
-      <td class="mid"><Bar share={policy.local_fraction} /></td>
-      <td class="n">{value("local_fraction", "percent")}</td>
+      <td class="mid"><Bar share={policy.local_fraction} range={policy.local_range} /></td>
+      <td class="n"><Local of={report} pointer={`/policies/${i}`} /></td>
       {policy.access_balance !== null && <td class="n">{value("access_balance", "percent")}</td>}
       <td class="n">{value("page_balance", "percent")}</td>
       <td class="n">{value("migrations", "whole")}</td>
@@ -85,7 +86,7 @@ export function Policies({ report, state }: { report: Report; state: State }) {
               <th scope="col">Policy</th>
               {timed && <th scope="col" colSpan={2}><Term of="seconds" /></th>}
               {timed && <th scope="col" class="n"><Term of="speedup" /></th>}
-              <th scope="col" colSpan={2}><Term of="local_fraction">{report.program.exact ? undefined : "Local samples"}</Term></th>
+              <th scope="col" colSpan={2}><Term of={report.program.exact ? "local_fraction" : "local_samples"} /></th>
               {loads && <th scope="col" class="n"><Term of="access_balance" /></th>}
               <th scope="col" class="n"><Term of="page_balance" /></th>
               <th scope="col" class="n"><Term of="migrations" /></th>

@@ -3,23 +3,19 @@
 import { TODAY } from "../../chosen";
 import type { Report } from "../../documents";
 import { bytes as amount } from "../../format";
+import { Exclusivity, Local, rangeAt } from "../../share";
 import { Tile } from "../../tile";
 import { Value } from "../../value";
 
-function Exclusivity({ report }: { report: Report }) {
-  const sampled = report.sampling as { exclusivity?: { range: unknown } } | null;
-  const note = !sampled
-    ? "of accesses could be local, at best"
-    : sampled.exclusivity?.range
-      ? (
-        <>
-          of accesses <Value pointer="/sampling/exclusivity/range/0" of={report} as="percent" /> to <Value pointer="/sampling/exclusivity/range/1" of={report} as="percent" />, at 95 %
-        </>
-      )
-      : "no page has enough samples to be judged";
+const JUDGED = "/sampling/exclusivity/range";
+
+function MostLocal({ report }: { report: Report }) {
+  const judged = report.program.exact || rangeAt(report, JUDGED) !== null;
+  const samples = <><Value pointer="/application_exclusivity" of={report} as="percent" /> of the samples</>;
+  const note = report.program.exact ? "of accesses could be local, at best" : judged ? <>of accesses, at 95 %; {samples}</> : "no page has enough samples to be judged";
   return (
     <Tile of="exclusivity" note={note}>
-      <Value pointer="/application_exclusivity" of={report} as="percent" />
+      {judged ? <Exclusivity of={report} pointer="/application_exclusivity" range={JUDGED} nodes={report.machine.nodes.length} /> : <span class="unknown">–</span>}
     </Tile>
   );
 }
@@ -27,15 +23,14 @@ function Exclusivity({ report }: { report: Report }) {
 export function Tiles({ report }: { report: Report }) {
   const today = Math.max(0, report.policies.findIndex((p) => p.policy === TODAY));
   const { exact, host, threads } = report.program;
-  const what = exact ? "accesses" : "samples";
   return (
     <dl class="tiles">
       {report.policies.length > 0 && (
-        <Tile of="local_fraction" title={`Local ${what} today`} note="served by the thread’s own node, under first-touch">
-          <Value pointer={`/policies/${today}/local_fraction`} of={report} as="percent" />
+        <Tile of={exact ? "local_fraction" : "local_samples"} title="Local accesses today" note={exact ? "served by the thread’s own node, under first-touch" : "as far as samples tell, at 95 %; under first-touch"}>
+          <Local pointer={`/policies/${today}`} of={report} />
         </Tile>
       )}
-      <Exclusivity report={report} />
+      <MostLocal report={report} />
       {report.policies.length > 0 && (
         <Tile of="access_balance" title="Balance today" note={exact ? "of accesses over the nodes’ memories" : "not known from samples"}>
           <Value pointer={`/policies/${today}/access_balance`} of={report} as="percent" />

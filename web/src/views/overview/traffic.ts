@@ -41,7 +41,7 @@ export function nodeWords(report: Report, placed: Placed, node: number): string 
   const facts = report.machine.nodes[node];
   return [
     `node ${node}${facts ? `: ${facts.cpus} CPU${facts.cpus === 1 ? "" : "s"}, ${bytes(facts.memory)}, ${bandwidth(facts.bandwidth)}` : ""}`,
-    share === null ? `its CPUs make no ${what}` : `its CPUs make ${count(t.made)} ${what}, ${percent(share)} local`,
+    share === null ? `its CPUs make no ${what}` : `its CPUs make ${count(t.made)} ${what}, ${percent(share)} of these local`,
     `its memory serves ${count(t.served)} ${what}${t.busy === null ? "" : `, ${percent(t.busy)} of its bandwidth`}`,
   ].join("\n");
 }

@@ -1,8 +1,9 @@
 // Threads on nodes, before and after.
 
+import { Bar } from "../../bar";
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";
-import { percent, plural } from "../../format";
+import { between, percent, plural } from "../../format";
 import { css, readable, type Palette } from "../../palette";
 
 const CHIP = 19;
@@ -83,20 +84,29 @@ function Chip({ threads, group, x, y, palette }: { threads: Threads; group: numb
 /** What the change is worth. */
 export function Worth({ threads }: { threads: Threads }) {
   const { before, after } = threads;
+  const unit = after.local_range ? "samples" : "accesses";
   const gain = after.local_fraction - before.local_fraction;
-  const said = Math.abs(gain) < 0.0005 ? "changes nothing" : gain > 0 ? `makes another ${percent(gain)} of all accesses local` : `takes ${percent(-gain)} of all accesses away from their node`;
+  const said = Math.abs(gain) < 0.0005 ? "changes nothing" : gain > 0 ? `makes another ${percent(gain)} of all ${unit} local` : `takes ${percent(-gain)} of all ${unit} away from their node`;
   return (
     <div class="card worth">
       {[before, after].map((placing, i) => (
         <div key={i}>
           <h4>{i === 0 ? "Before" : "After"}</h4>
           <p>
-            <data class="large" value={String(placing.local_fraction)}>{percent(placing.local_fraction)}</data> local
+            {placing.local_range ? (
+              <>local accesses: <data value={String(placing.local_range[0])}>{between(placing.local_range)}</data></>
+            ) : (
+              <><data class="large" value={String(placing.local_fraction)}>{percent(placing.local_fraction)}</data> local</>
+            )}
           </p>
-          <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-            <rect class="track" width="100" height="8" />
-            <rect class="fill" width={placing.local_fraction * 100} height="8" />
-          </svg>
+          {placing.local_range ? (
+            <Bar share={placing.local_fraction} range={placing.local_range} />
+          ) : (
+            <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+              <rect class="track" width="100" height="8" />
+              <rect class="fill" width={placing.local_fraction * 100} height="8" />
+            </svg>
+          )}
           <p class="muted">
             threads <code>{placing.affinity}</code>, pages <code>{placing.policy}</code>
           </p>

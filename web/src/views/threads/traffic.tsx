@@ -2,7 +2,7 @@
 
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";
-import { count, percent } from "../../format";
+import { between, count, percent } from "../../format";
 import { css, mix, readable, type Palette } from "../../palette";
 import { Key } from "../layout/legend";
 
@@ -40,7 +40,7 @@ function Square({ title, placing, palette, unit }: { title: string; placing: Pla
   return (
     <div>
       <h4>
-        {title}: <span class="muted">{percent(placing.local_fraction)} local</span>
+        {title}: <span class="muted">{placing.local_range ? <>local accesses: {between(placing.local_range)}</> : <>{percent(placing.local_fraction)} local</>}</span>
       </h4>
       <svg class="placing" viewBox={`0 0 ${side} ${side}`} width={side} role="img" aria-label={`${title}: ${percent(placing.local_fraction)} of ${count(all)} ${unit} are local`}>
         <text x={34 + (n * each) / 2} y="10" text-anchor="middle" font-size="10.5" fill={css(palette.muted)}>

@@ -1,10 +1,11 @@
 // Slices as charts, one below the other, with one cursor and one selection.
 
 import { useMemo, useState } from "preact/hooks";
+import { TODAY } from "../../chosen";
 import type { Report } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import { count, format, percent, plural, seconds } from "../../format";
+import { between, count, format, percent, plural, seconds } from "../../format";
 import type { Palette } from "../../palette";
 import { update } from "../../state";
 import { Term } from "../../tip";
@@ -47,10 +48,10 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
         {count(sum.accesses)} {report.program.exact ? "accesses" : "samples"}
       </span>
       <span>
-        <Term of="local_fraction">local</Term> <b class="near">{format(sum.local, "percent")}</b>
+        <Term of={sum.localRange ? "local_samples" : "local_fraction"}>local</Term> <b class="near">{sum.localRange ? between(selected ? sum.localRange : whole(report) ?? sum.localRange) : format(sum.local, "percent")}</b>
       </span>
       <span>
-        <Term of="exclusivity">exclusivity</Term> <b>{format(sum.exclusivity, "percent")}</b>
+        <Term of="exclusivity">exclusivity</Term> <b>{format(sum.exclusivity, "percent")}</b>{!report.program.exact && " of samples"}
       </span>
       {sum.balance !== null && (
         <span>
@@ -64,17 +65,21 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
   );
 }
 
+/** Of the whole run more is known than of its slices. */
+const whole = (report: Report) => report.policies.find((p) => p.policy === TODAY)?.local_range ?? null;
+
 function told(report: Report, at: number): string {
   const last = report.slices[report.slices.length - 1];
   if (!last) return "";
   const slice = at >= last.start_seconds ? last : report.slices.find((s) => at >= s.start_seconds && at < s.end_seconds);
   if (!slice) return `${seconds(at)}: nothing was accessed.`;
   const unit = report.program.exact ? "accesses" : "samples";
+  const of = report.program.exact ? "" : "of these ";
   const balance = slice.access_balance === null ? "" : `, balance ${percent(slice.access_balance)}`;
-  return `${seconds(slice.start_seconds)} – ${seconds(slice.end_seconds)}: ${count(slice.accesses)} ${unit}, ${percent(slice.local_fraction)} local, exclusivity ${percent(slice.exclusivity)}${balance}, ${count(slice.migrations)} pages to move.`;
+  return `${seconds(slice.start_seconds)} – ${seconds(slice.end_seconds)}: ${count(slice.accesses)} ${unit}, ${percent(slice.local_fraction)} ${of}local, exclusivity ${percent(slice.exclusivity)}${balance}, ${count(slice.migrations)} pages to move.`;
 }
 
 function rows(report: Report): Row[] {
-  const head: Row = ["start [s]", "end [s]", report.program.exact ? "accesses" : "samples", "local share", "exclusivity", "access balance", "pages to move"];
-  return [head, ...report.slices.map((s): Row => [s.start_seconds, s.end_seconds, s.accesses, s.local_fraction, s.exclusivity, s.access_balance, s.migrations])];
+  const head: Row = ["start [s]", "end [s]", report.program.exact ? "accesses" : "samples", report.program.exact ? "local share" : "local share of samples", "local, at least", "local, at most", report.program.exact ? "exclusivity" : "exclusivity of samples", "access balance", "pages to move"];
+  return [head, ...report.slices.map((s): Row => [s.start_seconds, s.end_seconds, s.accesses, s.local_fraction, ...(s.local_range ?? [null, null]), s.exclusivity, s.access_balance, s.migrations])];
 }

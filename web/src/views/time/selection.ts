@@ -7,6 +7,8 @@ export interface Summary {
   seconds: number;
   accesses: number;
   local: number | null;
+  /** Of samples: around what those of the slices say, whatever each weighs. */
+  localRange: readonly [number, number] | null;
   exclusivity: number | null;
   balance: number | null;
   migrations: number;
@@ -15,6 +17,9 @@ export interface Summary {
 /** Slices that overlap it. */
 export const within = (slices: readonly Slice[], selected: readonly [number, number] | null) =>
   selected ? slices.filter((s) => s.start_seconds < selected[1] && s.end_seconds > selected[0]) : slices;
+
+const hull = (ranges: readonly (readonly [number, number])[]): readonly [number, number] | null =>
+  ranges.length > 0 ? [Math.min(...ranges.map((r) => r[0])), Math.max(...ranges.map((r) => r[1]))] : null;
 
 /** Shares are weighted by accesses. */
 export function summary(report: Report, selected: readonly [number, number] | null): Summary {
@@ -27,6 +32,7 @@ export function summary(report: Report, selected: readonly [number, number] | nu
     seconds: some.reduce((sum, s) => sum + s.end_seconds - s.start_seconds, 0),
     accesses,
     local: mean((s) => s.local_fraction),
+    localRange: hull(some.flatMap((s) => (s.local_range ? [s.local_range] : []))),
     exclusivity: mean((s) => s.exclusivity),
     balance: mean((s) => s.access_balance),
     migrations: some.reduce((sum, s) => sum + s.migrations, 0),

@@ -51,7 +51,7 @@ export function charts(report: Report): Chart[] {
   const made: Chart[] = [
     {
       id: "shares",
-      title: "Shares of accesses",
+      title: report.program.exact ? "Shares of accesses" : "Shares of samples, which are not those of the accesses",
       unit: "percent",
       bars: false,
       height: 190,

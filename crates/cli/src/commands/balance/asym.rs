@@ -18,6 +18,7 @@ use super::Arguments;
 use super::place::Place;
 use super::processes::Processes;
 use super::session::nanoseconds;
+use crate::output::say;
 use census::Census;
 use counts::Counts;
 use loads::Sampled;
@@ -77,8 +78,8 @@ impl Asym {
             return None;
         }
         if !place.links_known {
-            eprintln!(
-                "nodewise: the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \
+            say!(
+                "the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \
                  `nodewise topo --measure -o FILE` finds out, --machine FILE takes it"
             );
         }
@@ -182,14 +183,7 @@ impl Asym {
     }
 
     /// For those processes that may use these CPUs.
-    fn decide(
-        &mut self,
-        now: Duration,
-        place: &Place,
-        cpus: &[u32],
-        seen: &mut [Seen],
-        turned: &mut Turned,
-    ) {
+    fn decide(&mut self, now: Duration, place: &Place, cpus: &[u32], seen: &mut [Seen], turned: &mut Turned) {
         let ours = |s: &Seen| s.cpus == cpus;
         let places = places(place, seen.iter().filter(|s| ours(s)), cpus);
         let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
@@ -304,10 +298,7 @@ fn places<'a>(place: &Place, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32])
 
 /// Whether threads that may move need all the nodes there are, so that there is nothing to choose.
 fn nothing_to_choose(places: &[asym::Place], applications: &[Application]) -> bool {
-    let mut clusters = applications
-        .iter()
-        .flat_map(|a| &a.clusters)
-        .filter(|c| !c.fixed);
+    let mut clusters = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
     let Some(first) = clusters.next() else {
         return false;
     };

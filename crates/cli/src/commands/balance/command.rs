@@ -1,11 +1,12 @@
 //! A program that we start and stand in for, balanced from its first page on.
 
-use super::{Arguments, asym};
 use super::place::{Place, own};
 use super::session::Session;
-use super::whom::Whom;
+use super::target::Target;
+use super::{Arguments, asym};
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
+use crate::output::say;
 use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
 use nodewise_linux::child::{Event, Forwarding, shell_status};
 use nodewise_linux::mark;
@@ -22,11 +23,12 @@ const NEVER: Duration = Duration::from_secs(1 << 30);
 
 pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome> {
     super::report::check_files(arguments).map_err(|e| own(&e))?;
-    let place = Place::this(&nodewise_linux::Host::default(), arguments.machine.as_deref()).map_err(|e| own(&e))?;
+    let place =
+        Place::this(&nodewise_linux::Host::default(), arguments.machine.as_deref()).map_err(|e| own(&e))?;
     let mut plan = plan(arguments, words).map_err(own_failure)?;
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     if place.single() {
-        eprintln!("nodewise: one memory node here: there is nothing to balance, the program runs as it is");
+        say!("one memory node here: there is nothing to balance, the program runs as it is");
         return alone(&plan, words);
     }
     let holder = holder(arguments, &mut plan);
@@ -38,8 +40,8 @@ pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome>
     if plan.objects.is_some() {
         mark::before_exec(&mut command);
     }
-    let whom = Whom::Command(words.to_vec());
-    let mut session = Session::new(arguments, &whom, place, holder).map_err(|e| own(&e))?;
+    let target = Target::Command(words.to_vec());
+    let mut session = Session::new(arguments, &target, place, holder).map_err(|e| own(&e))?;
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
     session.follow(child.id());
     decline_balancing();
@@ -87,9 +89,7 @@ fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
             Some(holder)
         }
         Err(error) => {
-            eprintln!(
-                "nodewise: the kernel's own balancing is not kept away: {error}; its moves are counted apart"
-            );
+            say!("the kernel's own balancing is not kept away: {error}; its moves are counted apart");
             None
         }
     }

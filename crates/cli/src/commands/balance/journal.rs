@@ -4,7 +4,8 @@ use super::Arguments;
 use super::processes::Processes;
 use super::recording::{MovedPages, Recording};
 use super::report::Report;
-use super::whom::Whom;
+use super::target::Target;
+use crate::output::say;
 use nodewise_control::{Fate, Interval};
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
@@ -33,11 +34,11 @@ struct Run<'a> {
 }
 
 impl Journal {
-    pub fn new(arguments: &Arguments, whom: &Whom, page_shift: u32, dry: bool) -> anyhow::Result<Self> {
+    pub fn new(arguments: &Arguments, target: &Target, page_shift: u32, dry: bool) -> anyhow::Result<Self> {
         // A page shows the profile as it is written.
         let unnamed = arguments.page.map(|_| nodewise_store::unused(Path::new("")));
         let folder = arguments.output.clone().or(unnamed);
-        let recording = folder.map(|f| Recording::new(arguments, whom, &f, page_shift));
+        let recording = folder.map(|f| Recording::new(arguments, target, &f, page_shift));
         Ok(Self {
             page_shift,
             verbose: arguments.verbose,
@@ -82,7 +83,7 @@ impl Journal {
         if let Some(recording) = &mut self.recording
             && let Err(error) = recording.cut(now_ns, report)
         {
-            eprintln!("nodewise: {error}; nothing is recorded from here on");
+            say!("{error}; nothing is recorded from here on");
             self.recording = None;
         }
     }
@@ -111,8 +112,8 @@ impl Journal {
         let verb = if self.dry { "would move" } else { "moved" };
         if !self.verbose {
             let bytes = format_bytes(self.bytes(pages));
-            eprintln!(
-                "nodewise: {seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs",
+            say!(
+                "{seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs",
                 runs.len()
             );
             return;
@@ -120,7 +121,7 @@ impl Journal {
         let mut names = Names::default();
         for run in runs {
             let name = names.of(processes, run.first.page);
-            eprintln!("nodewise: {}", self.line(seconds, verb, run, &name));
+            say!("{}", self.line(seconds, verb, run, &name));
         }
     }
 

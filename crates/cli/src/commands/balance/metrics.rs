@@ -2,7 +2,7 @@
 //! library, and nothing listens in a process with privileges.
 
 use super::report::{Locality, Report};
-use super::whom::Whom;
+use super::target::Target;
 use anyhow::Context;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::fmt::Write;
@@ -17,10 +17,10 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub fn new(file: &Path, whom: &Whom) -> Self {
+    pub fn new(file: &Path, target: &Target) -> Self {
         Self {
             file: file.to_owned(),
-            target: whom.to_string(),
+            target: target.to_string(),
             written: false,
         }
     }
@@ -131,6 +131,18 @@ fn text(target: &str, report: &Report) -> String {
             share,
         );
     }
+    if let Some(accesses) = report.last.and_then(Locality::accesses) {
+        out.gauge(
+            "local_accesses_ratio_low",
+            "Least share of the accesses that is local, as far as the last interval's samples tell.",
+            accesses.low,
+        );
+        out.gauge(
+            "local_accesses_ratio_high",
+            "Largest share of the accesses that is local, as far as the last interval's samples tell.",
+            accesses.high,
+        );
+    }
     if let Some(threads) = &report.threads {
         out.counter(
             "thread_moves_total",
@@ -219,11 +231,11 @@ mod tests {
     #[test]
     fn only_a_file_that_was_written_here_goes() {
         let file = std::env::temp_dir().join(format!("nodewise-metrics-{}.prom", std::process::id()));
-        let metrics = Metrics::new(&file, &Whom::Processes(vec![7]));
+        let metrics = Metrics::new(&file, &Target::Processes(vec![7]));
         std::fs::write(&file, "another's\n").unwrap();
         drop(metrics);
         assert!(file.exists());
-        let mut metrics = Metrics::new(&file, &Whom::Processes(vec![7]));
+        let mut metrics = Metrics::new(&file, &Target::Processes(vec![7]));
         metrics.written = true;
         drop(metrics);
         assert!(!file.exists());

@@ -1,6 +1,7 @@
 //! The machine we balance on.
 
 use crate::launch::failure;
+use crate::output::say;
 use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, NodeId, format_list};
@@ -92,7 +93,7 @@ fn linked(here: Machine, spec: &str) -> anyhow::Result<Machine> {
     }
     let cpus = |m: &Machine| m.nodes.iter().map(|n| n.cpus.clone()).collect::<Vec<_>>();
     if cpus(&file) != cpus(&here) {
-        eprintln!("nodewise: {spec} has other CPUs than this host: only how its nodes are linked counts");
+        say!("{spec} has other CPUs than this host: only how its nodes are linked counts");
     }
     Ok(Machine {
         latency_ns: file.latency_ns,

@@ -1,5 +1,6 @@
 //! The ordinals that pages carry, and the processes they stand for.
 
+use crate::output::say;
 use std::collections::{HashMap, VecDeque};
 
 /// Processes that are followed at once: `u16::MAX` ends the pages of the last.
@@ -24,7 +25,7 @@ impl Processes {
         }
         let Some(ordinal) = self.fresh(pid) else {
             if !std::mem::replace(&mut self.full, true) {
-                eprintln!("nodewise: {MOST} processes are balanced; more are not, until some of them end");
+                say!("{MOST} processes are balanced; more are not, until some of them end");
             }
             return None;
         };

@@ -2,8 +2,9 @@
 
 use super::Arguments;
 use super::report::Report;
-use super::whom::Whom;
+use super::target::Target;
 use crate::commands::record::{command_of, meta_of_host};
+use crate::output::say;
 use nodewise_linux::Host;
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Traced, Watch};
@@ -33,12 +34,12 @@ pub struct MovedPages {
 }
 
 impl Recording {
-    pub fn new(arguments: &Arguments, whom: &Whom, folder: &Path, page_shift: u32) -> anyhow::Result<Self> {
+    pub fn new(arguments: &Arguments, target: &Target, folder: &Path, page_shift: u32) -> anyhow::Result<Self> {
         let host = Host::default();
-        let command = match whom {
-            Whom::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-            Whom::Processes(pids) => command_of(&host, pids[0]),
-            Whom::Group(group) => vec![group.display().to_string()],
+        let command = match target {
+            Target::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            Target::Processes(pids) => command_of(&host, pids[0]),
+            Target::Group(group) => vec![group.display().to_string()],
         };
         let meta = Meta {
             observer: Observer::Faults,
@@ -109,7 +110,7 @@ impl Recording {
             self.samples,
         );
         self.traced.finish()?;
-        eprintln!("nodewise: wrote {}", self.folder.display());
+        say!("wrote {}", self.folder.display());
         Ok(())
     }
 }

@@ -3,24 +3,34 @@
 use super::Arguments;
 use super::asym::Summary;
 use super::place::Place;
-use crate::output;
+use crate::output::{self, say};
 use anyhow::bail;
-use nodewise_control::{Controller, Fate, HeldBack, Interval, Ledger};
+use nodewise_analysis::{Interval, sampled_share};
+use nodewise_control::{Controller, Fate, HeldBack, Interval as Turn, Ledger};
 use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
 use nodewise_machine::format_bytes;
 use nodewise_observe::faults::{Figures, Watch};
+use nodewise_profile::PageNumber;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Samples from the page's home, and all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Locality {
     local: u64,
     all: u64,
+    /// Share of the pages observed so far that were not seen in the interval.
+    unseen: f64,
 }
 
 impl Locality {
+    /// What the samples say of the accesses.
+    pub fn accesses(self) -> Option<Interval> {
+        Some(sampled_share(self.fraction()?, self.all, self.unseen))
+    }
+
     pub fn fraction(self) -> Option<f64> {
         (self.all > 0).then(|| self.local as f64 / self.all as f64)
     }
@@ -51,6 +61,10 @@ pub struct Report {
     pub processes: usize,
     pub paused: bool,
     current: Locality,
+    /// Pages sampled in this interval.
+    seen: HashSet<PageNumber>,
+    /// Pages that are observed.
+    pub tracked: usize,
     first: Option<Locality>,
     pub last: Option<Locality>,
     pub status: Option<u8>,
@@ -80,6 +94,8 @@ impl Report {
             processes: 0,
             paused: false,
             current: Locality::default(),
+            seen: HashSet::new(),
+            tracked: 0,
             first: None,
             last: None,
             status: None,
@@ -88,20 +104,23 @@ impl Report {
     }
 
     /// A sample, from the page's home or not.
-    pub fn sampled(&mut self, local: bool) {
+    pub fn sampled(&mut self, page: PageNumber, local: bool) {
         self.current.local += u64::from(local);
         self.current.all += 1;
+        self.seen.insert(page);
     }
 
     /// An interval is over.
-    pub fn decided(&mut self, turn: &Interval, controller: &Controller, watch: &Watch, began: Duration) {
+    pub fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
         self.intervals += 1;
         let held = turn.decision.held_back;
         self.held_back.few_samples += held.few_samples;
         self.held_back.resting += held.resting;
         self.held_back.rate += held.rate;
         self.held_back.budget += held.budget;
-        let current = std::mem::take(&mut self.current);
+        let mut current = std::mem::take(&mut self.current);
+        let known = self.tracked.max(self.seen.len()).max(1);
+        current.unseen = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
         if current.all > 0 {
             self.first.get_or_insert(current);
             self.last = Some(current);
@@ -187,6 +206,10 @@ impl Report {
                 "first": self.first.and_then(Locality::fraction),
                 "last": self.last.and_then(Locality::fraction),
             },
+            "local_accesses": {
+                "first": self.first.and_then(Locality::accesses).map(|i| [i.low, i.high]),
+                "last": self.last.and_then(Locality::accesses).map(|i| [i.low, i.high]),
+            },
             "budget": {
                 "limit": self.budget,
                 "used": self.budget_used(),
@@ -203,8 +226,10 @@ impl Report {
 
     /// A few lines for people.
     pub fn text(&self) -> String {
-        let percent =
-            |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |s| format!("{:.0} %", 100.0 * s));
+        let local = |seen: Option<Locality>| {
+            let accesses = seen.and_then(Locality::accesses);
+            accesses.map_or_else(|| "not enough samples to say".to_owned(), |i| i.words(0.0))
+        };
         let moved = match self.dry {
             true => format!("would have moved {} pages", self.would_move << self.page_shift),
             false => format!(
@@ -222,10 +247,10 @@ impl Report {
             moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
         );
         out += &format!(
-            "local as sampled: {} at first, {} at last, of {} samples; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
-            percent(self.first.and_then(Locality::fraction)),
-            percent(self.last.and_then(Locality::fraction)),
+            "local, as far as {} samples tell: {} at first, {} at last; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
             self.figures.hints + self.figures.unknown,
+            local(self.first),
+            local(self.last),
             if self.dry { "would have taken" } else { "took" },
             100.0 * self.budget_used(),
             100.0 * self.budget,
@@ -263,7 +288,7 @@ impl Report {
     pub fn publish(&self, arguments: &Arguments) -> anyhow::Result<()> {
         let document = serde_json::to_string_pretty(&self.json())? + "\n";
         for line in self.text().lines() {
-            eprintln!("nodewise: {line}");
+            say!("{line}");
         }
         if let Some(file) = &arguments.report {
             output::replace(file, document.as_bytes())

@@ -13,8 +13,9 @@ use super::report::{Report, check_files};
 use super::timed::{Timed, cpu_time};
 use super::touched::{Touched, asked, new_pages};
 use super::unseen::Unseen;
-use super::whom::{Whom, may_stop};
+use super::target::{Target, may_stop};
 use crate::exit::Outcome;
+use crate::output::{self, say};
 use anyhow::Context;
 use nodewise_control::{Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
 use nodewise_enforce::{Holder, HugePages, Linux};
@@ -84,7 +85,7 @@ impl Session {
     /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
     pub fn new(
         arguments: &Arguments,
-        whom: &Whom,
+        target: &Target,
         place: Place,
         holder: Option<Holder>,
     ) -> anyhow::Result<Self> {
@@ -96,7 +97,7 @@ impl Session {
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
-        let mut watch = whom.watch(&host, arguments.observe)?;
+        let mut watch = target.watch(&host, arguments.observe)?;
         if let Some(period) = arguments.scan_period {
             watch.own_scans(milliseconds(period));
         }
@@ -109,7 +110,7 @@ impl Session {
             true => Mover::Nobody(DryRun::new(&settings), holder),
             false => Mover::Linux(linux(arguments, &place, shift, holder)),
         };
-        let journal = Journal::new(arguments, whom, shift, dry)?;
+        let journal = Journal::new(arguments, target, shift, dry)?;
         let page = arguments.page.zip(journal.folder());
         let page = page.map(|(port, folder)| Page::start(arguments, port, folder));
         let began = clock::monotonic();
@@ -117,7 +118,7 @@ impl Session {
             observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
             controller: Controller::new(policy, settings),
             journal,
-            page: page.and_then(|page| page.map_err(|e| eprintln!("nodewise: no page: {e:#}")).ok()),
+            page: page.and_then(|page| page.map_err(|e| say!("no page: {e:#}")).ok()),
             interval: arguments.interval,
             decides_at: began + arguments.interval,
             holds_at: began + FIRST_HOLD,
@@ -127,7 +128,7 @@ impl Session {
             unseen: Unseen::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
             asym: Asym::new(arguments, &place, dry, &watch.processes()),
-            metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, whom)),
+            metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, target)),
             processes: Processes::default(),
             scan,
             began,
@@ -150,12 +151,12 @@ impl Session {
 
     pub fn pause(&mut self) {
         self.controller.pause();
-        eprintln!("nodewise: paused; SIGUSR2 resumes");
+        say!("paused; SIGUSR2 resumes");
     }
 
     pub fn resume(&mut self) {
         self.controller.resume();
-        eprintln!("nodewise: resumed");
+        say!("resumed");
     }
 
     /// Some hundredths of a second of the loop.
@@ -244,13 +245,14 @@ impl Session {
                 tracker.add(page, node, 1);
                 self.fresh += 1;
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
-                    self.report.sampled(home == node);
+                    self.report.sampled(page, home == node);
                     if let Some(asym) = &mut self.asym {
                         asym.sampled(pid, touch.tid, home);
                     }
                 }
             }
         }
+        self.report.tracked = tracker.tracked();
         self.set_homes(pid, homes, &fresh);
     }
 
@@ -432,13 +434,13 @@ impl Session {
         if let Some(metrics) = &mut self.metrics
             && let Err(error) = metrics.write(&self.report)
         {
-            eprintln!("nodewise: {error:#}; no metrics from here on");
+            say!("{error:#}; no metrics from here on");
             self.metrics = None;
         }
         if let Some(page) = &mut self.page
             && let Err(error) = page.tell(&self.report)
         {
-            eprintln!("nodewise: the page has ended ({error}); all else goes on");
+            say!("the page has ended ({error}); all else goes on");
             self.page = None;
         }
     }
@@ -453,10 +455,10 @@ impl Session {
             .ended(&self.controller, &self.watch, self.began, status);
         let now = self.now_ns();
         let shown = self.journal.folder().filter(|_| arguments.page.is_some());
-        let again = shown.map(|folder| format!("nodewise: the page again: nodewise serve {}", folder.display()));
+        let again = shown.map(|folder| format!("the page again: nodewise serve {}", folder.display()));
         self.journal.finish(now, &self.report)?;
         self.page.iter_mut().for_each(Page::end);
-        again.iter().for_each(|line| eprintln!("{line}"));
+        again.iter().for_each(|line| output::message(line));
         self.report.publish(arguments)
     }
 }
@@ -484,7 +486,7 @@ fn pages_of_process(process: u16) -> Range<PageNumber> {
 }
 
 /// Balances what runs already until it is gone, or we are told to stop.
-pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
+pub fn attach(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
     let place = Place::this(&Host::default(), arguments.machine.as_deref())?;
     if place.single() {
@@ -492,9 +494,9 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
     }
     let signals =
         Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
-    let mut session = Session::new(arguments, whom, place, None)?;
+    let mut session = Session::new(arguments, target, place, None)?;
     decline_balancing();
-    let lasting = matches!(whom, Whom::Group(folder) if folder.exists());
+    let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
         match signals.wait(Duration::ZERO).map(|s| s.number) {
             Some(SIGUSR1) => session.pause(),
@@ -502,7 +504,7 @@ pub fn attach(arguments: &Arguments, whom: &Whom) -> anyhow::Result<Outcome> {
             Some(_) => break,
             None => session.turn(),
         }
-        let group_is_gone = matches!(whom, Whom::Group(folder) if !folder.exists());
+        let group_is_gone = matches!(target, Target::Group(folder) if !folder.exists());
         if (session.processes().is_empty() && !lasting) || group_is_gone {
             break;
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     pub address: u64,
-    /// By whom.
+    /// Who did.
     pub tid: u32,
     /// Whose sample it is, if it is one.
     pub node: Option<NodeId>,

@@ -1,9 +1,9 @@
 //! From an observation to the number.
 //!
-//! Which thread uses which page is not known without a recording. What is known bounds it: with
-//! shares c of CPU time and p of memory by node, and every byte used equally, no assignment of
-//! pages to threads keeps more than Σ min(c, p) of the accesses local. That bound is the score. If
-//! instead every thread uses every page alike, Σ c·p are local.
+//! Which thread uses which page, and how often, is not known without a recording. With shares c of CPU time
+//! and p of memory by node, Σ min(c, p) of the memory lies where threads run: that is the score. Were every byte
+//! used equally, no assignment of pages to threads would keep more of the accesses local; did every thread use
+//! every page alike too, Σ c·p would be.
 
 use super::observation::Observation;
 use super::reason::{self, Reason};
@@ -21,9 +21,9 @@ const RANGES: usize = 5;
 pub struct Assessment {
     pub pid: u32,
     pub name: String,
-    /// Σ min(c, p): the most that can be local, 0 to 1.
+    /// Σ min(c, p): the share of the memory that lies where threads run, 0 to 1. No share of accesses.
     pub score: f64,
-    /// Σ c·p: what is local when every thread uses every page alike.
+    /// Σ c·p: what would be local if every thread used every page alike.
     pub expected_locality: f64,
     /// Of bytes over nodes, Diener et al. equation 3.
     pub page_balance: f64,

@@ -148,10 +148,10 @@ fn how(process: &Assessment, findings: &Findings) -> String {
             .to_owned(),
     };
     format!(
-        "the number is the largest share of accesses that can be local, from numa_maps and {time}; \
-         which thread uses which page is not known without a recording. \
-         If every thread used every page alike, {} would be local, at {:.0} ns on average ({} latencies). \
-         Page balance {}.",
+        "the number is the share of the memory that lies where the threads ran, node by node, from numa_maps and {time}. \
+         It is no share of accesses: which bytes are used, and by which thread, is not known without a recording. \
+         Were every byte used alike, no more than that could be local; did every thread use every page alike too, {} \
+         would be, at {:.0} ns on average ({} latencies). Page balance {}.",
         percent(process.expected_locality),
         process.mean_latency_ns,
         if findings.machine.name == "this" {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// A placement and a command a line; empty lines and lines with `#` in front say nothing.
 pub fn read(file: &Path) -> anyhow::Result<(Vec<Under>, Vec<Vec<OsString>>)> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = nodewise_input::text(file).with_context(|| format!("cannot read {}", file.display()))?;
     parse(&text, &file.display().to_string())
 }
 

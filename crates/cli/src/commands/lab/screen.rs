@@ -1,6 +1,7 @@
 //! What is seen while a laboratory runs: progress on a terminal, and the command's output as it comes.
 
 use super::findings;
+use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_lab::{Event, Under, Virtual};
 use std::cell::Cell;
@@ -40,7 +41,7 @@ impl Show {
 
     /// A line to standard error, above the spinner.
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("nodewise: {text}"));
+        self.bar.suspend(|| say!("{text}"));
     }
 
     pub fn booting(&self, machine: &Virtual) {

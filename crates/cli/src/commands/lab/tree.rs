@@ -1,5 +1,6 @@
 //! Files of the guest as a folder: its sysfs, for `nodewise topo` and for tests; what commands left there.
 
+use crate::output::say;
 use anyhow::{Context, ensure};
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +10,7 @@ pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyho
         .iter()
         .map(|(name, bytes)| (Path::new("sys").join(name), bytes.as_slice()));
     let count = write(folder, files, force.then_some("sys"))?;
-    eprintln!("nodewise: wrote {}, {count} files of /sys", folder.display());
+    say!("wrote {}, {count} files of /sys", folder.display());
     Ok(())
 }
 
@@ -25,7 +26,7 @@ pub fn brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) ->
     };
     let files = files.iter().map(|(path, bytes)| (named(path), bytes.as_slice()));
     let count = write(folder, files, None)?;
-    eprintln!("nodewise: wrote {}, {count} files of the guest", folder.display());
+    say!("wrote {}, {count} files of the guest", folder.display());
     Ok(())
 }
 

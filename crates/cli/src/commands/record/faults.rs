@@ -2,10 +2,11 @@
 
 use super::{Arguments, cpus, folder, meta, meta_of_host, set_openmp, show, summary};
 use crate::exit::Outcome;
+use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, companion};
 use nodewise_observe::Slicing;
-use nodewise_observe::faults::{Options, Tend, Whom, record};
+use nodewise_observe::faults::{Options, Tend, Target, record};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -48,8 +49,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let folder = folder(arguments);
     let faults = &arguments.faults;
+    let (target, seen_from_outside) = target(arguments)?;
     let options = Options {
-        whom: whom(arguments)?,
+        target,
         folder: &folder,
         force: arguments.force,
         slice,
@@ -62,29 +64,39 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
     bar.finish_and_clear();
     let recorded = recorded?;
+    if let Some(why) = seen_from_outside {
+        say!("{why}: seen from outside, its objects are its mappings");
+    }
     summary::sampled(&folder, &recorded, faults.minimum_samples);
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
 }
 
-fn whom(arguments: &Arguments) -> anyhow::Result<Whom> {
+/// What to watch, and why nothing of ours is preloaded there.
+fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
     let faults = &arguments.faults;
     let Some((program, rest)) = arguments.command.split_first() else {
-        return Ok(Whom::Processes {
-            pids: faults.pids.clone(),
-            duration: faults.duration,
-        });
+        let (pids, duration) = (faults.pids.clone(), faults.duration);
+        return Ok((Target::Processes { pids, duration }, None));
     };
-    nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
+    let file = nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
     let mut command = Command::new(program);
     command.args(rest);
     set_openmp(&mut command, arguments.threads, cpus());
-    let mut preload: Vec<PathBuf> = companion::find("libnodewise-rt.so").into_iter().collect();
-    let tend = held(&mut command, &mut preload);
-    Ok(Whom::Command {
+    let mut preload: Vec<PathBuf> = Vec::new();
+    let unreached = nodewise_observe::unreached(&file);
+    let tend = match unreached {
+        Some(_) => None,
+        None => {
+            preload.extend(companion::find("libnodewise-rt.so"));
+            held(&mut command, &mut preload)
+        }
+    };
+    let target = Target::Command {
         command: Box::new(command),
         preload,
         tend,
-    })
+    };
+    Ok((target, unreached))
 }
 
 /// The kernel samples the program's pages and leaves them where they are. Where that cannot be had, what it

@@ -1,15 +1,19 @@
 //! What `record` says at the end, on standard error.
 
+use crate::output::say;
 use nodewise_observe::{Emulator, Recorded};
-use nodewise_profile::{Coverage, ObjectKind, Profile, Thread};
+use nodewise_profile::{Coverage, Meta, ObjectKind, Profile, Thread};
 use std::path::Path;
+
+/// Statuses of what was ended by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
+const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// After a recording.
 pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
     if !recorded.heard_of_any {
-        eprintln!(
-            "nodewise: nothing was recorded: {}, or it could not write to {}",
+        say!(
+            "nothing was recorded: {}, or it could not write to {}",
             match emulator {
                 Some(_) => "no program ran that loads libraries",
                 None => "no program built with nodewise-cc ran",
@@ -18,8 +22,8 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
         );
         return;
     }
-    eprintln!(
-        "nodewise: {} accesses by {} to {} of {}, in {}{}",
+    say!(
+        "{} accesses by {} to {} of {}, in {}{}",
         short(recorded.accesses as f64),
         count(Thread::count(&profile.threads), "thread"),
         count(pages(profile), "page"),
@@ -32,27 +36,35 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
         },
     );
     match emulator {
-        Some(emulator) => eprintln!(
-            "nodewise: emulated by QEMU {}: all code was counted, libraries too, but not the stack by its pointer",
+        Some(emulator) => say!(
+            "emulated by QEMU {}: all code was counted, libraries too, but not the stack by its pointer",
             emulator.version()
         ),
-        None => eprintln!("nodewise: {}", coverage(&profile.meta.coverage, recorded.sampled)),
+        None => say!("{}", coverage(&profile.meta, recorded.sampled)),
     }
-    eprintln!("nodewise: {}", time(recorded));
+    say!("{}", time(recorded));
     if recorded.dropped > 0 {
-        eprintln!(
-            "nodewise: {} accesses in signal handlers were not counted",
+        say!(
+            "{} accesses in signal handlers were not counted",
             short(recorded.dropped as f64)
         );
     }
     if !recorded.uncounted.is_empty() {
-        eprintln!(
-            "nodewise: not counted, being privileged or no x86-64 programs: {}",
+        say!(
+            "not counted, as privileged, for another processor or C library, or with a sanitizer: {}",
             recorded.uncounted.join(", ")
         );
     }
+    if let Some(emulator) = emulator.filter(|_| CRASHES.contains(&recorded.status)) {
+        say!(
+            "ended by signal {} under QEMU {}, which may be at fault, as it is with zsh, ruby and forks of programs of \
+             several threads: if so, plain `qemu-x86_64 PROGRAM` ends like this, and PROGRAM alone does not",
+            recorded.status - 128,
+            emulator.version()
+        );
+    }
     if let Some(why) = &profile.meta.truncated {
-        eprintln!("nodewise: the profile is cut short: {why}");
+        say!("the profile is cut short: {why}");
     }
     where_and_next(folder);
 }
@@ -60,8 +72,8 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
 /// After sampling.
 pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, minimum: u32) {
     let (profile, figures) = (&recorded.profile, &recorded.figures);
-    eprintln!(
-        "nodewise: {} of pages by {}, {} first touches and {} copies apart, in {}{}",
+    say!(
+        "{} of pages by {}, {} first touches and {} copies apart, in {}{}",
         count(figures.hints as usize, "sample"),
         count(Thread::count(&profile.threads), "thread"),
         short(figures.firsts as f64),
@@ -72,16 +84,16 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
             several => format!(", {several} processes"),
         },
     );
-    eprintln!(
-        "nodewise: samples say who uses a page, not how often; a page is judged from {} on; {}",
+    say!(
+        "samples say who uses a page, not how often; a page is judged from {} on; {}",
         count(minimum as usize, "sample"),
         match figures.writes {
             true => "reads and writes are told apart",
             false => "reads and writes are not told apart (root, with tracefs mounted, would)",
         }
     );
-    eprintln!(
-        "nodewise: it took {:.1} % of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
+    say!(
+        "it took {:.1} % of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
         figures.cost * 100.0,
         figures.sample_ns / 1e3,
         figures.period,
@@ -89,20 +101,20 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     );
     match figures.kernel_moved {
         Some(0) => {}
-        Some(pages) => eprintln!(
-            "nodewise: meanwhile the kernel moved {} by itself",
+        Some(pages) => say!(
+            "meanwhile the kernel moved {} by itself",
             count(pages as usize, "page")
         ),
-        None => eprintln!("nodewise: what the kernel moved meanwhile, it does not say"),
+        None => say!("what the kernel moved meanwhile, it does not say"),
     }
     if figures.missed_threads > 0 {
-        eprintln!(
-            "nodewise: {} not watched, for want of descriptors; ulimit -n 65536",
+        say!(
+            "{} not watched, for want of descriptors; ulimit -n 65536",
             count(figures.missed_threads, "thread")
         );
     }
     if figures.hints == 0 {
-        eprintln!("nodewise: {}", no_samples(profile));
+        say!("{}", no_samples(profile));
     }
     where_and_next(folder);
 }
@@ -121,8 +133,8 @@ fn no_samples(profile: &Profile) -> &'static str {
 
 /// After a recovery.
 pub fn recovered(folder: &Path, profile: &Profile) {
-    eprintln!(
-        "nodewise: recovered {} by {}",
+    say!(
+        "recovered {} by {}",
         count(pages(profile), "page"),
         count(Thread::count(&profile.threads), "thread")
     );
@@ -140,7 +152,7 @@ pub fn short(number: f64) -> String {
 
 fn where_and_next(folder: &Path) {
     let folder = folder.display();
-    eprintln!("nodewise: profile in {folder}; next: nodewise report {folder}");
+    say!("profile in {folder}; next: nodewise report {folder}");
 }
 
 /// How long it took, and what of that is known to be ours.
@@ -161,27 +173,18 @@ fn time(recorded: &Recorded) -> String {
     }
 }
 
-fn coverage(coverage: &Coverage, sampled: bool) -> String {
+fn coverage(meta: &Meta, sampled: bool) -> String {
+    let coverage = &meta.coverage;
     if !sampled {
         return "coverage unknown: sampling is not permitted; sysctl kernel.perf_event_paranoid=2".to_owned();
     }
-    let Some(share) = coverage.share() else {
+    if coverage.share().is_none() {
         return format!(
             "coverage unknown: the run was too short to sample ({:.0} ms of its own code)",
             coverage.own_samples()
         );
-    };
-    let mut line = format!("coverage {:.0} % of the program's own CPU time", share * 100.0);
-    let missed: Vec<String> = coverage
-        .missed_modules
-        .iter()
-        .take(3)
-        .map(|(m, s)| format!("{m} {:.0} %", s * 100.0))
-        .collect();
-    if share < 0.995 && !missed.is_empty() {
-        line += &format!(" (not counted: {})", missed.join(", "));
     }
-    line
+    nodewise_report::text::coverage(&nodewise_report::recorded_coverage(meta))
 }
 
 fn pages(profile: &Profile) -> usize {

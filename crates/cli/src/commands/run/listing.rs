@@ -16,12 +16,15 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     }
     let cpus: Vec<u32> = plan.threads.cpus.iter().map(|c| c.0).collect();
     lines.push(format!("nodes    {}", numbers(&plan.nodes)));
-    lines.push(format!(
-        "threads  {} on CPUs {} ({})",
-        cpus.len(),
-        cut(&numbers(&cpus)),
-        plan.threads.name
-    ));
+    lines.push(match plan.unreached {
+        true => "threads  not bound".to_owned(),
+        false => format!(
+            "threads  {} on CPUs {} ({})",
+            cpus.len(),
+            cut(&numbers(&cpus)),
+            plan.threads.name
+        ),
+    });
     lines.extend(
         plan.policy
             .iter()

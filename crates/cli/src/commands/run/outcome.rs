@@ -1,6 +1,7 @@
 //! What `run` says: the plan of a dry run, and what was achieved.
 
 use super::{listing, warnings};
+use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -8,27 +9,23 @@ use std::path::Path;
 
 /// A dry run, on standard output.
 pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if as_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&plan_json(plan))?)?;
-        return Ok(());
-    }
-    for line in listing::lines(plan) {
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
+    let text = match as_json {
+        true => serde_json::to_string_pretty(&plan_json(plan))?,
+        false => listing::lines(plan).join("\n"),
+    };
+    output::print(&(text + "\n"))
 }
 
-/// What was achieved, on standard error.
+/// What was achieved, on standard error: where that cannot be written, the program's status still counts.
 pub fn print(plan: &Plan, achieved: Option<&Achieved>, as_json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stderr().lock();
     if as_json {
-        writeln!(out, "{}", serde_json::to_string(&report(plan, achieved))?)?;
+        let document = serde_json::to_string(&report(plan, achieved))? + "\n";
+        let _ = std::io::stderr().write_all(document.as_bytes());
         return Ok(());
     }
-    for line in lines(plan, achieved) {
-        writeln!(out, "nodewise: {line}")?;
-    }
+    lines(plan, achieved)
+        .iter()
+        .for_each(|line| output::message(line));
     Ok(())
 }
 
@@ -36,7 +33,7 @@ fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
     let mut lines: Vec<String> = warnings::instrumented(plan).into_iter().collect();
     lines.extend(plan.notes.iter().cloned());
     match achieved {
-        Some(achieved) if achieved.processes == 0 => {
+        Some(achieved) if achieved.processes + achieved.unreported == 0 => {
             lines.push(
                 "no process was placed: the program never started, or its loader ignored the preload".into(),
             );
@@ -88,7 +85,8 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     lines.extend(trouble(achieved));
     if achieved.killed > 0 && plan.objects.is_none() {
         lines.push(format!(
-            "processes killed before the last look: {}; figures are those of the look before",
+            "processes that ended without a last look (killed, or by a system call of their own): {}; figures are those of \
+             the look before",
             achieved.killed
         ));
     }
@@ -171,8 +169,14 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
     }
     if achieved.untracked > 0 {
         lines.push(format!(
-            "placed but not read back, too many at once: {}",
+            "placed but not read back, more than there was room to follow: {}",
             objects(achieved.untracked.into())
+        ));
+    }
+    if achieved.unreported > 0 {
+        lines.push(format!(
+            "processes that could not report, for want of room in the folder for temporary files: {}; set TMPDIR",
+            achieved.unreported
         ));
     }
     lines.extend(
@@ -187,7 +191,7 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
 /// Writes the report to a temporary name and renames it.
 pub fn write(path: &Path, plan: &Plan, achieved: Option<&Achieved>) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(&report(plan, achieved))? + "\n";
-    crate::output::replace(path, text.as_bytes())
+    output::replace(path, text.as_bytes())
         .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
 }
 
@@ -249,6 +253,7 @@ fn achieved_json(plan: &Plan, achieved: &Achieved) -> Value {
         "populated": achieved.populated,
         "by_name": achieved.by_name,
         "killed": achieved.killed,
+        "unreported": achieved.unreported,
         "switched_off": achieved.switched_off,
     })
 }

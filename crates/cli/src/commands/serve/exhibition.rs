@@ -1,6 +1,7 @@
 //! What is on show: profiles as they are now, shown anew when they change.
 
 use crate::followed::{self, Followed, Look};
+use crate::output::say;
 use anyhow::bail;
 use nodewise_page::server::Shelf;
 use nodewise_page::{Book, View};
@@ -130,7 +131,7 @@ impl Shown {
 
     fn tell(&self) {
         if let Some(message) = &self.message {
-            eprintln!("nodewise: {message}");
+            say!("{message}");
         }
     }
 }

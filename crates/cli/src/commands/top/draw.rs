@@ -49,7 +49,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
         Paragraph::new(figures.verdict.as_str()).wrap(Wrap { trim: true }),
         parts[1],
     );
-    frame.render_widget(share(screen, figures.local, area.width), parts[2]);
+    frame.render_widget(share(screen, figures, area.width), parts[2]);
     frame.render_widget(figures.moves.map(moves).unwrap_or_default(), parts[3]);
     frame.render_widget(matrix::matrix(screen, figures, parts[4]), parts[4]);
     objects::draw(frame, screen, parts[5]);
@@ -85,9 +85,13 @@ fn title(screen: &Screen, figures: &Figures) -> Line<'static> {
     ])
 }
 
-/// `local 62.3 % ██████░░░░`.
-fn share(screen: &Screen, local: f64, width: u16) -> Line<'static> {
-    let head = format!("local {:<8}", percent(local));
+/// `local 62.3 % ██████░░░░`; of samples the bar ends at the least share that they prove.
+fn share(screen: &Screen, figures: &Figures, width: u16) -> Line<'static> {
+    let (local, text) = match figures.local_range {
+        Some([low, high]) => (low, nodewise_report::between([low, high], 0.0)),
+        None => (figures.local, percent(figures.local)),
+    };
+    let head = format!("local {text:<8} ");
     let room = usize::from(width).saturating_sub(head.len() + 1).min(60);
     let filled = (local.clamp(0.0, 1.0) * room as f64).round() as usize;
     let (blue, orange) = match screen.colour {
@@ -183,6 +187,7 @@ mod tests {
             exact: true,
             verdict: "Place it: 40 % of its accesses are remote.".into(),
             local: 0.6,
+            local_range: None,
             accesses: matrix(3_000_000, 1_000_000),
             pages: matrix(7, 5),
             threads: vec![2; nodes],
@@ -294,6 +299,7 @@ mod tests {
         let text = shown(
             &screen(Figures {
                 local: 1.0,
+                local_range: None,
                 ..Figures::default()
             }),
             80,

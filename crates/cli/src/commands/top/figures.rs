@@ -19,6 +19,8 @@ pub struct Figures {
     pub verdict: String,
     /// Share of accesses from the page's own node, pages where they are; with their moves where there were any.
     pub local: f64,
+    /// Where accesses are samples: what those say of the accesses.
+    pub local_range: Option<[f64; 2]>,
     pub accesses: Matrix,
     /// Pages, under the node that accesses them most.
     pub pages: Matrix,
@@ -73,6 +75,10 @@ impl Figures {
             truncated: report.program.truncated.as_deref().map(plain),
             verdict: plain(&verdict(&report.verdict)),
             local: moved.unwrap_or(today),
+            local_range: match &report.moves {
+                Some(moves) if moved.is_some() => moves.local_range,
+                _ => report.policies.first().and_then(|p| p.local_range),
+            },
             accesses: accesses(analysed),
             pages: pages(analysed),
             threads: threads(report),

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Keys are answered at once, all else within this.
 const TURN: Duration = Duration::from_millis(100);
+/// A printed screen is not waited for longer: the kernel looks at a program after about a second, then again after at
+/// most a minute, and never at one that sleeps.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// Lines of a screen that is printed.
 const LINES: u16 = 40;
 
@@ -131,6 +134,7 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
         printed: true,
         ..Screen::default()
     };
+    let began = Instant::now();
     while screen.figures.is_none() {
         let ended = recorder.as_mut().and_then(Recorder::ended);
         match profile.look() {
@@ -138,6 +142,7 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
             Look::Failed(error) => return Err(ended.map_or(error, anyhow::Error::msg)),
             Look::Waits(_) | Look::Same if ended.is_some() => bail!("{}", ended.unwrap_or_default()),
             Look::Waits(why) if recorder.is_none() => bail!("{why}"),
+            Look::Waits(why) if began.elapsed() > PATIENCE => bail!("nothing to show after {} s: {why}", PATIENCE.as_secs()),
             Look::Waits(_) | Look::Same if signals.wait(TURN).is_some() => bail!("stopped"),
             Look::Waits(_) | Look::Same => {}
         }

@@ -5,6 +5,7 @@ mod text;
 
 use super::Arguments;
 use crate::exit::Outcome;
+use crate::output::say;
 use crate::output::{self, Screen};
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::Host;
@@ -83,19 +84,17 @@ fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
     let base = Machine::load("this")?;
     let virtual_machine = hardware::virtual_machine(&host);
     if let Some(why) = &virtual_machine {
-        eprintln!(
-            "nodewise: this is a virtual machine ({why}): what it measures need not be what the hardware gives, \
+        say!(
+            "this is a virtual machine ({why}): what it measures need not be what the hardware gives, \
              and under an emulator means nothing"
         );
     }
     let measured = with_bar(|progress| hardware::measure(&host, &base, &arguments.settings(), progress))?;
     for note in &measured.notes {
-        eprintln!("nodewise: {note}");
+        say!("{note}");
     }
     if measured.cut_short {
-        eprintln!(
-            "nodewise: time was up before everything was measured as well as asked for; give it more by --time-limit"
-        );
+        say!("time was up before everything was measured as well as asked for; give it more by --time-limit");
     }
     let (date, kernel) = (today(), host.kernel_release().unwrap_or_else(|| "?".to_owned()));
     let mut machine = measured.describe(base, &format!("on {date}, with Linux {kernel}"));

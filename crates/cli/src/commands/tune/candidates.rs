@@ -1,6 +1,7 @@
 //! What is worth a real run: the best predictions, and what stock tools offer.
 
 use super::trial::Way;
+use crate::output::say;
 use anyhow::{Context, bail};
 use nodewise_advise::{StockCommand, shell_line, stock_command};
 use nodewise_placement::Mapping;
@@ -62,7 +63,7 @@ fn installed(program: &str) -> bool {
 /// Stock commands under the simulated affinity: bound by OpenMP itself, and interleaved by `numactl`.
 pub fn stock(setting: &Setting<'_>, simulation: &Simulation) -> Vec<Candidate> {
     let Some(places) = &setting.places else {
-        eprintln!("nodewise: no stock command tried: OpenMP cannot bind the threads of this program");
+        say!("no stock command tried: OpenMP cannot bind the threads of this program");
         return Vec::new();
     };
     let command = |policy| stock_command(policy, places, setting.command);
@@ -71,7 +72,7 @@ pub fn stock(setting: &Setting<'_>, simulation: &Simulation) -> Vec<Candidate> {
     let mut interleaved = command("interleave")
         .map(|c| Candidate::stock("interleave, numactl", c, interleave.map(|p| p.speedup)));
     if interleaved.is_some() && !installed("numactl") {
-        eprintln!("nodewise: numactl is not installed: its interleaving is not tried");
+        say!("numactl is not installed: its interleaving is not tried");
         interleaved = None;
     }
     bound.into_iter().chain(interleaved).collect()

@@ -1,6 +1,7 @@
 //! Which profile to decide from: the one given, a new one, or the latest of the same program.
 
 use super::Arguments;
+use crate::output::say;
 use anyhow::{Context, bail};
 use nodewise_advise::shell_line;
 use nodewise_store::Reader;
@@ -17,16 +18,16 @@ pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     }
     let program = Path::new(&arguments.command[0]);
     if is_instrumented(program) {
-        eprintln!(
-            "nodewise: {} counts its accesses, and is timed with that; for its real times name the plain build, \
+        say!(
+            "{} counts its accesses, and is timed with that; for its real times name the plain build, \
              and this one with --instrumented",
             program.display()
         );
         return record(program, &arguments.command[1..]);
     }
     if let Some(folder) = latest_of(program) {
-        eprintln!(
-            "nodewise: deciding from {}, the latest profile of this program",
+        say!(
+            "deciding from {}, the latest profile of this program",
             folder.display()
         );
         return Ok(folder);
@@ -49,13 +50,13 @@ pub fn comparable(arguments: &Arguments, recorded: &[String]) -> bool {
     let builds = arguments.instrumented.is_some() || are_builds_of_one(&of, &run);
     let same = recorded.get(1..) == arguments.command.get(1..);
     if !builds {
-        eprintln!(
-            "nodewise: the profile is of another program, {of}, not {run}: rules only match what both have, times \
+        say!(
+            "the profile is of another program, {of}, not {run}: rules only match what both have, times \
              are not comparable"
         );
     } else if !same {
-        eprintln!(
-            "nodewise: recorded with other arguments ({}): times are not comparable, rules are",
+        say!(
+            "recorded with other arguments ({}): times are not comparable, rules are",
             shell_line(recorded)
         );
     }
@@ -79,11 +80,7 @@ fn is_instrumented(program: &Path) -> bool {
 /// Records the instrumented build with the same arguments.
 fn record(instrumented: &Path, arguments: &[String]) -> anyhow::Result<PathBuf> {
     let folder = nodewise_store::unused(Path::new("."));
-    eprintln!(
-        "nodewise: recording {} into {}",
-        instrumented.display(),
-        folder.display()
-    );
+    say!("recording {} into {}", instrumented.display(), folder.display());
     let own = std::env::current_exe().context("cannot find the nodewise executable")?;
     let mut command = Command::new(own);
     command

@@ -101,7 +101,11 @@ impl Census {
             cpus: allowed,
             nodes: match place.pretended {
                 true => place.machine.node_ids().collect(),
-                false => status.mems_allowed.iter().filter_map(|n| place.node(*n)).collect(),
+                false => status
+                    .mems_allowed
+                    .iter()
+                    .filter_map(|n| place.node(*n))
+                    .collect(),
             },
             pinned,
         })

@@ -72,13 +72,20 @@ mod tests {
         let goals = [(NodeId(4), 0.25), (NodeId(2), 0.75)];
         let to: Vec<u32> = dealt(8, &goals).map(|n| n.0).collect();
         assert_eq!(to, [4, 4, 2, 2, 2, 2, 2, 2]);
-        assert_eq!(dealt(3, &[(NodeId(5), 1.0)]).map(|n| n.0).collect::<Vec<_>>(), [5, 5, 5]);
+        assert_eq!(
+            dealt(3, &[(NodeId(5), 1.0)]).map(|n| n.0).collect::<Vec<_>>(),
+            [5, 5, 5]
+        );
         assert_eq!(dealt(0, &goals).count(), 0);
     }
 
     #[test]
     fn a_huge_page_is_one() {
-        let run = |address, count, shift| Run { address, count, shift };
+        let run = |address, count, shift| Run {
+            address,
+            count,
+            shift,
+        };
         let pair = Pair {
             from: 0,
             to: 1,

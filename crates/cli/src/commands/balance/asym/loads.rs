@@ -43,7 +43,10 @@ impl Sampled {
 
     /// Which samples there have been, if any.
     pub fn source(&self) -> Option<&str> {
-        self.sampler.as_ref().filter(|_| self.delivers).map(|s| s.name.as_str())
+        self.sampler
+            .as_ref()
+            .filter(|_| self.delivers)
+            .map(|s| s.name.as_str())
     }
 
     /// Samples the threads that are at work.
@@ -51,7 +54,10 @@ impl Sampled {
         let Some(sampler) = &self.sampler else {
             return;
         };
-        let at_work: BTreeSet<u32> = seen.iter().flat_map(|s| s.threads.iter().map(|t| t.tid)).collect();
+        let at_work: BTreeSet<u32> = seen
+            .iter()
+            .flat_map(|s| s.threads.iter().map(|t| t.tid))
+            .collect();
         self.threads.retain(|tid, _| at_work.contains(tid));
         for tid in at_work {
             if self.threads.len() < THREADS {
@@ -121,7 +127,13 @@ mod tests {
 
     #[test]
     fn few_are_all_taken_and_many_stand_for_all() {
-        for (count, kept) in [(0, 0), (1, 1), (MOST, MOST), (MOST + 1, MOST / 2 + 1), (3 * MOST, MOST)] {
+        for (count, kept) in [
+            (0, 0),
+            (1, 1),
+            (MOST, MOST),
+            (MOST + 1, MOST / 2 + 1),
+            (3 * MOST, MOST),
+        ] {
             let all: Vec<Load> = (0..count as u32).map(load).collect();
             let (few, scale) = thinned(&all);
             assert_eq!(few.len(), kept);

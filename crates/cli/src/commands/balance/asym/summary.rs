@@ -3,6 +3,7 @@
 use super::super::place::Place;
 use super::nothing_to_choose;
 use super::view::Seen;
+use crate::output::say;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;
 use nodewise_machine::{NodeId, format_bytes};
@@ -87,9 +88,10 @@ impl Summary {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
         {
-            eprintln!(
-                "nodewise: process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
-                one.pid, one.name
+            say!(
+                "process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
+                one.pid,
+                one.name
             );
         }
     }
@@ -97,7 +99,7 @@ impl Summary {
     /// Nothing could be decided: said when it is news.
     pub fn is_in_trouble(&mut self, why: &str) {
         if self.said.as_deref() != Some(why) {
-            eprintln!("nodewise: threads stay where they are: {why}");
+            say!("threads stay where they are: {why}");
             self.said = Some(why.to_owned());
         }
         self.trouble = Some(why.to_owned());
@@ -122,19 +124,13 @@ impl Summary {
             if let Some(process) = self.processes.get_mut(&refused.application)
                 && process.refused.replace(*refused).is_none()
             {
-                eprintln!("nodewise: {refused}");
+                say!("{refused}");
             }
         }
     }
 
     /// A process changes nodes.
-    pub fn tell_move(
-        &mut self,
-        now: Duration,
-        place: &Place,
-        one: &Seen,
-        before: &BTreeSet<NodeId>,
-    ) {
+    pub fn tell_move(&mut self, now: Duration, place: &Place, one: &Seen, before: &BTreeSet<NodeId>) {
         let (from, to) = (place.list(before.iter().copied()), place.list(one.runs_on()));
         if let Some(process) = self.process(one) {
             process.refused = None;
@@ -142,8 +138,8 @@ impl Summary {
                 process.before.clone_from(&from);
             }
         }
-        eprintln!(
-            "nodewise: {:.1} s: threads of process {} ({}) {} from nodes {from} to {to}; weighted bandwidth {:.1} to {:.1} GB/s",
+        say!(
+            "{:.1} s: threads of process {} ({}) {} from nodes {from} to {to}; weighted bandwidth {:.1} to {:.1} GB/s",
             now.as_secs_f64(),
             one.pid,
             one.name,

@@ -45,7 +45,11 @@ impl Seen {
     /// Accesses to other nodes than each thread's own, a second.
     pub fn remote(&self) -> f64 {
         let away = |t: &Thread| -> f64 {
-            let others = t.accesses.iter().enumerate().filter(|(m, _)| *m != t.node.index());
+            let others = t
+                .accesses
+                .iter()
+                .enumerate()
+                .filter(|(m, _)| *m != t.node.index());
             others.map(|(_, n)| n).sum()
         };
         self.threads.iter().map(away).sum()
@@ -95,11 +99,19 @@ pub fn applications(
 ) -> Result<Vec<Application>, AsymError> {
     let (free, fixed): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|s| may_move(s));
     let taken: BTreeSet<NodeId> = fixed.iter().flat_map(|s| s.runs_on()).collect();
-    let open: Vec<Place> = places.iter().copied().filter(|p| !taken.contains(&p.node)).collect();
+    let open: Vec<Place> = places
+        .iter()
+        .copied()
+        .filter(|p| !taken.contains(&p.node))
+        .collect();
     let mut clusters = clusters(&free, &open)?;
     let of = |one: &Seen| match may_move(one) {
         true => one.with(clusters.remove(&one.pid).unwrap_or_default()),
-        false => one.with(if one.threads.is_empty() { vec![] } else { vec![one.as_fixed()] }),
+        false => one.with(if one.threads.is_empty() {
+            vec![]
+        } else {
+            vec![one.as_fixed()]
+        }),
     };
     Ok(seen.iter().map(of).collect())
 }
@@ -111,7 +123,11 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
         return Ok(BTreeMap::new());
     }
     let crew: Vec<Crew> = all()
-        .map(|(application, t)| Crew { application, thread: t.tid, remote: 0.0 })
+        .map(|(application, t)| Crew {
+            application,
+            thread: t.tid,
+            remote: 0.0,
+        })
         .collect();
     let nodes: Vec<NodeId> = all().map(|(_, t)| t.node).collect();
     let accesses: Vec<Vec<f64>> = all().map(|(_, t)| t.accesses.clone()).collect();
@@ -134,7 +150,11 @@ fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     for (node, bytes) in resident.iter().enumerate() {
         let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
         for cluster in clusters.iter_mut() {
-            let part = if there(cluster, node) { bytes / sharers.max(1) } else { 0 };
+            let part = if there(cluster, node) {
+                bytes / sharers.max(1)
+            } else {
+                0
+            };
             cluster.resident.push(part);
         }
     }
@@ -143,7 +163,9 @@ fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
 /// Where each thread at work of a process that moves is to run: those that are not told to move, where they are.
 pub fn bindings(seen: &Seen, moves: &[ThreadMove]) -> Vec<(u32, NodeId)> {
     let to = |tid: u32| {
-        let told = moves.iter().find(|m| m.application == seen.pid && m.threads.contains(&tid));
+        let told = moves
+            .iter()
+            .find(|m| m.application == seen.pid && m.threads.contains(&tid));
         told.map(|m| m.to)
     };
     let each = |t: &Thread| (t.tid, to(t.tid).unwrap_or(t.node));
@@ -159,7 +181,10 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn places(nodes: usize, threads: usize) -> Vec<Place> {
-        let place = |n| Place { node: NodeId(n as u32), threads };
+        let place = |n| Place {
+            node: NodeId(n as u32),
+            threads,
+        };
         (0..nodes).map(place).collect()
     }
 
@@ -169,7 +194,11 @@ mod tests {
             let mut accesses = vec![0.0; 8];
             accesses[*node as usize] += 100.0;
             accesses[nodes[(i + 1) % nodes.len()] as usize] += 50.0;
-            Thread { tid: pid + i as u32 + 1, node: NodeId(*node), accesses }
+            Thread {
+                tid: pid + i as u32 + 1,
+                node: NodeId(*node),
+                accesses,
+            }
         };
         let mut resident = vec![0; 8];
         nodes.iter().for_each(|n| resident[*n as usize] = 1 << 20);
@@ -184,7 +213,10 @@ mod tests {
 
     fn nodes_of(one: &Seen, bindings: &[(u32, NodeId)]) -> BTreeSet<u32> {
         let nodes: BTreeSet<u32> = bindings.iter().map(|(_, n)| n.0).collect();
-        assert_eq!((nodes.len(), bindings.len()), (one.threads.len(), one.threads.len()));
+        assert_eq!(
+            (nodes.len(), bindings.len()),
+            (one.threads.len(), one.threads.len())
+        );
         nodes
     }
 
@@ -196,8 +228,13 @@ mod tests {
         assert_eq!(asked.iter().map(|a| a.id).collect::<Vec<_>>(), [100, 200]);
         assert_eq!(asked[0].accesses[4], 150.0);
         let decision = Scheduler::new(&machine, Settings::default()).step(0, &places(8, 1), &asked);
-        assert!(decision.trouble.is_none() && decision.then > 1.5 * decision.now, "{decision:?}");
-        let [first, second] = both.each_ref().map(|one| nodes_of(one, &bindings(one, &decision.moves)));
+        assert!(
+            decision.trouble.is_none() && decision.then > 1.5 * decision.now,
+            "{decision:?}"
+        );
+        let [first, second] = both
+            .each_ref()
+            .map(|one| nodes_of(one, &bindings(one, &decision.moves)));
         assert!(first.is_disjoint(&second));
     }
 
@@ -207,27 +244,50 @@ mod tests {
         let asked = applications(&both, |s| s.pid != 200, &places(8, 1)).unwrap();
         let fixed = &asked[1].clusters;
         assert_eq!((fixed.len(), fixed[0].fixed, fixed[0].nodes), (1, true, 3));
-        assert!((fixed[0].weight - 151f64.ln()).abs() < 1e-12, "{}", fixed[0].weight);
+        assert!(
+            (fixed[0].weight - 151f64.ln()).abs() < 1e-12,
+            "{}",
+            fixed[0].weight
+        );
         let machine = Machine::named("machine-a").unwrap();
         let decision = Scheduler::new(&machine, Settings::default()).step(0, &places(8, 1), &asked);
-        assert!(decision.moves.iter().all(|m| m.application == 100 && ![1, 5, 6].contains(&m.to.0)));
+        assert!(
+            decision
+                .moves
+                .iter()
+                .all(|m| m.application == 100 && ![1, 5, 6].contains(&m.to.0))
+        );
         assert!(!decision.moves.is_empty());
-        let idle = Seen { threads: vec![], ..seen(300, &[2]) };
-        assert_eq!(applications(&[idle], |_| false, &places(8, 1)).unwrap()[0].clusters, []);
+        let idle = Seen {
+            threads: vec![],
+            ..seen(300, &[2])
+        };
+        assert_eq!(
+            applications(&[idle], |_| false, &places(8, 1)).unwrap()[0].clusters,
+            []
+        );
     }
 
     #[test]
     fn more_processes_than_nodes_is_an_error_in_one_line() {
         let all: Vec<Seen> = (0..3).map(|n| seen(100 * (n + 1), &[n])).collect();
-        let error = applications(&all, |_| true, &places(2, 4)).unwrap_err().to_string();
+        let error = applications(&all, |_| true, &places(2, 4))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("3 programs") && !error.contains('\n'), "{error}");
     }
 
     #[test]
     fn a_nodes_memory_goes_with_one_cluster_or_in_parts_with_several() {
-        let cluster = |at: &[u32]| Cluster { at: at.iter().copied().map(NodeId).collect(), ..Cluster::default() };
+        let cluster = |at: &[u32]| Cluster {
+            at: at.iter().copied().map(NodeId).collect(),
+            ..Cluster::default()
+        };
         let mut clusters = [cluster(&[0, 1]), cluster(&[1])];
         share_out(&[10, 20, 30], &mut clusters);
-        assert_eq!((&clusters[0].resident, &clusters[1].resident), (&vec![10, 10, 0], &vec![0, 10, 0]));
+        assert_eq!(
+            (&clusters[0].resident, &clusters[1].resident),
+            (&vec![10, 10, 0], &vec![0, 10, 0])
+        );
     }
 }

@@ -49,7 +49,11 @@ impl Found {
         }
         let mut out = format!("\ntogether: {} of {pairs} pairs of flows known", pairs - left);
         if left < pairs {
-            let _ = write!(out, " (losses under {:.0} % are not seen)", 100.0 * survey.unseen());
+            let _ = write!(
+                out,
+                " (losses under {:.0} % are not seen)",
+                100.0 * survey.unseen()
+            );
         }
         out.push_str(&self.unknown(survey));
         out.push('\n');

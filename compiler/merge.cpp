@@ -1,0 +1,180 @@
+// Copies and constants side by side that the code generator makes one instruction of: of two loads and two
+// stores of eight bytes one each of sixteen. It does so where nothing between them could tell, in one block.
+#include "instrument.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace nodewise {
+namespace {
+
+constexpr unsigned MostStores = 64; // looked at together
+
+// A store that may merge: of a constant, or of what was loaded for this alone.
+struct Stored {
+  Access *To, *From; // null From: a constant
+  Type *Element;
+  bool Zero;
+  unsigned Order; // of its store in the block
+};
+
+class Merger {
+public:
+  Merger(Accesses &A, const Target &Code, const DataLayout &DL, ScalarEvolution &SE) : A(A), Code(Code), DL(DL), SE(SE) {
+    for (Access &X : A.Plain)
+      Of[X.At].push_back(&X);
+  }
+
+  void visit(BasicBlock &B) {
+    for (Instruction &I : B) {
+      auto *Load = dyn_cast<LoadInst>(&I);
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (Load && Load->isSimple()) {
+        if (!Stores.empty())
+          flush();
+        Loads.insert(Load);
+      } else if (Store && Store->isSimple()) {
+        Stores.push_back(Store);
+        note(*Store);
+      } else if (I.mayReadOrWriteMemory() || I.mayHaveSideEffects()) {
+        flush();
+      }
+    }
+    flush();
+  }
+
+  void finish() {
+    erase_if(A.Plain, [](const Access &X) { return X.Size == 0; });
+  }
+
+private:
+  Accesses &A;
+  const Target &Code;
+  const DataLayout &DL;
+  ScalarEvolution &SE;
+  DenseMap<const Instruction *, SmallVector<Access *, 2>> Of;
+  // Loads, then stores, with nothing else between that touches memory.
+  SmallPtrSet<const LoadInst *, 16> Loads;
+  SmallVector<StoreInst *, 16> Stores;
+  SmallVector<Stored, 16> Candidates;
+
+  void note(StoreInst &S) {
+    Value *V = S.getValueOperand();
+    Type *T = V->getType();
+    auto *From = dyn_cast<LoadInst>(V);
+    bool Copies = From && From->hasOneUse() && Loads.contains(From);
+    bool Constant = isa<ConstantInt, ConstantFP, ConstantPointerNull>(V);
+    if (Candidates.size() >= MostStores || T->isVectorTy() || T->isAggregateType() || !(Copies || Constant))
+      return;
+    auto &To = Of[&S];
+    SmallVector<Access *, 2> None(To.size(), nullptr), &Read = Copies ? Of[From] : None;
+    if (To.size() != Read.size())
+      return;
+    for (auto [Written, Loaded] : zip(To, Read)) {
+      if (Loaded && (Loaded->Size != Written->Size || Loaded->Offset != Written->Offset))
+        return;
+      bool Whole = Written->Size == DL.getTypeStoreSize(T) && !T->isPointerTy();
+      Type *Element = Whole ? T : Type::getIntNTy(S.getContext(), Written->Size * 8);
+      bool Zero = Constant && cast<llvm::Constant>(V)->isNullValue();
+      Candidates.push_back({Written, Loaded, Element, Zero, unsigned(Stores.size() - 1)});
+    }
+  }
+
+  std::optional<int64_t> distance(const Access &From, const Access &To) {
+    if (!SE.isSCEVable(From.Pointer->getType()) || !SE.isSCEVable(To.Pointer->getType()))
+      return std::nullopt;
+    auto *D = dyn_cast<SCEVConstant>(SE.getMinusSCEV(SE.getSCEV(To.Pointer), SE.getSCEV(From.Pointer)));
+    if (!D || D->getAPInt().getSignificantBits() > 32)
+      return std::nullopt;
+    return D->getAPInt().getSExtValue() + To.Offset - From.Offset;
+  }
+
+  // Whether Y is stored Distance behind X, and comes from there too.
+  bool behind(const Stored &X, const Stored &Y, int64_t Distance) {
+    if (X.Element != Y.Element || !X.From != !Y.From || X.To->Size == 0 || Y.To->Size == 0)
+      return false;
+    return distance(*X.To, *Y.To) == Distance && (!X.From || distance(*X.From, *Y.From) == Distance);
+  }
+
+  void flush() {
+    for (size_t I = 0; I < Candidates.size() && Candidates.size() > 1; I++)
+      runFrom(Candidates[I]);
+    Candidates.clear();
+    Stores.clear();
+    Loads.clear();
+  }
+
+  const Stored *next(const Stored &X, int64_t Distance) {
+    for (const Stored &Y : Candidates)
+      if (behind(X, Y, Distance))
+        return &Y;
+    return nullptr;
+  }
+
+  // Merges what lies side by side, if X is the first of it.
+  void runFrom(const Stored &X) {
+    int64_t Bytes = X.To->Size;
+    if (Bytes == 0 || next(X, -Bytes))
+      return;
+    SmallVector<const Stored *, 8> Run{&X};
+    while (const Stored *Next = next(X, Bytes * Run.size()))
+      Run.push_back(Next);
+    for (size_t From = 0; From + 1 < Run.size();) {
+      unsigned Count = bit_floor(Run.size() - From);
+      while (Count > 1 && !fit(ArrayRef(Run).slice(From, Count)))
+        Count /= 2;
+      if (Count > 1)
+        merge(ArrayRef(Run).slice(From, Count));
+      From += Count;
+    }
+  }
+
+  bool fit(ArrayRef<const Stored *> Run) {
+    const Stored &First = *Run.front();
+    bool Zero = all_of(Run, [](const Stored *S) { return S->Zero; });
+    bool Cheap = First.From || Zero || Run.size() > 2 || First.To->Size * Run.size() <= 8;
+    return Cheap && Code.holds(First.Element, Run.size()) && undisturbed(Run);
+  }
+
+  // No other store between these may write where they do.
+  bool undisturbed(ArrayRef<const Stored *> Run) {
+    auto [Low, High] = std::minmax_element(Run.begin(), Run.end(),
+                                           [](const Stored *X, const Stored *Y) { return X->Order < Y->Order; });
+    const Value *Object = getUnderlyingObject(Run.front()->To->Pointer);
+    for (unsigned I = (*Low)->Order; I <= (*High)->Order; I++) {
+      const Value *Pointer = Stores[I]->getPointerOperand(), *Other = getUnderlyingObject(Pointer);
+      bool Apart = Other != Object && isIdentifiedObject(Other) && isIdentifiedObject(Object);
+      Access There{Stores[I], const_cast<Value *>(Pointer), 0, 0, Align(), false, true};
+      if (!Apart && !distance(*Run.front()->To, There))
+        return false;
+    }
+    return true;
+  }
+
+  static void merge(ArrayRef<const Stored *> Run) {
+    for (Access *Stored::*Side : {&Stored::To, &Stored::From}) {
+      if (!(Run.front()->*Side))
+        continue;
+      for (const Stored *S : Run.drop_front()) {
+        (Run.front()->*Side)->Size += (S->*Side)->Size;
+        (S->*Side)->Size = 0;
+      }
+    }
+  }
+};
+
+} // namespace
+
+void merge(Function &F, Accesses &A, const Target &Code, ScalarEvolution &SE) {
+  Merger M(A, Code, F.getDataLayout(), SE);
+  for (BasicBlock &B : F)
+    M.visit(B);
+  M.finish();
+}
+
+} // namespace nodewise

@@ -1,0 +1,222 @@
+// What the code generator makes of an access: LLVM's own rules for types that the target has no register for
+// and for copies of known length, asked before it runs.
+#include "instrument.h"
+
+#include "llvm/ADT/bit.h"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/CodeGen/Analysis.h"
+#include "llvm/CodeGen/TargetLowering.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+
+#include <map>
+#include <memory>
+
+using namespace llvm;
+
+namespace nodewise {
+namespace {
+
+Pieces halves(unsigned Bytes) {
+  return {{0, Bytes / 2}, {Bytes / 2, Bytes / 2}};
+}
+
+// Null: this LLVM has no such target.
+const TargetMachine *machineOf(const Module &M) {
+  static std::map<std::string, std::unique_ptr<TargetMachine>> Machines;
+  auto [It, New] = Machines.try_emplace(M.getTargetTriple());
+  if (New) {
+    std::string Error;
+    if (const llvm::Target *T = TargetRegistry::lookupTarget(It->first, Error))
+      It->second.reset(T->createTargetMachine(It->first, "", "", TargetOptions(), std::nullopt));
+  }
+  return It->second.get();
+}
+
+bool isX86(const Function &F) {
+  return Triple(F.getParent()->getTargetTriple()).isX86();
+}
+
+// FastISel of x86, which lowers copies itself.
+constexpr uint64_t UnoptimisedCopy = 32;
+
+// Of whole numbers, other than bit by bit.
+bool calculates(const Value *V) {
+  auto *I = dyn_cast<Instruction>(V);
+  if (!I || !I->getOperand(0)->getType()->isIntOrIntVectorTy())
+    return false;
+  return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) || isa<ICmpInst, SExtInst, ZExtInst, TruncInst>(I);
+}
+
+} // namespace
+
+Target::Target(const Function &F) : F(F), DL(F.getDataLayout()) {
+  if (const TargetMachine *Machine = machineOf(*F.getParent()))
+    Subtarget = Machine->getSubtargetImpl(F), Lowering = Subtarget->getTargetLowering();
+  Optimised = !F.hasOptNone();
+}
+
+Pieces Target::loaded(const LoadInst &I) const {
+  auto Users = [&] { return all_of(I.users(), calculates); };
+  if (halved(I.getType(), Users))
+    return halves(DL.getTypeStoreSize(I.getType()));
+  Pieces Found = broadcast(I);
+  bool Whole = Found.empty() || any_of(I.users(), [](const User *U) { return !isa<ShuffleVectorInst>(U); });
+  if (Whole)
+    Found.append(pieces(I.getType(), I.getAlign(), true));
+  return Found;
+}
+
+Pieces Target::stored(const StoreInst &I) const {
+  const Value *V = I.getValueOperand();
+  if (halved(V->getType(), [&] { return calculates(V); }))
+    return halves(DL.getTypeStoreSize(V->getType()));
+  return pieces(V->getType(), I.getAlign(), false);
+}
+
+// A vector that the target holds but computes by halves: whole numbers under AVX without AVX2.
+bool Target::halved(Type *T, function_ref<bool()> Computed) const {
+  if (!Lowering || !Optimised || !isa<FixedVectorType>(T) || !T->isIntOrIntVectorTy())
+    return false;
+  EVT Type = Lowering->getValueType(DL, T);
+  return Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128 && !Lowering->isOperationLegal(ISD::ADD, Type) &&
+         Computed();
+}
+
+// x86 reads an element that fills a vector from memory again.
+Pieces Target::broadcast(const LoadInst &I) const {
+  Pieces Found;
+  auto *T = dyn_cast<FixedVectorType>(I.getType());
+  if (!T || !Lowering || !Optimised || !I.isSimple() || !Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
+    return Found;
+  bool Doubles = T->getElementType()->isDoubleTy() && T->getNumElements() == 2;
+  StringRef Needs = Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2";
+  if (!isX86(F) || !Subtarget->checkFeatures(Needs))
+    return Found;
+  unsigned Bytes = DL.getTypeStoreSize(T->getElementType());
+  for (const User *U : I.users()) {
+    auto *Shuffle = dyn_cast<ShuffleVectorInst>(U);
+    int Index = Shuffle && isa<PoisonValue>(Shuffle->getOperand(1)) ? getSplatIndex(Shuffle->getShuffleMask()) : -1;
+    if (Index >= 0 && none_of(Found, [&](const Piece &P) { return P.Offset == int64_t(Index) * Bytes; }))
+      Found.push_back({int64_t(Index) * Bytes, Bytes});
+  }
+  return Found;
+}
+
+Pieces Target::pieces(Type *T, Align Alignment, bool Read) const {
+  Pieces Found;
+  uint64_t Bytes = DL.getTypeStoreSize(T).getKnownMinValue();
+  if (!Lowering || isa<ScalableVectorType>(T)) {
+    Found.push_back({0, unsigned(std::min<uint64_t>(Bytes, 4096))});
+    return Found;
+  }
+  SmallVector<EVT, 4> Types;
+  SmallVector<uint64_t, 4> Offsets;
+  ComputeValueVTs(*Lowering, DL, T, Types, &Offsets, 0);
+  for (auto [Type, Offset] : zip(Types, Offsets))
+    pieces(Type, commonAlignment(Alignment, Offset), Read, Offset, Found);
+  return Found;
+}
+
+void Target::pieces(EVT T, Align Alignment, bool Read, uint64_t Offset, Pieces &Found) const {
+  unsigned Bytes = T.getStoreSize();
+  auto [Action, Into] = Lowering->getTypeConversion(F.getContext(), T);
+  switch (Action) {
+  case TargetLoweringBase::TypeSplitVector: {
+    auto [Low, High] = T.getVectorNumElements() % 2 ? std::pair(T, T)
+                                                    : std::pair(T.getHalfNumVectorElementsVT(F.getContext()),
+                                                                T.getHalfNumVectorElementsVT(F.getContext()));
+    unsigned Half = Low.getStoreSize();
+    pieces(Low, Alignment, Read, Offset, Found);
+    return pieces(High, commonAlignment(Alignment, Half), Read, Offset + Half, Found);
+  }
+  case TargetLoweringBase::TypeLegal:
+    if (!T.isVector() || !slow(T, Alignment))
+      return Found.push_back({int64_t(Offset), Bytes});
+    return powers(Bytes, Bytes / 2, Offset, Found);
+  case TargetLoweringBase::TypeWidenVector:
+    if (Read && Alignment.value() >= PowerOf2Ceil(Bytes))
+      return powers(Bytes, std::max<unsigned>(widest(), PowerOf2Ceil(Bytes)), Offset, Found);
+    return powers(Bytes, widest(), Offset, Found);
+  default:
+    return powers(Bytes, T.isVector() ? widest() : T.isInteger() ? DL.getLargestLegalIntTypeSizeInBits() / 8 : 16,
+                  Offset, Found);
+  }
+}
+
+// By powers of two, of at most Most bytes.
+void Target::powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found) {
+  while (Bytes > 0) {
+    unsigned Piece = std::min(Most, bit_floor(Bytes));
+    Found.push_back({int64_t(Offset), Piece});
+    Offset += Piece;
+    Bytes -= std::min(Bytes, Piece);
+  }
+}
+
+bool Target::slow(EVT T, Align Alignment) const {
+  unsigned Fast = 0;
+  bool Allowed = Lowering->allowsMemoryAccess(F.getContext(), DL, T, 0, Alignment, MachineMemOperand::MONone, &Fast);
+  return T.getStoreSize() > 16 && Allowed && !Fast;
+}
+
+unsigned Target::widest() const {
+  for (MVT T : {MVT::v64i8, MVT::v32i8, MVT::v16i8})
+    if (Lowering->isTypeLegal(T))
+      return T.getStoreSize();
+  return 8;
+}
+
+bool Target::holds(Type *Element, unsigned Count) const {
+  if (!Lowering || !Optimised)
+    return false;
+  unsigned Bytes = DL.getTypeStoreSize(Element) * Count;
+  EVT Whole = EVT::getVectorVT(F.getContext(), Lowering->getValueType(DL, Element), Count);
+  return Lowering->isTypeLegal(Whole) || (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
+}
+
+// As SelectionDAG does: the last one may overlap the one before.
+std::optional<Pieces> Target::copied(const AnyMemIntrinsic &I, uint64_t Bytes) const {
+  bool Sets = isa<AnyMemSetInst>(I), Moves = isa<AnyMemMoveInst>(I);
+  if (!Lowering)
+    return std::nullopt;
+  if (!Optimised && !Moves && isX86(F))
+    return unoptimised(Sets, Bytes);
+  bool Small = F.hasOptSize();
+  Align To = I.getDestAlign().valueOrOne(), From;
+  if (auto *Copy = dyn_cast<AnyMemTransferInst>(&I))
+    From = Copy->getSourceAlign().valueOrOne();
+  bool Zero = false;
+  if (auto *Set = dyn_cast<AnyMemSetInst>(&I); Set && isa<ConstantInt>(Set->getValue()))
+    Zero = cast<ConstantInt>(Set->getValue())->isZero();
+  MemOp Op = Sets ? MemOp::Set(Bytes, false, To, Zero, false)
+                  : MemOp::Copy(Bytes, false, std::min(To, From), From, I.isVolatile() || Moves);
+  unsigned Limit = Sets ? Lowering->getMaxStoresPerMemset(Small)
+                        : Moves ? Lowering->getMaxStoresPerMemmove(Small) : Lowering->getMaxStoresPerMemcpy(Small);
+  std::vector<EVT> Types;
+  if (!Lowering->findOptimalMemOpLowering(Types, Limit, Op, 0, Sets ? ~0u : 0, F.getAttributes()))
+    return std::nullopt;
+  Pieces Found;
+  uint64_t At = 0;
+  for (EVT T : Types) {
+    uint64_t Size = T.getStoreSize();
+    At = std::min(At, Bytes - std::min(Size, Bytes));
+    Found.push_back({int64_t(At), unsigned(Size)});
+    At += Size;
+  }
+  return Found;
+}
+
+std::optional<Pieces> Target::unoptimised(bool Sets, uint64_t Bytes) const {
+  if (Sets || Bytes > UnoptimisedCopy)
+    return std::nullopt;
+  Pieces Found;
+  powers(Bytes, 8, 0, Found);
+  return Found;
+}
+
+} // namespace nodewise

@@ -1,0 +1,69 @@
+//! What is not said: causes that the pages do not prove, and code about what is no variable.
+
+use super::*;
+use nodewise_advise::Pass;
+
+/// Halves the other way round are no loop that counts down: two threads have but one other way.
+#[test]
+fn of_two_threads_nothing_says_that_a_loop_counts_down() {
+    let forth: fn(u32) -> u32 = |p| p / 512;
+    let back: fn(u32) -> u32 = |p| 1 - p / 512;
+    let half: fn(u32) -> Vec<u32> = |p| vec![p / 512];
+    let other: fn(u32) -> Vec<u32> = |p| vec![1 - p / 512];
+    let mut doubts = 0;
+    for bound in [
+        loops(forth, half, back),
+        loops(back, half, back),
+        loops(|_| 0, other, back),
+        loops(|_| 0, other, |p| p / 16 % 2),
+    ] {
+        let advice = bound_advice("opteron-6386", scatter_order, &bound);
+        let rhs = &advice.blame[0];
+        let all = format!(
+            "{} {} {} {:?}",
+            advice.verdict.sentence, rhs.sentence, rhs.advice, rhs.snippet
+        );
+        for claim in [
+            "static-inverse",
+            "static_inverse",
+            "loops that count down",
+            "counting down",
+            "counts down */",
+        ] {
+            assert!(!all.contains(claim), "{claim}: {all}");
+        }
+        let doubt = |p: &Pass| {
+            p.division
+                .or_else()
+                .is_some_and(|d| d.contains("4 threads or more"))
+        };
+        doubts += usize::from(rhs.passes.iter().any(doubt));
+    }
+    assert_eq!(doubts, 4);
+}
+
+/// Code of `main` is no array, and neither is what a library keeps.
+#[test]
+fn code_is_written_about_variables_only() {
+    for (kind, name) in [
+        (ObjectKind::Heap, "main"),
+        (ObjectKind::Heap, "fill"),
+        (ObjectKind::Heap, "heap"),
+        (ObjectKind::Heap, "__cxx_global_var_init.6"),
+        (ObjectKind::Static, "libm.so.6 (static data)"),
+        (ObjectKind::File, "libm.so.6"),
+        (ObjectKind::Arena, "small allocations"),
+    ] {
+        let (mut profile, accesses) = program(|_| 0, owner, 64_000, 512_000);
+        (profile.objects[1].kind, profile.objects[1].name) = (kind, name.into());
+        profile.sites[1].frames.insert(0, frame("fill", "init.c", 21));
+        let rhs = &advice("opteron-6386", &(profile, accesses)).blame[0];
+        assert_eq!(rhs.snippet, None, "{name}");
+        assert_eq!(
+            rhs.advice.starts_with("leave it alone"),
+            name.starts_with("libm"),
+            "{}",
+            rhs.advice
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! A pattern is claimed only where the pages exclude the others: each assignment of the catalogue, for 1 to
+//! 16 threads, is called what made it, or nothing that something else made.
+
+use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Pattern, Remedy, Usage};
+use nodewise_machine::{CpuId, NodeId};
+use nodewise_profile::{
+    Access, InMemory, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId, RegionKind,
+    Thread, ThreadId,
+};
+use proptest::prelude::*;
+
+const FIRST: u64 = 1 << 20;
+
+/// Who uses a page: threads with loads and lines.
+type Uses = Vec<(u32, u64, u64)>;
+
+/// What made an assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    /// Blocks in the order of the threads.
+    Static,
+    /// The same in a loop that counts down.
+    Down,
+    /// The same, beginning with another thread.
+    Shifted(u32),
+    /// Each with its neighbour's block.
+    Swapped,
+    /// One block a thread, whoever comes first.
+    Arrival(u64),
+    /// Whole chunks to whoever is free.
+    Dynamic(u64),
+    /// This many pages to each in turn.
+    Cyclic(u32),
+    /// This many rows whose columns are dealt.
+    Columns(u32),
+    /// The same, beginning with another thread.
+    ShiftedColumns(u32),
+    /// Rows there and back.
+    Serpentine(u32),
+    /// Blocks in order, and their ends read by both neighbours.
+    Stencil,
+    /// The same round the ends of the array.
+    Periodic,
+    /// Blocks in order, and everything read by all.
+    Gathered,
+    /// Everything used by all.
+    Everyone,
+}
+
+const MAKERS: [fn(u64) -> Maker; 14] = [
+    |_| Maker::Static,
+    |_| Maker::Down,
+    |s| Maker::Shifted(s as u32 % 15 + 1),
+    |_| Maker::Swapped,
+    Maker::Arrival,
+    Maker::Dynamic,
+    |s| Maker::Cyclic(s as u32 % 8 + 1),
+    |s| Maker::Columns(s as u32 % 31 + 2),
+    |s| Maker::ShiftedColumns(s as u32 % 31 + 2),
+    |s| Maker::Serpentine(s as u32 % 31 + 2),
+    |_| Maker::Stencil,
+    |_| Maker::Periodic,
+    |_| Maker::Gathered,
+    |_| Maker::Everyone,
+];
+
+/// SplitMix64.
+fn mix(seed: u64) -> u64 {
+    let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn order(threads: u32, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..threads).collect();
+    order.sort_by_key(|t| mix(seed ^ mix(u64::from(*t))));
+    order
+}
+
+impl Maker {
+    /// Owners of blocks, in the order of memory.
+    fn blocks(self, threads: u32) -> Option<Vec<u32>> {
+        let row: Vec<u32> = (0..threads).collect();
+        let moved = |by: u32| row.iter().map(|t| (t + by) % threads).collect::<Vec<_>>();
+        Some(match self {
+            Self::Static | Self::Stencil | Self::Periodic | Self::Gathered => row,
+            Self::Down => row.into_iter().rev().collect(),
+            Self::Shifted(by) => moved(by % threads),
+            Self::Swapped => row.iter().map(|t| (t ^ 1).min(threads - 1)).collect(),
+            Self::Arrival(seed) => order(threads, seed),
+            Self::Dynamic(seed) => (0..64)
+                .map(|c| (mix(seed ^ mix(c)) % u64::from(threads)) as u32)
+                .collect(),
+            Self::Cyclic(_) => row.repeat(24),
+            Self::Columns(rows) => row.repeat(rows as usize),
+            Self::ShiftedColumns(rows) => moved(1 % threads).repeat(rows as usize),
+            Self::Serpentine(rows) => {
+                let back: Vec<u32> = row.iter().rev().copied().collect();
+                (0..rows)
+                    .flat_map(|r| if r % 2 == 0 { row.clone() } else { back.clone() })
+                    .collect()
+            }
+            Self::Everyone => return None,
+        })
+    }
+
+    fn uses(self, threads: u32, size: u32) -> Vec<Uses> {
+        let Some(blocks) = self.blocks(threads) else {
+            return vec![(0..threads).map(|t| (t, 512, 64)).collect(); (threads * size) as usize];
+        };
+        let size = if let Self::Cyclic(pages) = self {
+            pages
+        } else {
+            size
+        };
+        let pages = blocks.len() as u32 * size;
+        let own = |page: u32| {
+            let owner = blocks[(page / size) as usize];
+            let mut uses = vec![(owner, 2048, 64)];
+            let (first, last) = (page.is_multiple_of(size), page % size == size - 1);
+            let neighbour = |by: u32| ((owner + by) % threads, 1024, 32);
+            let inside = |end: u32| self == Self::Periodic || page != end;
+            match self {
+                Self::Stencil | Self::Periodic => {
+                    uses.extend((first && inside(0)).then(|| neighbour(threads - 1)));
+                    uses.extend((last && inside(pages - 1)).then(|| neighbour(1)));
+                }
+                Self::Gathered => uses.extend((0..threads).map(|t| (t, 512, 64))),
+                _ => {}
+            }
+            uses
+        };
+        (0..pages).map(own).collect()
+    }
+
+    /// Whether a division's pattern is what it made, as far as its name goes.
+    fn made(self, threads: u32, division: &Division) -> bool {
+        let blocks = self.blocks(threads).unwrap_or_default();
+        let ascending = blocks.iter().copied().eq(0..threads);
+        match (division.pattern, division.inverse) {
+            (Pattern::XWise, false) => ascending,
+            (Pattern::XWise, true) => self == Self::Down || blocks.iter().copied().eq((0..threads).rev()),
+            (Pattern::YWise | Pattern::Strided, false) => {
+                let row: Vec<u32> = (0..threads).collect();
+                blocks.len() > row.len() && blocks.chunks(row.len()).all(|part| part == row)
+            }
+            // Nothing here is made so.
+            (Pattern::YWise | Pattern::Strided, true) | (Pattern::BlockExclusive, _) => false,
+            _ => true,
+        }
+    }
+}
+
+/// One object used by these loops, each a region of its own; `kind` says what regions are.
+fn divisions(threads: u32, loops: &[Vec<Uses>], kind: RegionKind) -> Vec<Division> {
+    let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let object = Object {
+        kind: ObjectKind::Heap,
+        first_page: PageNumber(FIRST),
+        pages,
+        bytes: pages * 4096 - 8,
+        ..Object::default()
+    };
+    let region = Region {
+        kind,
+        ..Region::default()
+    };
+    let profile = Profile {
+        objects: vec![Object::default(), object],
+        threads: (0..threads)
+            .map(|t| Thread {
+                openmp: Some(t),
+                ..Thread::default()
+            })
+            .collect(),
+        regions: std::iter::once(Region::default())
+            .chain(vec![region; loops.len()])
+            .collect(),
+        ..Profile::default()
+    };
+    let mut rows = Vec::new();
+    for (region, uses) in loops.iter().enumerate() {
+        for (page, uses) in uses.iter().enumerate() {
+            rows.extend(uses.iter().map(|&(thread, reads, lines)| Access {
+                object: ObjectId(1),
+                region: RegionId(region as u32 + 1),
+                thread: ThreadId(thread),
+                page: PageNumber(FIRST + page as u64),
+                len: 1,
+                reads,
+                writes: reads / 2,
+                lines,
+                ..Access::default()
+            }));
+        }
+    }
+    let accesses = InMemory::new(rows);
+    let histogram = Histogram::build(&accesses, threads as usize, 0).expect("in memory");
+    let usage = Usage::of(&accesses, &profile, &histogram).expect("in memory");
+    usage.divisions(ObjectId(1)).to_vec()
+}
+
+fn in_order(threads: u32, nodes: u32) -> Affinity {
+    Affinity {
+        name: "in order".into(),
+        cpus: (0..threads).map(CpuId).collect(),
+        nodes: (0..threads).map(|t| NodeId(t * nodes / threads)).collect(),
+    }
+}
+
+fn decided(divisions: &[Division]) -> bool {
+    divisions
+        .iter()
+        .any(|d| d.inverse || d.pattern == Pattern::BlockExclusive)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn what_is_claimed_made_the_pages(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
+        let maker = MAKERS[maker](seed);
+        let found = divisions(threads, &[maker.uses(threads, size)], RegionKind::OpenMp);
+        for division in &found {
+            prop_assert!(maker.made(threads, division), "{:?} by {} threads: {:?}", maker, threads, division);
+        }
+    }
+
+    /// Whatever else of the catalogue makes the same pages would be as good an explanation.
+    #[test]
+    fn nothing_is_claimed_that_two_explain(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
+        let maker = MAKERS[maker](seed);
+        let uses = maker.uses(threads, size);
+        let found = divisions(threads, std::slice::from_ref(&uses), RegionKind::OpenMp);
+        let other = |other: &Maker| *other != maker && other.uses(threads, size) == uses;
+        let others = MAKERS.iter().flat_map(|m| (0..24).map(m)).filter(other);
+        for rival in others {
+            let same = found.iter().all(|d| rival.made(threads, d));
+            prop_assert!(same, "{:?} as well as {:?} by {} threads: {:?}", rival, maker, threads, found);
+        }
+        prop_assert!(threads >= 4 || !decided(&found), "{} threads: {:?}", threads, found);
+    }
+
+    /// Two loops of any making: a schedule is advised only where both are what it takes them for.
+    #[test]
+    fn a_remedy_is_of_loops_that_are_so(threads in 1u32..=16, one in 0usize..MAKERS.len(), two in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
+        let makers = [MAKERS[one](seed), MAKERS[two](mix(seed) % 4096)];
+        let loops = makers.map(|m| m.uses(threads, size));
+        let found = divisions(threads, &loops, RegionKind::OpenMp);
+        let nodes = threads.min(4);
+        let Some(conflict) = Conflict::of(&found, &in_order(threads, nodes), &in_order(threads, nodes)) else { return Ok(()); };
+        let down = |m: &Maker| m.blocks(threads).is_some_and(|b| b.iter().copied().eq((0..threads).rev()));
+        if conflict.remedy == Remedy::StaticInverse {
+            prop_assert!(threads >= 4 && makers.iter().any(down), "{:?} by {} threads: {:?}", makers, threads, found);
+        }
+    }
+
+    /// Code that is no construct has no loops to change, whatever its threads do.
+    #[test]
+    fn serial_code_and_threads_of_the_program_get_no_schedule(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
+        let maker = MAKERS[maker](seed);
+        let uses = maker.uses(threads, size);
+        let found = divisions(threads, &[uses.clone(), maker.uses(threads, size)], RegionKind::Serial);
+        prop_assert!(found.iter().all(|d| !d.inverse && !d.is_of_loops()), "{:?}", found);
+        prop_assert_eq!(found.len(), 2);
+        let all = in_order(threads, threads.min(4));
+        prop_assert_eq!(Conflict::of(&found, &all, &all), None);
+    }
+}
+
+/// With two threads everything is one of few: nothing decides between them, and the text says so.
+#[test]
+fn two_threads_halves_the_other_way_round_are_explained_in_both_ways() {
+    for maker in [Maker::Down, Maker::Shifted(1), Maker::Swapped] {
+        let found = divisions(2, &[maker.uses(2, 8)], RegionKind::OpenMp);
+        assert_eq!((found[0].pattern, found[0].inverse), (Pattern::Blocks, false));
+        let says = found[0].or_else().expect("two explanations");
+        assert!(
+            says.contains("counts down") && says.contains("4 threads or more"),
+            "{says}"
+        );
+    }
+}

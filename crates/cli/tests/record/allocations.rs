@@ -1,0 +1,249 @@
+//! Large blocks: they grow within the program's limits, and come back to their addresses.
+
+use crate::emulated::plain;
+use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
+use nodewise_profile::{Object, ObjectKind};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn grown(output: &Output, what: &str) {
+    assert_eq!(
+        (status(output), output.stdout.as_slice()),
+        (0, b"grown\n".as_slice()),
+        "{what}: {}",
+        said(output)
+    );
+}
+
+/// Under a placement, on two pretended nodes; 77 where they cannot be.
+fn placed(folder: &Path, argument: &str) -> Output {
+    let nodes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pretended/nodes");
+    Command::new(nodes)
+        .current_dir(folder)
+        .args([
+            "2",
+            "--",
+            NODEWISE,
+            "run",
+            "--policy",
+            "interleave",
+            "--",
+            "./plain",
+        ])
+        .arg(argument)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn growing_takes_what_is_added_and_a_failure_leaves_the_block() {
+    let folder = scratch("resizes");
+    build(
+        &folder,
+        "nodewise-cc",
+        &["resizes.c"],
+        "program",
+        &["-fno-builtin"],
+    );
+    plain(&folder, "cc", "resizes.c", &["-O1"]);
+    for limit in ["as", "data"] {
+        let alone = Command::new("./plain")
+            .current_dir(&folder)
+            .arg(limit)
+            .output()
+            .unwrap();
+        grown(&alone, "alone");
+        grown(&record(&folder, &["--force"], &["./program", limit]), "recorded");
+        let placed = placed(&folder, limit);
+        if status(&placed) != 77 {
+            grown(&placed, "placed");
+        }
+    }
+    // An emulator keeps its program's limits from itself.
+    let emulated = record(&folder, &["--force", "--via", "emulate"], &["./plain"]);
+    grown(&emulated, "emulated");
+}
+
+/// KiB of address space of a program of this many threads.
+fn room(output: &Output) -> u64 {
+    assert_eq!(status(output), 0, "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
+}
+
+#[test]
+fn counting_takes_as_little_address_space_as_is_said() {
+    let folder = scratch("room");
+    build(&folder, "nodewise-cc", &["room.c"], "program", &["-pthread"]);
+    plain(&folder, "cc", "room.c", &["-O1", "-pthread"]);
+    for threads in [1, 200] {
+        let number = threads.to_string();
+        // libc's arenas are 64 MiB each, and how many there are is a matter of time.
+        let alone = Command::new("./plain")
+            .current_dir(&folder)
+            .env("MALLOC_ARENA_MAX", "1")
+            .arg(&number)
+            .output()
+            .unwrap();
+        let words = ["env", "MALLOC_ARENA_MAX=1", "./program", &number];
+        let recorded = record(&folder, &["--force", "--via", "instrument"], &words);
+        let (alone, recorded) = (room(&alone), room(&recorded));
+        // docs/reliability.md says 8 MiB and 0.25 MiB a thread.
+        let said = (8 << 10) + threads * 256;
+        assert!(
+            recorded <= alone + said,
+            "{threads} threads: {alone} KiB become {recorded}"
+        );
+    }
+}
+
+const LARGE: u64 = 200;
+const SMALL: u64 = LARGE / 4;
+
+/// Bytes of raw files at the end of a recorded run of this many steps, and the profile.
+fn steps(folder: &Path, arguments: &[&str], program: &str, steps: u64) -> (u64, Recorded) {
+    let script = format!("{program} {steps} >/dev/null && du -sB1 \"$NODEWISE_RAW\" | cut -f1");
+    let command = ["sh", "-c", &script];
+    let output = record(folder, &[arguments, &["--force"]].concat(), &command);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    let raw = String::from_utf8(output.stdout).unwrap();
+    (raw.trim().parse().unwrap(), Recorded::read(folder))
+}
+
+/// The heap's objects with their accesses: name, pages, repeats, reads, writes.
+fn heap(recorded: &Recorded) -> Vec<(String, u64, u32, u64, u64)> {
+    let objects = recorded.profile.objects.iter().enumerate();
+    let heap = objects.filter(|(_, o)| o.kind == ObjectKind::Heap && o.pages >= SMALL);
+    let mut all: Vec<_> = heap
+        .map(|(i, o): (usize, &Object)| {
+            let (reads, writes) = recorded.counts(|a| a.object.index() == i);
+            (o.name.clone(), o.pages, o.repeats, reads, writes)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Exactly what the program says it does in this many steps.
+fn check(recorded: &Recorded, steps: u64) {
+    let found = heap(recorded);
+    let of = |name: &str, pages: u64| {
+        let one = |o: &&(String, u64, u32, u64, u64)| o.0.starts_with(name) && o.1 == pages;
+        found
+            .iter()
+            .filter(one)
+            .map(|o| (o.2, o.3, o.4))
+            .collect::<Vec<_>>()
+    };
+    let again = u32::try_from(steps).unwrap() - 1;
+    // A step reads an eighth of what it writes to the large one, and then one word.
+    assert_eq!(
+        of("field", LARGE),
+        [(again, steps * (SMALL * 64 + 1), steps * LARGE * 64)],
+        "{found:?}"
+    );
+    assert_eq!(
+        of("flux", SMALL),
+        [(again, steps, steps * SMALL * 64)],
+        "{found:?}"
+    );
+    // `a` begins small and needs larger addresses in the second step; `b` begins large.
+    let swept = SMALL * 8;
+    assert_eq!(of("", SMALL).len() + of("", LARGE).len(), 5, "{found:?}");
+    let others: BTreeSet<_> = found
+        .iter()
+        .filter(|o| !o.0.starts_with('f'))
+        .map(|o| (o.1, o.2, o.3, o.4))
+        .collect();
+    let expected = [
+        (SMALL, 0, 1, swept),
+        (LARGE, again - 1, steps - 1, (steps - 1) * swept),
+        (LARGE, again, steps, steps * swept),
+    ];
+    assert_eq!(others, BTreeSet::from(expected), "{found:?}");
+}
+
+/// Rules of a map that places everything.
+fn rules(folder: &Path) -> usize {
+    let map = Command::new(NODEWISE)
+        .current_dir(folder)
+        .args([
+            "map",
+            "profile",
+            "--machine",
+            "nehalem-2s",
+            "--policy",
+            "interleave",
+            "-o",
+            "steps.map",
+            "--force",
+        ])
+        .output()
+        .unwrap();
+    assert!(map.status.success(), "{}", said(&map));
+    let text = std::fs::read_to_string(folder.join("steps.map")).unwrap();
+    text.matches("[[rule]]").count()
+}
+
+/// A file of raw counters grows by so much.
+const PIECE: u64 = 64 << 10;
+
+#[test]
+fn arrays_of_every_step_are_one_object_counted_exactly() {
+    let folder = scratch("steps");
+    build(&folder, "nodewise-cc", &["steps.c"], "program", &["-fno-builtin"]);
+    let (raw, few) = steps(&folder, &["--via", "instrument"], "./program", 25);
+    check(&few, 25);
+    let few_rules = rules(&folder);
+    let (raw_of_more, more) = steps(&folder, &["--via", "instrument"], "./program", 100);
+    check(&more, 100);
+    assert!(
+        raw_of_more <= raw + PIECE,
+        "{raw} bytes of raw files become {raw_of_more}"
+    );
+    assert_eq!(more.profile.objects.len(), few.profile.objects.len());
+    let touched = |r: &Recorded| {
+        r.profile
+            .first_touches
+            .iter()
+            .map(|t| u64::from(t.len))
+            .sum::<u64>()
+    };
+    assert!(touched(&more) <= touched(&few) + 2); // the stack is as it likes
+    // One each for `field`, `flux`, `a` and `b`, and one for both that `allocate` returned.
+    assert!(few_rules.max(rules(&folder)) <= 5);
+}
+
+/// Arrays of threads that live for one step: objects, and how many they were all in all.
+fn crews(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
+    const WORDS: u64 = 1 << 17;
+    let output = record(folder, &["--via", way, "--force"], &[program, &steps.to_string()]);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    let recorded = Recorded::read(folder);
+    let is_array = |o: &Object| o.kind == ObjectKind::Heap && o.pages == WORDS * 8 / 4096;
+    let arrays: Vec<_> = recorded.profile.objects.iter().filter(|o| is_array(o)).collect();
+    let all: u64 = arrays.iter().map(|o| 1 + u64::from(o.repeats)).sum();
+    assert_eq!(all, 2 * steps);
+    let counted = recorded.counts(|a| is_array(&recorded.profile.objects[a.object.index()]));
+    assert_eq!(counted, (all * WORDS / 64, all * WORDS));
+    arrays.len()
+}
+
+/// A thread's exit takes a moment longer than it takes to join it: a few more lanes than threads alive.
+const LANES: usize = 16;
+
+#[test]
+fn arrays_of_threads_of_one_step_are_no_more_than_one_steps() {
+    let folder = scratch("crews");
+    build(&folder, "nodewise-cc", &["crews.c"], "program", &["-pthread"]);
+    let objects = crews(&folder, "instrument", "./program", 100);
+    assert!(objects <= LANES, "{objects} objects");
+}
+
+#[test]
+fn arrays_of_emulated_threads_of_one_step_are_no_more_than_one_steps() {
+    let folder = scratch("emulated-crews");
+    plain(&folder, "cc", "crews.c", &["-O1", "-pthread"]);
+    let objects = crews(&folder, "emulate", "./plain", 60);
+    assert!(objects <= LANES, "{objects} objects");
+}

@@ -1,0 +1,110 @@
+//! Many threads, and little room for them: everything is counted, or the profile says that it is not.
+
+use crate::emulated::plain;
+use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status};
+use std::path::Path;
+use std::process::Command;
+
+/// How many threads have at least `writes` writes.
+fn writers(recorded: &Recorded, writes: u64) -> usize {
+    let mut by_thread = vec![0; recorded.profile.threads.len()];
+    for row in &recorded.rows {
+        by_thread[row.thread.index()] += u64::from(row.len) * row.writes;
+    }
+    by_thread.iter().filter(|&&w| w >= writes).count()
+}
+
+#[test]
+fn four_thousand_threads_at_once_are_counted_with_256_descriptors() {
+    let folder = scratch("together");
+    program(&folder, "crowd.c");
+    let script = format!("ulimit -n 256 && exec {NODEWISE} record -o profile -- ./program together 4096");
+    let output = Command::new("/bin/bash")
+        .current_dir(&folder)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (5, b"8386560\n".as_slice()),
+        "{}",
+        said(&output)
+    );
+    let recorded = Recorded::read(&folder);
+    assert_eq!(writers(&recorded, 64), 4096);
+    assert_eq!(recorded.profile.threads.len(), 4097);
+    assert_eq!(recorded.profile.meta.truncated, None);
+}
+
+#[test]
+fn threads_that_follow_one_another_use_the_same_memory_and_files() {
+    let folder = scratch("apart");
+    program(&folder, "crowd.c");
+    // Room for a few hundred threads' counters.
+    let script = "ulimit -v 60000 && exec ./program apart 3000";
+    let output = record(&folder, &["--via", "instrument"], &["/bin/bash", "-c", script]);
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (5, b"4498500\n".as_slice()),
+        "{}",
+        said(&output)
+    );
+    let recorded = Recorded::read(&folder);
+    assert_eq!(recorded.profile.meta.truncated, None, "{}", said(&output));
+    assert_eq!(writers(&recorded, 64), 3000);
+}
+
+/// nodewise beside plugins that have room for 256 threads.
+fn with_few_places(folder: &Path) -> std::path::PathBuf {
+    let library = folder.join("lib");
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime");
+    let made = Command::new("make")
+        .args(["-s", "-C"])
+        .arg(runtime)
+        .arg(format!("BUILD_DIR={}", library.display()))
+        .arg("CFLAGS=-O1 -DNW_PLACES=256u")
+        .args(
+            [
+                "libnodewise-emulate-1.so",
+                "libnodewise-emulate-2.so",
+                "libnodewise-rt.so",
+            ]
+            .map(|l| library.join(l)),
+        )
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", said(&made));
+    let nodewise = folder.join("nodewise");
+    std::fs::copy(NODEWISE, &nodewise).unwrap();
+    nodewise
+}
+
+#[test]
+fn an_emulated_program_with_too_many_threads_runs_to_its_end() {
+    let folder = scratch("places");
+    let nodewise = with_few_places(&folder);
+    for flags in [&["-O1", "-pthread"][..], &["-O1", "-pthread", "-static"]] {
+        plain(&folder, "cc", "relay.c", flags);
+        for (threads, truncated) in [("200", false), ("400", true)] {
+            let _ = std::fs::remove_dir_all(folder.join("profile"));
+            let output = Command::new(&nodewise)
+                .current_dir(&folder)
+                .args([
+                    "record", "--via", "emulate", "--force", "-o", "profile", "--", "./plain", threads,
+                ])
+                .output()
+                .unwrap();
+            assert_eq!(
+                (status(&output), output.stdout.as_slice()),
+                (5, b"left 0, failed 0\n".as_slice()),
+                "{flags:?} {threads}: {}",
+                said(&output)
+            );
+            let why = Recorded::read(&folder).profile.meta.truncated.unwrap_or_default();
+            assert_eq!(why.contains("more threads at a time"), truncated, "{why}");
+            assert_eq!(why.is_empty(), !truncated, "{why}");
+            let lines = said(&output).matches("recording stopped: more threads").count();
+            assert_eq!(lines, usize::from(truncated), "{}", said(&output));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Programs in which a thread holds the loader's lock and waits for another, and those that ask what only the loader
+//! knows. One that hangs is killed.
+
+use crate::emulated::plain;
+use crate::support::{Recorded, build, program, record, said, scratch, status};
+use nodewise_profile::{ObjectKind, RegionKind};
+use std::path::Path;
+use std::process::Output;
+
+/// Records at most a minute of a program in `folder`.
+fn within_a_minute(folder: &Path, via: &str, command: &[&str]) -> Output {
+    let bounded = [&["timeout", "-s", "KILL", "60"], command].concat();
+    record(folder, &["--via", via, "--force"], &bounded)
+}
+
+#[test]
+fn a_callback_of_the_loader_may_wait_for_a_thread() {
+    let folder = scratch("callback");
+    program(&folder, "callback.c");
+    let output = within_a_minute(&folder, "instrument", &["./program"]);
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (5, b"4095\n".as_slice()),
+        "{}",
+        said(&output)
+    );
+    let recorded = Recorded::read(&folder);
+    assert!(recorded.names(ObjectKind::Tls).contains(&"own"));
+    assert!(recorded.of("own").1 >= 4096 - 1024, "{:?}", recorded.of("own"));
+}
+
+#[test]
+fn a_constructor_may_wait_for_a_team() {
+    let folder = scratch("constructs");
+    build(&folder, "nodewise-cc", &["opens.c"], "program", &[]);
+    let flags = ["-shared", "-fPIC", "-fopenmp"];
+    build(&folder, "nodewise-cc", &["constructs.c"], "library.so", &flags);
+    // Which of the team comes first, and registers the region, is by chance.
+    for _ in 0..10 {
+        let _ = std::fs::remove_dir_all(folder.join("profile"));
+        let output = within_a_minute(&folder, "instrument", &["./program", "./library.so"]);
+        assert_eq!(
+            (status(&output), output.stdout.as_slice()),
+            (0, b"constructed\n39999\n".as_slice()),
+            "{}",
+            said(&output)
+        );
+    }
+    let recorded = Recorded::read(&folder);
+    assert_eq!(recorded.of("numbers"), (1, 40_000));
+    assert!(
+        recorded
+            .profile
+            .regions
+            .iter()
+            .any(|r| r.kind == RegionKind::OpenMp)
+    );
+    let numbered = recorded.profile.threads.iter().filter(|t| t.openmp.is_some());
+    assert_eq!(numbered.count(), 4);
+}
+
+#[test]
+fn a_library_is_opened_on_behalf_of_its_opener() {
+    let folder = scratch("origin");
+    build(&folder, "nodewise-cc", &["opens.c"], "program", &[]);
+    let flags = ["-shared", "-fPIC"];
+    build(&folder, "nodewise-cc", &["library.c"], "library.so", &flags);
+    for (via, program) in [("instrument", "./program"), ("emulate", "./plain")] {
+        let _ = std::fs::remove_dir_all(folder.join("profile"));
+        if via == "emulate" {
+            plain(&folder, "cc", "library.c", &["-O1", "-shared", "-fPIC"]);
+            std::fs::rename(folder.join("plain"), folder.join("library.so")).unwrap();
+            plain(&folder, "cc", "opens.c", &["-O1"]);
+        }
+        let output = within_a_minute(&folder, via, &[program, "$ORIGIN/library.so"]);
+        assert_eq!(output.stdout, b"39999\n", "{via}: {}", said(&output));
+        assert_eq!(Recorded::read(&folder).of("inside"), (1, 40_000), "{via}");
+    }
+}

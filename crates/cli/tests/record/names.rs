@@ -1,0 +1,47 @@
+//! What objects are called, and where they are said to be first touched.
+
+use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
+use nodewise_profile::ObjectKind;
+use serde_json::Value;
+use std::process::Command;
+
+#[test]
+fn heap_arrays_of_cpp_programs_and_macros_have_the_programmers_names() {
+    let folder = scratch("names");
+    build(&folder, "nodewise-cxx", &["names.cpp"], "program", &[]);
+    let output = record(&folder, &[], &["./program"]);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    let recorded = Recorded::read(&folder);
+    let mut names = recorded.names(ObjectKind::Heap);
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "Grid::listed",
+            "Grid::owned_",
+            "Grid::pointed",
+            "at_start",
+            "by_macro",
+            "last_malloc",
+            "resized"
+        ]
+    );
+    let mut report = Command::new(NODEWISE);
+    report
+        .current_dir(&folder)
+        .args(["report", "profile", "--machine", "nehalem-2s", "--json"]);
+    let report = String::from_utf8(report.output().unwrap().stdout).unwrap();
+    // A site is the whole chain; what is said to people names lines of the program, or whose header it is.
+    let report: Value = serde_json::from_str(&report).unwrap();
+    for object in report["objects"].as_array().unwrap() {
+        let said = ["name", "blame", "advice", "snippet"].map(|key| object[key].to_string());
+        let said = said.join("\n");
+        let touched = object["first_touch"]["site"].to_string();
+        assert!(
+            !said.contains("__cxx_global") && !said.contains("nw_adopt(main"),
+            "{said}"
+        );
+        let header = touched.contains("stl_") || touched.contains("alloc");
+        assert_eq!(header, touched.contains("of the standard library"), "{touched}");
+    }
+}

@@ -1,0 +1,123 @@
+//! A recording that stops before its program does says so, whatever the program has left behind.
+
+use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_part() {
+    let folder = scratch("leaves");
+    program(&folder, "leaves.c");
+    let reasons = [("user", "written"), ("root", "written"), ("files", "open files")];
+    for (what, reason) in reasons {
+        let output = record(&folder, &["--force"], &["./program", what]);
+        if status(&output) == 1 {
+            eprintln!("skipped: leaving the {what} is not permitted");
+            continue;
+        }
+        assert_eq!(
+            (status(&output), output.stdout.as_slice()),
+            (7, b"8191 4\n".as_slice()),
+            "{what}: {}",
+            said(&output)
+        );
+        let recorded = Recorded::read(&folder);
+        assert_eq!(recorded.of("before").1, 8192, "{what}");
+        let truncated = recorded.profile.meta.truncated.unwrap_or_default();
+        assert!(truncated.contains(reason), "{what}: {truncated:?}");
+        let manifest = std::fs::read_to_string(folder.join("profile/manifest.json")).unwrap();
+        assert!(manifest.contains("\"complete\": false"), "{what}: {manifest}");
+    }
+}
+
+#[test]
+fn what_outlives_the_command_is_said_to_be_recorded_in_part() {
+    let folder = scratch("outlives");
+    program(&folder, "outlives.c");
+    let script = "./program & while ! [ -e ready ]; do sleep 0.05; done; exit 3";
+    for (end, cut_short) in [("exit 3", true), ("wait; exit 3", false)] {
+        let script = script.replace("exit 3", end);
+        let _ = std::fs::remove_file(folder.join("ready"));
+        let options = ["--force", "--via", "instrument"];
+        let output = record(&folder, &options, &["sh", "-c", &script]);
+        assert_eq!(status(&output), 3, "{end}: {}", said(&output));
+        let recorded = Recorded::read(&folder);
+        assert_eq!(recorded.of("block").1, 10_000, "{end}");
+        let truncated = recorded.profile.meta.truncated;
+        assert_eq!(truncated.is_some(), cut_short, "{end}: {truncated:?}");
+        let lines = said(&output).matches("1 process still ran").count();
+        assert_eq!(lines, usize::from(cut_short), "{end}: {}", said(&output));
+    }
+}
+
+/// Copies what a user other than root may execute: programs that lie in folders open to all, with their libraries.
+fn open_to_all(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("nodewise-{test}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(
+        Path::new(NODEWISE).with_file_name("lib/libnodewise-rt.so"),
+        folder.join("libnodewise-rt.so"),
+    )
+    .unwrap();
+    folder
+}
+
+/// A program that starts another one, and whether the recording then says it lacks that.
+fn handing(folder: &Path, way: &str, program: &str) -> Option<(Recorded, String)> {
+    let output = record(folder, &["--force"], &["./hands", way, program]);
+    if status(&output) == 126 || status(&output) == 124 {
+        eprintln!("skipped: {way} is not permitted");
+        return None;
+    }
+    let wanted = if program == "/bin/true" { 0 } else { 3 };
+    assert_eq!(status(&output), wanted, "{way} {program}: {}", said(&output));
+    Some((Recorded::read(folder), said(&output)))
+}
+
+#[test]
+fn a_program_started_as_another_user_is_said_to_be_missing() {
+    let folder = open_to_all("hands");
+    let libraries = ["-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN"];
+    build(&folder, "nodewise-cc", &["hands.c"], "hands", &libraries);
+    build(&folder, "nodewise-cc", &["handed.c"], "handed", &libraries);
+    for (way, reason) in [
+        ("user", "cannot write the profile"),
+        ("effective", "cannot write the profile"),
+        ("cleared", "without NODEWISE_RAW"),
+    ] {
+        let Some((recorded, said)) = handing(&folder, way, "./handed") else {
+            continue;
+        };
+        assert_eq!(
+            (recorded.of("before").1, recorded.of("handed").1),
+            (512, 0),
+            "{way}"
+        );
+        let truncated = recorded.profile.meta.truncated.unwrap_or_default();
+        assert!(truncated.contains(reason), "{way}: {truncated:?}");
+        assert!(said.contains(reason), "{way}: {said}");
+        if way != "cleared" {
+            assert!(said.contains("not recorded: this user may not write"), "{said}");
+        }
+    }
+    // What would not have counted lacks nothing, nor does what still can.
+    for (way, program) in [
+        ("user", "/bin/true"),
+        ("cleared", "/bin/true"),
+        ("plain", "./handed"),
+        ("kept", "./handed"),
+        ("spawned", "./handed"),
+    ] {
+        let Some((recorded, said)) = handing(&folder, way, program) else {
+            continue;
+        };
+        let counted = if program == "/bin/true" { 0 } else { 1024 };
+        assert_eq!(recorded.of("handed").1, counted, "{way} {program}");
+        assert_eq!(recorded.profile.meta.truncated, None, "{way} {program}");
+        assert!(!said.contains("not recorded"), "{said}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}

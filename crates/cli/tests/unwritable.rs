@@ -1,0 +1,164 @@
+//! Standard error and standard output that cannot be written: full, closed, or with no reader left. What the
+//! command does is done all the same, and its exit status is the program's.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const NODEWISE: &str = env!("CARGO_BIN_EXE_nodewise");
+
+fn scratch(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("unwritable")
+        .join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Ways in which nothing can be written.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Full,
+    NoReader,
+    Closed,
+}
+
+const ALL: [To; 3] = [To::Full, To::NoReader, To::Closed];
+
+impl To {
+    fn stdio(self) -> Stdio {
+        match self {
+            Self::Full => OpenOptions::new().write(true).open("/dev/full").unwrap().into(),
+            Self::NoReader => {
+                let (reader, writer) = std::io::pipe().unwrap();
+                drop(reader);
+                writer.into()
+            }
+            Self::Closed => Stdio::null(), // closed below, in the child
+        }
+    }
+
+    /// The command through a shell that closes the descriptor, where that is asked.
+    fn command(self, descriptor: u8, arguments: &[&str]) -> Command {
+        let mut command = Command::new("/bin/sh");
+        let close = match self {
+            Self::Closed => format!("exec \"$@\" {descriptor}>&-"),
+            _ => "exec \"$@\"".to_owned(),
+        };
+        command.args(["-c", &close, "sh", NODEWISE]).args(arguments);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        match descriptor {
+            1 => command.stdout(self.stdio()),
+            _ => command.stderr(self.stdio()),
+        };
+        command
+    }
+}
+
+/// Commands that have something to say before, while or after a program runs.
+#[test]
+fn the_programs_status_is_passed_on_and_the_program_ran() {
+    let folder = scratch("status");
+    let ran = folder.join("ran");
+    let script = format!("echo x >>{}; exit 42", ran.display());
+    let many = ["--threads", "1000"]; // more than there are CPUs: a line before the program starts
+    for to in ALL {
+        for how in [
+            &["run", "--policy", "interleave"][..],
+            &["record", "--via", "instrument", many[0], many[1]],
+            &["record", "--via", "emulate", many[0], many[1]],
+            &["record", "--via", "faults"],
+            &["balance"],
+        ] {
+            let _ = std::fs::remove_file(&ran);
+            let profile = folder.join("profile").display().to_string();
+            let mut arguments = how.to_vec();
+            if how[0] == "record" {
+                arguments.extend(["--force", "-o", &profile]);
+            }
+            arguments.extend(["--", "/bin/sh", "-c", &script]);
+            let status = to.command(2, &arguments).current_dir(&folder).status().unwrap();
+            let needs_rights = how.contains(&"faults") || how[0] == "balance";
+            if needs_rights && status.code().is_some_and(|c| c == 125 || c == 2) && !ran.exists() {
+                continue; // refused here, before anything ran
+            }
+            assert_eq!(status.code(), Some(42), "{to:?}: {how:?}");
+            assert_eq!(std::fs::read_to_string(&ran).unwrap(), "x\n", "{to:?}: {how:?}");
+        }
+    }
+}
+
+/// Where standard output cannot be written, that is an error, or the end of a reader: never a panic (101) nor
+/// a signal.
+#[test]
+fn documents_that_cannot_be_written_are_an_error_in_one_line() {
+    let folder = scratch("documents");
+    for how in [
+        &["generate", "completions", "bash"][..],
+        &["topo", "--machine", "nehalem-2s"],
+        &["topo", "--machine", "nehalem-2s", "--json"],
+        &["doctor"],
+        &["--help"],
+        &["run", "--dry-run", "--policy", "interleave", "--", "true"],
+    ] {
+        for to in ALL {
+            let output = to
+                .command(1, how)
+                .current_dir(&folder)
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("panicked"), "{to:?}: {how:?}: {said}");
+            let status = output.status.code();
+            assert!(
+                matches!(status, Some(0 | 1 | 2 | 125)),
+                "{to:?}: {how:?}: {status:?}"
+            );
+            if matches!(to, To::Full) && how[0] == "generate" {
+                assert_eq!((status, said.lines().count()), (Some(2), 1), "{said}");
+                assert!(said.contains("cannot write to standard output"), "{said}");
+            }
+        }
+    }
+}
+
+/// What is wrong with a command line is said without its control characters, and not at any length.
+#[test]
+fn hostile_arguments_are_not_echoed_as_they_are() {
+    let long = "x".repeat(100_000);
+    for (argument, least) in [
+        ("\x1b]0;title\x07\x1b[31m", "\\u{1b}"),
+        (long.as_str(), "characters]"),
+    ] {
+        for arguments in [
+            &["report", argument][..],
+            &["topo", "--machine", argument],
+            &["run", "--policy", argument, "--", "true"],
+            &[argument],
+        ] {
+            let output = Command::new(NODEWISE)
+                .args(arguments)
+                .arg0("nodewise")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success());
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(
+                said.len() < 10_000 && !said.contains('\x1b') && !said.contains('\x07'),
+                "{said}"
+            );
+            // clap leaves escape sequences out of the name of a command that does not exist.
+            assert!(
+                arguments.len() == 1 || said.contains(least),
+                "{arguments:?}: {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Foreign text in messages: one line, a bounded length, nothing that a terminal acts on.
+
+/// Characters of a name that are shown.
+const NAME: usize = 80;
+/// Characters of a message that are shown: an argument of a megabyte is not repeated in full.
+const MESSAGE: usize = 2000;
+
+/// A name or value out of a file or an argument, in backquotes.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    format!("`{}`", shown(text, NAME))
+}
+
+/// Text of any origin as one line that a terminal only shows: line breaks become spaces, other control characters are
+/// escaped, and what is very long loses its middle.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    shown(text, MESSAGE)
+}
+
+fn shown(text: &str, most: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(2 * most));
+    let left_out = text.chars().count().saturating_sub(most);
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            _ if left_out > 0 && (most / 2..most / 2 + left_out).contains(&index) => {
+                if index == most / 2 {
+                    line += &format!("[{left_out} characters]");
+                }
+            }
+            '\n' | '\r' | '\t' => line.push(' '),
+            c if c.is_control() || reorders(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// Characters that reorder or hide the text around them.
+#[must_use]
+pub fn reorders(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn text_is_one_line_without_control_characters_and_not_endless() {
+        assert_eq!(one_line("a\nb\x1b[31mc\u{202e}d"), "a b\\u{1b}[31mc\\u{202e}d");
+        assert_eq!(one_line("naïve: 5 µs …"), "naïve: 5 µs …");
+        let long = format!("begin{}end", "é".repeat(1 << 20));
+        let line = one_line(&long);
+        assert!(
+            line.starts_with("begin") && line.ends_with("end"),
+            "both ends stay"
+        );
+        assert!(line.contains("[1046584 characters]") && line.chars().count() < MESSAGE + 40);
+        assert!(quoted(&long).chars().count() < NAME + 40);
+        assert_eq!(quoted("mixed:0.9"), "`mixed:0.9`");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_quoted_is_one_printable_line(text in any::<String>()) {
+            prop_assert!(one_line(&text).chars().chain(quoted(&text).chars()).all(|c| !c.is_control() && !reorders(c)));
+        }
+    }
+}

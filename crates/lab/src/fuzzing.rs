@@ -1,0 +1,20 @@
+//! Ways in for the fuzz targets.
+
+use crate::control::Control;
+use crate::rows::Rows;
+
+/// Rows of the counter, cut into two pieces.
+pub fn rows(bytes: &[u8]) {
+    let mut rows = Rows::default();
+    let (first, second) = bytes.split_at(bytes.len() / 3);
+    rows.feed(first);
+    rows.feed(second);
+    let _ = rows.runs.values().filter_map(|run| run.pages()).count();
+}
+
+/// The control channel, cut into two pieces.
+pub fn control(bytes: &[u8]) {
+    let mut control = Control::default();
+    let (first, second) = bytes.split_at(bytes.len() / 3);
+    let _ = (control.feed(first), control.feed(second));
+}

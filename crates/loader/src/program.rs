@@ -1,0 +1,197 @@
+//! One ELF file: what the kernel and its loader read of it.
+
+use crate::target::{self, Target};
+use object::elf::{self, FileClass, FileHeader32, FileHeader64, Machine};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, ReadRef};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The runtime of programs built by our wrappers, which answers ThreadSanitizer's calls itself.
+const OWN_RUNTIME: &str = "libnodewise-rt.so";
+
+/// An ELF program or library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub(crate) class: FileClass,
+    pub(crate) machine: Machine,
+    /// Its loader; static programs and most libraries have none.
+    pub interpreter: Option<PathBuf>,
+    /// The names of the libraries it asks for.
+    pub needed: Vec<OsString>,
+    pub(crate) dynamic: bool,
+    pub(crate) own_name: Option<OsString>,
+    pub(crate) run_path: Option<OsString>,
+    pub(crate) old_run_path: Option<OsString>,
+    pub(crate) no_default_folders: bool,
+    /// A sanitizer whose runtime it brings or asks for.
+    pub(crate) sanitizer: Option<&'static str>,
+}
+
+impl Program {
+    /// The ELF file at `path`.
+    ///
+    /// # Errors
+    /// Unreadable, or no ELF file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        match crate::kind(path)? {
+            crate::Kind::Elf(program) => Ok(program),
+            _ => Err(invalid("not an ELF file")),
+        }
+    }
+
+    pub(crate) fn read(head: &[u8], file: File) -> io::Result<Self> {
+        let data = ReadCache::new(file);
+        let read = match head.get(4).copied() {
+            Some(class) if class == elf::ELFCLASS64.0 => parse::<FileHeader64<Endianness>, _>(&data),
+            _ => parse::<FileHeader32<Endianness>, _>(&data),
+        };
+        read.map_err(invalid)
+    }
+
+    /// Whether a loader maps libraries for it; a position-independent static program has none to map.
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        self.dynamic && (self.interpreter.is_some() || !self.needed.is_empty())
+    }
+
+    /// Whether it is 64-bit code of the x86 family.
+    #[must_use]
+    pub fn is_x86_64(&self) -> bool {
+        self.class == elf::ELFCLASS64 && self.machine == elf::EM_X86_64
+    }
+
+    /// Whether it is this program's own kind of code.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.target().is_some() && self.target() == target::own()
+    }
+
+    /// Whether its loader is musl's.
+    #[must_use]
+    pub fn is_musl(&self) -> bool {
+        self.loader_name().is_some_and(|n| n.starts_with(b"ld-musl-"))
+    }
+
+    /// Whether its loader is glibc's.
+    pub(crate) fn is_glibc(&self) -> bool {
+        let names = [&b"ld-linux"[..], b"ld64.so", b"ld.so"];
+        self.loader_name()
+            .is_some_and(|n| names.iter().any(|known| n.starts_with(known)))
+    }
+
+    fn loader_name(&self) -> Option<&[u8]> {
+        Some(self.interpreter.as_ref()?.file_name()?.as_bytes())
+    }
+
+    pub(crate) fn target(&self) -> Option<&'static Target> {
+        target::target(self.class, self.machine)
+    }
+}
+
+fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn parse<'d, Elf, R>(data: R) -> Result<Program, object::read::Error>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'d>,
+{
+    let header = Elf::parse(data)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let interpreter = segments
+        .iter()
+        .find_map(|s| s.interpreter(endian, data).ok().flatten());
+    let mut program = Program {
+        class: header.e_ident().class,
+        machine: header.e_machine(endian),
+        interpreter: interpreter.map(|i| OsStr::from_bytes(i).into()),
+        needed: Vec::new(),
+        dynamic: false,
+        own_name: None,
+        run_path: None,
+        old_run_path: None,
+        no_default_folders: false,
+        sanitizer: None,
+    };
+    let dynamic = segments
+        .iter()
+        .find_map(|s| s.dynamic(endian, data).ok().flatten());
+    if let Some(entries) = dynamic {
+        program.dynamic = true;
+        let at = |address: u64, bytes: u64| {
+            let found = |s: &Elf::ProgramHeader| s.data_range(endian, data, address, bytes).ok().flatten();
+            segments
+                .iter()
+                .filter(|s| s.p_type(endian) == elf::PT_LOAD)
+                .find_map(found)
+        };
+        program.describe(endian, entries, at);
+    }
+    Ok(program)
+}
+
+impl Program {
+    /// Takes over what the dynamic section says; `at` gives bytes by their address.
+    fn describe<'d, D: Dyn<Endian = Endianness>>(
+        &mut self,
+        endian: Endianness,
+        entries: &[D],
+        at: impl Fn(u64, u64) -> Option<&'d [u8]>,
+    ) {
+        let entries = || entries.iter().take_while(|e| e.tag(endian) != elf::DT_NULL);
+        let value = |tag| entries().find(|e| e.tag(endian) == tag).map(|e| e.val(endian));
+        let strings = value(elf::DT_STRTAB)
+            .zip(value(elf::DT_STRSZ))
+            .and_then(|(address, bytes)| at(address, bytes))
+            .unwrap_or_default();
+        let string = |offset: u64| {
+            let rest = strings.get(usize::try_from(offset).ok()?..)?;
+            let text = rest.split(|b| *b == 0).next()?;
+            Some(OsStr::from_bytes(text).to_owned())
+        };
+        self.needed = entries()
+            .filter(|e| e.tag(endian) == elf::DT_NEEDED)
+            .filter_map(|e| string(e.val(endian)))
+            .collect();
+        self.own_name = value(elf::DT_SONAME).and_then(string);
+        self.run_path = value(elf::DT_RUNPATH).and_then(string);
+        // Where both are given, the older is ignored.
+        self.old_run_path = value(elf::DT_RPATH)
+            .and_then(string)
+            .filter(|_| self.run_path.is_none());
+        let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
+        self.no_default_folders = flags & elf::DF_1_NODEFLIB.0 != 0;
+        self.sanitizer = sanitizer(&self.needed, strings);
+    }
+}
+
+/// Runtimes that replace `malloc` or lay out the address space, by the libraries asked for or, where the compiler
+/// links them in, by what the program exports.
+fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
+    let known = [
+        ("asan", "AddressSanitizer"),
+        ("hwasan", "HWAddressSanitizer"),
+        ("tsan", "ThreadSanitizer"),
+        ("msan", "MemorySanitizer"),
+        ("lsan", "LeakSanitizer"),
+    ];
+    let answered_by_us = needed.iter().any(|n| n == OWN_RUNTIME);
+    let asked = |short: &str| {
+        let begins = [format!("lib{short}.so"), format!("libclang_rt.{short}")];
+        needed
+            .iter()
+            .any(|n| begins.iter().any(|b| n.as_bytes().starts_with(b.as_bytes())))
+    };
+    let exported = |short: &str| {
+        let name = format!("__{short}_init");
+        !answered_by_us && strings.split(|b| *b == 0).any(|s| s == name.as_bytes())
+    };
+    let found = known.iter().find(|(short, _)| asked(short) || exported(short));
+    found.map(|(_, name)| *name)
+}

@@ -1,0 +1,226 @@
+//! Which libraries a program's loader maps at its start, in its order.
+
+mod glibc;
+mod musl;
+mod tokens;
+
+use crate::Program;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The variables that a loader heeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `LD_LIBRARY_PATH`.
+    pub library_path: Option<OsString>,
+    /// `LD_PRELOAD`.
+    pub preload: Option<OsString>,
+}
+
+/// What a program brings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Libraries {
+    /// Where each library was found, in the order in which they are mapped; without the loader.
+    pub found: Vec<PathBuf>,
+    /// What the loader would not find, so that the program would not start.
+    pub missing: Vec<Missing>,
+}
+
+/// A library that is nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// As it is asked for.
+    pub name: OsString,
+    /// Which file asks.
+    pub by: PathBuf,
+}
+
+/// A file that is mapped, with who asked for it first.
+struct Loaded {
+    path: PathBuf,
+    program: Program,
+    by: Option<usize>,
+}
+
+/// How one C library's loader looks for what has no folder in its name.
+trait Search {
+    /// Where `name`, asked for by the file `by` of `loaded`, is; a file counts where `fits` says so.
+    fn find(
+        &self,
+        name: &OsStr,
+        loaded: &[Loaded],
+        by: usize,
+        fits: &dyn Fn(&Path) -> bool,
+    ) -> Option<PathBuf>;
+    /// Whether the loader itself is what is asked for.
+    fn is_itself(&self, name: &OsStr) -> bool;
+    /// `$ORIGIN` and the like replaced, in a name with a folder: what it may mean.
+    fn expanded(&self, name: &OsStr, by: &Loaded) -> Vec<OsString>;
+}
+
+impl Environment {
+    /// The variables among these.
+    #[must_use]
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut environment = Self::default();
+        for (name, value) in variables {
+            match name.as_bytes() {
+                b"LD_LIBRARY_PATH" => environment.library_path = Some(value),
+                b"LD_PRELOAD" => environment.preload = Some(value),
+                _ => {}
+            }
+        }
+        environment
+    }
+}
+
+/// The libraries that the program or library at `path` brings at its start. A library is looked for as its users
+/// are, by glibc's rules unless its loader is musl's.
+///
+/// # Errors
+/// It cannot be read, or is no ELF file.
+pub fn libraries(path: &Path, environment: &Environment) -> io::Result<Libraries> {
+    let program = Program::open(path)?;
+    if !program.is_dynamic() || program.target().is_none() {
+        return Ok(Libraries::default());
+    }
+    let preloads = preloads(environment);
+    let search: Box<dyn Search> = if program.is_musl() {
+        Box::new(musl::Musl::new(&program, environment))
+    } else {
+        Box::new(glibc::Glibc::new(&program, environment))
+    };
+    let own = Loaded {
+        path: path.canonicalize()?,
+        program,
+        by: None,
+    };
+    Ok(Closure::new(search.as_ref(), own).all(&preloads))
+}
+
+/// What is to come before all others; the file first, as glibc has it.
+fn preloads(environment: &Environment) -> Vec<OsString> {
+    let variable = environment.preload.as_deref().unwrap_or_default();
+    let separated = variable.as_bytes().split(|b| [b':', b' '].contains(b));
+    let names = separated.filter(|n| !n.is_empty());
+    names.map(|n| OsStr::from_bytes(n).to_owned()).collect()
+}
+
+/// The files mapped so far, and by which names they are known.
+struct Closure<'s> {
+    search: &'s dyn Search,
+    loaded: Vec<Loaded>,
+    by_name: HashMap<OsString, usize>,
+    by_file: HashMap<(u64, u64), usize>,
+    missing: Vec<Missing>,
+}
+
+impl<'s> Closure<'s> {
+    fn new(search: &'s dyn Search, own: Loaded) -> Self {
+        Self {
+            search,
+            loaded: vec![own],
+            by_name: HashMap::new(),
+            by_file: HashMap::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    fn all(mut self, preloads: &[OsString]) -> Libraries {
+        for name in preloads {
+            // What cannot be preloaded is left out.
+            self.take(name, 0);
+        }
+        let mut waiting: VecDeque<usize> = (0..self.loaded.len()).collect();
+        while let Some(user) = waiting.pop_front() {
+            for name in self.loaded[user].program.needed.clone() {
+                let before = self.loaded.len();
+                if !self.take(&name, user) {
+                    let by = self.loaded[user].path.clone();
+                    self.missing.push(Missing { name, by });
+                }
+                waiting.extend(before..self.loaded.len());
+            }
+        }
+        Libraries {
+            found: self.loaded.drain(1..).map(|l| l.path).collect(),
+            missing: self.missing,
+        }
+    }
+
+    /// Maps what is asked for, unless it is there; whether it is in the end.
+    fn take(&mut self, name: &OsStr, by: usize) -> bool {
+        if self.by_name.contains_key(name) || self.search.is_itself(name) {
+            return true;
+        }
+        let own = &self.loaded[0].program;
+        // The last one that fits is the one that is found: it has been read by then.
+        let read = RefCell::new(None);
+        let fits = |path: &Path| {
+            let alike = |p: &Program| p.class == own.class && p.machine == own.machine;
+            let program = Program::open(path).ok().filter(alike);
+            let fits = program.is_some();
+            read.replace(program);
+            fits
+        };
+        let found = if name.as_bytes().contains(&b'/') {
+            let expanded = self.search.expanded(name, &self.loaded[by]).into_iter();
+            expanded.map(PathBuf::from).find(|p| fits(p))
+        } else {
+            self.search.find(name, &self.loaded, by, &fits)
+        };
+        let Some((path, program)) = found.zip(read.take()) else {
+            return false;
+        };
+        let next = self.loaded.len();
+        let file = path.metadata().map(|m| (m.dev(), m.ino())).ok();
+        let known = file.and_then(|file| self.by_file.get(&file).copied());
+        let at = known.unwrap_or(next);
+        self.by_name.insert(name.to_owned(), at);
+        self.by_file.extend(file.map(|file| (file, at)));
+        if known.is_none() {
+            if let Some(own_name) = &program.own_name {
+                self.by_name.entry(own_name.clone()).or_insert(at);
+            }
+            let by = Some(by);
+            self.loaded.push(Loaded { path, program, by });
+        }
+        true
+    }
+}
+
+/// The parts of a list, which is separated as `separators` say; they may be empty.
+fn folders<'l>(list: &'l OsStr, separators: &'l [u8]) -> impl Iterator<Item = &'l OsStr> {
+    let parts = list.as_bytes().split(|b| separators.contains(b));
+    parts.map(OsStr::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_brings_its_c_library_and_not_its_loader() {
+        let own = std::env::current_exe().unwrap();
+        let libraries = libraries(&own, &Environment::default()).unwrap();
+        assert_eq!(libraries.missing, []);
+        let named = |name: &str| libraries.found.iter().any(|l| l.ends_with(name));
+        assert!(
+            named("libc.so.6") && !named("ld-linux-x86-64.so.2"),
+            "{libraries:?}"
+        );
+    }
+
+    #[test]
+    fn variables_are_taken_by_name() {
+        let variables = [("LD_PRELOAD", "a.so b.so:/c/d.so"), ("PATH", "/bin")];
+        let environment = Environment::of(variables.map(|(n, v)| (n.into(), v.into())));
+        assert_eq!(preloads(&environment), ["a.so", "b.so", "/c/d.so"]);
+        assert_eq!(environment.library_path, None);
+    }
+}

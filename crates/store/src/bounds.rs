@@ -1,0 +1,277 @@
+//! How large a profile may be: generous to any recording, and no number in a file makes room for more than is there.
+//! `docs/profile-format.md` states these bounds.
+
+use nodewise_linux::Host;
+use nodewise_profile::{Access, Migration, PageNumber, Profile, Thread};
+use std::collections::{BTreeMap, HashMap};
+
+/// Rows of one row group of the access table: twice what a writer here makes.
+pub const GROUP_ROWS: u64 = 1 << 20;
+/// Rows a byte of a table whose rows carry identifiers of their own, which hardly compress.
+pub const IDENTIFIED: u64 = 4;
+/// Rows a byte of other tables: columns that repeat take next to nothing.
+pub const ROWS: u64 = 1024;
+/// Bytes of text a byte of its file.
+pub const TEXT: u64 = 4096;
+/// What the smallest file may hold whatever its size.
+pub const FLOOR: u64 = 1024;
+
+/// Numbers of threads in all: OpenMP's, and those of the others.
+pub const THREADS: u64 = 1 << 20;
+/// Code regions: a counter's key has 19 bits for them.
+pub const REGIONS: usize = 1 << 19;
+/// log2 of the pages of an object: an address space of 57 bits.
+const OBJECT: u32 = 45;
+
+/// Bytes that a cell of page and thread takes while it is worked on.
+const CELL: u64 = 64;
+/// Cells for which there is room everywhere.
+const CELLS: u64 = 1 << 22;
+/// Cells of page, thread and slice that a reader may have to go through: 10⁷ pages of 64 threads in 1,000 slices, and
+/// two thirds more. A few bytes stand for any number of them.
+const STEPS: u64 = 1 << 40;
+/// log2 of the pages of a block, by which cells that come again are told from new ones.
+const BLOCK: u32 = 12;
+
+/// What of the small tables is out of bounds.
+pub fn tables(p: &Profile) -> Result<(), String> {
+    let numbers = numbers(&p.threads);
+    if numbers > THREADS {
+        return Err(format!(
+            "its threads are numbered up to {numbers}, beyond {THREADS}"
+        ));
+    }
+    if p.regions.len() > REGIONS {
+        return Err(format!("{} code regions, more than {REGIONS}", p.regions.len()));
+    }
+    if let Some(i) = p.objects.iter().position(|o| o.pages >> OBJECT > 0) {
+        let pages = p.objects[i].pages;
+        return Err(format!(
+            "object {i} has {pages} pages, more than an address space"
+        ));
+    }
+    let pieces = pieces(&p.migrations);
+    if pieces > cells_here() {
+        return Err(format!(
+            "its migrations overlap in {pieces} places, more than there is memory for"
+        ));
+    }
+    Ok(())
+}
+
+/// Of each run of pages that moved together, how often it did, summed up: what is kept to tell where pages went.
+fn pieces(migrations: &[Migration]) -> u64 {
+    let ends = migrations
+        .iter()
+        .flat_map(|m| [(m.page, 1), (m.page.offset(m.len.into()), -1)]);
+    let mut ends: Vec<(PageNumber, i64)> = ends.collect();
+    ends.sort_unstable();
+    let mut under_way = 0;
+    let at = |ends: &[(PageNumber, i64)]| {
+        under_way += ends.iter().map(|e| e.1).sum::<i64>();
+        under_way.unsigned_abs()
+    };
+    ends.chunk_by(|a, b| a.0 == b.0)
+        .map(at)
+        .fold(0, u64::saturating_add)
+}
+
+/// How many numbers the threads take: of each process up to its largest OpenMP number, and one for each of the others.
+fn numbers(threads: &[Thread]) -> u64 {
+    let mut teams: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    for thread in threads {
+        let (team, others) = teams.entry(thread.process).or_default();
+        match thread.openmp {
+            Some(number) => *team = (*team).max(u64::from(number) + 1),
+            None => *others += 1,
+        }
+    }
+    teams.values().map(|(team, others)| team + others).sum()
+}
+
+/// Counts cells of page and thread as rows come, against the memory there is.
+#[derive(Debug)]
+pub struct Room {
+    most: u64,
+    slice: u32,
+    /// Of the current slice.
+    in_slice: u64,
+    /// Of all slices.
+    all: u64,
+    /// Blocks of pages by thread, from where there may be too many: what comes again takes no more room.
+    blocks: Blocks,
+}
+
+/// Runs of blocks by thread, begin to end, none next to another: a row takes no longer for being long.
+#[derive(Debug, Default)]
+struct Blocks {
+    runs: HashMap<u32, BTreeMap<u64, u64>>,
+    count: u64,
+}
+
+impl Blocks {
+    /// Adds blocks `begin` to `end`.
+    fn add(&mut self, thread: u32, mut begin: u64, mut end: u64) {
+        let runs = self.runs.entry(thread).or_default();
+        while let Some((&from, &to)) = runs.range(..=end).next_back().filter(|(_, to)| **to >= begin) {
+            runs.remove(&from);
+            self.count -= to - from;
+            (begin, end) = (begin.min(from), end.max(to));
+        }
+        runs.insert(begin, end);
+        self.count += end - begin;
+    }
+}
+
+impl Room {
+    /// Room for `most` cells.
+    pub fn new(most: u64) -> Self {
+        Self {
+            most,
+            slice: 0,
+            in_slice: 0,
+            all: 0,
+            blocks: Blocks::default(),
+        }
+    }
+
+    /// A quarter of the memory that is left; slices and their sum are each held to it.
+    pub fn here() -> Self {
+        Self::new(cells_here())
+    }
+
+    /// Counts a row's cells.
+    pub fn check(&mut self, row: &Access) -> Result<(), String> {
+        if row.slice.0 != self.slice {
+            (self.slice, self.in_slice) = (row.slice.0, 0);
+        }
+        self.in_slice += u64::from(row.len);
+        if self.all > self.most && self.in_slice <= self.most {
+            let last = row.page.0 + u64::from(row.len) - 1;
+            self.blocks
+                .add(row.thread.0, row.page.0 >> BLOCK, (last >> BLOCK) + 1);
+        }
+        self.all += u64::from(row.len);
+        let cells = self.in_slice.max(self.blocks.count << BLOCK);
+        if cells > self.most {
+            return Err(self.refusal(cells));
+        }
+        match self.all > STEPS {
+            true => Err(format!(
+                "its slices have more than {STEPS} cells of pages and threads; if it is a real recording, record fewer \
+                 slices"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn refusal(&self, cells: u64) -> String {
+        let gib = |cells: u64| (cells * CELL).div_ceil(1 << 30);
+        format!(
+            "its pages and threads take {} GiB or more, and a quarter of the memory left is {} GiB; if it is a real \
+             recording, read it where there is more memory",
+            gib(cells),
+            gib(self.most)
+        )
+    }
+}
+
+/// Cells that a quarter of the memory holds that this process can still have.
+fn cells_here() -> u64 {
+    (Host::default().memory_left() / 4 / CELL).max(CELLS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{SliceId, ThreadId};
+
+    fn row(slice: u32, thread: u32, page: u64, len: u32) -> Access {
+        Access {
+            slice: SliceId(slice),
+            thread: ThreadId(thread),
+            page: PageNumber(page),
+            len,
+            ..Access::default()
+        }
+    }
+
+    fn fits(most: u64, rows: &[Access]) -> bool {
+        let mut room = Room::new(most);
+        rows.iter().all(|row| room.check(row).is_ok())
+    }
+
+    #[test]
+    fn a_slice_has_so_many_cells() {
+        assert!(fits(1 << 20, &[row(0, 0, 0, 1 << 19), row(0, 1, 0, 1 << 19)]));
+        assert!(!fits(
+            1 << 20,
+            &[row(0, 0, 0, 1 << 19), row(0, 1, 0, 1 + (1 << 19))]
+        ));
+        assert!(!fits(1 << 20, &[row(0, 0, 0, 1 << 30)]));
+    }
+
+    #[test]
+    fn the_same_pages_may_come_in_every_slice() {
+        let rows: Vec<_> = (0..1000).map(|s| row(s, s % 4, 0, 1 << 18)).collect();
+        assert!(fits(1 << 20, &rows));
+        let ever_others: Vec<_> = (0..1000)
+            .map(|s| row(s, 0, u64::from(s) << 18, 1 << 18))
+            .collect();
+        assert!(!fits(1 << 20, &ever_others));
+    }
+
+    #[test]
+    fn a_real_recording_of_many_slices_has_room() {
+        let mut room = Room::new(1 << 30);
+        for slice in 0..1000 {
+            for thread in 0..64 {
+                room.check(&row(slice, thread, 4096, 10_000_000)).unwrap();
+            }
+        }
+        assert_eq!(room.blocks.count, 64 * 10_000_000u64.div_ceil(1 << BLOCK));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn blocks_are_those_of_a_set(runs in proptest::collection::vec((0..2u32, 0..60u64, 1..12u64), 0..40)) {
+            let mut blocks = Blocks::default();
+            let mut set = std::collections::HashSet::new();
+            for (thread, begin, length) in runs {
+                blocks.add(thread, begin, begin + length);
+                set.extend((begin..begin + length).map(|block| (thread, block)));
+                proptest::prop_assert_eq!(blocks.count, set.len() as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn moves_count_by_what_they_share_and_not_by_their_pages() {
+        let moved = |page, len| Migration {
+            page: PageNumber(page),
+            len,
+            ..Migration::default()
+        };
+        assert_eq!(pieces(&[moved(0, u32::MAX), moved(1 << 33, u32::MAX)]), 2);
+        assert_eq!(pieces(&[moved(0, 8), moved(8, 8), moved(0, 16)]), 4);
+        let nested: Vec<_> = (0..1000).map(|i| moved(i, 1000)).collect();
+        assert_eq!(pieces(&nested), 1000 * 1000);
+    }
+
+    #[test]
+    fn numbers_of_threads_are_those_of_their_teams() {
+        let thread = |process, openmp| Thread {
+            process,
+            openmp,
+            ..Thread::default()
+        };
+        assert_eq!(
+            numbers(&[thread(0, Some(3)), thread(0, None), thread(1, None)]),
+            6
+        );
+        assert_eq!(
+            numbers(&[thread(0, Some(u32::MAX)), thread(1, Some(u32::MAX))]),
+            1 << 33
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Members of classes that hold heap memory.
+
+use crate::{assigned_variable, base_name};
+
+/// The member that a line of a member function allocates, with its class: `Grid::cells_` for
+/// `cells_ = new Cell[n];`, `this->cells = …`, `m_cells.resize(n)` and `Grid(long n) : cells(n) {}` in
+/// `Grid::Grid(long)`. `None` where a plain name might be a local variable's.
+#[must_use]
+pub fn assigned_member(line: &str, function: &str) -> Option<String> {
+    let class = class(function)?;
+    let code = line.split("//").next()?;
+    let member = match initialised(code, class, base_name(function)) {
+        Some(member) => member,
+        None => assigned_variable(code).filter(|name| {
+            name.ends_with('_') || name.starts_with("m_") || code.contains(&format!("this->{name}"))
+        })?,
+    };
+    Some(format!("{class}::{member}"))
+}
+
+/// `Grid` of `geometry::Grid<double>::fill(long)`.
+fn class(function: &str) -> Option<&str> {
+    let name = base_name(function);
+    let scope = function[..function.rfind(&format!("::{name}"))?].trim_end();
+    let scope = match scope.rfind('<') {
+        Some(open) if scope.ends_with('>') => &scope[..open],
+        _ => scope,
+    };
+    let start = scope
+        .trim_end_matches(|c: char| c.is_alphanumeric() || c == '_')
+        .len();
+    Some(&scope[start..]).filter(|class| !class.is_empty())
+}
+
+/// The first member of a constructor's list on the line that is made from a size.
+fn initialised(code: &str, class: &str, function: &str) -> Option<String> {
+    if class != function {
+        return None;
+    }
+    // Either the constructor's own line, or a line of the list.
+    let list = match code.find(')').map(|end| code[end + 1..].trim_start()) {
+        Some(rest) if code.trim_start().contains(&format!("{class}(")) => rest.strip_prefix(':')?,
+        _ => code.trim_start().strip_prefix([':', ','])?,
+    };
+    let list = list.trim_start();
+    let end = list.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    (end > 0 && list[end..].starts_with(['(', '{'])).then(|| list[..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::assigned_member;
+
+    #[test]
+    fn members_have_their_class() {
+        for (line, function, name) in [
+            (
+                "  cells_ = new double[n];",
+                "Grid::Grid(long)",
+                Some("Grid::cells_"),
+            ),
+            (
+                "  this->cells = (double *)malloc(n);",
+                "geo::Grid<int>::fill(long)",
+                Some("Grid::cells"),
+            ),
+            (
+                "  m_rows.resize(n);",
+                "Field::grow(unsigned long)",
+                Some("Field::m_rows"),
+            ),
+            (
+                "  Grid(long n) : cells(n) {}",
+                "Grid::Grid(long)",
+                Some("Grid::cells"),
+            ),
+            (
+                "      : cells(n), flags(n)",
+                "Grid::Grid(long)",
+                Some("Grid::cells"),
+            ),
+            ("  double *local = new double[n];", "Grid::fill(long)", None),
+            ("  cells_ = new double[n];", "main", None),
+        ] {
+            assert_eq!(assigned_member(line, function).as_deref(), name, "{line}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+/* What the programs that this one executes inherit. A loader that cannot map our library says so on the program's
+ * standard error, or ends it: LD_PRELOAD goes without us to programs that we do not go into, and where our library
+ * is out of sight, as after chroot. The C library's own ways to start a program are looked at; `system` and `popen`
+ * start a shell, which then does what is done here.
+ *
+ * A child of vfork comes by here with its parent's memory: nothing of it is changed. What is made for a program, its
+ * name, its environment, is on the stack therefore, as long as it is, and without printf, which takes 2 KiB. */
+#define _GNU_SOURCE
+#include "foreign.h"
+#include "starting.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define VARIABLE "LD_PRELOAD="
+#define OURS "libnodewise-"
+
+enum { MOST_VARIABLES = 1024, MOST_BYTES = 2 * PATH_MAX };
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                           char *const[], char *const[]);
+
+/* A program to be executed, one way or another. */
+typedef struct call {
+    enum { BY_PATH, BY_NAME, BY_DESCRIPTOR, SPAWN, SPAWN_BY_NAME } way;
+    const char *path;
+    int folder, flags; /* as execveat has them */
+    char *const *arguments;
+    pid_t *pid;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+} call;
+
+/* The next library's that has them, which another preload may be. */
+static struct {
+    int (*by_path)(const char *, char *const[], char *const[]), (*by_name)(const char *, char *const[], char *const[]);
+    int (*by_descriptor)(int, const char *, char *const[], char *const[], int);
+    spawn_function *spawn, *spawn_by_name;
+} real;
+
+/* Early: in a child of vfork there is no looking up. */
+__attribute__((constructor(102))) static void look_up(void)
+{
+    *(void **)&real.by_path = dlsym(RTLD_NEXT, "execve");
+    *(void **)&real.by_name = dlsym(RTLD_NEXT, "execvpe");
+    *(void **)&real.by_descriptor = dlsym(RTLD_NEXT, "execveat"); /* since glibc 2.34 */
+    *(void **)&real.spawn = dlsym(RTLD_NEXT, "posix_spawn");
+    *(void **)&real.spawn_by_name = dlsym(RTLD_NEXT, "posix_spawnp");
+}
+
+unsigned (*nw_put_aside)(void);
+void (*nw_take_up)(unsigned what);
+const char *(*nw_left_out)(char *const *environment, int reset);
+void (*nw_lacks)(const char *why);
+
+static int call_real(const call *c, char *const *environment)
+{
+    switch (c->way) {
+    case BY_NAME:
+        return real.by_name(c->path, c->arguments, environment);
+    case BY_DESCRIPTOR:
+        if (!real.by_descriptor)
+            return (int)syscall(SYS_execveat, c->folder, c->path, c->arguments, environment, c->flags);
+        return real.by_descriptor(c->folder, c->path, c->arguments, environment, c->flags);
+    case SPAWN:
+        return real.spawn(c->pid, c->path, c->actions, c->attributes, c->arguments, environment);
+    case SPAWN_BY_NAME:
+        return real.spawn_by_name(c->pid, c->path, c->actions, c->attributes, c->arguments, environment);
+    default:
+        return real.by_path(c->path, c->arguments, environment);
+    }
+}
+
+static int execute(const call *c, char *const *environment)
+{
+    if (!real.by_name)
+        look_up();
+    if (!nw_put_aside)
+        return call_real(c, environment);
+    unsigned aside = nw_put_aside();
+    int result = call_real(c, environment);
+    nw_take_up(aside);
+    return result;
+}
+
+static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+/* One file of a list: how long its name is. */
+static size_t name_length(const char *list) { return strcspn(list, ": "); }
+
+static int is_ours(const char *name, size_t length)
+{
+    const char *slash = memrchr(name, '/', length);
+    return begins(slash ? slash + 1 : name, OURS);
+}
+
+static int is_readable(const char *name, size_t length)
+{
+    char path[length + 1];
+    *(char *)mempcpy(path, name, length) = 0;
+    return access(path, R_OK) == 0;
+}
+
+/* Whether our library is where the variable says, seen from here. */
+static int in_sight(const char *list)
+{
+    for (size_t length; *list; list += length + (list[length] != 0)) {
+        length = name_length(list);
+        if (is_ours(list, length) && length < PATH_MAX && !is_readable(list, length))
+            return 0;
+    }
+    return 1;
+}
+
+/* The file that a name without a folder means, as execvp finds it; `path` has room for file_bytes. */
+static const char *found(const char *name, char *path)
+{
+    const char *folders = getenv("PATH");
+    if (strchr(name, '/') || !folders)
+        return name;
+    for (;; folders++) {
+        size_t length = strcspn(folders, ":");
+        stpcpy(stpcpy(mempcpy(path, folders, length), length ? "/" : ""), name);
+        if (access(path, X_OK) == 0)
+            return path;
+        folders += length;
+        if (!*folders)
+            return name;
+    }
+}
+
+static int is_by_name(const call *c) { return c->way == BY_NAME || c->way == SPAWN_BY_NAME; }
+
+/* More than that is not looked for: the C library takes as much of the stack for it, and so does the kernel's limit. */
+static size_t file_bytes(const call *c)
+{
+    const char *folders = is_by_name(c) ? getenv("PATH") : NULL;
+    return strlen(c->path) + (folders ? strlen(folders) : 0) + sizeof "/proc/self/fd/-2147483648/";
+}
+
+static const char *file_of(const call *c, char *path)
+{
+    if (is_by_name(c))
+        return found(c->path, path);
+    if (c->way != BY_DESCRIPTOR || (c->folder == AT_FDCWD && *c->path) || *c->path == '/')
+        return c->path;
+    char digits[12], *digit = digits + sizeof digits - 1;
+    unsigned number = (unsigned)c->folder;
+    *digit = 0;
+    do
+        *--digit = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    stpcpy(stpcpy(stpcpy(stpcpy(path, "/proc/self/fd/"), digit), *c->path ? "/" : ""), c->path);
+    return path;
+}
+
+/* A line of a file. */
+static void note(const char *folder, const char *name, const char *text)
+{
+    size_t bytes = strlen(folder) + strlen(name) + 2;
+    if (bytes > PATH_MAX)
+        return;
+    char path[bytes];
+    stpcpy(stpcpy(stpcpy(path, folder), "/"), name);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    struct iovec line[] = {{(void *)text, strlen(text)}, {"\n", 1}};
+    if (file >= 0 && writev(file, line, 2) < 0)
+        errno = 0; /* it is only a note */
+    if (file >= 0)
+        close(file);
+}
+
+/* A name for whoever watches: this one runs as it is. Under an emulator that is told already. */
+static void tell(const char *file, char *const *environment)
+{
+    static const char *const wheres[][2] = {{"NODEWISE_PLACEMENT=", "unplaced"}, {"NODEWISE_RAW=", "uncounted"}};
+    for (size_t i = 0; environment[i]; i++)
+        for (size_t w = 0; w < sizeof wheres / sizeof *wheres; w++)
+            if (begins(environment[i], wheres[w][0]) && !(w && getenv("NODEWISE_EMULATED")))
+                note(environment[i] + strlen(wheres[w][0]), wheres[w][1], file);
+}
+
+/* The variable's text without us, no longer than before; 0: nothing is left of it. */
+static int without_us(const char *list, char *to)
+{
+    size_t used = strlen(strcpy(to, VARIABLE));
+    for (size_t length; *list; list += length + (list[length] != 0)) {
+        length = name_length(list);
+        if (length == 0 || is_ours(list, length))
+            continue;
+        if (to[used - 1] != '=')
+            to[used++] = ':';
+        memcpy(to + used, list, length);
+        used += length;
+        to[used] = 0;
+    }
+    return to[used - 1] != '=';
+}
+
+__attribute__((noinline)) static int execute_without_us(const call *c, char *const *environment, size_t variable)
+{
+    size_t variables = 0, count = 0, bytes = strlen(environment[variable]) + 1;
+    while (environment[variables])
+        variables++;
+    if (variables > MOST_VARIABLES || bytes > MOST_BYTES)
+        return execute(c, environment);
+    char *entries[variables + 1], preload[bytes];
+    int kept = without_us(environment[variable] + strlen(VARIABLE), preload);
+    for (size_t i = 0; environment[i]; i++) {
+        if (i != variable)
+            entries[count++] = environment[i];
+        else if (kept)
+            entries[count++] = preload;
+    }
+    entries[count] = NULL;
+    return execute(c, entries);
+}
+
+__attribute__((noinline)) static int reached(const call *c, const char *list, char *const *environment)
+{
+    int before = errno;
+    size_t bytes = file_bytes(c);
+    char path[bytes > MOST_BYTES ? 1 : bytes];
+    const char *file = bytes > MOST_BYTES ? c->path : file_of(c, path);
+    int seen = in_sight(list), takes = !seen || nw_takes_preload(file);
+    if (!takes)
+        tell(file, environment);
+    errno = before;
+    return seen && takes;
+}
+
+static int resets_ids(const call *c)
+{
+    short flags = 0;
+    return (c->way == SPAWN || c->way == SPAWN_BY_NAME) && c->attributes &&
+           posix_spawnattr_getflags(c->attributes, &flags) == 0 && (flags & POSIX_SPAWN_RESETIDS);
+}
+
+/* A recording that a program is left out of says so: the program's own image could not. */
+__attribute__((noinline)) static void look_whether_left_out(const call *c, char *const *environment)
+{
+    int before = errno;
+    const char *why = nw_left_out(environment, resets_ids(c));
+    size_t bytes = why ? file_bytes(c) : 1;
+    char path[bytes > MOST_BYTES ? 1 : bytes];
+    const char *file = !why || bytes > MOST_BYTES ? c->path : file_of(c, path);
+    /* An emulator counts in whatever is executed. */
+    if (why && (getenv("NODEWISE_EMULATED") ? access(file, X_OK) == 0 : nw_counts(file)))
+        nw_lacks(why);
+    errno = before;
+}
+
+static int start(const call *c, char *const *environment)
+{
+    if (c->path && nw_left_out)
+        look_whether_left_out(c, environment);
+    for (size_t i = 0; environment && c->path && environment[i]; i++)
+        if (begins(environment[i], VARIABLE) && strstr(environment[i], OURS)) {
+            if (!reached(c, environment[i] + strlen(VARIABLE), environment))
+                return execute_without_us(c, environment, i);
+            break;
+        }
+    return execute(c, environment);
+}
+
+EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    call c = {.way = BY_PATH, .path = path, .arguments = arguments};
+    return start(&c, environment);
+}
+
+EXPORTED int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
+
+EXPORTED int execvpe(const char *name, char *const arguments[], char *const environment[])
+{
+    call c = {.way = BY_NAME, .path = name, .arguments = arguments};
+    return start(&c, environment);
+}
+
+EXPORTED int execvp(const char *name, char *const arguments[]) { return execvpe(name, arguments, environ); }
+
+EXPORTED int execveat(int folder, const char *path, char *const arguments[], char *const environment[], int flags)
+{
+    call c = {.way = BY_DESCRIPTOR, .path = path, .arguments = arguments, .folder = folder, .flags = flags};
+    return start(&c, environment);
+}
+
+/* The C library refuses what the kernel would take: an environment that was cleared away. */
+EXPORTED int fexecve(int file, char *const arguments[], char *const environment[])
+{
+    if (file < 0 || !environment) {
+        errno = EINVAL;
+        return -1;
+    }
+    return execveat(file, "", arguments, environment, AT_EMPTY_PATH);
+}
+
+EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+    call c = {SPAWN, path, 0, 0, arguments, pid, actions, attributes};
+    return start(&c, environment);
+}
+
+EXPORTED int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+    call c = {SPAWN_BY_NAME, name, 0, 0, arguments, pid, actions, attributes};
+    return start(&c, environment);
+}
+
+/* How many of the arguments, the terminating null included. */
+static size_t counted(va_list more)
+{
+    size_t count = 1;
+    va_list again;
+    va_copy(again, more);
+    while (va_arg(again, char *))
+        count++;
+    va_end(again);
+    return count + 1;
+}
+
+#define GATHER(first, last)                                                                                          \
+    va_list last;                                                                                                    \
+    va_start(last, first);                                                                                           \
+    size_t count = counted(last);                                                                                    \
+    char *arguments[count];                                                                                          \
+    arguments[0] = (char *)first;                                                                                    \
+    for (size_t i = 1; i < count; i++)                                                                               \
+        arguments[i] = va_arg(last, char *)
+
+EXPORTED int execl(const char *path, const char *first, ...)
+{
+    GATHER(first, more);
+    va_end(more);
+    return execve(path, arguments, environ);
+}
+
+EXPORTED int execlp(const char *name, const char *first, ...)
+{
+    GATHER(first, more);
+    va_end(more);
+    return execvpe(name, arguments, environ);
+}
+
+EXPORTED int execle(const char *path, const char *first, ...)
+{
+    GATHER(first, more);
+    char *const *environment = va_arg(more, char *const *);
+    va_end(more);
+    return execve(path, arguments, environment);
+}

@@ -1,0 +1,20 @@
+/* What a program that is started must not inherit of a thread, and whether it can go on with a recording. */
+#ifndef NODEWISE_STARTING_H
+#define NODEWISE_STARTING_H
+
+#pragma GCC visibility push(hidden)
+
+/* Called in the thread that starts a program, right before: puts aside what is ours and says what that was, 0 for
+ * nothing. In a child of vfork it changes no memory. Null where nothing of a thread is ours. */
+extern unsigned (*nw_put_aside)(void);
+/* Takes it up again, when the program has been started or could not be; errno stays. */
+extern void (*nw_take_up)(unsigned what);
+
+/* Why a program started with this environment cannot be recorded, null if it can. With `reset` its effective ids are
+ * what the real ones are now. Itself null where nothing is recorded. */
+extern const char *(*nw_left_out)(char *const *environment, int reset);
+/* It would have been: the recording lacks it. */
+extern void (*nw_lacks)(const char *why);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,213 @@
+#define _GNU_SOURCE
+#include "zone.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* It lies far below where the kernel places mappings by itself and far above the program, so nothing has to
+ * be kept reserved. Under the legacy layout (setarch -L) the loader and libraries may lie inside. */
+#ifndef ZONE_BEGIN /* ThreadSanitizer lets programs have another part: tests/sanitizers */
+#define ZONE_BEGIN 0x200000000000ull
+#define ZONE_END 0x500000000000ull
+#endif
+#define HUGE_PAGE (2ull << 20)
+#define CHAPTER_SHIFT 32 /* one table of blocks, 1 MiB, per 4 GiB */
+#define CHAPTERS ((ZONE_END - ZONE_BEGIN) >> CHAPTER_SHIFT)
+#define CHAPTER_BYTES (sizeof(nw_block) << (CHAPTER_SHIFT - 16))
+
+static uintptr_t zone_next = ZONE_BEGIN;
+static void *blocks[CHAPTERS];
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) & ~(to - 1);
+}
+
+uintptr_t nw_zone_take(size_t bytes, size_t alignment)
+{
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : NW_BLOCK;
+    if (alignment > align)
+        align = alignment;
+    uintptr_t before = __atomic_load_n(&zone_next, __ATOMIC_RELAXED), at;
+    do {
+        at = round_up(before, align);
+        if (at >= ZONE_END || bytes > ZONE_END - at)
+            return 0;
+    } while (!__atomic_compare_exchange_n(&zone_next, &before, round_up(at + bytes, NW_BLOCK), 1, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return at;
+}
+
+/* A table of zeros, whoever was the first to make it; null when memory is out. */
+static void *table_create(void **at, size_t bytes)
+{
+    void *none = NULL;
+    long result = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                          0L);
+    if (result == -1)
+        return NULL;
+    if (__atomic_compare_exchange_n(at, &none, (void *)result, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return (void *)result;
+    syscall(SYS_munmap, result, bytes);
+    return none;
+}
+
+nw_block *nw_zone_block(const void *address, int create)
+{
+    uintptr_t offset = (uintptr_t)address - ZONE_BEGIN;
+    if (offset >= ZONE_END - ZONE_BEGIN || offset % NW_BLOCK != 0)
+        return NULL;
+    void **chapter = &blocks[offset >> CHAPTER_SHIFT];
+    nw_block *table = __atomic_load_n(chapter, __ATOMIC_ACQUIRE);
+    if (table == NULL && create)
+        table = table_create(chapter, CHAPTER_BYTES);
+    return table == NULL ? NULL : &table[(offset & ((1ull << CHAPTER_SHIFT) - 1)) / NW_BLOCK];
+}
+
+/* ---- Places, by the calls and the thread's lane in shelves of a few. Only its own thread takes from a shelf, any
+ * thread gives back. ---- */
+
+#define SHELF 16u
+#define SHELVES 1024u /* of an area */
+#define AREAS 16u     /* made as they are needed: most programs allocate from a few calls */
+#define SHELF_BYTES 512u
+#define MOST_SHELVES 128u /* of the same calls and thread */
+#define PROBES 32u
+#define FULL UINT32_MAX
+
+typedef struct shelf { /* aligned to its size, so that a place tells its shelf */
+    uint64_t key;  /* 0: free */
+    uint32_t used; /* a bit for each place that has a block; FULL when it changes its owner */
+    uint32_t unused;
+    nw_place places[SHELF];
+} shelf;
+
+_Static_assert(sizeof(shelf) <= SHELF_BYTES, "a shelf has room");
+
+static void *areas[AREAS];
+static uint32_t laneless;
+static __thread uint32_t own_lane __attribute__((tls_model("initial-exec")));
+
+void nw_place_lane(uint32_t lane)
+{
+    own_lane = lane;
+}
+
+static uint64_t mix(uint64_t key, uint64_t with)
+{
+    key = (key ^ with) * 0x9e3779b97f4a7c15ull;
+    return key ^ key >> 29;
+}
+
+static uint64_t key_of(const uintptr_t *chain, uint32_t depth)
+{
+    if (own_lane == 0) /* a thread that nothing was told about */
+        own_lane = UINT32_MAX - __atomic_fetch_add(&laneless, 1, __ATOMIC_RELAXED);
+    uint64_t key = mix(0xcbf29ce484222325ull, own_lane);
+    for (uint32_t i = 0; i < depth; i++)
+        key = mix(key, chain[i]);
+    return key;
+}
+
+static shelf *shelf_at(uint32_t area, uint64_t key, uint32_t probe)
+{
+    char *begin = __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE);
+    return begin == NULL ? NULL : (shelf *)(begin + ((key >> 32) + probe) % SHELVES * SHELF_BYTES);
+}
+
+/* Takes over a shelf without blocks: the addresses of its places are not used again. */
+static shelf *take_over(uint64_t key)
+{
+    for (uint32_t probe = 0; probe < PROBES * AREAS; probe++) {
+        shelf *at = shelf_at(probe / PROBES, key, probe % PROBES);
+        uint32_t none = 0;
+        if (at == NULL ||
+            !__atomic_compare_exchange_n(&at->used, &none, FULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&at->key, key, __ATOMIC_RELEASE);
+        memset(at->places, 0, sizeof at->places);
+        __atomic_store_n(&at->used, 0, __ATOMIC_RELEASE);
+        return at;
+    }
+    return NULL;
+}
+
+/* The key's shelf, or a free one, in this area. */
+static shelf *find_in(uint32_t area, uint64_t key)
+{
+    for (uint32_t probe = 0; probe < PROBES; probe++) {
+        shelf *at = shelf_at(area, key, probe);
+        if (at == NULL)
+            return NULL;
+        uint64_t owner = __atomic_load_n(&at->key, __ATOMIC_ACQUIRE);
+        if (owner == key)
+            return at;
+        if (owner == 0 && __atomic_compare_exchange_n(&at->key, &owner, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return at;
+    }
+    return NULL;
+}
+
+static shelf *find_shelf(uint64_t key)
+{
+    for (uint32_t area = 0; area < AREAS; area++) {
+        shelf *at = find_in(area, key);
+        if (at == NULL && __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE) == NULL &&
+            table_create(&areas[area], SHELVES * SHELF_BYTES) != NULL)
+            at = find_in(area, key);
+        if (at != NULL)
+            return at;
+    }
+    return take_over(key);
+}
+
+/* The first place without a block; null when all have one. */
+static nw_place *take_from(shelf *from, uint64_t key)
+{
+    uint32_t used = __atomic_load_n(&from->used, __ATOMIC_ACQUIRE);
+    while (used != FULL && used != (1u << SHELF) - 1) {
+        uint32_t number = (uint32_t)__builtin_ctz(~used);
+        if (!__atomic_compare_exchange_n(&from->used, &used, used | 1u << number, 0, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE))
+            continue;
+        if (__atomic_load_n(&from->key, __ATOMIC_ACQUIRE) == key)
+            return &from->places[number];
+        nw_place_give(&from->places[number]); /* taken over just now */
+        break;
+    }
+    return NULL;
+}
+
+nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth)
+{
+    uint64_t first = key_of(chain, depth);
+    for (uint32_t i = 0; i < MOST_SHELVES; i++) {
+        uint64_t key = mix(first, i) | 1;
+        shelf *from = find_shelf(key);
+        nw_place *place = from == NULL ? NULL : take_from(from, key);
+        if (place != NULL || from == NULL)
+            return place;
+    }
+    return NULL;
+}
+
+void nw_place_give(nw_place *place)
+{
+    shelf *of = (shelf *)((uintptr_t)place & ~(uintptr_t)(SHELF_BYTES - 1));
+    __atomic_fetch_and(&of->used, ~(1u << (uint32_t)(place - of->places)), __ATOMIC_RELEASE);
+}
+
+uintptr_t nw_place_own(const nw_place *place, size_t pages, size_t alignment)
+{
+    return place != NULL && pages <= place->room && (place->address & (alignment - 1)) == 0 ? place->address : 0;
+}
+
+/* A power of two: a block that is larger each time moves a few times only. */
+size_t nw_place_room(const nw_place *place, size_t pages)
+{
+    if (place == NULL || pages < 2)
+        return pages;
+    return (size_t)1 << (64 - __builtin_clzll(pages - 1));
+}

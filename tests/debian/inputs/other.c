@@ -1,0 +1,1 @@
+int other(int a) { return a * 3 + 1; }

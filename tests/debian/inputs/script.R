@@ -1,0 +1,8 @@
+a <- matrix((1:40000 * 7) %% 101, 200) + 200 * diag(200)
+cat(sprintf("%.0f\n", sum(a %*% t(a))))
+cat(sprintf("%.6f\n", sum(solve(a, rep(1, 200)))))
+set.seed(1)
+print(summary(lm(y ~ x, data.frame(x = 1:100, y = rnorm(100))))$r.squared)
+words <- scan("in/text", "", quiet = TRUE, nlines = 500)
+print(head(sort(table(words), decreasing = TRUE), 3))
+quit(status = 3)

@@ -1,0 +1,13 @@
+use strict; use warnings;
+use Digest::SHA qw(sha256_hex);
+use threads;
+open my $in, '<', 'in/text' or die; local $/; my $text = <$in>; close $in;
+my %count; $count{$_}++ for $text =~ /\w+/g;
+my @words = sort { $count{$b} <=> $count{$a} || $a cmp $b } keys %count;
+print "$_ $count{$_}\n" for @words[0 .. 4];
+my @threads = map { my $n = $_; threads->create(sub { my $s = 0; $s += $_ * $n for 1 .. 5000; $s }) } 1 .. 4;
+print join(' ', map { $_->join } @threads), "\n";
+my $pid = fork; if ($pid == 0) { exec 'sh', '-c', 'echo child; exit 2' } waitpid $pid, 0;
+print $? >> 8, "\n", sha256_hex($text), "\n";
+open my $out, '>', 'words.txt'; print $out "$_\n" for @words; close $out;
+exit 4;

@@ -1,0 +1,8 @@
+(declare-const x Int) (declare-const y Int)
+(assert (and (> x 2) (< y 100) (= (* x x) (+ y 19)) (= (mod x 5) 0)))
+(check-sat)
+(get-value (x y))
+(declare-const b (_ BitVec 16))
+(assert (= (bvmul b #x0007) #x1234))
+(check-sat)
+(get-value (b))
