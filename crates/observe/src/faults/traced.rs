@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the mappings of a process are read anew, because a sample fell where nothing was known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Checkpoints take a fiftieth of the time at most.
+/// Checkpoints take a fiftieth of a CPU at most. Their own CPU time counts, not the clock's: one that had to wait
+/// for a busy CPU would put the next off by minutes, and a live page would stand still.
 const CHECKPOINT_SHARE: u32 = 50;
 
 /// A profile under construction from samples.
@@ -321,18 +322,17 @@ impl Traced {
     /// # Errors
     /// The profile cannot be written.
     pub fn checkpoint(&mut self, describe: impl FnOnce(&mut Meta)) -> Result<(), Error> {
-        let began = clock::monotonic();
-        if began < self.checkpoint_due {
+        if clock::monotonic() < self.checkpoint_due {
             return Ok(());
         }
+        let began = clock::own_cpu_time();
         describe(&mut self.tables.profile.meta);
         self.join_first_touches();
         for process in self.processes.values() {
             process.tell_further_rows(&mut self.tables);
         }
         self.writer.checkpoint(&self.tables.profile)?;
-        let ended = clock::monotonic();
-        self.checkpoint_due = ended + (ended - began) * CHECKPOINT_SHARE;
+        self.checkpoint_due = clock::monotonic() + (clock::own_cpu_time() - began) * CHECKPOINT_SHARE;
         Ok(())
     }
 
@@ -493,6 +493,8 @@ mod tests {
     use nodewise_profile::{AccessSource, Migration};
     use nodewise_store::Reader;
 
+    const KEPT_WAITING: Duration = Duration::from_millis(200);
+
     #[test]
     fn a_program_sampled_before_it_logs_is_one_program() {
         let folder = std::env::temp_dir().join(format!("nodewise-early-{}", std::process::id()));
@@ -576,7 +578,13 @@ mod tests {
         sampled(&mut traced, 7);
         traced.cut(1000).unwrap();
         traced.profile_mut().migrations.push(moved(1000, 0, 9));
-        traced.checkpoint(|meta| meta.wall_ns = 1000).unwrap();
+        let describe = |meta: &mut Meta| {
+            std::thread::sleep(KEPT_WAITING);
+            meta.wall_ns = 1000;
+        };
+        traced.checkpoint(describe).unwrap();
+        let pause = traced.checkpoint_due.saturating_sub(clock::monotonic());
+        assert!(pause < KEPT_WAITING * CHECKPOINT_SHARE, "{pause:?}");
         sampled(&mut traced, 8);
         traced.cut(2000).unwrap();
         traced.profile_mut().migrations.push(moved(2000, 1, 7));
