@@ -24,7 +24,7 @@ import stated
 
 NODES, LEVEL, RARE = 4, 0.95, 0.001
 ROUNDING = 1e-9
-OPEN = "not enough samples to say"
+OPEN = "samples cannot say"
 POLICIES = "first-touch,interleave,locality"
 
 

@@ -51,7 +51,7 @@ export function between([low, high]: readonly [number, number], least = 0): stri
   const [from, to] = [Math.floor(low * 100), Math.ceil(high * 100)];
   const [open, full] = [from <= 100 * least + NOTHING, to >= 100 - NOTHING];
   if (from >= 100) return `100${GAP}%`;
-  if (open && full) return "not enough samples to say";
+  if (open && full) return "samples cannot say";
   if (open) return `at most ${to}${GAP}%`;
   return full ? `at least ${from}${GAP}%` : `${from} – ${to}${GAP}%`;
 }

@@ -38,7 +38,7 @@ const bounds: [number, number, number][] = [[1, 1, 1], [0.04, 0.96, 0], [0.29, 1
 check(
   "what samples say of a share is said as the report says it",
   bounds.map(([low, high, least]) => plain(between([low, high], least))),
-  ["100 %", "not enough samples to say", "not enough samples to say", "at least 31 %", "at most 62 %", "10 – 21 %"],
+  ["100 %", "samples cannot say", "samples cannot say", "at least 31 %", "at most 62 %", "10 – 21 %"],
 );
 check(
   "of shares between bounds the larger is known where they lie apart",

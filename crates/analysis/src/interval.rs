@@ -41,7 +41,7 @@ impl Interval {
         let (low, high) = ((self.low * 100.0).floor(), (self.high * 100.0).ceil());
         match (low <= 100.0 * least + NOTHING, high >= 100.0 - NOTHING) {
             _ if low >= 100.0 => "100 %".to_owned(),
-            (true, true) => "not enough samples to say".to_owned(),
+            (true, true) => "samples cannot say".to_owned(),
             (true, false) => format!("at most {high:.0} %"),
             (false, true) => format!("at least {low:.0} %"),
             (false, false) => format!("{low:.0} – {high:.0} %"),
@@ -167,8 +167,8 @@ mod tests {
             }
             .words(least)
         };
-        assert_eq!(words(0.04, 0.96, 0.0), "not enough samples to say");
-        assert_eq!(words(0.29, 1.0, 0.25), "not enough samples to say");
+        assert_eq!(words(0.04, 0.96, 0.0), "samples cannot say");
+        assert_eq!(words(0.29, 1.0, 0.25), "samples cannot say");
         assert_eq!(words(1.0, 1.0, 1.0), "100 %");
         assert_eq!(words(0.319, 0.999, 0.25), "at least 31 %");
         assert_eq!(words(0.0, 0.612, 0.0), "at most 62 %");

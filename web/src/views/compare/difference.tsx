@@ -46,7 +46,7 @@ export function apart(a: Known, b: Known, better: Better): Judgement | null {
 
 export function BoundedDifference({ a, b, better }: { a: Known; b: Known; better: Better }) {
   const judgement = apart(a, b, better);
-  if (judgement === null) return <span class="muted" title="the bounds overlap: not enough samples to say">not known</span>;
+  if (judgement === null) return <span class="muted" title="the bounds overlap: samples cannot say">not known</span>;
   return <span class={`difference ${judgement}`}>{b[0] > a[0] ? "more" : "less"} <small>{WORDS[judgement]}</small></span>;
 }
 

@@ -41,7 +41,7 @@ function points(intervals: Intervals): Point[] {
 /** What the samples of the last interval say of its accesses. */
 function local(last: unknown): string {
   const range = rangeAt(last, "/local_accesses/last");
-  return range ? between(range) : "not enough samples to say";
+  return range ? between(range) : "samples cannot say";
 }
 
 function Facts({ last }: { last: Record<string, unknown> }) {

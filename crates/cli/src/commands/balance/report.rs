@@ -228,7 +228,7 @@ impl Report {
     pub fn text(&self) -> String {
         let local = |seen: Option<Locality>| {
             let accesses = seen.and_then(Locality::accesses);
-            accesses.map_or_else(|| "not enough samples to say".to_owned(), |i| i.words(0.0))
+            accesses.map_or_else(|| "samples cannot say".to_owned(), |i| i.words(0.0))
         };
         let moved = match self.dry {
             true => format!("would have moved {} pages", self.would_move << self.page_shift),
