@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How many looks what the command leaves behind has to end in.
-const PATIENCE: u32 = 3;
+pub(crate) const PATIENCE: u32 = 3;
 
 /// What to record and where to.
 pub struct Options<'a> {
@@ -120,7 +120,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
 fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
     recording.cut(nanoseconds(wall))?;
     recording.finish_samples();
-    let missing = recording.unread().or_else(|| outlived(&recording));
+    let missing = recording.unread().or_else(|| outlived(recording.running()));
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
@@ -155,8 +155,9 @@ fn let_end(raw: &Path) {
     }
 }
 
-fn outlived(recording: &Recording) -> Option<String> {
-    let (running, processes) = match recording.running() {
+/// Why a recording of a command is not whole of which so many processes run on.
+pub(crate) fn outlived(running: usize) -> Option<String> {
+    let (running, processes) = match running {
         0 => return None,
         1 => (1, "process"),
         n => (n, "processes"),

@@ -4,7 +4,7 @@ use super::traced::Traced;
 use super::{Figures, Kind, NotHere, Watch};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{cannot_start, make_raw, nanoseconds};
+use crate::recorder::{PATIENCE, cannot_start, make_raw, nanoseconds, outlived};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -166,6 +166,12 @@ struct Session<L> {
     look: L,
 }
 
+/// The command has ended; its processes may be about to.
+fn is_over(watch: &Watch, ended: &mut Option<Duration>) -> bool {
+    let now = clock::monotonic();
+    watch.processes().is_empty() || now - *ended.get_or_insert(now) >= LOOK * PATIENCE
+}
+
 impl<L: FnMut(Progress) + Send> Session<L> {
     /// From a program's start to its end.
     fn run(&mut self, mut command: Command, preload: &[PathBuf], folder: &Path) -> Result<u8, Error> {
@@ -184,13 +190,18 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         self.began = clock::monotonic();
         let stop = AtomicBool::new(false);
         let (status, result) = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| self.until(|_| stop.load(Acquire)));
+            let watcher = scope.spawn(|| {
+                let mut ended = None;
+                self.until(|watch| stop.load(Acquire) && is_over(watch, &mut ended))
+            });
             let status = child.wait(LOOK, |_| LOOK);
             stop.store(true, Release);
             (status, watcher.join().expect("the watcher does not panic"))
         });
         control.close();
-        self.truncated = control.truncated();
+        self.truncated = control
+            .truncated()
+            .or_else(|| outlived(self.watch.processes().len()));
         result?;
         self.raw = Some(raw);
         Ok(shell_status(status.map_err(|e| Error::raw(folder, &e))?))

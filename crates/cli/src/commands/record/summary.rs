@@ -63,10 +63,14 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
             emulator.version()
         );
     }
+    cut_short(profile);
+    where_and_next(folder);
+}
+
+fn cut_short(profile: &Profile) {
     if let Some(why) = &profile.meta.truncated {
         say!("the profile is cut short: {why}");
     }
-    where_and_next(folder);
 }
 
 /// After sampling.
@@ -116,6 +120,7 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     if figures.hints == 0 {
         say!("{}", no_samples(profile));
     }
+    cut_short(profile);
     where_and_next(folder);
 }
 
