@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ __attribute__((constructor(102))) static void look_up(void)
 unsigned (*nw_put_aside)(void);
 void (*nw_take_up)(unsigned what);
 const char *(*nw_left_out)(char *const *environment, int reset);
-void (*nw_lacks)(const char *why);
+void (*nw_lacks)(const char *why, const char *file);
 
 static int call_real(const call *c, char *const *environment)
 {
@@ -226,13 +227,21 @@ __attribute__((noinline)) static int execute_without_us(const call *c, char *con
     return execute(c, entries);
 }
 
+/* Its loader ignores LD_PRELOAD. */
+static int gains_privileges(const char *file)
+{
+    struct stat status;
+    return stat(file, &status) == 0 && ((status.st_mode & S_ISUID && status.st_uid != getuid()) ||
+                                        (status.st_mode & S_ISGID && status.st_gid != getgid()));
+}
+
 __attribute__((noinline)) static int reached(const call *c, const char *list, char *const *environment)
 {
     int before = errno;
     size_t bytes = file_bytes(c);
     char path[bytes > MOST_BYTES ? 1 : bytes];
     const char *file = bytes > MOST_BYTES ? c->path : file_of(c, path);
-    int seen = in_sight(list), takes = !seen || nw_takes_preload(file);
+    int seen = in_sight(list), takes = !seen || (nw_takes_preload(file) && !gains_privileges(file));
     if (!takes)
         tell(file, environment);
     errno = before;
@@ -246,7 +255,7 @@ static int resets_ids(const call *c)
            posix_spawnattr_getflags(c->attributes, &flags) == 0 && (flags & POSIX_SPAWN_RESETIDS);
 }
 
-/* A recording that a program is left out of says so: the program's own image could not. */
+/* What a program is left out of says so: the program's own image could not. */
 __attribute__((noinline)) static void look_whether_left_out(const call *c, char *const *environment)
 {
     int before = errno;
@@ -254,22 +263,33 @@ __attribute__((noinline)) static void look_whether_left_out(const call *c, char 
     size_t bytes = why ? file_bytes(c) : 1;
     char path[bytes > MOST_BYTES ? 1 : bytes];
     const char *file = !why || bytes > MOST_BYTES ? c->path : file_of(c, path);
-    /* An emulator counts in whatever is executed. */
-    if (why && (getenv("NODEWISE_EMULATED") ? access(file, X_OK) == 0 : nw_counts(file)))
-        nw_lacks(why);
+    if (why)
+        nw_lacks(why, file);
     errno = before;
+}
+
+/* Where our library is in it, -1: nowhere. */
+static ssize_t variable_of(char *const *environment)
+{
+    for (ssize_t i = 0; environment && environment[i]; i++)
+        if (begins(environment[i], VARIABLE) && strstr(environment[i], OURS))
+            return i;
+    return -1;
+}
+
+int nw_is_preloaded(char *const *environment)
+{
+    ssize_t at = variable_of(environment);
+    return at >= 0 && in_sight(environment[at] + strlen(VARIABLE));
 }
 
 static int start(const call *c, char *const *environment)
 {
     if (c->path && nw_left_out)
         look_whether_left_out(c, environment);
-    for (size_t i = 0; environment && c->path && environment[i]; i++)
-        if (begins(environment[i], VARIABLE) && strstr(environment[i], OURS)) {
-            if (!reached(c, environment[i] + strlen(VARIABLE), environment))
-                return execute_without_us(c, environment, i);
-            break;
-        }
+    ssize_t at = c->path ? variable_of(environment) : -1;
+    if (at >= 0 && !reached(c, environment[at] + strlen(VARIABLE), environment))
+        return execute_without_us(c, environment, (size_t)at);
     return execute(c, environment);
 }
 

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "foreign.h"
 #include "observer.h"
 #include "starting.h"
 #include "stderr.h"
@@ -60,6 +61,7 @@ static bool enter_image(void)
 }
 
 static const char *left_out(char *const *environment, int reset);
+static void lacks(const char *why, const char *file);
 
 /* The recorder is there, and this program's user may not write to it: nothing else would tell. */
 static void say_if_denied(void)
@@ -84,7 +86,7 @@ static bool start(const char *folder)
     if (nw_control_page == NULL || !enter_image())
         return false;
     nw_left_out = left_out;
-    nw_lacks = nw_mark_truncated;
+    nw_lacks = lacks;
     nw_stderr_start();
     log_process();
     return true;
@@ -158,6 +160,13 @@ static const char *left_out(char *const *environment, int reset)
     while (!nw_emulated() && environment && *environment && strncmp(*environment, variable, sizeof variable - 1) != 0)
         environment++;
     return nw_emulated() || (environment && *environment) ? NULL : "a program was started without NODEWISE_RAW";
+}
+
+/* An emulator counts in whatever is executed. */
+static void lacks(const char *why, const char *file)
+{
+    if (nw_emulated() ? access(file, X_OK) == 0 : nw_counts(file))
+        nw_mark_truncated(why);
 }
 
 /* ---- fork: the child is a process image of its own, at the same addresses. ---- */

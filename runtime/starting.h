@@ -10,11 +10,14 @@ extern unsigned (*nw_put_aside)(void);
 /* Takes it up again, when the program has been started or could not be; errno stays. */
 extern void (*nw_take_up)(unsigned what);
 
-/* Why a program started with this environment cannot be recorded, null if it can. With `reset` its effective ids are
- * what the real ones are now. Itself null where nothing is recorded. */
+/* Why a program started with this environment cannot take part, null if it can. With `reset` its effective ids are
+ * what the real ones are now. Itself null where there is nothing to take part in. */
 extern const char *(*nw_left_out)(char *const *environment, int reset);
-/* It would have been: the recording lacks it. */
-extern void (*nw_lacks)(const char *why);
+/* `file` is such a program: says so where it would have taken part. */
+extern void (*nw_lacks)(const char *why, const char *file);
+
+/* Whether this environment's LD_PRELOAD names our library where it can be read from here. */
+int nw_is_preloaded(char *const *environment);
 
 #pragma GCC visibility pop
 #endif

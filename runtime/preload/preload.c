@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include "../starting.h"
 #include "../stderr.h"
 
 #include <errno.h>
@@ -92,6 +93,18 @@ int nw_reporting(void) {
     return nw_placement != NULL;
 }
 
+/* In a child of vfork too: of its parent's memory only the report's count changes. */
+static const char *left_out(char *const *environment, int reset) {
+    (void)reset;
+    return nw_is_preloaded(environment) ? NULL : "another environment, or another root";
+}
+
+static void lacks(const char *why, const char *file) {
+    (void)why;
+    if (nw_placing() && access(file, X_OK) == 0)
+        __atomic_fetch_add(&nw_report->unreached, 1, __ATOMIC_RELAXED);
+}
+
 /* Whether the table may be for this executable, by its head alone: most processes are somebody else. */
 static int may_be_mine(int file) {
     nw_table head;
@@ -146,6 +159,10 @@ __attribute__((constructor)) static void begin(void) {
         nw_seen_data();
         nw_place_variables();
         pthread_atfork(NULL, NULL, after_fork);
+        if (nw_placing() && nw_placement->device == 0 && nw_placement->inode == 0) { /* for whatever is started */
+            nw_lacks = lacks;
+            nw_left_out = left_out;
+        }
         if (nw_seeing() || nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
             nw_heap_start(&hooks);
     }

@@ -41,7 +41,9 @@ typedef struct nw_summary {
     uint32_t untracked;      /* objects beyond the slots there is room for */
     uint64_t populated;      /* pages touched by us */
     uint64_t by_name;        /* objects whose site was told by function names alone */
-    char off[128];           /* why it switched itself off */
+    char off[120];           /* why it switched itself off */
+    uint32_t unreached;      /* programs it started that got no preload: their environment or root is another */
+    uint32_t unused;
 } nw_summary;
 
 static inline size_t nw_tally_bytes(uint32_t nodes) { return sizeof(nw_tally) + 2ul * nodes * sizeof(uint64_t); }

@@ -48,6 +48,8 @@ pub struct Achieved {
     pub by_name: u64,
     /// Processes that had no room in the folder for temporary files to report in.
     pub unreported: usize,
+    /// Programs that were started with an environment without the preload, or under a root without its library.
+    pub unreached: u64,
     /// Why placement was switched off in some process.
     pub switched_off: Option<String>,
     /// Processes that ended without a last look at their objects (killed); figures are from the last
@@ -189,6 +191,7 @@ impl Achieved {
         self.untracked += summary.untracked();
         self.populated += summary.populated();
         self.by_name += summary.by_name();
+        self.unreached += u64::from(summary.unreached());
         let (refused, error) = summary.refused();
         self.refused += refused;
         if refused > 0 {

@@ -5,8 +5,9 @@ use std::path::Path;
 
 const MAGIC: u64 = 0x3261_6d6d_7573_776e;
 const OFF: usize = 64;
-const OFF_BYTES: usize = 128;
-const HEADER: usize = OFF + OFF_BYTES;
+const OFF_BYTES: usize = 120;
+const UNREACHED: usize = OFF + OFF_BYTES;
+const HEADER: usize = UNREACHED + 8;
 const TALLY_BYTES: usize = 32;
 const LIVE_BYTES: usize = 32;
 /// Bytes of the largest summary that is read: a hundred thousand rules on a thousand nodes.
@@ -110,6 +111,11 @@ impl Summary {
         self.u64(56)
     }
 
+    /// Programs it started that got no preload.
+    pub(crate) fn unreached(&self) -> u32 {
+        self.u32(UNREACHED)
+    }
+
     /// Why the preload switched itself off.
     pub(crate) fn off(&self) -> Option<String> {
         let text = &self.bytes[OFF..OFF + OFF_BYTES];
@@ -174,6 +180,7 @@ pub(crate) fn read_everything(bytes: &[u8]) {
         summary.threads(),
         summary.refused(),
         summary.off(),
+        summary.unreached(),
     );
     let _ = (
         summary.coarsened(),

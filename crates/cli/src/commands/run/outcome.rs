@@ -179,6 +179,12 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
             achieved.unreported
         ));
     }
+    if achieved.unreached > 0 {
+        lines.push(format!(
+            "programs that ran unplaced, started with an environment or under a root without nodewise's library: {}",
+            achieved.unreached
+        ));
+    }
     lines.extend(
         achieved
             .switched_off
@@ -253,6 +259,7 @@ fn achieved_json(plan: &Plan, achieved: &Achieved) -> Value {
         "populated": achieved.populated,
         "by_name": achieved.by_name,
         "killed": achieved.killed,
+        "unreached": achieved.unreached,
         "unreported": achieved.unreported,
         "switched_off": achieved.switched_off,
     })
