@@ -161,7 +161,7 @@ fn parse(line: &str) -> Option<(Message, u64)> {
 fn status(how: &str, code: u64) -> Option<u8> {
     match how {
         "exit" => u8::try_from(code).ok(),
-        "signal" => u8::try_from(code + 128).ok(),
+        "signal" => u8::try_from(code.checked_add(128)?).ok(),
         _ => None,
     }
 }

@@ -142,7 +142,7 @@ impl ThreadFile {
         for (i, entry) in table.entries(words, self.settled) {
             let pending = window.next_if(|w| w.0 == i).map_or(0, |w| w.1);
             let delta = self.seen[i - self.settled].advance(entry, pending, i);
-            if delta.reads + delta.writes > 0 {
+            if (delta.reads, delta.writes) != (0, 0) {
                 deltas.push(delta);
             }
         }

@@ -100,7 +100,7 @@ impl Module {
         self.elf().segments().find_map(|segment| {
             let (start, bytes) = segment.file_range();
             let inside = offset.checked_sub(start).filter(|o| *o < bytes)?;
-            Some(segment.address() + inside)
+            segment.address().checked_add(inside)
         })
     }
 
