@@ -108,6 +108,8 @@ const TELLING: f64 = 20.0;
 const OWNED: f64 = 0.9;
 /// A sequence of owners that goes on forwards this many times does not do so by chance: (2/3)⁸ < 1/20.
 const STEPS_TELL: f64 = 9.0;
+/// Owners of a Latin square of four and more go on alike in three steps of four; by chance in one of three.
+const SAME_STEP: f64 = 2.0 / 3.0;
 /// The first block of a row has so much of the others' length; of rows there and back it is half.
 const BEGINS: f64 = 0.75;
 /// A loop of its own beneath another comes to this share of the pages; neighbours come to the borders.
@@ -148,7 +150,11 @@ pub(crate) fn recognise(map: &PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<Pa
     // What the other loops do in the same blocks counts with them.
     let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
     // What two or three threads do beyond their blocks is the other's, or one of both others': no pattern.
-    let can_differ = is_loop && is_telling(threads as f64, 1.0) && comes_everywhere(&map.pages, &rest);
+    // Two loops meet on the pages: of blocks in another order some are a thread's own by position, too.
+    let both = [&blocks, &rest]
+        .into_iter()
+        .all(|part| comes_everywhere(&map.pages, part));
+    let can_differ = is_loop && is_telling(threads as f64, 1.0) && both;
     if can_differ && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
         let other = shape_of(&rest, threads, (map.shift, is_loop));
         let differs =
@@ -163,9 +169,9 @@ pub(crate) fn recognise(map: &PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<Pa
     vec![(whole, 1.0, map.pages.clone())]
 }
 
-fn comes_everywhere(pages: &[PageUse], rest: &[PageUse]) -> bool {
+fn comes_everywhere(pages: &[PageUse], part: &[PageUse]) -> bool {
     let touched = |pages: &[PageUse]| pages.iter().filter(|p| p.accesses > 0.0).count() as f64;
-    touched(rest) >= EVERYWHERE * touched(pages)
+    touched(part) >= EVERYWHERE * touched(pages)
 }
 
 /// Whether blocks in one order, `times` times, are more than chance: an order of b blocks is one of b!.
@@ -238,7 +244,8 @@ fn again(walk: &Walk, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)
         // A row that differs each time is a Latin square only where chance would not go on forwards so long.
         // Rows that are no whole number of pages differ, too: only blocks of several whole pages are cuts.
         let cut = agreed >= OWNED && placed.len() as f64 / walk.blocks >= 2.0;
-        return match cut && is_telling(walk.around, 1.0) && walk.blocks >= STEPS_TELL {
+        let square = is_telling(walk.around, 1.0) && walk.blocks >= STEPS_TELL;
+        return match cut && square && same_step(placed, walk.around) >= SAME_STEP {
             true => Pattern::BlockExclusive,
             false => Pattern::Irregular,
         };
@@ -247,6 +254,20 @@ fn again(walk: &Walk, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)
         true => Pattern::YWise,
         false => Pattern::Irregular,
     }
+}
+
+/// Of the steps from one owner to the next, the share of those that go on by the same number of threads.
+fn same_step(placed: &[(usize, &PageUse)], around: f64) -> f64 {
+    let alone = placed.iter().filter(|p| p.1.agreement() >= ALONE);
+    let mut owners: Vec<u64> = alone.map(|p| (p.1.place() * around) as u64).collect();
+    owners.dedup();
+    let mut steps: BTreeMap<u64, usize> = BTreeMap::new();
+    for pair in owners.windows(2) {
+        let step = (pair[1] + around as u64 - pair[0]) % around as u64;
+        *steps.entry(step).or_default() += 1;
+    }
+    let most = steps.values().max().copied().unwrap_or(0);
+    most as f64 / owners.len().saturating_sub(1).max(1) as f64
 }
 
 /// How much pages at the same place in each part agree on an owner, from 0 to 1: of the lengths of a

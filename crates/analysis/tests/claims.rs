@@ -282,3 +282,21 @@ fn two_threads_halves_the_other_way_round_are_explained_in_both_ways() {
         );
     }
 }
+
+/// Orders that by chance went down, or on like a Latin square, for most of their blocks.
+#[test]
+fn an_order_that_resembles_another_is_not_called_by_its_name() {
+    let cases = [
+        (Maker::Arrival(870), 6, 5),
+        (Maker::Arrival(3222), 6, 5),
+        (Maker::Dynamic(641), 4, 2),
+        (Maker::Dynamic(3313), 9, 2),
+    ];
+    for (maker, threads, size) in cases {
+        let found = divisions(threads, &[maker.uses(threads, size)], RegionKind::OpenMp);
+        assert!(
+            found.iter().all(|d| maker.made(threads, d)) && !decided(&found),
+            "{maker:?}: {found:?}"
+        );
+    }
+}
