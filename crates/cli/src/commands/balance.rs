@@ -12,10 +12,10 @@ mod recording;
 mod report;
 mod session;
 mod settings;
+mod target;
 mod timed;
 mod touched;
 mod unseen;
-mod target;
 
 use crate::exit::Outcome;
 use crate::threads::Threads;

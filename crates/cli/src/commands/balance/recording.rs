@@ -34,7 +34,12 @@ pub struct MovedPages {
 }
 
 impl Recording {
-    pub fn new(arguments: &Arguments, target: &Target, folder: &Path, page_shift: u32) -> anyhow::Result<Self> {
+    pub fn new(
+        arguments: &Arguments,
+        target: &Target,
+        folder: &Path,
+        page_shift: u32,
+    ) -> anyhow::Result<Self> {
         let host = Host::default();
         let command = match target {
             Target::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),

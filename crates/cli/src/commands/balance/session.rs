@@ -10,10 +10,10 @@ use super::place::{Place, nothing_to_do};
 use super::processes::Processes;
 use super::recording::MovedPages;
 use super::report::{Report, check_files};
+use super::target::{Target, may_stop};
 use super::timed::{Timed, cpu_time};
 use super::touched::{Touched, asked, new_pages};
 use super::unseen::Unseen;
-use super::target::{Target, may_stop};
 use crate::exit::Outcome;
 use crate::output::{self, say};
 use anyhow::Context;
@@ -128,7 +128,10 @@ impl Session {
             unseen: Unseen::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
             asym: Asym::new(arguments, &place, dry, &watch.processes()),
-            metrics: arguments.metrics.as_deref().map(|file| Metrics::new(file, target)),
+            metrics: arguments
+                .metrics
+                .as_deref()
+                .map(|file| Metrics::new(file, target)),
             processes: Processes::default(),
             scan,
             began,

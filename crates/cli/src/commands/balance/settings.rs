@@ -21,7 +21,9 @@ pub fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let of_a_start = arguments.threads != Threads::default() && arguments.threads != live;
     if of_a_start && arguments.command.is_empty() {
-        bail!("--threads: a number or a binding is for a command to start with; for running processes: off, asym");
+        bail!(
+            "--threads: a number or a binding is for a command to start with; for running processes: off, asym"
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, companion};
 use nodewise_observe::Slicing;
-use nodewise_observe::faults::{Options, Tend, Target, record};
+use nodewise_observe::faults::{Options, Target, Tend, record};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;

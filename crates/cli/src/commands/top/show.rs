@@ -142,7 +142,9 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
             Look::Failed(error) => return Err(ended.map_or(error, anyhow::Error::msg)),
             Look::Waits(_) | Look::Same if ended.is_some() => bail!("{}", ended.unwrap_or_default()),
             Look::Waits(why) if recorder.is_none() => bail!("{why}"),
-            Look::Waits(why) if began.elapsed() > PATIENCE => bail!("nothing to show after {} s: {why}", PATIENCE.as_secs()),
+            Look::Waits(why) if began.elapsed() > PATIENCE => {
+                bail!("nothing to show after {} s: {why}", PATIENCE.as_secs())
+            }
             Look::Waits(_) | Look::Same if signals.wait(TURN).is_some() => bail!("stopped"),
             Look::Waits(_) | Look::Same => {}
         }
