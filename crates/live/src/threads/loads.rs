@@ -1,8 +1,8 @@
 //! Who accesses which node's memory by the processor's own samples of loads, where it has them: unlike hint faults
 //! they say how often.
 
-use super::super::place::Place;
 use super::view::Seen;
+use crate::topology::Topology;
 use nodewise_linux::loads::{Load, Loads, Sampler, Served};
 use nodewise_linux::{Host, pages};
 use nodewise_machine::NodeId;
@@ -33,9 +33,9 @@ pub struct Accesses {
 
 impl Sampled {
     /// As this processor can; pretended nodes have no memory.
-    pub fn new(host: &Host, place: &Place) -> Self {
+    pub fn new(host: &Host, topology: &Topology) -> Self {
         Self {
-            sampler: host.load_sampler().filter(|_| !place.pretended),
+            sampler: host.load_sampler().filter(|_| !topology.pretended),
             threads: HashMap::new(),
             delivers: false,
         }
@@ -68,7 +68,7 @@ impl Sampled {
     }
 
     /// What memory served since the last call.
-    pub fn take(&mut self, place: &Place) -> Vec<Accesses> {
+    pub fn take(&mut self, topology: &Topology) -> Vec<Accesses> {
         let mut loads = Vec::new();
         self.threads.values().flatten().for_each(|t| t.drain(&mut loads));
         let mut by_process: BTreeMap<u32, Vec<Load>> = BTreeMap::new();
@@ -83,7 +83,7 @@ impl Sampled {
             // A process that has ended accesses nothing any more.
             let homes = pages::query(pid, &addresses).unwrap_or_default();
             for (load, home) in loads.iter().zip(homes) {
-                if let Some(node) = home.node().and_then(|n| place.node(n)) {
+                if let Some(node) = home.node().and_then(|n| topology.node(n)) {
                     all.push(Accesses {
                         pid,
                         tid: load.tid,

@@ -1,6 +1,5 @@
 //! The ordinals that pages carry, and the processes they stand for.
 
-use crate::output::say;
 use std::collections::{HashMap, VecDeque};
 
 /// Processes that are followed at once: `u16::MAX` ends the pages of the last.
@@ -13,20 +12,20 @@ pub struct Processes {
     alive: HashMap<u32, u16>,
     all: Vec<u32>,
     free: VecDeque<u16>,
-    /// Whether it was said that there are none left.
+    /// A process got none.
     full: bool,
+    /// That was said.
+    said: bool,
 }
 
 impl Processes {
-    /// The ordinal of a process, and whether it is new; `None`, said once, when so many live that none is left.
+    /// The ordinal of a process, and whether it is new; `None` when so many live that none is left.
     pub fn ordinal(&mut self, pid: u32) -> Option<(u16, bool)> {
         if let Some(known) = self.alive.get(&pid) {
             return Some((*known, false));
         }
         let Some(ordinal) = self.fresh(pid) else {
-            if !std::mem::replace(&mut self.full, true) {
-                say!("{MOST} processes are balanced; more are not, until some of them end");
-            }
+            self.full = true;
             return None;
         };
         self.alive.insert(pid, ordinal);
@@ -43,12 +42,20 @@ impl Processes {
         Some(ordinal)
     }
 
+    /// That processes are left out, for the user to know, once.
+    pub(crate) fn take_notice(&mut self) -> Option<String> {
+        let news = self.full && !std::mem::replace(&mut self.said, self.full);
+        news.then(|| format!("{MOST} processes are balanced; more are not, until some of them end"))
+    }
+
     /// The ordinal of a process that has one.
+    #[must_use]
     pub fn known(&self, pid: u32) -> Option<u16> {
         self.alive.get(&pid).copied()
     }
 
     /// The process with this ordinal, alive or not.
+    #[must_use]
     pub fn pid(&self, ordinal: u16) -> Option<u32> {
         self.all.get(usize::from(ordinal)).copied()
     }

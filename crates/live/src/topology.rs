@@ -1,37 +1,38 @@
-//! The machine we balance on.
+//! The machine that a session runs on.
 
-use crate::launch::failure;
-use crate::output::say;
-use anyhow::{Context, bail};
+use crate::error::LiveError;
 use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, NodeId, format_list};
 
-/// Makes up so many nodes and deals CPUs out to them: decisions can then be watched on any host, and
-/// nothing is moved.
-const PRETEND: &str = "NODEWISE_PRETEND_NODES";
-
 /// Nodes and the CPUs on them.
-pub struct Place {
+pub struct Topology {
+    /// Its nodes, links and distances.
     pub machine: Machine,
     /// By the kernel's number of the CPU.
     node_of_cpu: Vec<NodeId>,
+    /// The nodes are made up: nothing can be moved between them.
     pub pretended: bool,
     /// Somebody has said how nodes are linked: the kernel does not know.
     pub links_known: bool,
+    /// What the user should know of it.
+    pub(crate) notice: Option<String>,
 }
 
-impl Place {
-    /// Here; `graph` names a machine whose links these are.
-    pub fn this(host: &Host, graph: Option<&str>) -> anyhow::Result<Self> {
+impl Topology {
+    /// This host; `graph` names a machine (or its file) whose links these are. With `pretend` so many nodes are made
+    /// up and CPUs dealt out to them: decisions can then be watched on any host, and nothing is moved.
+    ///
+    /// # Errors
+    /// sysfs cannot be read, or `graph` is no machine of as many nodes.
+    pub fn this(host: &Host, graph: Option<&str>, pretend: Option<usize>) -> Result<Self, LiveError> {
         let this = Machine::from_sysfs(&host.sys(), "this")?;
-        let pretended = std::env::var(PRETEND).ok().and_then(|n| n.parse::<usize>().ok());
-        let machine = match pretended {
-            Some(nodes) if nodes > 1 => pretend(&this, nodes),
+        let machine = match pretend {
+            Some(nodes) if nodes > 1 => pretended(&this, nodes),
             _ => this,
         };
-        let machine = match graph {
+        let (machine, notice) = match graph {
             Some(spec) => linked(machine, spec)?,
-            None => machine,
+            None => (machine, None),
         };
         let mut node_of_cpu = Vec::new();
         for (cpu, node) in machine.cpus() {
@@ -39,34 +40,41 @@ impl Place {
             node_of_cpu[cpu.0 as usize] = node;
         }
         Ok(Self {
-            pretended: pretended.is_some(),
+            pretended: pretend.is_some(),
             links_known: graph.is_some(),
             machine,
             node_of_cpu,
+            notice,
         })
     }
 
     /// Whether there is anything to choose.
+    #[must_use]
     pub fn single(&self) -> bool {
         self.machine.nodes.iter().filter(|n| n.memory > 0).count() < 2
     }
 
+    /// The node of a CPU, by the kernel's number.
+    #[must_use]
     pub fn node_of_cpu(&self, cpu: u32) -> Option<NodeId> {
         self.node_of_cpu.get(cpu as usize).copied()
     }
 
     /// The logical node with the kernel's number.
+    #[must_use]
     pub fn node(&self, os_index: u32) -> Option<NodeId> {
         let at = self.machine.nodes.iter().position(|n| n.os_index == os_index)?;
         Some(NodeId(at as u32))
     }
 
     /// A node's CPUs.
+    #[must_use]
     pub fn cpus(&self, node: NodeId) -> &[CpuId] {
         &self.machine.nodes[node.index()].cpus
     }
 
     /// The kernel's numbers of these nodes, as people write them.
+    #[must_use]
     pub fn list(&self, nodes: impl IntoIterator<Item = NodeId>) -> String {
         let nodes = nodes.into_iter().map(|n| self.machine.nodes[n.index()].os_index);
         let mut nodes: Vec<u32> = nodes.collect();
@@ -76,36 +84,38 @@ impl Place {
     }
 
     /// The kernel's numbers.
+    #[must_use]
     pub fn os_indices(&self) -> Vec<u32> {
         self.machine.nodes.iter().map(|n| n.os_index).collect()
     }
 }
 
 /// The nodes that are here, joined as those of a machine file.
-fn linked(here: Machine, spec: &str) -> anyhow::Result<Machine> {
-    let file = Machine::load(spec).with_context(|| "--machine".to_owned())?;
+fn linked(here: Machine, spec: &str) -> Result<(Machine, Option<String>), LiveError> {
+    let file = Machine::load(spec).map_err(|e| LiveError::context("--machine", &e))?;
     if file.node_count() != here.node_count() {
-        bail!(
+        return Err(LiveError::new(format!(
             "--machine {spec}: it has {} nodes, this host {}; `nodewise topo --measure -o FILE` makes this host's own file",
             file.node_count(),
             here.node_count()
-        );
+        )));
     }
     let cpus = |m: &Machine| m.nodes.iter().map(|n| n.cpus.clone()).collect::<Vec<_>>();
-    if cpus(&file) != cpus(&here) {
-        say!("{spec} has other CPUs than this host: only how its nodes are linked counts");
-    }
-    Ok(Machine {
+    let others = cpus(&file) != cpus(&here);
+    let notice =
+        others.then(|| format!("{spec} has other CPUs than this host: only how its nodes are linked counts"));
+    let linked = Machine {
         latency_ns: file.latency_ns,
         links: file.links,
         routes: file.routes,
         hop_rules: file.hop_rules,
         backplane: file.backplane,
         ..here
-    })
+    };
+    Ok((linked, notice))
 }
 
-fn pretend(this: &Machine, nodes: usize) -> Machine {
+fn pretended(this: &Machine, nodes: usize) -> Machine {
     let cpus = this.cpus();
     let mut machine = this.clone();
     let node = |n: usize| {
@@ -122,14 +132,4 @@ fn pretend(this: &Machine, nodes: usize) -> Machine {
     machine.routes = vec![vec![this.routes[0][0].clone(); nodes]; nodes];
     machine.links = Vec::new();
     machine
-}
-
-/// One node: nothing to be done, said in one line.
-pub fn nothing_to_do() -> anyhow::Result<()> {
-    bail!("one memory node here: there is nothing to balance; `nodewise lab` has machines with more")
-}
-
-/// The same of a command, which has another status for our own failures.
-pub fn own(error: &anyhow::Error) -> anyhow::Error {
-    failure(125, format!("{error:#}"))
 }

@@ -1,7 +1,7 @@
 //! Moves that may have been made unseen: of a page that is about to be sampled, kernels before 6.6 do not say
 //! where it lies.
 
-use super::recording::MovedPages;
+use crate::event::MovedPages;
 use nodewise_placement::Move;
 use nodewise_profile::PageNumber;
 use std::collections::HashMap;

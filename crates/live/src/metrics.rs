@@ -1,12 +1,14 @@
 //! Figures for Prometheus, in its text format, through node_exporter's textfile collector: no port, no
 //! library, and nothing listens in a process with privileges.
 
-use super::report::{Locality, Report};
-use super::target::Target;
-use anyhow::Context;
+use crate::event::{Event, Subscriber};
+use crate::status::{Locality, Status};
+use crate::target::Target;
+use nodewise_linux::files;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A file of figures, which goes with the session that they are of.
 pub struct Metrics {
@@ -17,6 +19,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// Figures of what is done to `target`.
+    #[must_use]
     pub fn new(file: &Path, target: &Target) -> Self {
         Self {
             file: file.to_owned(),
@@ -24,12 +28,21 @@ impl Metrics {
             written: false,
         }
     }
+}
 
-    /// Replaces the file.
-    pub fn write(&mut self, report: &Report) -> anyhow::Result<()> {
-        let text = text(&self.target, report);
-        crate::output::replace(&self.file, text.as_bytes())
-            .with_context(|| format!("cannot write {}", self.file.display()))?;
+impl Subscriber for Metrics {
+    /// Replaces the file after each interval.
+    fn receive(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+        let Event::Updated(status) = event else {
+            return Ok(());
+        };
+        let text = text(&self.target, status);
+        files::replace(&self.file, text.as_bytes()).map_err(|e| {
+            format!(
+                "cannot write {}: {e}; no metrics from here on",
+                self.file.display()
+            )
+        })?;
         self.written = true;
         Ok(())
     }
@@ -46,41 +59,41 @@ impl Drop for Metrics {
 }
 
 /// The file's content. Every figure says whose it is; amounts of memory are in bytes.
-fn text(target: &str, report: &Report) -> String {
+fn text(target: &str, status: &Status) -> String {
     let mut out = Figures {
         labels: format!(
             "target=\"{}\",policy=\"{}\"",
             quoted(target),
-            quoted(&report.policy)
+            quoted(&status.policy)
         ),
         text: String::new(),
     };
-    let ledger = &report.ledger;
-    let page = (BASE_PAGE_SIZE << report.page_shift) as f64;
+    let ledger = &status.ledger;
+    let page = (BASE_PAGE_SIZE << status.page_shift) as f64;
     out.gauge(
         "balance_processes",
         "Processes that are balanced.",
-        report.processes as f64,
+        status.processes as f64,
     );
     out.gauge(
         "balance_paused",
         "1 while no decisions are made.",
-        f64::from(u8::from(report.paused)),
+        f64::from(u8::from(status.paused)),
     );
     out.counter(
         "balance_intervals_total",
         "Decisions made.",
-        report.intervals as f64,
+        status.intervals as f64,
     );
     out.counter(
         "samples_total",
         "Accesses sampled by hint faults.",
-        (report.figures.hints + report.figures.unknown) as f64,
+        (status.figures.hints + status.figures.unknown) as f64,
     );
     out.counter(
         "samples_lost_total",
         "Records that did not fit the kernel's buffers.",
-        report.figures.lost as f64,
+        status.figures.lost as f64,
     );
     out.counter(
         "migrated_bytes_total",
@@ -100,14 +113,14 @@ fn text(target: &str, report: &Report) -> String {
     out.counter(
         "evicted_bytes_total",
         "Bytes whose samples made room for those of others.",
-        report.evicted as f64 * page,
+        status.evicted as f64 * page,
     );
     out.counter(
         "migration_seconds_total",
         "Time spent on moving pages.",
         ledger.spent_ns as f64 / 1e9,
     );
-    if let Some(pages) = report.figures.kernel_moved {
+    if let Some(pages) = status.figures.kernel_moved {
         out.counter(
             "kernel_migrated_bytes_total",
             "Bytes that the kernel's balancing moved.",
@@ -117,21 +130,21 @@ fn text(target: &str, report: &Report) -> String {
     out.gauge(
         "observing_cpu_ratio",
         "Share of the programs' CPU time that observing takes.",
-        report.figures.cost,
+        status.figures.cost,
     );
     out.gauge(
         "migrating_ratio",
         "Share of run time that migrating took.",
-        report.budget_used(),
+        status.budget_used(),
     );
-    if let Some(share) = report.last.and_then(Locality::fraction) {
+    if let Some(share) = status.last.and_then(Locality::fraction) {
         out.gauge(
             "local_samples_ratio",
             "Share of the last interval's samples from the page's own node.",
             share,
         );
     }
-    if let Some(accesses) = report.last.and_then(Locality::accesses) {
+    if let Some(accesses) = status.last.and_then(Locality::accesses) {
         out.gauge(
             "local_accesses_ratio_low",
             "Least share of the accesses that is local, as far as the last interval's samples tell.",
@@ -143,7 +156,7 @@ fn text(target: &str, report: &Report) -> String {
             accesses.high,
         );
     }
-    if let Some(threads) = &report.threads {
+    if let Some(threads) = &status.threads {
         out.counter(
             "thread_moves_total",
             "Threads put on another node.",
@@ -156,7 +169,7 @@ fn text(target: &str, report: &Report) -> String {
         );
     }
     out.head("gauge", "stayed_bytes", "Bytes that were to move and have not.");
-    for (cause, pages) in report.failures() {
+    for (cause, pages) in status.failures() {
         out.value(
             "stayed_bytes",
             &format!(",cause=\"{cause}\""),

@@ -1,39 +1,30 @@
 //! The loop: observe, decide, move, until the programs or their owner have had enough.
 
-use super::Arguments;
-use super::asym::{Asym, pages_of};
-use super::journal::Journal;
-use super::metrics::Metrics;
-use super::mover::Mover;
-use super::page::Page;
-use super::place::{Place, nothing_to_do};
-use super::processes::Processes;
-use super::recording::MovedPages;
-use super::report::{Report, check_files};
-use super::target::{Target, may_stop};
-use super::timed::{Timed, cpu_time};
-use super::touched::{Touched, asked, new_pages};
-use super::unseen::Unseen;
-use crate::exit::Outcome;
-use crate::output::{self, say};
-use anyhow::Context;
-use nodewise_control::{Controller, DryRun, Interval, Observer, Settings, Tracker, run_interval};
-use nodewise_enforce::{Holder, HugePages, Linux};
-use nodewise_linux::mempolicy::decline_balancing;
+use crate::error::LiveError;
+use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
+use crate::mover::Mover;
+use crate::options::{MOST_PAGES, Options, nanoseconds};
+use crate::processes::Processes;
+use crate::status::Status;
+use crate::target::{Target, may_stop};
+use crate::threads::{News, ThreadScheduler, pages_of};
+use crate::timed::{Timed, cpu_time};
+use crate::topology::Topology;
+use crate::touched::{Touched, asked, new_pages};
+use crate::unseen::Unseen;
+use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
+use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
-use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
 use nodewise_linux::{Host, clock, pages};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, Watch};
-use nodewise_placement::{Move, Observed, migration_policy};
-use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
+use nodewise_placement::{Move, Observed, Reason, migration_policy};
+use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, Migration, PageNumber};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Pages followed at once, 16 bytes each.
-const MOST_PAGES: usize = 1 << 20;
-/// At most so long until signals and the command's end are noticed.
+/// At most so long until a [`Session::turn`] ends.
 const LOOK: Duration = Duration::from_millis(50);
 /// The first look at what is to be held; the kernel begins to sample a second after a program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
@@ -47,15 +38,14 @@ const HOLD_SHARE_GROWING: u32 = 4;
 /// At most so long between two looks at what is to be held, while the observing budget is overdrawn.
 const SELDOM_HELD: Duration = Duration::from_secs(30);
 
-/// One balancer at work.
+/// A live loop at work.
 pub struct Session {
-    pub place: Place,
-    pub report: Report,
+    topology: Topology,
+    status: Status,
     watch: Watch,
     observation: Observation,
     controller: Controller,
     mover: Mover,
-    journal: Journal,
     processes: Processes,
     interval: Duration,
     began: Duration,
@@ -69,13 +59,12 @@ pub struct Session {
     unseen: Unseen,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
-    /// With `--threads asym`.
-    asym: Option<Asym>,
-    metrics: Option<Metrics>,
+    /// With [`Options::move_threads`].
+    threads: Option<ThreadScheduler>,
     /// Put back when the session is dropped, and when it is killed.
     scan: Option<scan::Held>,
-    /// Dropped last: its end may take a moment.
-    page: Option<Page>,
+    /// Dropped last: the end of some takes a moment.
+    subscribers: Subscribers,
 }
 
 /// What was sampled lately.
@@ -83,63 +72,73 @@ struct Observation(Tracker);
 
 impl Session {
     /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
+    ///
+    /// # Errors
+    /// One line: no such policy or process, or the kernel refuses what the options ask for.
     pub fn new(
-        arguments: &Arguments,
+        options: &Options,
         target: &Target,
-        place: Place,
+        topology: Topology,
         holder: Option<Holder>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, LiveError> {
         let host = Host::default();
-        let shift = arguments.page_size.unwrap_or_else(default_page_shift);
-        let policy = migration_policy(&arguments.policy, &place.machine)?;
-        let report = Report::new(arguments, &place, policy.name(), shift);
-        let scan = arguments
+        let shift = options.page_shift();
+        let policy = migration_policy(&options.policy, &topology.machine)?;
+        let dry = options.dry_run || topology.pretended;
+        let status = Status::new(options, &topology, policy.name(), shift, dry);
+        let scan = options
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
-        let mut watch = target.watch(&host, arguments.observe)?;
-        if let Some(period) = arguments.scan_period {
+        let mut watch = target.watch(&host, options.observe)?;
+        if let Some(period) = options.scan_period {
             watch.own_scans(milliseconds(period));
         }
-        let dry = arguments.dry_run || place.pretended;
-        if arguments.freeze && !dry {
+        if options.freeze && !dry {
             watch.processes().into_iter().try_for_each(may_stop)?;
         }
-        let settings = limits(arguments, shift);
+        let settings = options.settings(shift);
         let mover = match dry {
             true => Mover::Nobody(DryRun::new(&settings), holder),
-            false => Mover::Linux(linux(arguments, &place, shift, holder)),
+            false => Mover::Linux(linux(options, &topology, shift, holder)),
         };
-        let journal = Journal::new(arguments, target, shift, dry)?;
-        let page = arguments.page.zip(journal.folder());
-        let page = page.map(|(port, folder)| Page::start(arguments, port, folder));
+        let of_command = matches!(target, Target::Command(_));
+        let threads = ThreadScheduler::new(options, &topology, dry, of_command, &watch.processes());
         let began = clock::monotonic();
         Ok(Self {
-            observation: Observation(Tracker::new(place.machine.node_count(), shift, MOST_PAGES)),
+            observation: Observation(Tracker::new(topology.machine.node_count(), shift, MOST_PAGES)),
             controller: Controller::new(policy, settings),
-            journal,
-            page: page.and_then(|page| page.map_err(|e| say!("no page: {e:#}")).ok()),
-            interval: arguments.interval,
-            decides_at: began + arguments.interval,
+            processes: Processes::default(),
+            interval: options.interval,
+            decides_at: began + options.interval,
             holds_at: began + FIRST_HOLD,
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
             unseen: Unseen::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
-            asym: Asym::new(arguments, &place, dry, &watch.processes()),
-            metrics: arguments
-                .metrics
-                .as_deref()
-                .map(|file| Metrics::new(file, target)),
-            processes: Processes::default(),
+            subscribers: Subscribers::default(),
+            threads,
             scan,
             began,
-            place,
-            report,
+            topology,
+            status,
             watch,
             mover,
         })
+    }
+
+    /// From here on `subscriber` is told what happens.
+    pub fn subscribe(&mut self, subscriber: impl Subscriber + 'static) {
+        self.subscribers.add(Box::new(subscriber));
+    }
+
+    /// Everybody has subscribed: what there is to say already is said.
+    pub fn begin(&mut self) {
+        if let Some(line) = self.topology.notice.take() {
+            self.tell(&Event::Notice(&line));
+        }
+        self.tell_of_threads();
     }
 
     /// The command has been started.
@@ -148,18 +147,40 @@ impl Session {
     }
 
     /// Processes that are balanced and live.
+    #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.watch.processes()
     }
 
+    /// Nothing is decided from here on; observing goes on.
     pub fn pause(&mut self) {
         self.controller.pause();
-        say!("paused; SIGUSR2 resumes");
+        self.tell(&Event::Paused(true));
     }
 
+    /// After [`Session::pause`].
     pub fn resume(&mut self) {
         self.controller.resume();
-        say!("resumed");
+        self.tell(&Event::Paused(false));
+    }
+
+    fn now(&self) -> Duration {
+        clock::monotonic().saturating_sub(self.began)
+    }
+
+    /// Who fails is told nothing more, and the others why.
+    fn tell(&mut self, event: &Event<'_>) {
+        let _ = self.subscribers.tell(self.now(), event);
+    }
+
+    fn tell_of_threads(&mut self) {
+        let news = self.threads.as_mut().map(ThreadScheduler::take_news);
+        for news in news.into_iter().flatten() {
+            self.tell(&match &news {
+                News::Notice(line) => Event::Notice(line),
+                News::Moved(moved) => Event::ThreadsMoved(moved),
+            });
+        }
     }
 
     /// Some hundredths of a second of the loop.
@@ -190,7 +211,8 @@ impl Session {
     }
 
     fn take_in_all(&mut self) {
-        self.journal.heard(&self.watch);
+        let now = self.now();
+        let _ = self.subscribers.tell(now, &Event::Sampled(&self.watch));
         let overdrawn = self.watch.overdrawn();
         let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
         for touch in self.watch.touches() {
@@ -199,7 +221,7 @@ impl Session {
                 self.holds_at = self.holds_at.min(at + FIRST_HOLD.max(took * HOLD_SHARE_GROWING));
             }
             let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
-            let node = self.place.node_of_cpu(fault.cpu).filter(|_| sampled);
+            let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
             let known = self.processes.ordinal(fault.pid);
             if let (Some((ordinal, true)), Mover::Linux(linux)) = (known, &mut self.mover) {
                 linux.set_process(ordinal, fault.pid);
@@ -213,6 +235,9 @@ impl Session {
                 });
             }
         }
+        if let Some(line) = self.processes.take_notice() {
+            self.tell(&Event::Notice(&line));
+        }
         for (process, touches) in touched {
             self.take_in(process, &touches);
         }
@@ -224,15 +249,15 @@ impl Session {
                 self.observation.0.forget(pages);
                 self.kernel_moved.remove(pid);
             }
-            if let Some(asym) = &mut self.asym {
-                asym.forget(*pid);
+            if let Some(threads) = &mut self.threads {
+                threads.forget(*pid);
             }
         }
     }
 
     /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
     fn take_in(&mut self, process: u16, touches: &[Touched]) {
-        let shift = BASE_PAGE_SHIFT + self.report.page_shift;
+        let shift = BASE_PAGE_SHIFT + self.status.page_shift;
         let Some(pid) = self.processes.pid(process) else {
             return;
         };
@@ -248,14 +273,14 @@ impl Session {
                 tracker.add(page, node, 1);
                 self.fresh += 1;
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
-                    self.report.sampled(page, home == node);
-                    if let Some(asym) = &mut self.asym {
-                        asym.sampled(pid, touch.tid, home);
+                    self.status.sampled(page, home == node);
+                    if let Some(threads) = &mut self.threads {
+                        threads.sampled(pid, touch.tid, home);
                     }
                 }
             }
         }
-        self.report.tracked = tracker.tracked();
+        self.status.tracked = tracker.tracked();
         self.set_homes(pid, homes, &fresh);
     }
 
@@ -285,18 +310,24 @@ impl Session {
         if found.iter().any(|moved| self.unseen.contains(moved.page)) {
             kernel_moved = self.watch.count_moved(pid);
         }
-        let now_ns = self.now_ns();
         let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
+        let strangers = if by_kernel {
+            Migration::KERNEL
+        } else {
+            Migration::UNKNOWN
+        };
         for moved in found {
-            match self.unseen.found(moved, kernel_moved) {
-                Some(ours) => {
-                    self.controller
-                        .arrived_after_all(moved.page, moved.from, moved.to);
-                    self.journal
-                        .moved(now_ns, &self.controller.policy(), &ours.reason, moved);
-                }
-                None => self.journal.found_elsewhere(now_ns, by_kernel, moved),
+            let ours = self.unseen.found(moved, kernel_moved);
+            if ours.is_some() {
+                self.controller
+                    .arrived_after_all(moved.page, moved.from, moved.to);
             }
+            let policy = self.controller.policy();
+            let (by, reason) = match &ours {
+                Some(ours) => (policy.as_str(), ours.reason),
+                None => (strangers, Reason::default()),
+            };
+            self.tell(&Event::Found(Found { moved, by, reason }));
         }
     }
 
@@ -311,7 +342,7 @@ impl Session {
         let statuses = pages::query(pid, asked).unwrap_or_default();
         let nodes = statuses
             .into_iter()
-            .map(|s| s.node().and_then(|n| self.place.node(n)));
+            .map(|s| s.node().and_then(|n| self.topology.node(n)));
         let home = |(address, node): (&u64, Option<NodeId>)| {
             let page = page_of(*address);
             Some((page, self.mover.supposed_home(page).or(node)?))
@@ -321,7 +352,7 @@ impl Session {
 
     /// What was counted of other memory at the same address. Of a huge page other parts may be old.
     fn forget_new(&mut self, pages: &[PageNumber]) {
-        if self.report.page_shift > 0 || pages.is_empty() {
+        if self.status.page_shift > 0 || pages.is_empty() {
             return;
         }
         if let Mover::Nobody(nobody, _) = &mut self.mover {
@@ -341,7 +372,7 @@ impl Session {
             return;
         };
         holder.look();
-        self.report.held = holder.held();
+        self.status.held = holder.held();
         // The companions' time too: they answer while we wait.
         let took = clock::monotonic() - now;
         self.watch.charge_upkeep(took);
@@ -355,14 +386,11 @@ impl Session {
         self.holds_at = now + self.hold_pause;
     }
 
-    fn now_ns(&self) -> u64 {
-        nanoseconds(clock::monotonic().saturating_sub(self.began))
-    }
-
     fn decide(&mut self) {
         self.place_threads();
         let cpu = cpu_time();
-        self.journal.cut(self.now_ns(), &self.report);
+        let now = self.now();
+        let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
@@ -376,8 +404,8 @@ impl Session {
         }
         self.observation.0.begin_interval();
         self.note_unseen(&turn);
-        if let Some(asym) = &mut self.asym {
-            asym.pages_moved(&turn, &self.processes, BASE_PAGE_SIZE << self.report.page_shift);
+        if let Some(threads) = &mut self.threads {
+            threads.pages_moved(&turn, &self.processes, BASE_PAGE_SIZE << self.status.page_shift);
         }
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
@@ -387,21 +415,21 @@ impl Session {
 
     /// Threads first: pages follow them.
     fn place_threads(&mut self) {
-        let Some(asym) = self.asym.as_mut().filter(|_| !self.controller.paused()) else {
+        let Some(threads) = self.threads.as_mut().filter(|_| !self.controller.paused()) else {
             return;
         };
         let (cpu, now) = (clock::own_cpu_time(), clock::monotonic() - self.began);
-        let turned = asym.step(now, &self.place, &self.watch.processes());
+        let turned = threads.step(now, &self.topology, &self.watch.processes());
         self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
         for full in &turned.full {
             let Some(process) = self.processes.known(full.application) else {
                 continue; // never sampled: it has no accesses to be told by
             };
-            let moves = pages_of(full, process, &self.place, self.report.page_shift);
+            let moves = pages_of(full, process, &self.topology, self.status.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
             let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
-            let bytes = arrived * (BASE_PAGE_SIZE << self.report.page_shift);
-            asym.moved_whole(full.application, outcome.took_ns, bytes);
+            let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
+            threads.moved_whole(full.application, outcome.took_ns, bytes);
         }
         let full = turned.full.iter().map(|f| f.application);
         for pid in turned.moved.into_iter().chain(full) {
@@ -426,43 +454,38 @@ impl Session {
     }
 
     fn note(&mut self, turn: &Interval) {
-        let policy = self.controller.policy();
-        self.journal
-            .decided(self.now_ns(), &policy, turn, &self.processes);
-        self.report.evicted = self.observation.0.evicted();
-        self.report.stalls = self.mover.stalls();
-        self.report.threads = self.asym.as_ref().map(|a| a.summary().clone());
-        self.report
+        let (policy, now) = (self.controller.policy(), self.now());
+        let decided = Decided {
+            policy: &policy,
+            interval: turn,
+            processes: &self.processes,
+            page_shift: self.status.page_shift,
+            dry: self.status.dry,
+        };
+        let _ = self.subscribers.tell(now, &Event::Decided(decided));
+        self.status.evicted = self.observation.0.evicted();
+        self.status.stalls = self.mover.stalls();
+        self.status.threads = self.threads.as_ref().map(|t| t.summary().clone());
+        self.status
             .decided(turn, &self.controller, &self.watch, self.began);
-        if let Some(metrics) = &mut self.metrics
-            && let Err(error) = metrics.write(&self.report)
-        {
-            say!("{error:#}; no metrics from here on");
-            self.metrics = None;
-        }
-        if let Some(page) = &mut self.page
-            && let Err(error) = page.tell(&self.report)
-        {
-            say!("the page has ended ({error}); all else goes on");
-            self.page = None;
-        }
+        let _ = self.subscribers.tell(now, &Event::Updated(&self.status));
     }
 
-    /// The last word: what was changed for the session is put back as this is dropped.
-    pub fn finish(mut self, arguments: &Arguments, status: Option<u8>) -> anyhow::Result<()> {
-        if let Some(asym) = &mut self.asym {
-            asym.leave(&self.watch.processes());
-            self.report.threads = Some(asym.summary().clone());
+    /// The last word; `exit_status` of the command, if one was started. What was changed for the session is put back
+    /// when this returns.
+    ///
+    /// # Errors
+    /// One line, of the first subscriber that could not end as it should.
+    pub fn finish(mut self, exit_status: Option<u8>) -> Result<(), LiveError> {
+        if let Some(threads) = &mut self.threads {
+            threads.leave(&self.watch.processes());
+            self.status.threads = Some(threads.summary().clone());
         }
-        self.report
-            .ended(&self.controller, &self.watch, self.began, status);
-        let now = self.now_ns();
-        let shown = self.journal.folder().filter(|_| arguments.page.is_some());
-        let again = shown.map(|folder| format!("the page again: nodewise serve {}", folder.display()));
-        self.journal.finish(now, &self.report)?;
-        self.page.iter_mut().for_each(Page::end);
-        again.iter().for_each(|line| output::message(line));
-        self.report.publish(arguments)
+        self.tell_of_threads();
+        self.status
+            .ended(&self.controller, &self.watch, self.began, exit_status);
+        let ended = self.subscribers.tell(self.now(), &Event::Ended(&self.status));
+        ended.map_err(LiveError::new)
     }
 }
 
@@ -488,72 +511,24 @@ fn pages_of_process(process: u16) -> Range<PageNumber> {
     PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0)
 }
 
-/// Balances what runs already until it is gone, or we are told to stop.
-pub fn attach(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
-    check_files(arguments)?;
-    let place = Place::this(&Host::default(), arguments.machine.as_deref())?;
-    if place.single() {
-        nothing_to_do()?;
-    }
-    let signals =
-        Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
-    let mut session = Session::new(arguments, target, place, None)?;
-    decline_balancing();
-    let lasting = matches!(target, Target::Group(folder) if folder.exists());
-    loop {
-        match signals.wait(Duration::ZERO).map(|s| s.number) {
-            Some(SIGUSR1) => session.pause(),
-            Some(SIGUSR2) => session.resume(),
-            Some(_) => break,
-            None => session.turn(),
-        }
-        let group_is_gone = matches!(target, Target::Group(folder) if !folder.exists());
-        if (session.processes().is_empty() && !lasting) || group_is_gone {
-            break;
-        }
-    }
-    session.finish(arguments, None)?;
-    Ok(Outcome::Done)
-}
-
-fn linux(arguments: &Arguments, place: &Place, shift: u32, holder: Option<Holder>) -> Linux {
-    let linux = Linux::new(place.os_indices(), shift, holder);
-    if arguments.freeze {
+fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Holder>) -> Linux {
+    let linux = Linux::new(topology.os_indices(), shift, holder);
+    if options.freeze {
         linux.with_freeze()
     } else {
         linux
     }
 }
 
-fn limits(arguments: &Arguments, shift: u32) -> Settings {
-    let page_bytes = BASE_PAGE_SIZE << shift;
-    Settings {
-        interval_ns: nanoseconds(arguments.interval),
-        budget: arguments.budget,
-        pages_per_second: arguments.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
-        minimum_samples: arguments.samples,
-        half_life: 0,
-        remembered_pages: MOST_PAGES,
-        page_bytes,
-        ..Settings::default()
-    }
-}
-
-/// Huge pages are decided on whole where the kernel makes them by itself.
-fn default_page_shift() -> u32 {
-    let always = nodewise_enforce::Host::this(&[]).is_ok_and(|h| h.huge == HugePages::Always);
-    if always { 9 } else { 0 }
-}
-
 fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-fn hold_scan(host: &Host, period: Duration) -> anyhow::Result<scan::Held> {
-    scan::Held::take(host, Scan::every(milliseconds(period)))
-        .context("--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted")
-}
-
-pub fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {
+    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| {
+        LiveError::context(
+            "--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted",
+            &e,
+        )
+    })
 }

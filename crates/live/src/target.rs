@@ -1,7 +1,6 @@
 //! Whose pages are balanced, and whether we may.
 
-use super::Arguments;
-use anyhow::{Context, bail};
+use crate::error::LiveError;
 use nodewise_linux::pages::{self, CallError};
 use nodewise_linux::{Host, freeze};
 use nodewise_observe::faults::Watch;
@@ -24,27 +23,33 @@ pub enum Target {
 }
 
 impl Target {
-    pub fn of(arguments: &Arguments) -> anyhow::Result<Self> {
-        if let Some(path) = &arguments.cgroup {
-            return group(path).map(Self::Group);
-        }
-        match (arguments.pid.is_empty(), arguments.command.is_empty()) {
-            (false, _) => Ok(Self::Processes(arguments.pid.clone())),
-            (true, false) => Ok(Self::Command(arguments.command.clone())),
-            (true, true) => {
-                bail!("balance what? --pid N, --cgroup PATH or -- CMD; see nodewise balance --help")
-            }
-        }
+    /// A control group of version 2, by its folder or its name below `/sys/fs/cgroup`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn group(path: &Path) -> Result<Self, LiveError> {
+        let below = Path::new(GROUPS).join(path.strip_prefix("/").unwrap_or(path));
+        let found = [path.to_owned(), below]
+            .into_iter()
+            .find(|p| p.join("cgroup.procs").exists());
+        found.map(Self::Group).ok_or_else(|| {
+            LiveError::new(format!(
+                "{}: no control group of version 2; give its folder below {GROUPS}",
+                path.display()
+            ))
+        })
     }
 
     /// Observes them; a command is to be started next, by this thread.
-    pub fn watch(&self, host: &Host, share: f64) -> anyhow::Result<Watch> {
+    pub(crate) fn watch(&self, host: &Host, share: f64) -> Result<Watch, LiveError> {
         Ok(match self {
             Self::Command(_) => Watch::of_command(host, share)?,
             Self::Processes(pids) => {
                 for pid in pids {
                     if !may_move(*pid)? {
-                        bail!("there is no process {pid} with memory of its own");
+                        return Err(LiveError::new(format!(
+                            "there is no process {pid} with memory of its own"
+                        )));
                     }
                 }
                 Watch::of_pids(host, pids, share)?
@@ -61,37 +66,23 @@ impl Target {
     }
 }
 
-/// A folder, or a group's name below where groups are.
-fn group(path: &Path) -> anyhow::Result<PathBuf> {
-    let below = Path::new(GROUPS).join(path.strip_prefix("/").unwrap_or(path));
-    let found = [path.to_owned(), below]
-        .into_iter()
-        .find(|p| p.join("cgroup.procs").exists());
-    found.with_context(|| {
-        format!(
-            "{}: no control group of version 2; give its folder below {GROUPS}",
-            path.display()
-        )
-    })
-}
-
 /// The kernel asks the same of moving as of looking. False: there is no such process, or no memory of its own.
-fn may_move(pid: u32) -> anyhow::Result<bool> {
+fn may_move(pid: u32) -> Result<bool, LiveError> {
     match pages::query(pid, &[0]) {
         Err(CallError::Gone) => Ok(false),
-        Err(CallError::Denied) => bail!(
+        Err(CallError::Denied) => Err(LiveError::new(format!(
             "process {pid} is another user's, or protected: its pages are moved with CAP_SYS_PTRACE only; run as its user, or as root"
-        ),
+        ))),
         _ => Ok(true),
     }
 }
 
 /// Otherwise it would be moved while it runs, and every batch refused its stop. Who has ended is in nobody's way.
-pub fn may_stop(pid: u32) -> anyhow::Result<()> {
+pub fn may_stop(pid: u32) -> Result<(), LiveError> {
     match freeze::may_stop(pid) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LiveError::new(format!(
             "--freeze: process {pid} is another user's: it is stopped with CAP_KILL only; run as its user, as root, or without --freeze"
-        ),
+        ))),
         _ => Ok(()),
     }
 }

@@ -1,44 +1,45 @@
 //! What became of threads: lines while it runs, figures at the end.
 
-use super::super::place::Place;
+use super::News;
 use super::nothing_to_choose;
 use super::view::Seen;
-use crate::output::say;
+use crate::event::ThreadsMoved;
+use crate::topology::Topology;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;
 use nodewise_machine::{NodeId, format_bytes};
 use nodewise_placement::asym;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// Processes that are remembered.
 const MOST: usize = 1 << 12;
 
 /// Figures of the threads of a session.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct ThreadSummary {
     /// Threads that were put on another node, or would have been; each time.
-    pub moves: u64,
+    pub(crate) moves: u64,
     /// Threads that could not be bound.
-    pub failures: u64,
-    pub full_migrations: u64,
-    pub full_bytes: u64,
-    pub restored: Option<Restored>,
+    pub(crate) failures: u64,
+    pub(crate) full_migrations: u64,
+    pub(crate) full_bytes: u64,
+    pub(crate) restored: Option<Restored>,
     dry: bool,
     /// How many accesses are remote was counted by resctrl, not only sampled.
-    pub counted: bool,
+    pub(crate) counted: bool,
     /// The processor's event that accesses were sampled by, instead of hint faults.
-    pub loads: Option<String>,
+    pub(crate) loads: Option<String>,
     /// P_wbw as it is and would be best, MB/s, by what was measured last.
-    pub now: f64,
-    pub best: f64,
+    pub(crate) now: f64,
+    pub(crate) best: f64,
     /// Before and after the last decision to move.
     moved: Option<(f64, f64)>,
     processes: BTreeMap<u32, Process>,
     trouble: Option<String>,
     /// What was said last, of troubles.
     said: Option<String>,
+    news: Vec<News>,
 }
 
 /// One process's part.
@@ -52,19 +53,28 @@ struct Process {
     refused: Option<Refused>,
 }
 
-impl Summary {
+impl ThreadSummary {
     /// Of a session that has just begun.
-    pub fn new(dry: bool) -> Self {
+    pub(super) fn new(dry: bool) -> Self {
         Self {
             dry,
             ..Self::default()
         }
     }
 
+    /// Something for the user to know.
+    pub(super) fn notice(&mut self, line: impl Into<String>) {
+        self.news.push(News::Notice(line.into()));
+    }
+
+    pub(super) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
     /// Where processes are by now.
-    pub fn are_at(&mut self, place: &Place, seen: &[Seen]) {
+    pub(super) fn are_at(&mut self, topology: &Topology, seen: &[Seen]) {
         for one in seen.iter().filter(|s| !s.threads.is_empty()) {
-            let nodes = place.list(one.runs_on());
+            let nodes = topology.list(one.runs_on());
             if let Some(process) = self.process(one) {
                 if process.before.is_empty() {
                     process.before.clone_from(&nodes);
@@ -84,29 +94,28 @@ impl Summary {
     }
 
     /// It has bound itself: said once.
-    pub fn is_pinned(&mut self, one: &Seen) {
+    pub(super) fn is_pinned(&mut self, one: &Seen) {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
         {
-            say!(
+            self.notice(format!(
                 "process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
-                one.pid,
-                one.name
-            );
+                one.pid, one.name
+            ));
         }
     }
 
     /// Nothing could be decided: said when it is news.
-    pub fn is_in_trouble(&mut self, why: &str) {
+    pub(super) fn is_in_trouble(&mut self, why: &str) {
         if self.said.as_deref() != Some(why) {
-            say!("threads stay where they are: {why}");
+            self.notice(format!("threads stay where they are: {why}"));
             self.said = Some(why.to_owned());
         }
         self.trouble = Some(why.to_owned());
     }
 
     /// What a decision says beside its moves.
-    pub fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
+    pub(super) fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
         if let Some(why) = &decision.trouble {
             return self.is_in_trouble(why);
         }
@@ -124,29 +133,31 @@ impl Summary {
             if let Some(process) = self.processes.get_mut(&refused.application)
                 && process.refused.replace(*refused).is_none()
             {
-                say!("{refused}");
+                self.news.push(News::Notice(refused.to_string()));
             }
         }
     }
 
     /// A process changes nodes.
-    pub fn tell_move(&mut self, now: Duration, place: &Place, one: &Seen, before: &BTreeSet<NodeId>) {
-        let (from, to) = (place.list(before.iter().copied()), place.list(one.runs_on()));
+    pub(super) fn tell_move(&mut self, topology: &Topology, one: &Seen, before: &BTreeSet<NodeId>) {
+        let (from, to) = (
+            topology.list(before.iter().copied()),
+            topology.list(one.runs_on()),
+        );
         if let Some(process) = self.process(one) {
             process.refused = None;
             if process.before.is_empty() {
                 process.before.clone_from(&from);
             }
         }
-        say!(
-            "{:.1} s: threads of process {} ({}) {} from nodes {from} to {to}; weighted bandwidth {:.1} to {:.1} GB/s",
-            now.as_secs_f64(),
-            one.pid,
-            one.name,
-            if self.dry { "would move" } else { "move" },
-            self.moved.unwrap_or_default().0 / 1e3,
-            self.moved.unwrap_or_default().1 / 1e3,
-        );
+        self.news.push(News::Moved(ThreadsMoved {
+            pid: one.pid,
+            name: one.name.clone(),
+            from,
+            to,
+            bandwidth: self.moved.unwrap_or_default(),
+            dry: self.dry,
+        }));
     }
 
     fn source(&self) -> String {
@@ -157,6 +168,8 @@ impl Summary {
         }
     }
 
+    /// What `balance --json` prints as `threads` (its keys: `docs/balance.md`).
+    #[must_use]
     pub fn json(&self) -> Value {
         let processes = self.processes.iter().map(|(pid, p)| {
             json!({
@@ -174,7 +187,7 @@ impl Summary {
             })
         });
         json!({
-            "policy": super::NAME,
+            "policy": crate::ASYM,
             "source": self.source(),
             "moves": self.moves,
             "failures": self.failures,
@@ -197,12 +210,13 @@ impl Summary {
     }
 
     /// A line or two for people.
+    #[must_use]
     pub fn text(&self) -> String {
         let verb = if self.dry { "would have moved" } else { "moved" };
         let mut out = format!(
             "{verb} threads {} times under {} (accesses by {}); weighted bandwidth {:.1} GB/s, at best {:.1}",
             self.moves,
-            super::NAME,
+            crate::ASYM,
             self.source(),
             self.now / 1e3,
             self.best / 1e3

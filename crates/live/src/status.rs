@@ -1,10 +1,8 @@
 //! What the session came to: figures while it runs, the summary at its end.
 
-use super::Arguments;
-use super::asym::Summary;
-use super::place::Place;
-use crate::output::{self, say};
-use anyhow::bail;
+use crate::options::Options;
+use crate::threads::ThreadSummary;
+use crate::topology::Topology;
 use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, Fate, HeldBack, Interval as Turn, Ledger};
 use nodewise_enforce::{Held, Stalls};
@@ -26,39 +24,56 @@ pub struct Locality {
 }
 
 impl Locality {
-    /// What the samples say of the accesses.
+    /// The interval that the share of local accesses lies in, as far as the samples tell.
+    #[must_use]
     pub fn accesses(self) -> Option<Interval> {
         Some(sampled_share(self.fraction()?, self.all, self.unseen))
     }
 
+    /// The share of local samples, 0 to 1; `None` without samples.
+    #[must_use]
     pub fn fraction(self) -> Option<f64> {
         (self.all > 0).then(|| self.local as f64 / self.all as f64)
     }
 }
 
 /// Figures of a session. Pages are those that decisions are made for.
-pub struct Report {
+pub struct Status {
+    /// The migration policy.
     pub policy: String,
+    /// log2 of base pages that a decision is made for.
     pub page_shift: u32,
+    /// Memory nodes of the machine.
     pub nodes: usize,
+    /// Nothing is moved.
     pub dry: bool,
+    /// Share of the run time that migrating may take.
     pub budget: f64,
+    /// Since the session began.
     pub seconds: f64,
+    /// Decisions made.
     pub intervals: u64,
     /// Moves that a dry run would have made, each page where those before would have brought it.
     pub would_move: u64,
+    /// What was moved, and what became of it.
     pub ledger: Ledger,
+    /// Moves that the policy proposed and the controller held back, by cause.
     pub held_back: HeldBack,
     /// Pages that made room for others among those observed.
     pub evicted: u64,
+    /// What moving costs, as measured.
     pub seconds_per_gb: f64,
     /// Run time that the budget is a share of, nanoseconds.
     pub run_ns: u64,
+    /// What observing saw and took.
     pub figures: Figures,
+    /// Pages that the kernel's own balancing is kept away from.
     pub held: Held,
-    /// With `--freeze`.
+    /// How long processes stood still, if they are stopped while their pages move.
     pub stalls: Option<Stalls>,
+    /// Processes that are balanced.
     pub processes: usize,
+    /// No decisions are made.
     pub paused: bool,
     current: Locality,
     /// Pages sampled in this interval.
@@ -66,20 +81,28 @@ pub struct Report {
     /// Pages that are observed.
     pub tracked: usize,
     first: Option<Locality>,
+    /// The last interval that had samples.
     pub last: Option<Locality>,
+    /// Exit status of the command, if one was started.
     pub status: Option<u8>,
-    /// With `--threads asym`.
-    pub threads: Option<Summary>,
+    /// What became of threads, if they are moved.
+    pub threads: Option<ThreadSummary>,
 }
 
-impl Report {
-    pub fn new(arguments: &Arguments, place: &Place, policy: String, page_shift: u32) -> Self {
+impl Status {
+    pub(crate) fn new(
+        options: &Options,
+        topology: &Topology,
+        policy: String,
+        page_shift: u32,
+        dry: bool,
+    ) -> Self {
         Self {
             policy,
             page_shift,
-            nodes: place.machine.node_count(),
-            dry: arguments.dry_run || place.pretended,
-            budget: arguments.budget,
+            nodes: topology.machine.node_count(),
+            dry,
+            budget: options.budget,
             seconds: 0.0,
             intervals: 0,
             would_move: 0,
@@ -104,14 +127,14 @@ impl Report {
     }
 
     /// A sample, from the page's home or not.
-    pub fn sampled(&mut self, page: PageNumber, local: bool) {
+    pub(crate) fn sampled(&mut self, page: PageNumber, local: bool) {
         self.current.local += u64::from(local);
         self.current.all += 1;
         self.seen.insert(page);
     }
 
     /// An interval is over.
-    pub fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
+    pub(crate) fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
         self.intervals += 1;
         let held = turn.decision.held_back;
         self.held_back.few_samples += held.few_samples;
@@ -142,12 +165,19 @@ impl Report {
         self.processes = watch.processes().len();
     }
 
-    pub fn ended(&mut self, controller: &Controller, watch: &Watch, began: Duration, status: Option<u8>) {
+    pub(crate) fn ended(
+        &mut self,
+        controller: &Controller,
+        watch: &Watch,
+        began: Duration,
+        status: Option<u8>,
+    ) {
         self.update(controller, watch, began);
         self.status = status;
     }
 
     /// Pages of 4 KiB that were moved.
+    #[must_use]
     pub fn base_pages(&self) -> u64 {
         self.ledger.migrations << self.page_shift
     }
@@ -159,10 +189,13 @@ impl Report {
     }
 
     /// Share of run time that migrating took.
+    #[must_use]
     pub fn budget_used(&self) -> f64 {
         self.ledger.spent_ns as f64 / (self.run_ns.max(1)) as f64
     }
 
+    /// The document that `balance --json` prints (its keys: `docs/balance.md`).
+    #[must_use]
     pub fn json(&self) -> Value {
         let failures: serde_json::Map<_, _> =
             self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
@@ -195,7 +228,7 @@ impl Report {
                 "longest_seconds": s.longest.as_secs_f64(),
                 "refused": s.refused,
             })),
-            "threads": self.threads.as_ref().map(Summary::json),
+            "threads": self.threads.as_ref().map(ThreadSummary::json),
             "held_back": {
                 "few_samples": self.held_back.few_samples,
                 "resting": self.held_back.resting,
@@ -225,6 +258,7 @@ impl Report {
     }
 
     /// A few lines for people.
+    #[must_use]
     pub fn text(&self) -> String {
         let local = |seen: Option<Locality>| {
             let accesses = seen.and_then(Locality::accesses);
@@ -282,30 +316,5 @@ impl Report {
             out += &threads.text();
         }
         out
-    }
-
-    /// To whoever asked for it.
-    pub fn publish(&self, arguments: &Arguments) -> anyhow::Result<()> {
-        let document = serde_json::to_string_pretty(&self.json())? + "\n";
-        for line in self.text().lines() {
-            say!("{line}");
-        }
-        if let Some(file) = &arguments.report {
-            output::replace(file, document.as_bytes())
-                .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", file.display()))?;
-        }
-        if arguments.json {
-            output::print(&document)?;
-        }
-        Ok(())
-    }
-}
-
-/// Nothing is begun that would end in a refusal.
-pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
-    let files = [&arguments.report, &arguments.objects];
-    match files.into_iter().flatten().find(|f| f.exists()) {
-        Some(file) if !arguments.force => bail!("{} exists; --force replaces it", file.display()),
-        _ => Ok(()),
     }
 }

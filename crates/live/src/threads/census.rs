@@ -1,7 +1,7 @@
 //! Who runs where: processes, their threads at work, what they may use and what they have.
 
-use super::super::place::Place;
 use super::view::{Seen, Thread};
+use crate::topology::Topology;
 use nodewise_enforce::Affinities;
 use nodewise_linux::process::Task;
 use nodewise_linux::{Host, affinity};
@@ -59,11 +59,11 @@ impl Census {
     }
 
     /// Those of these processes that live, as they are now. Accesses are left to be filled in.
-    pub fn look(&mut self, pids: &[u32], place: &Place, affinities: &Affinities) -> Vec<Seen> {
+    pub fn look(&mut self, pids: &[u32], topology: &Topology, affinities: &Affinities) -> Vec<Seen> {
         let passed = self.looked.elapsed();
         self.looked = Instant::now();
         self.known.retain(|pid, _| pids.contains(pid));
-        let each = |pid: &u32| self.process(*pid, passed, place, affinities);
+        let each = |pid: &u32| self.process(*pid, passed, topology, affinities);
         pids.iter().filter_map(each).collect()
     }
 
@@ -71,7 +71,7 @@ impl Census {
         &mut self,
         pid: u32,
         passed: Duration,
-        place: &Place,
+        topology: &Topology,
         affinities: &Affinities,
     ) -> Option<Seen> {
         let tasks = self.host.tasks(pid).ok()?;
@@ -79,12 +79,12 @@ impl Census {
         let allowed = self.allowed(pid);
         let pinned = !self.bound_by_us && self.is_pinned(&tasks, &allowed, affinities);
         let known = self.known.entry(pid).or_insert_with(|| Known::new(&status.name));
-        known.look_at_memory(&self.host, pid, place);
+        known.look_at_memory(&self.host, pid, topology);
         let at_work = known.at_work(&tasks, passed);
         let thread = |task: &Task| {
             Some(Thread {
                 tid: task.tid,
-                node: place.node_of_cpu(task.cpu)?,
+                node: topology.node_of_cpu(task.cpu)?,
                 accesses: Vec::new(),
             })
         };
@@ -99,12 +99,12 @@ impl Census {
             all: tasks.iter().map(|t| t.tid).collect(),
             resident: known.resident.clone(),
             cpus: allowed,
-            nodes: match place.pretended {
-                true => place.machine.node_ids().collect(),
+            nodes: match topology.pretended {
+                true => topology.machine.node_ids().collect(),
                 false => status
                     .mems_allowed
                     .iter()
-                    .filter_map(|n| place.node(*n))
+                    .filter_map(|n| topology.node(*n))
                     .collect(),
             },
             pinned,
@@ -144,15 +144,15 @@ impl Known {
     }
 
     /// Bytes by node, as often as that is cheap.
-    fn look_at_memory(&mut self, host: &Host, pid: u32, place: &Place) {
+    fn look_at_memory(&mut self, host: &Host, pid: u32, topology: &Topology) {
         let began = Instant::now();
         if began < self.look_at {
             return;
         }
-        let mut resident = vec![0; place.machine.node_count()];
+        let mut resident = vec![0; topology.machine.node_count()];
         for range in host.numa_maps(pid).unwrap_or_default() {
             for (node, bytes) in range.bytes() {
-                if let Some(NodeId(node)) = place.node(node) {
+                if let Some(NodeId(node)) = topology.node(node) {
                     resident[node as usize] += bytes;
                 }
             }

@@ -1,4 +1,4 @@
-//! `--threads asym`: which nodes processes get, live (AsymSched, Algorithm 1).
+//! Which nodes the threads of processes get while they run (AsymSched, Algorithm 1).
 //!
 //! Once an interval: who runs where, who was seen to access what; the scheduler says which threads change nodes;
 //! they are bound there, and the page policy takes their memory after them.
@@ -12,13 +12,12 @@ mod traffic;
 mod view;
 
 pub use follow::pages_of;
-pub use summary::Summary;
+pub use summary::ThreadSummary;
 
-use super::Arguments;
-use super::place::Place;
-use super::processes::Processes;
-use super::session::nanoseconds;
-use crate::output::say;
+use crate::event::ThreadsMoved;
+use crate::options::{Options, nanoseconds};
+use crate::processes::Processes;
+use crate::topology::Topology;
 use census::Census;
 use counts::Counts;
 use loads::Sampled;
@@ -32,14 +31,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use view::{Seen, applications, bindings};
 
-/// As `--threads` names it.
-pub const NAME: &str = "asym";
-
-/// Where `--observe` allows next to nothing.
+/// The least, where [`Options::observe`] allows next to nothing.
 const LEAST_SHARE: f64 = 0.001;
 
 /// The live scheduler of threads.
-pub struct Asym {
+pub struct ThreadScheduler {
     host: Host,
     settings: Settings,
     /// One for the processes that may use the same CPUs.
@@ -51,7 +47,7 @@ pub struct Asym {
     affinities: Affinities,
     /// Where a dry run would have put threads.
     supposed: HashMap<u32, NodeId>,
-    summary: Summary,
+    summary: ThreadSummary,
     dry: bool,
     restore: bool,
     /// Something was sampled once.
@@ -60,6 +56,13 @@ pub struct Asym {
     /// The share of the time that looking and deciding may take, and when it may be again.
     share: f64,
     due: Duration,
+}
+
+/// Something to tell.
+#[derive(Clone, Debug)]
+pub enum News {
+    Notice(String),
+    Moved(ThreadsMoved),
 }
 
 /// What a step came to.
@@ -71,40 +74,46 @@ pub struct Turned {
     pub full: Vec<FullMigration>,
 }
 
-impl Asym {
-    /// If it is asked for.
-    pub fn new(arguments: &Arguments, place: &Place, dry: bool, pids: &[u32]) -> Option<Self> {
-        if arguments.threads.policy.as_deref() != Some(NAME) {
+impl ThreadScheduler {
+    /// If it is asked for. `of_command`: a program is to be started next, by this thread.
+    pub fn new(
+        options: &Options,
+        topology: &Topology,
+        dry: bool,
+        of_command: bool,
+        pids: &[u32],
+    ) -> Option<Self> {
+        if !options.move_threads {
             return None;
         }
-        if !place.links_known {
-            say!(
+        let mut summary = ThreadSummary::new(dry);
+        if !topology.links_known {
+            summary.notice(
                 "the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \
-                 `nodewise topo --measure -o FILE` finds out, --machine FILE takes it"
+                 `nodewise topo --measure -o FILE` finds out, --machine FILE takes it",
             );
         }
-        let bound = arguments.bind != nodewise_enforce::Binding::None;
         let host = Host::default();
-        let mut census = Census::new(host.clone(), !arguments.command.is_empty(), bound);
+        let mut census = Census::new(host.clone(), of_command, options.bound);
         // Who is at work is known from the second look on.
-        census.look(pids, place, &Affinities::default());
+        census.look(pids, topology, &Affinities::default());
         Some(Self {
             settings: Settings {
-                budget: arguments.budget,
+                budget: options.budget,
                 ..Settings::default()
             },
             schedulers: BTreeMap::new(),
             census,
-            counts: Counts::new(place.machine.node_count()),
-            loads: Sampled::new(&host, place),
+            counts: Counts::new(topology.machine.node_count()),
+            loads: Sampled::new(&host, topology),
             traffic: traffic::Groups::default(),
             affinities: Affinities::default(),
             supposed: HashMap::new(),
-            summary: Summary::new(dry),
-            restore: arguments.restore,
+            summary,
+            restore: options.restore,
             judges: false,
             passed: Duration::ZERO,
-            share: arguments.observe.max(LEAST_SHARE),
+            share: options.observe.max(LEAST_SHARE),
             due: Duration::ZERO,
             host,
             dry,
@@ -119,12 +128,12 @@ impl Asym {
     }
 
     /// What the processor sampled since the last step.
-    fn take_loads(&mut self, place: &Place) {
+    fn take_loads(&mut self, topology: &Topology) {
         let only_hinted = self.loads.source().is_none();
-        let accesses = self.loads.take(place);
+        let accesses = self.loads.take(topology);
         if only_hinted && let Some(source) = self.loads.source() {
             self.summary.loads = Some(source.to_owned());
-            self.counts = Counts::new(place.machine.node_count());
+            self.counts = Counts::new(topology.machine.node_count());
         }
         for each in accesses {
             self.counts.add(each.pid, each.tid, each.node, each.count);
@@ -132,21 +141,21 @@ impl Asym {
     }
 
     /// Decides and, unless this is a dry run, binds threads; `now` since the session began.
-    pub fn step(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
+    pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
         if now < self.due {
             return Turned::default();
         }
         let began = Instant::now();
-        let turned = self.turn(now, place, pids);
+        let turned = self.turn(now, topology, pids);
         self.due = now + began.elapsed().div_f64(self.share);
         turned
     }
 
-    fn turn(&mut self, now: Duration, place: &Place, pids: &[u32]) -> Turned {
+    fn turn(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
         let passed = (now - std::mem::replace(&mut self.passed, now)).as_secs_f64();
-        self.take_loads(place);
+        self.take_loads(topology);
         self.counts.pass(passed);
-        let mut seen = self.look(place, pids);
+        let mut seen = self.look(topology, pids);
         self.loads.follow(&seen);
         self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
         if !self.judges && self.counts.is_empty() {
@@ -157,15 +166,15 @@ impl Asym {
         self.schedulers.retain(|cpus, _| sets.contains(cpus));
         let mut turned = Turned::default();
         for cpus in sets {
-            self.decide(now, place, &cpus, &mut seen, &mut turned);
+            self.decide(now, topology, &cpus, &mut seen, &mut turned);
         }
-        self.summary.are_at(place, &seen);
+        self.summary.are_at(topology, &seen);
         turned
     }
 
     /// Everybody as they are, or in a dry run as they would be.
-    fn look(&mut self, place: &Place, pids: &[u32]) -> Vec<Seen> {
-        let mut seen = self.census.look(pids, place, &self.affinities);
+    fn look(&mut self, topology: &Topology, pids: &[u32]) -> Vec<Seen> {
+        let mut seen = self.census.look(pids, topology, &self.affinities);
         for one in &mut seen {
             self.counts.keep(one.pid, |tid| one.all.contains(&tid));
             for thread in &mut one.threads {
@@ -183,54 +192,54 @@ impl Asym {
     }
 
     /// For those processes that may use these CPUs.
-    fn decide(&mut self, now: Duration, place: &Place, cpus: &[u32], seen: &mut [Seen], turned: &mut Turned) {
+    fn decide(
+        &mut self,
+        now: Duration,
+        topology: &Topology,
+        cpus: &[u32],
+        seen: &mut [Seen],
+        turned: &mut Turned,
+    ) {
         let ours = |s: &Seen| s.cpus == cpus;
-        let places = places(place, seen.iter().filter(|s| ours(s)), cpus);
+        let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
         let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
             Ok(asked) => asked,
             Err(error) => return self.summary.is_in_trouble(&error.to_string()),
         };
         let scheduler = self.schedulers.entry(cpus.to_vec());
-        let scheduler = scheduler.or_insert_with(|| Scheduler::new(&place.machine, self.settings.clone()));
+        let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, self.settings.clone()));
         let decision = scheduler.step(nanoseconds(now), &places, &asked);
         self.summary.decided(&decision, &places, &asked);
-        self.enact(now, place, &decision, seen, turned);
+        self.enact(topology, &decision, seen, turned);
         turned.full.extend(decision.full);
     }
 
-    fn enact(
-        &mut self,
-        now: Duration,
-        place: &Place,
-        decision: &Decision,
-        seen: &mut [Seen],
-        turned: &mut Turned,
-    ) {
+    fn enact(&mut self, topology: &Topology, decision: &Decision, seen: &mut [Seen], turned: &mut Turned) {
         let told: BTreeSet<u32> = decision.moves.iter().map(|m| m.application).collect();
         for one in seen.iter_mut().filter(|s| told.contains(&s.pid)) {
             let before = one.runs_on();
             let nodes: BTreeMap<u32, NodeId> = bindings(one, &decision.moves).into_iter().collect();
             for thread in &mut one.threads {
                 let to = nodes[&thread.tid];
-                if self.bind(place, thread.tid, to, &one.cpus) {
+                if self.bind(topology, thread.tid, to, &one.cpus) {
                     self.summary.moves += u64::from(thread.node != to);
                     thread.node = to;
                 }
             }
             // What was counted was counted from elsewhere.
             self.counts.forget(one.pid);
-            self.summary.tell_move(now, place, one, &before);
+            self.summary.tell_move(topology, one, &before);
             turned.moved.push(one.pid);
         }
     }
 
     /// Whether the thread is there now, or would be.
-    fn bind(&mut self, place: &Place, tid: u32, to: NodeId, usable: &[u32]) -> bool {
+    fn bind(&mut self, topology: &Topology, tid: u32, to: NodeId, usable: &[u32]) -> bool {
         if self.dry {
             self.supposed.insert(tid, to);
             return true;
         }
-        let cpus: Vec<u32> = place.cpus(to).iter().map(|c| c.0).collect();
+        let cpus: Vec<u32> = topology.cpus(to).iter().map(|c| c.0).collect();
         let cpus: Vec<u32> = cpus.into_iter().filter(|c| usable.contains(c)).collect();
         let bound = self.affinities.bind(tid, &cpus);
         self.summary.failures += u64::from(bound.is_err());
@@ -279,20 +288,25 @@ impl Asym {
         }
     }
 
-    pub fn summary(&self) -> &Summary {
+    /// What has happened since the last call, in order.
+    pub fn take_news(&mut self) -> Vec<News> {
+        self.summary.take_news()
+    }
+
+    pub fn summary(&self) -> &ThreadSummary {
         &self.summary
     }
 }
 
 /// Nodes with CPUs among these, whose memory all of the processes may have.
-fn places<'a>(place: &Place, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32]) -> Vec<asym::Place> {
+fn places<'a>(topology: &Topology, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32]) -> Vec<asym::Place> {
     let seen: Vec<&Seen> = seen.collect();
     let may = |node: &NodeId| seen.iter().all(|s| s.nodes.contains(node));
     let of = |node: NodeId| asym::Place {
         node,
-        threads: place.cpus(node).iter().filter(|c| cpus.contains(&c.0)).count(),
+        threads: topology.cpus(node).iter().filter(|c| cpus.contains(&c.0)).count(),
     };
-    let nodes = place.machine.node_ids().filter(may);
+    let nodes = topology.machine.node_ids().filter(may);
     nodes.map(of).filter(|p| p.threads > 0).collect()
 }
 

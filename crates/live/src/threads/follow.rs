@@ -1,6 +1,6 @@
 //! Memory that did not follow its threads: all of it, moved after them (AsymSched 4.2, "full migration").
 
-use super::super::place::Place;
+use crate::topology::Topology;
 use nodewise_control::asym::FullMigration;
 use nodewise_enforce::mover::{Pair, Plan};
 use nodewise_machine::NodeId;
@@ -9,8 +9,8 @@ use nodewise_profile::PageNumber;
 
 /// All pages of a process on the nodes that it has left, each with where it is to go: in blocks by each goal's
 /// share. `shift` is a decision's page, `process` the ordinal that pages carry. A process that has ended has none.
-pub fn pages_of(full: &FullMigration, process: u16, place: &Place, shift: u32) -> Vec<Move> {
-    let os = |node: NodeId| place.machine.nodes[node.index()].os_index;
+pub fn pages_of(full: &FullMigration, process: u16, topology: &Topology, shift: u32) -> Vec<Move> {
+    let os = |node: NodeId| topology.machine.nodes[node.index()].os_index;
     let mut moves = Vec::new();
     for (from, goals) in &full.from {
         let Some((first, _)) = goals.first() else {
