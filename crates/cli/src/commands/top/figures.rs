@@ -1,7 +1,7 @@
 //! What a profile comes to, for one screen.
 
-use crate::analysed::Analysed;
 use nodewise_analysis::{NodeCounts, access_matrix};
+use nodewise_pipeline::Analysed;
 use nodewise_report::{Moves, Report, Verdict};
 
 /// `[node that accesses][node of the page]`.

@@ -2,7 +2,7 @@
 
 use super::Movers;
 use super::table::{Row, align, significant};
-use crate::asym::Asym;
+use crate::Asym;
 use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};

@@ -1,49 +1,28 @@
 //! Policies that move pages while the program runs: `balance:P`, and `replay` of what was moved.
 
-use crate::selection::Selected;
+use crate::Selected;
 use anyhow::bail;
 use nodewise_control::Settings;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
 use nodewise_simulation::{Moving, Parameters, migration_seconds_per_gb};
 
 /// What holds for all of them.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
-    /// Where pages are before any moves, and the baseline of speed-ups: a page policy
-    #[arg(long, value_name = "P", default_value = "first-touch")]
+    /// Where pages are before any moves, and the baseline of speed-ups: a page policy.
     pub start: String,
-    /// Slices between decisions of balance policies
-    #[arg(long, value_name = "SLICES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Slices between decisions.
     pub interval: u32,
-    /// Intervals after which what balance policies have counted is halved; 0 never
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().half_life)]
+    /// Intervals after which counts are halved; 0 never.
     pub half_life: u32,
-    /// Largest share of the run time that moving pages may take, or `none`
-    #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share)]
+    /// Largest share of the run time that moving pages may take.
     pub budget: f64,
-    /// Cost of moving 10⁹ bytes beyond the copy itself, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
+    /// Cost of moving 10⁹ bytes beyond the copy itself, seconds.
     pub migration_cost: f64,
-    /// Intervals that a page stays after a move, twice as many after each further one
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().rest)]
+    /// Intervals that a page stays after a move, twice as many after each further one.
     pub rest: u32,
-    /// A page is judged from so many accesses on
-    #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
+    /// Accesses from which on a page is judged.
     pub minimum_samples: u32,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = match text {
-        "none" => Some(f64::INFINITY),
-        _ => text.parse().ok().filter(|s: &f64| *s >= 0.0),
-    };
-    share.ok_or_else(|| "a share such as 0.05, or `none`".into())
-}
-
-fn cost(text: &str) -> Result<f64, String> {
-    let cost: Option<f64> = text.parse().ok();
-    cost.filter(|s| s.is_finite() && *s >= 0.0)
-        .ok_or_else(|| "seconds, 0 or more".into())
 }
 
 /// A list of policies, those that move pages apart.

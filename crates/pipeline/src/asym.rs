@@ -18,7 +18,9 @@ pub const ASYM: &str = "asym";
 pub struct Asym {
     /// The machine; what is selected has virtual nodes instead.
     pub machine: Machine,
+    /// Threads on virtual nodes.
     pub threads: VirtualNodes,
+    /// The ways to choose real ones.
     pub placements: Placements,
 }
 
@@ -27,7 +29,7 @@ pub fn dealt(selected: &Selected, folded: Option<u32>) -> anyhow::Result<(Vec<u3
     let machine = &selected.machine;
     Ok(match folded {
         Some(cpus) => {
-            let few = crate::fold::fewer(selected, cpus)?;
+            let few = crate::folded::fewer(selected, cpus)?;
             let threads = VirtualNodes::new(&few.profile, &few.histogram, machine);
             (few.groups, threads)
         }

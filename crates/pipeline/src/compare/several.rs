@@ -1,14 +1,12 @@
-//! `simulate DIR DIR …`: several programs at once, each on nodes of its own (AsymSched, Figures 6 and 7).
+//! Several programs at once, each on nodes of its own (AsymSched, Figures 6 and 7).
 
 mod json;
 mod text;
 
 use super::nodes::{DYNAMIC, STARTS};
-use super::{Arguments, Movers, moving, one_or_all, parameters};
+use super::{Movers, Question, moving};
 use crate::asym::{ASYM, DRAWN, MOST, dealt};
-use crate::exit::Outcome;
-use crate::output;
-use crate::selection::{Selected, Selection};
+use crate::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use nodewise_analysis::measure;
 use nodewise_machine::{Channels, Machine, NodeId};
@@ -25,8 +23,8 @@ const SOLVED: usize = 1_500_000;
 /// Times that each is solved until times agree, about.
 const ROUNDS: usize = 3;
 
-/// Everything predicted on one machine.
-struct Done {
+/// Several programs at once, on one machine.
+pub struct Together {
     machine: Machine,
     page_size: u64,
     afterwards: Afterwards,
@@ -35,6 +33,8 @@ struct Done {
     slices_together: usize,
     policies: Vec<Policy>,
     dynamic: Option<Dynamic>,
+    /// What policies note about their mappings.
+    pub notes: Vec<String>,
 }
 
 /// One of the programs.
@@ -74,54 +74,18 @@ struct Program {
     about: About,
     selected: Selected,
     mappings: Vec<Mapping>,
+    /// What policies note about them.
+    notes: Vec<String>,
 }
 
-pub fn run(arguments: &Arguments, machines: &[&str]) -> anyhow::Result<Outcome> {
-    refuse(arguments)?;
-    let done: Vec<Done> = machines
-        .iter()
-        .map(|m| predict(arguments, m))
-        .collect::<anyhow::Result<_>>()?;
-    if arguments.json {
-        let all: Vec<_> = done.iter().map(json::OnMachine::new).collect();
-        output::print(&one_or_all(&all)?)?;
-    } else {
-        let all: Vec<_> = done.iter().map(text::write).collect();
-        output::print(&all.join("\n"))?;
-    }
-    Ok(Outcome::Done)
-}
-
-/// What is about one program only.
-fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
-    let named = arguments.threads.as_ref().and_then(|t| t.policy.as_deref());
-    if named.is_some_and(|policy| policy != ASYM) {
-        bail!("several programs at once are put on nodes of their own: --threads asym");
-    }
-    let one = [
-        (arguments.svg.is_some(), "--svg"),
-        (arguments.sweep.is_some(), "--sweep"),
-        (arguments.plain_cpu.is_some(), "--plain-cpu"),
-    ];
-    match one.iter().find(|o| o.0) {
-        Some((_, option)) => bail!("{option} is about one program; name one profile"),
-        None => Ok(()),
-    }
-}
-
-fn predict(arguments: &Arguments, machine: &str) -> anyhow::Result<Done> {
-    let parameters = parameters(arguments);
-    let list = moving::split(&format!("{},{}", arguments.limits.start, arguments.policy));
-    let folders: Vec<&PathBuf> = arguments
-        .selection
-        .profile
-        .iter()
-        .chain(&arguments.more)
-        .collect();
+pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Together> {
+    let parameters = question.parameters();
+    let list = question.list();
+    let first = question.selection.profile.iter();
+    let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
     let opened = folders.iter().enumerate().map(|(i, folder)| {
-        let threads = arguments.threads.as_ref();
-        let count = threads.map_or(Ok(None), |t| t.count(i, folders.len()))?;
-        Program::open(arguments, machine, folder, count)
+        let count = question.threads.count(i, folders.len())?;
+        Program::open(question, machine, folder, count)
     });
     let mut opened = opened.collect::<anyhow::Result<Vec<_>>>()?;
     let machine = opened[0].0.selected.machine.clone();
@@ -131,8 +95,8 @@ fn predict(arguments: &Arguments, machine: &str) -> anyhow::Result<Done> {
     }
     let mut programs: Vec<Program> = opened.into_iter().map(|o| o.0).collect();
     let columns = list.moving.len() + programs[0].mappings.len();
-    let all = Together {
-        arguments,
+    let all = Runs {
+        question,
         list: &list,
         parameters: &parameters,
         machine: &machine,
@@ -143,10 +107,11 @@ fn predict(arguments: &Arguments, machine: &str) -> anyhow::Result<Done> {
     let by_bandwidth = apart.index(&machine, by_bandwidth(&machine, &programs)?);
     let policies = all.every(&courses, &apart, by_bandwidth);
     let dynamic = all.dynamic(&programs, &apart, by_bandwidth)?;
-    Ok(Done {
+    Ok(Together {
         page_size: programs[0].selected.histogram.page_size(),
         afterwards: all.afterwards(),
         slices_together: courses.iter().map(|c| c.slices_together).max().unwrap_or(1),
+        notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
         programs: programs.into_iter().map(|p| p.about).collect(),
         apart,
         policies,
@@ -201,7 +166,7 @@ fn by_bandwidth(machine: &Machine, programs: &[Program]) -> anyhow::Result<Place
 impl Program {
     /// With the number of each thread; not yet on virtual nodes.
     fn open(
-        arguments: &Arguments,
+        question: &Question,
         machine: &str,
         folder: &Path,
         count: Option<u32>,
@@ -210,10 +175,10 @@ impl Program {
             profile: Some(folder.to_owned()),
             machine: machine.to_owned(),
             affinity: "compact".into(),
-            page_size: arguments.selection.page_size,
+            page_size: question.selection.page_size,
         };
         let mut selected = selection.open()?;
-        if let Some(ratio) = arguments.latency_ratio {
+        if let Some(ratio) = question.latency_ratio {
             selected.machine = with_latency_ratio(&selected.machine, ratio);
         }
         if selected.profile().meta.observer.is_sampled() {
@@ -234,6 +199,7 @@ impl Program {
             about,
             selected,
             mappings: Vec::new(),
+            notes: Vec::new(),
         };
         Ok((program, groups))
     }
@@ -243,7 +209,7 @@ impl Program {
         let (selected, of) = (&mut self.selected, &self.about.threads.of);
         selected.machine = VirtualNodes::machine(&selected.machine, nodes);
         selected.affinity = virtual_affinity(ASYM, groups, of, &selected.machine);
-        self.mappings = selected.mappings(policies)?;
+        (self.mappings, self.notes) = selected.mappings(policies)?;
         Ok(())
     }
 
@@ -268,8 +234,8 @@ impl Program {
 }
 
 /// All of them, on one machine.
-struct Together<'a> {
-    arguments: &'a Arguments,
+struct Runs<'a> {
+    question: &'a Question,
     list: &'a moving::Split,
     parameters: &'a Parameters,
     machine: &'a Machine,
@@ -277,9 +243,9 @@ struct Together<'a> {
     solved: usize,
 }
 
-impl Together<'_> {
+impl Runs<'_> {
     fn afterwards(&self) -> Afterwards {
-        match self.arguments.repeat {
+        match self.question.repeat {
             true => Afterwards::Again,
             false => Afterwards::Gone,
         }
@@ -297,7 +263,7 @@ impl Together<'_> {
 
     fn movers<'p>(&'p self, program: &'p Program) -> Movers<'p> {
         Movers {
-            arguments: self.arguments,
+            question: self.question,
             selected: &program.selected,
             list: self.list,
             parameters: self.parameters,
@@ -386,6 +352,20 @@ impl Together<'_> {
             by_bandwidth: outcomes.remove(0),
             draws: outcomes,
         }))
+    }
+}
+
+impl Together {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::write(self)
+    }
+
+    /// The document of `simulate DIR DIR … --json` (its keys: `docs/model.md`).
+    #[must_use]
+    pub fn json(&self) -> impl serde::Serialize + '_ {
+        json::OnMachine::new(self)
     }
 }
 

@@ -31,9 +31,12 @@ pub struct Analysed {
 
 impl Analysed {
     /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not.
+    ///
+    /// # Errors
+    /// As [`Selection::open`] and [`Selected::mappings`]; or the profile cannot be read through.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
         let selected = selection.open()?;
-        let (mappings, notes) = selected.noted_mappings(policies)?;
+        let (mappings, notes) = selected.mappings(policies)?;
         let mappings = with_baseline(&selected, mappings);
         let (context, reader) = (selected.context(), &selected.reader);
         let simulation = simulate_moving(
@@ -65,6 +68,9 @@ impl Analysed {
     }
 
     /// What a page shows of it.
+    ///
+    /// # Errors
+    /// As [`Analysed::of`].
     pub fn view(self) -> anyhow::Result<View> {
         let after = self.placed(SHARING, self.chosen())?;
         let now = match self.selected.affinity.name.as_str() {

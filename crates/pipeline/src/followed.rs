@@ -15,6 +15,7 @@ pub const PAUSE: Duration = Duration::from_millis(500);
 const REST: u32 = 3;
 
 /// How long not to look again, after a look that began then.
+#[must_use]
 pub fn rest(began: Instant) -> Duration {
     PAUSE.max(began.elapsed() * REST)
 }
@@ -42,6 +43,7 @@ pub enum Look<T> {
     Same,
     /// Nothing to show yet: why.
     Waits(String),
+    /// What was read.
     New(T),
     /// It cannot be read: why.
     Failed(anyhow::Error),
@@ -49,6 +51,9 @@ pub enum Look<T> {
 
 impl<T> Followed<T> {
     /// The folder that the selection means, or one that is becoming a profile. `read` is given it.
+    ///
+    /// # Errors
+    /// There is neither.
     pub fn new(
         selection: &Selection,
         read: impl Fn(&Selection) -> anyhow::Result<T> + Send + 'static,
@@ -62,6 +67,7 @@ impl<T> Followed<T> {
     }
 
     /// A folder where a profile will be.
+    #[must_use]
     pub fn beginning(
         selection: &Selection,
         folder: PathBuf,
@@ -80,6 +86,7 @@ impl<T> Followed<T> {
     }
 
     /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
+    #[must_use]
     pub fn live(&self) -> bool {
         let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);
         match Reader::ended(&self.folder) {
@@ -98,6 +105,7 @@ impl<T> Followed<T> {
     }
 
     /// The folder.
+    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -1,8 +1,8 @@
-//! `simulate --sweep P`: one parameter at a time, all others as chosen.
+//! A sweep of the parameters of a policy that moves pages: one parameter at a time, all others as chosen.
 
 use super::moving::Limits;
 use super::table::{align, significant};
-use crate::selection::Selected;
+use crate::Selected;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
 use nodewise_report::SweepPoint;
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
@@ -39,10 +39,12 @@ pub struct Sweep {
     settings: Vec<Setting>,
     policy: String,
     limits: Limits,
+    /// What policies note about their mappings.
+    pub notes: Vec<String>,
 }
 
 /// All points of a sweep, in one pass over the accesses.
-pub fn sweep(
+pub(super) fn sweep(
     text: &str,
     limits: &Limits,
     selected: &Selected,
@@ -93,7 +95,7 @@ pub fn sweep(
             add(parameter, &value, is_chosen, &policy, &changed);
         }
     }
-    let mappings = selected.mappings(&limits.start)?;
+    let (mappings, notes) = selected.mappings(&limits.start)?;
     let simulation = simulate_moving(
         &selected.context(),
         &mappings,
@@ -106,6 +108,7 @@ pub fn sweep(
         settings,
         policy,
         limits: limits.clone(),
+        notes,
     })
 }
 
@@ -228,6 +231,10 @@ impl Sweep {
         })
     }
 
+    /// The document of `simulate --sweep --json` (its keys: `docs/model.md`).
+    ///
+    /// # Errors
+    /// None that can happen.
     pub fn json(&self) -> anyhow::Result<String> {
         let document = Document {
             machine: &self.simulation.machine,
@@ -253,6 +260,8 @@ impl Sweep {
         )
     }
 
+    /// A panel a parameter.
+    #[must_use]
     pub fn svg(&self) -> String {
         let point = |p: Point<'_>| SweepPoint {
             parameter: p.parameter.to_owned(),
@@ -266,6 +275,8 @@ impl Sweep {
         nodewise_report::sweep_svg(&self.policy, &self.summary(), &points)
     }
 
+    /// For people.
+    #[must_use]
     pub fn text(&self) -> String {
         let header = [
             "parameter",

@@ -1,7 +1,7 @@
 //! `simulate --svg`: pages through time under the policy that moves them.
 
 use super::table::significant;
-use crate::selection::Selected;
+use crate::Selected;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::Mapping;
 use nodewise_profile::Migration;

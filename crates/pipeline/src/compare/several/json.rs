@@ -1,7 +1,7 @@
 //! `simulate DIR DIR … --json`: its keys are described in `docs/model.md` and stay.
 
-use super::{About, Done, Dynamic, Policy};
-use crate::commands::simulate::nodes::DYNAMIC;
+use super::{About, Dynamic, Policy, Together};
+use crate::compare::nodes::DYNAMIC;
 use nodewise_simulation::{Afterwards, Outcome, Places, Spread};
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ struct OwnDynamic {
 }
 
 impl<'a> OnMachine<'a> {
-    pub fn new(done: &'a Done) -> Self {
+    pub fn new(done: &'a Together) -> Self {
         Self {
             machine: &done.machine.name,
             title: &done.machine.title,
@@ -119,7 +119,7 @@ fn numbers(places: &Places) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn policy<'a>(done: &Done, policy: &'a Policy) -> PolicyJson<'a> {
+fn policy<'a>(done: &Together, policy: &'a Policy) -> PolicyJson<'a> {
     let at = |at: usize| {
         let each = |f: fn(&Outcome) -> f64| policy.outcomes[at].iter().map(f).collect();
         At {
@@ -138,7 +138,7 @@ fn policy<'a>(done: &Done, policy: &'a Policy) -> PolicyJson<'a> {
     }
 }
 
-fn own(done: &Done, policy: &Policy, program: usize) -> Own {
+fn own(done: &Together, policy: &Policy, program: usize) -> Own {
     let (seconds, latency) = (policy.seconds(program), policy.latency_ns(program));
     let spread = Spread::of(&seconds);
     let at = |at: usize| OwnAt {

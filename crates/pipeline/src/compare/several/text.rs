@@ -1,12 +1,12 @@
 //! Several programs at once, for people.
 
-use super::{Done, Dynamic, Policy};
-use crate::commands::simulate::nodes::{DYNAMIC, difference, faster, list};
-use crate::commands::simulate::table::{Row, align, significant};
+use super::{Dynamic, Policy, Together};
+use crate::compare::nodes::{DYNAMIC, difference, faster, list};
+use crate::compare::table::{Row, align, significant};
 use nodewise_simulation::{Afterwards, Places, Spread};
 use std::fmt::Write;
 
-pub fn write(done: &Done) -> String {
+pub fn write(done: &Together) -> String {
     let mut out = format!(
         "{}: {}\n{}\n\n",
         done.machine.name,
@@ -31,7 +31,7 @@ pub fn write(done: &Done) -> String {
 }
 
 /// `3 programs on 3 + 3 + 2 of 8 nodes at once; all 560 placements predicted.`
-fn heading(done: &Done) -> String {
+fn heading(done: &Together) -> String {
     let needed: Vec<_> = done
         .programs
         .iter()
@@ -70,7 +70,7 @@ fn header(policy: &str) -> Row {
     .into()
 }
 
-fn row(done: &Done, policy: &Policy, program: usize) -> Row {
+fn row(done: &Together, policy: &Policy, program: usize) -> Row {
     let about = &done.programs[program];
     let (seconds, latency) = (policy.seconds(program), policy.latency_ns(program));
     let (times, latencies) = (Spread::of(&seconds), Spread::of(&latency));
@@ -89,7 +89,7 @@ fn row(done: &Done, policy: &Policy, program: usize) -> Row {
 }
 
 /// `5 4 1 | 6 2 3: +12 %`
-fn together(done: &Done, policy: &Policy, at: usize) -> String {
+fn together(done: &Together, policy: &Policy, at: usize) -> String {
     format!(
         "{} ({})",
         nodes(&done.apart.all[at]),
@@ -101,7 +101,7 @@ fn nodes(places: &Places) -> String {
     places.iter().map(|n| list(n)).collect::<Vec<_>>().join(" | ")
 }
 
-fn only_pages_move(done: &Done, dynamic: &Dynamic) -> String {
+fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
     let start = format!("{DYNAMIC} from {}", dynamic.start);
     let header = [
         start.as_str(),
@@ -132,7 +132,7 @@ fn only_pages_move(done: &Done, dynamic: &Dynamic) -> String {
     )
 }
 
-fn notes(done: &Done) -> String {
+fn notes(done: &Together) -> String {
     let afterwards = match done.afterwards {
         Afterwards::Gone => "who has ended leaves the links to the others (--repeat: begins again)",
         Afterwards::Again => {
