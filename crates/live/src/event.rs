@@ -1,6 +1,5 @@
 //! What happens in a session, for whoever wants to know.
 
-use crate::processes::Processes;
 use crate::status::Status;
 use nodewise_control::{Fate, Interval};
 use nodewise_machine::NodeId;
@@ -94,8 +93,8 @@ pub struct Decided<'a> {
     pub policy: &'a str,
     /// Decision and outcome.
     pub interval: &'a Interval,
-    /// What the ordinals in page numbers stand for.
-    pub processes: &'a Processes,
+    /// What the processes' numbers in page numbers stand for.
+    pub watch: &'a Watch,
     /// log2 of base pages a decision is made for.
     pub page_shift: u32,
     /// Nothing was moved: decisions are the news, not what became of them.

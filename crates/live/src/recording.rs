@@ -9,7 +9,7 @@ use nodewise_linux::Host;
 use nodewise_observe::faults::Traced;
 use nodewise_observe::{command_of, host_meta};
 use nodewise_placement::Reason;
-use nodewise_profile::{BASE_PAGE_SHIFT, Meta, Migration, Observer, SliceId};
+use nodewise_profile::{Meta, Migration, Observer, SliceId};
 use nodewise_store::Writer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,8 +85,8 @@ impl Open {
 
     /// Neighbours that moved, by a policy or the kernel.
     fn moved(&mut self, now_ns: u64, by: &str, reason: &Reason, moved: &MovedPages) {
-        let address = moved.page.virtual_number() << BASE_PAGE_SHIFT;
-        let Some((page, object)) = self.traced.locate(moved.pid, address) else {
+        let page = moved.page;
+        let Some(object) = self.traced.object(moved.pid, page) else {
             return; // of a process without samples: the kernel's moves may be
         };
         let slice = slice_of(by, self.traced.slices());
@@ -134,7 +134,7 @@ impl Subscriber for Recording {
                 .map_err(|e| format!("{e}; nothing is recorded from here on"))?,
             Event::Decided(decided) if !decided.dry => {
                 for run in decided.runs() {
-                    if let Some(pid) = decided.processes.pid(run.first.page.process()) {
+                    if let Some(pid) = decided.watch.pid(run.first.page.process()) {
                         open.moved(now_ns, decided.policy, &run.first.reason, &run.of(pid));
                     }
                 }

@@ -4,7 +4,6 @@ use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
 use crate::mover::Mover;
 use crate::options::{MOST_PAGES, Options, nanoseconds};
-use crate::processes::Processes;
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{News, ThreadScheduler, pages_of};
@@ -46,7 +45,8 @@ pub struct Session {
     observation: Observation,
     controller: Controller,
     mover: Mover,
-    processes: Processes,
+    /// That processes are left out was said.
+    said_left_out: bool,
     interval: Duration,
     began: Duration,
     decides_at: Duration,
@@ -108,7 +108,7 @@ impl Session {
         Ok(Self {
             observation: Observation(Tracker::new(topology.machine.node_count(), shift, MOST_PAGES)),
             controller: Controller::new(policy, settings),
-            processes: Processes::default(),
+            said_left_out: false,
             interval: options.interval,
             decides_at: began + options.interval,
             holds_at: began + FIRST_HOLD,
@@ -222,11 +222,7 @@ impl Session {
             }
             let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
             let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
-            let known = self.processes.ordinal(fault.pid);
-            if let (Some((ordinal, true)), Mover::Linux(linux)) = (known, &mut self.mover) {
-                linux.set_process(ordinal, fault.pid);
-            }
-            if let Some((process, _)) = known {
+            if let Some(process) = touch.process {
                 touched.entry(process).or_default().push(Touched {
                     address: fault.address,
                     tid: fault.tid,
@@ -235,20 +231,22 @@ impl Session {
                 });
             }
         }
-        if let Some(line) = self.processes.take_notice() {
-            self.tell(&Event::Notice(&line));
+        if self.watch.left_processes_out() && !std::mem::replace(&mut self.said_left_out, true) {
+            self.tell(&Event::Notice(
+                "65535 processes are balanced; more are not, until some of them end",
+            ));
         }
         for (process, touches) in touched {
             self.take_in(process, &touches);
         }
+        for process in self.watch.retired() {
+            let pages = pages_of_process(*process);
+            self.mover.forget(&pages);
+            self.unseen.forget_all(&pages);
+            self.observation.0.forget(pages);
+        }
         for pid in self.watch.ends() {
-            if let Some(process) = self.processes.end(*pid) {
-                let pages = pages_of_process(process);
-                self.mover.forget(&pages);
-                self.unseen.forget_all(&pages);
-                self.observation.0.forget(pages);
-                self.kernel_moved.remove(pid);
-            }
+            self.kernel_moved.remove(pid);
             if let Some(threads) = &mut self.threads {
                 threads.forget(*pid);
             }
@@ -258,9 +256,12 @@ impl Session {
     /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
     fn take_in(&mut self, process: u16, touches: &[Touched]) {
         let shift = BASE_PAGE_SHIFT + self.status.page_shift;
-        let Some(pid) = self.processes.pid(process) else {
+        let Some(pid) = self.watch.pid(process) else {
             return;
         };
+        if let Mover::Linux(linux) = &mut self.mover {
+            linux.set_process(process, pid);
+        }
         let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
         let fresh = new_pages(touches, shift);
         let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
@@ -388,6 +389,7 @@ impl Session {
 
     fn decide(&mut self) {
         self.place_threads();
+        self.tell_of_threads();
         let cpu = cpu_time();
         let now = self.now();
         let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
@@ -405,7 +407,7 @@ impl Session {
         self.observation.0.begin_interval();
         self.note_unseen(&turn);
         if let Some(threads) = &mut self.threads {
-            threads.pages_moved(&turn, &self.processes, BASE_PAGE_SIZE << self.status.page_shift);
+            threads.pages_moved(&turn, &self.watch, BASE_PAGE_SIZE << self.status.page_shift);
         }
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
@@ -422,9 +424,12 @@ impl Session {
         let turned = threads.step(now, &self.topology, &self.watch.processes());
         self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
         for full in &turned.full {
-            let Some(process) = self.processes.known(full.application) else {
+            let Some(process) = self.watch.known_number(full.application) else {
                 continue; // never sampled: it has no accesses to be told by
             };
+            if let Mover::Linux(linux) = &mut self.mover {
+                linux.set_process(process, full.application);
+            }
             let moves = pages_of(full, process, &self.topology, self.status.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
             let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
@@ -434,7 +439,7 @@ impl Session {
         let full = turned.full.iter().map(|f| f.application);
         for pid in turned.moved.into_iter().chain(full) {
             // What was counted was counted from elsewhere.
-            if let Some(process) = self.processes.known(pid) {
+            if let Some(process) = self.watch.known_number(pid) {
                 self.observation.0.forget(pages_of_process(process));
             }
         }
@@ -446,7 +451,7 @@ impl Session {
         let hidden = self.mover.take_hidden();
         for each in &turn.decision.moves {
             self.unseen.forget(each.page);
-            let pid = self.processes.pid(each.page.process());
+            let pid = self.watch.pid(each.page.process());
             if let Some(pid) = pid.filter(|_| hidden.contains(&each.page)) {
                 self.unseen.note(*each, self.watch.moved(pid));
             }
@@ -458,7 +463,7 @@ impl Session {
         let decided = Decided {
             policy: &policy,
             interval: turn,
-            processes: &self.processes,
+            watch: &self.watch,
             page_shift: self.status.page_shift,
             dry: self.status.dry,
         };

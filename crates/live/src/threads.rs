@@ -16,7 +16,6 @@ pub use summary::ThreadSummary;
 
 use crate::event::ThreadsMoved;
 use crate::options::{Options, nanoseconds};
-use crate::processes::Processes;
 use crate::topology::Topology;
 use census::Census;
 use counts::Counts;
@@ -26,6 +25,7 @@ use nodewise_control::asym::{Application, Decision, FullMigration, Scheduler, Se
 use nodewise_enforce::Affinities;
 use nodewise_linux::Host;
 use nodewise_machine::NodeId;
+use nodewise_observe::faults::Watch;
 use nodewise_placement::asym;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -247,11 +247,11 @@ impl ThreadScheduler {
     }
 
     /// An interval's page moves, on the account of those whose pages they were.
-    pub fn pages_moved(&mut self, turn: &Interval, processes: &Processes, page_bytes: u64) {
+    pub fn pages_moved(&mut self, turn: &Interval, watch: &Watch, page_bytes: u64) {
         let mut pages: BTreeMap<u32, u64> = BTreeMap::new();
         for (i, each) in turn.decision.moves.iter().enumerate() {
             if turn.outcome.fate(i).arrived()
-                && let Some(pid) = processes.pid(each.page.process())
+                && let Some(pid) = watch.pid(each.page.process())
             {
                 *pages.entry(pid).or_default() += 1;
             }

@@ -3,8 +3,9 @@
 use crate::output::{self, say};
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
-use nodewise_live::{Decided, Event, Processes, Run, Subscriber, ThreadsMoved};
+use nodewise_live::{Decided, Event, Run, Subscriber, ThreadsMoved};
 use nodewise_machine::format_bytes;
+use nodewise_observe::faults::Watch;
 use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -49,7 +50,7 @@ impl Terminal {
         }
         let mut names = Names::default();
         for run in &runs {
-            let name = names.of(decided.processes, run.first.page);
+            let name = names.of(decided.watch, run.first.page);
             say!("{seconds:.1} s: {verb} {}", line(run, &name, shift));
         }
     }
@@ -98,10 +99,10 @@ struct Names {
 }
 
 impl Names {
-    fn of(&mut self, processes: &Processes, page: PageNumber) -> String {
+    fn of(&mut self, watch: &Watch, page: PageNumber) -> String {
         let process = page.process();
         let areas = self.areas.entry(process).or_insert_with(|| {
-            let pid = processes.pid(process);
+            let pid = watch.pid(process);
             pid.and_then(|pid| Host::default().maps(pid).ok())
                 .unwrap_or_default()
         });
