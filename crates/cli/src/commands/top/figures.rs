@@ -53,6 +53,7 @@ pub struct Rate {
     pub kernel_a_second: f64,
     pub ours: u64,
     pub kernel: u64,
+    pub others: u64,
     pub ping_pongs: u64,
 }
 
@@ -144,6 +145,7 @@ fn rate(moves: &Moves) -> Rate {
         kernel_a_second: a_second(in_last().map(|s| s.kernel).sum()),
         ours: moves.ours,
         kernel: moves.kernel,
+        others: moves.others,
         ping_pongs: moves.ping_pongs,
     }
 }
