@@ -73,7 +73,7 @@ pub enum MoveKind {
 impl MoveKind {
     /// Of a move to this node, after one that left another.
     #[must_use]
-    pub fn of<Node: PartialEq>(left: Option<Node>, to: Node) -> Self {
+    pub fn of<Node: Copy + PartialEq>(left: Option<Node>, to: Node) -> Self {
         match left {
             None => Self::First,
             Some(left) if left == to => Self::PingPong,
