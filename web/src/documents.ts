@@ -96,10 +96,15 @@ export interface Migration {
   from: number;
   to: number;
   by: string;
+  /** What it is to its first page. */
+  kind: MoveKind;
   to_count: number;
   home_count: number | null;
   against: number;
 }
+
+/** Tao et al., Table 1: a page's first move, one back to the node just left, one on to yet another node. */
+export type MoveKind = "first" | "ping-pong" | "multiple";
 
 export interface Moves {
   pages: number;
@@ -107,6 +112,7 @@ export interface Moves {
   local_range: [number, number] | null;
   ours: number;
   kernel: number;
+  others: number;
   kernel_counted: number | null;
   ping_pongs: number;
   multiple: number;
@@ -115,6 +121,7 @@ export interface Moves {
   held_back: { cause: string; pages: number }[];
   matrix: number[][];
   kernel_matrix: number[][];
+  others_matrix: number[][];
   pages_by_moves: number[];
   objects: {
     name: string;
@@ -122,12 +129,13 @@ export interface Moves {
     of_pages: number;
     ours: number;
     kernel: number;
+    others: number;
     ping_pongs: number;
     multiple: number;
     homes: { page: number; pages: number; first: number; last: number }[];
   }[];
-  over_time: { start_seconds: number; end_seconds: number; from: number; to: number; ours: number; kernel: number }[];
-  journeys: { object: string; page: number; pages: number; stays: { seconds: number; node: number; by: string | null }[] }[];
+  over_time: { start_seconds: number; end_seconds: number; from: number; to: number; ours: number; kernel: number; others: number }[];
+  journeys: { object: string; page: number; pages: number; stays: { seconds: number; node: number; by: string | null; kind: MoveKind | null }[] }[];
 }
 
 export interface Report {

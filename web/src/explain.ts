@@ -95,6 +95,12 @@ export const EXPLAIN = {
     "Moves by the kernel’s own balancing, as far as they were seen page by page.",
     "seen between two scans",
   ),
+  others: entry(
+    "Moves by others",
+    "pages, once a move",
+    "Pages found on another node that neither we nor, by its own count, the kernel had moved: another program did, or it is new memory at the same address.",
+    "seen between two scans",
+  ),
   ping_pong: entry(
     "Ping-pong",
     "moves",

@@ -1,12 +1,11 @@
-// Figures as people and spreadsheets get them, and what moves are judged to be.
+// Figures as people and spreadsheets get them.
 
-import type { Migration } from "../src/documents";
+import cases from "../../crates/report/tests/figures.json";
 import { csv } from "../src/export/csv";
 import { escape } from "../src/export/escape";
-import { between, bytes, count, pages, percent, seconds, whole } from "../src/format";
+import { between, bytes, count, pages, percent, ratio, seconds, whole } from "../src/format";
 import { at } from "../src/value";
 import { apart, difference, judge } from "../src/views/compare/difference";
-import { judged } from "../src/views/migrations/moves";
 import { stretches } from "../src/views/migrations/stretches";
 
 let failed = 0;
@@ -17,10 +16,10 @@ const check = (what: string, found: unknown, expected: unknown) => {
 };
 const plain = (text: string) => text.replace(/\u00a0/g, " ");
 
-check("units carry over at the boundary", [999, 999_999, 1e9].map(count).map(plain), ["999", "1.00 M", "1.00 G"]);
-check("bytes count by 1024", [512, 1024, 1.5 * 1024 ** 2].map(bytes).map(plain), ["512 B", "1.00 KiB", "1.50 MiB"]);
-check("a share is all or nothing only when it is", [1, 0.99999, 0.00001, 0].map(percent).map(plain), ["100.0 %", "99.9 %", "0.1 %", "0.0 %"]);
-check("times have three digits", [2.1, 0.0154, 0].map(seconds).map(plain), ["2.10 s", "15.4 ms", "0 s"]);
+// The terminal's report is held to the same file.
+const write: Record<string, (n: number) => string> = { count, bytes, seconds, percent, ratio };
+for (const [kind, pairs] of Object.entries(cases) as [string, [number, string][]][])
+  check(`figures are written as in the terminal: ${kind}`, pairs.map(([n]) => plain(write[kind]!(n))), pairs.map(([, text]) => text));
 check("thousands are grouped", [whole(999), whole(1_234_567), pages(17, 24)], ["999", "1,234,567", "17–40"]);
 
 check("a cell with a comma is quoted", csv([["a,b", 'say "x"', 1.5, null]]), '"a,b","say ""x""",1.5,\r\n');
@@ -45,12 +44,6 @@ check(
   [apart([0.1, 0.5], [0.4, 1], "more"), apart([0.1, 0.3], [0.4, 1], "more"), apart([0.4, 1], [0.3, 0.3], "more")],
   [null, "better", "worse"],
 );
-
-const move = (seconds: number, page: number, n: number, from: number, to: number): Migration => ({
-  seconds, page, pages: n, from, to, object: "u", by: "dominant", to_count: 1, home_count: null, against: 0,
-});
-const kinds = judged([move(3, 5, 1, 2, 1), move(1, 0, 10, 0, 1), move(2, 4, 2, 1, 2), move(4, 9, 1, 1, 3), move(5, 20, 1, 0, 1)]).map((m) => m.kind);
-check("moves are judged by what their page did before, in the order of time", kinds, ["first", "multiple", "ping-pong", "multiple", "first"]);
 
 const homes = [{ page: 0, pages: 6, first: 0, last: 1 }, { page: 6, pages: 2, first: 0, last: 2 }, { page: 12, pages: 4, first: 3, last: 3 }];
 check("columns have the node of most pages", stretches(homes, "last", { base: 0, span: 16, columns: 4 }), [{ from: 0, to: 2, node: 1 }, { from: 3, to: 4, node: 3 }]);

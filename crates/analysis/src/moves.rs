@@ -1,10 +1,9 @@
 //! What a recording's moves amount to: who moved how much, which pages never came to rest.
 //!
-//! A move is counted page by page, and as Tao et al. count (Table 1): a *ping-pong* brings a page
-//! back to the node it had just left (A→B→A); a *multiple* move is a page's second or later one that
-//! does not; an *incorrect* one takes it from the node that used it most.
+//! A move is counted page by page, and as Tao et al. count (Table 1): what it is to its page says [`MoveKind`]; an
+//! *incorrect* one takes it from the node that used it most.
 
-use nodewise_profile::{Migration, ObjectId, PageNumber, Profile};
+use nodewise_profile::{Migration, MoveKind, Mover, ObjectId, PageNumber, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Moves of pages, counted.
@@ -14,6 +13,8 @@ pub struct MoveCounts {
     pub ours: u64,
     /// Pages moved by the kernel's own balancing, likewise.
     pub kernel: u64,
+    /// Pages found moved, but neither by us nor, by its own count, by the kernel.
+    pub others: u64,
     /// Pages that moved at all.
     pub pages: u64,
     /// Moves back to the node just left.
@@ -30,6 +31,7 @@ impl MoveCounts {
     fn absorb(&mut self, other: &Self) {
         self.ours += other.ours;
         self.kernel += other.kernel;
+        self.others += other.others;
         self.pages += other.pages;
         self.ping_pongs += other.ping_pongs;
         self.multiple += other.multiple;
@@ -60,6 +62,14 @@ impl Journey {
         self.moves.iter().map(at).map(|m| (m.time_ns, m.to))
     }
 
+    /// What each of their moves is to them, in the same order.
+    pub fn kinds<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = MoveKind> + 'a {
+        let at = |&i: &u32| &profile.migrations[i as usize];
+        let mut left = None;
+        let kind = move |m: &Migration| MoveKind::of(left.replace(m.from), m.to);
+        self.moves.iter().map(at).map(kind)
+    }
+
     /// Where they lived at the end.
     #[must_use]
     pub fn last(&self, profile: &Profile) -> u16 {
@@ -76,17 +86,19 @@ impl Journey {
         };
         let mut before: Option<&Migration> = None;
         for m in self.moves.iter().map(|&i| &profile.migrations[i as usize]) {
-            if m.is_kernel() {
-                counts.kernel += pages;
-            } else {
-                counts.ours += pages;
-                counts.judged += pages * u64::from(m.home_count.is_some());
-                counts.incorrect += pages * u64::from(m.home_count.is_some_and(|home| home > m.to_count));
+            match m.mover() {
+                Mover::Kernel => counts.kernel += pages,
+                Mover::Other => counts.others += pages,
+                Mover::Policy => {
+                    counts.ours += pages;
+                    counts.judged += pages * u64::from(m.home_count.is_some());
+                    counts.incorrect += pages * u64::from(m.home_count.is_some_and(|home| home > m.to_count));
+                }
             }
-            if let Some(before) = before {
-                let back = m.to == before.from;
-                counts.ping_pongs += pages * u64::from(back);
-                counts.multiple += pages * u64::from(!back);
+            match MoveKind::of(before.map(|b| b.from), m.to) {
+                MoveKind::First => {}
+                MoveKind::PingPong => counts.ping_pongs += pages,
+                MoveKind::Multiple => counts.multiple += pages,
             }
             before = Some(m);
         }
@@ -103,8 +115,8 @@ pub struct Moves {
     pub objects: BTreeMap<ObjectId, MoveCounts>,
     /// Pages moved by who moved them.
     pub by: BTreeMap<String, u64>,
-    /// Pages moved by our policies, and by the kernel: `[from, to]` to both.
-    pub pairs: BTreeMap<[u16; 2], [u64; 2]>,
+    /// Pages moved by our policies, by the kernel, and by others: `[from, to]` to all three.
+    pub pairs: BTreeMap<[u16; 2], [u64; 3]>,
     /// Pages by number of moves: entry `i` counts those that moved `i` times; entry 0 is 0.
     pub pages_by_moves: Vec<u64>,
     /// Who lived where, ascending by page.
@@ -121,7 +133,7 @@ impl Moves {
         };
         for m in &profile.migrations {
             let pair = moves.pairs.entry([m.from, m.to]).or_default();
-            pair[usize::from(m.is_kernel())] += u64::from(m.len);
+            pair[m.mover() as usize] += u64::from(m.len);
             *moves.by.entry(m.by.clone()).or_default() += u64::from(m.len);
         }
         for journey in &moves.journeys {
@@ -135,6 +147,20 @@ impl Moves {
         }
         moves.objects.values().for_each(|o| moves.total.absorb(o));
         moves
+    }
+
+    /// What each of the profile's moves is to the first of its pages.
+    #[must_use]
+    pub fn kinds(&self, profile: &Profile) -> Vec<MoveKind> {
+        let mut kinds = vec![MoveKind::First; profile.migrations.len()];
+        for journey in &self.journeys {
+            for (i, kind) in journey.moves.iter().zip(journey.kinds(profile)) {
+                if profile.migrations[*i as usize].page == journey.page {
+                    kinds[*i as usize] = kind;
+                }
+            }
+        }
+        kinds
     }
 
     /// One more than the largest node that any page lived on.
@@ -232,6 +258,9 @@ mod tests {
             .collect();
         assert_eq!(runs, [(10, 2, 1), (12, 1, 1), (13, 1, 2)]);
         assert_eq!(moves.nodes(), 3);
+        let kinds = moves.kinds(&profile);
+        use MoveKind::{First, Multiple, PingPong};
+        assert_eq!(kinds, [First, PingPong, Multiple, PingPong]);
     }
 
     #[test]
@@ -245,13 +274,18 @@ mod tests {
             home_count: Some(5.0),
             ..moved(6, 8, 2, 0, 1)
         };
-        let (_, moves) = of(vec![kernel, wrong]);
-        assert_eq!((moves.total.ours, moves.total.kernel), (2, 3));
+        let stranger = Migration {
+            by: Migration::UNKNOWN.into(),
+            ..moved(7, 20, 4, 0, 1)
+        };
+        let (_, moves) = of(vec![kernel, wrong, stranger]);
+        let total = moves.total;
+        assert_eq!((total.ours, total.kernel, total.others), (2, 3, 4));
         assert_eq!((moves.total.incorrect, moves.total.judged), (2, 2));
-        assert_eq!(moves.pairs[&[0, 1]], [2, 3]);
+        assert_eq!(moves.pairs[&[0, 1]], [2, 3, 4]);
         assert_eq!(
             moves.by,
-            BTreeMap::from([("kernel".into(), 3), ("out-w".into(), 2)])
+            BTreeMap::from([("kernel".into(), 3), ("out-w".into(), 2), ("unknown".into(), 4)])
         );
     }
 

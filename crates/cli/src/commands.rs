@@ -1,12 +1,27 @@
 //! One file a subcommand; this one only lists them.
 
+// Declared here and not by the macro below, so that rustfmt finds them.
+mod balance;
+mod check;
+mod doctor;
+mod generate;
+mod lab;
+mod map;
+mod migrate;
+mod record;
+mod report;
+mod run;
+mod serve;
+mod simulate;
+mod top;
+mod topo;
+mod tune;
+
 use crate::exit::Outcome;
 use clap::Subcommand;
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $variant:ident = $module:ident),* $(,)?) => {
-        $(mod $module;)*
-
         #[derive(Subcommand)]
         pub enum Command {
             $($(#[$doc])* $variant($module::Arguments),)*

@@ -3,12 +3,8 @@
 // `println!` and `eprintln!` panic when they cannot write: output::print and output::say do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod analysed;
-mod asym;
 mod commands;
 mod exit;
-mod fold;
-mod followed;
 mod launch;
 mod output;
 mod selection;

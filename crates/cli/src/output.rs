@@ -1,8 +1,8 @@
 //! Files and screens that commands write to.
 
 use anyhow::{Context, bail};
+use nodewise_linux::files;
 use std::borrow::Cow;
-use std::fs::{File, Permissions};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -15,38 +15,9 @@ pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
             file.display()
         );
     }
-    replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+    files::replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
     say!("wrote {}", file.display());
     Ok(())
-}
-
-/// As [`write_file`] with `force`, without a word.
-pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
-    if file.symlink_metadata().is_err() {
-        return write_beside(file, text, None);
-    }
-    let file = file.canonicalize()?;
-    let there = file.metadata()?;
-    if there.is_file() {
-        write_beside(&file, text, Some(there.permissions()))
-    } else {
-        std::fs::OpenOptions::new()
-            .write(true)
-            .open(&file)?
-            .write_all(text)
-    }
-}
-
-/// Under a temporary name that nobody has, then renamed.
-fn write_beside(file: &Path, text: &[u8], permissions: Option<Permissions>) -> std::io::Result<()> {
-    let mut partial = file.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let mut fresh = File::create_new(&partial)?;
-    let written = fresh
-        .write_all(text)
-        .and_then(|()| permissions.map_or(Ok(()), |p| fresh.set_permissions(p)))
-        .and_then(|()| std::fs::rename(&partial, file));
-    written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
 }
 
 /// A line on standard error, as `nodewise: …`, formatted like `format!`.
@@ -148,7 +119,7 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::{Screen, harmless, replace};
+    use super::{Screen, harmless};
 
     #[test]
     fn documents_keep_lines_and_colours_and_no_other_control_characters() {
@@ -174,38 +145,5 @@ mod tests {
         let text = screen.wrap("  links  ", "0-1 at 5.6 GB/s and on".split(' '));
         assert_eq!(text, "  links  0-1 at 5.6\n         GB/s and on\n");
         assert!(text.lines().all(|l| l.chars().count() <= 20));
-    }
-
-    #[test]
-    fn links_are_followed_devices_stay_and_neighbours_are_not_touched() {
-        use std::os::unix::fs::FileTypeExt;
-        let folder = std::env::temp_dir().join(format!("nodewise-output-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (file, link) = (folder.join("file"), folder.join("link"));
-        std::fs::write(&file, "old").unwrap();
-        std::fs::write(folder.join("file.partial"), "precious").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        let device = folder.join("device");
-        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
-
-        replace(&link, b"new").unwrap();
-        replace(&device, b"new").unwrap();
-        replace(&folder.join("fresh"), b"new").unwrap();
-
-        assert!(link.is_symlink() && device.is_symlink());
-        assert!(
-            std::fs::metadata("/dev/null")
-                .unwrap()
-                .file_type()
-                .is_char_device()
-        );
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-        assert_eq!(
-            (read("file"), read("fresh")),
-            ("new".to_owned(), "new".to_owned())
-        );
-        assert_eq!(read("file.partial"), "precious");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

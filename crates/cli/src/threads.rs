@@ -1,5 +1,7 @@
 //! What `--threads` says: how many there are, where they go, or both.
 
+use nodewise_pipeline::compare;
+
 /// `24`, `scatter`, `24,asym`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
@@ -33,31 +35,7 @@ pub fn threads(text: &str) -> Result<Threads, String> {
 }
 
 /// `24,asym`, or `24,24,16,asym`: numbers first, one for all programs or one for each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OfPrograms {
-    /// Empty: as many as were recorded.
-    pub counts: Vec<u32>,
-    /// A thread policy, as `--affinity` names it.
-    pub policy: Option<String>,
-}
-
-impl OfPrograms {
-    /// How many threads one of so many programs has.
-    pub fn count(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
-        match self.counts.as_slice() {
-            [] => Ok(None),
-            [one] => Ok(Some(*one)),
-            each if each.len() == programs => Ok(Some(each[program])),
-            each => anyhow::bail!(
-                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
-                each.len(),
-                if programs == 1 { "" } else { "s" }
-            ),
-        }
-    }
-}
-
-pub fn of_programs(text: &str) -> Result<OfPrograms, String> {
+pub fn of_programs(text: &str) -> Result<compare::Threads, String> {
     let mut counts = Vec::new();
     let mut rest = Some(text);
     while let Some(left) =
@@ -70,11 +48,11 @@ pub fn of_programs(text: &str) -> Result<OfPrograms, String> {
     let policy = rest.map(str::to_owned);
     match (counts.is_empty(), &policy) {
         (true, None) => Err(threads("").unwrap_err()),
-        (true, Some(text)) => Ok(OfPrograms {
+        (true, Some(text)) => Ok(compare::Threads {
             counts,
             policy: threads(text)?.policy,
         }),
-        _ => Ok(OfPrograms { counts, policy }),
+        _ => Ok(compare::Threads { counts, policy }),
     }
 }
 
@@ -107,8 +85,5 @@ mod tests {
         for bad in ["", "0", "8,0,asym", "8,4x"] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        let two = of_programs("24,16,asym").unwrap();
-        assert_eq!(two.count(1, 2).unwrap(), Some(16));
-        assert!(two.count(0, 3).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Fate;
 use nodewise_machine::NodeId;
-use nodewise_profile::PageNumber;
+use nodewise_profile::{MoveKind, PageNumber};
 use std::collections::{HashMap, VecDeque};
 
 /// What was moved (Tao, Schulz and Karl, Table 1).
@@ -62,10 +62,10 @@ impl Ledger {
     pub(crate) fn enter(&mut self, to: NodeId, before: Option<&Past>, incorrect: Option<bool>) {
         self.migrations += 1;
         let times = before.map_or(0, |p| usize::from(p.moves));
-        match before {
-            Some(past) if past.left() == to => self.ping_pongs += 1,
-            Some(_) => self.multiple += 1,
-            None => {}
+        match MoveKind::of(before.map(Past::left), to) {
+            MoveKind::First => {}
+            MoveKind::PingPong => self.ping_pongs += 1,
+            MoveKind::Multiple => self.multiple += 1,
         }
         if let Some(wrong) = incorrect {
             *self.incorrect.get_or_insert(0) += u64::from(wrong);

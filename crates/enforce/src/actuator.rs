@@ -2,7 +2,7 @@
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
-use crate::mover::{CHUNK, Moved, Mover, Target, present};
+use crate::mover::{CHUNK, Cause, Moved, Mover, Target, present};
 use nodewise_control::{Actuator, Fate, Outcome};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
@@ -128,7 +128,7 @@ impl Linux {
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
-        let mut fates = fates(&there, &moved, self.page_shift);
+        let mut fates = fates(targets, &there, &moved);
         self.find_hidden(group, targets, &mut fates);
         fates
     }
@@ -214,30 +214,28 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
     Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
 }
 
-/// A page of which the kernel says no node is gone, or hidden. Why the others stayed it says too, but the mover adds
-/// up: causes are dealt out in their order.
-fn fates(there: &[bool], moved: &Moved, page_shift: u32) -> Vec<Fate> {
-    let causes = [
-        (Fate::Full, moved.stayed.no_room),
-        (Fate::Shared, moved.stayed.shared),
-        (Fate::Busy, moved.stayed.busy),
-    ];
-    let mut left = causes
-        .iter()
-        .flat_map(|(fate, pages)| std::iter::repeat_n(*fate, pages.div_ceil(1 << page_shift) as usize));
+/// What became of each target. One of which the kernel says no node is gone, or hidden.
+fn fates(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<Fate> {
     let otherwise = moved.refusal.map_or(Fate::Left, |_| Fate::Denied);
-    let of = |(there, home): (&bool, &Option<u32>)| match (there, home) {
-        (true, _) => Fate::Moved,
-        (false, None) => Fate::Gone,
-        (false, Some(_)) => left.next().unwrap_or(otherwise),
+    let of = |((target, there), home): ((&Target, &bool), &Option<u32>)| {
+        if *there {
+            return Fate::Moved;
+        }
+        let end = target.address + (target.pages << BASE_PAGE_SHIFT);
+        match (moved.stayed.cause_of(target.address..end), home) {
+            (Some(Cause::NoRoom), _) => Fate::Full,
+            (Some(Cause::Shared), _) => Fate::Shared,
+            (_, None) => Fate::Gone,
+            (Some(Cause::Busy), _) => Fate::Busy,
+            _ => otherwise,
+        }
     };
-    there.iter().zip(&moved.homes).map(of).collect()
+    targets.iter().zip(there).zip(&moved.homes).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mover::Stayed;
     use nodewise_linux::pages;
     use nodewise_machine::NodeId;
     use nodewise_placement::Reason;
@@ -254,21 +252,32 @@ mod tests {
     }
 
     #[test]
-    fn a_fate_for_every_move_and_a_page_of_which_no_node_is_known_has_not_moved() {
+    fn each_move_has_the_fate_of_its_own_page() {
+        let target = |page: u64| Target {
+            address: page << 12,
+            pages: 1,
+            node: 1,
+        };
+        let targets: Vec<Target> = (1..=6).map(target).collect();
         let mut moved = Moved {
-            stayed: Stayed {
-                no_room: 1,
-                busy: 1,
-                ..Stayed::default()
-            },
-            homes: vec![Some(1), Some(0), None, Some(0), Some(0)],
+            homes: vec![Some(1), Some(0), None, Some(0), Some(0), Some(0)],
             ..Moved::default()
         };
-        let there = [true, false, false, false, false];
-        let expected = [Fate::Moved, Fate::Full, Fate::Gone, Fate::Busy, Fate::Left];
-        assert_eq!(fates(&there, &moved, 0), expected);
+        // The causes lie with the last pages, and not with the first that stayed.
+        moved.stayed.add_page(5 << 12, 12, Cause::Busy);
+        moved.stayed.add_page(6 << 12, 12, Cause::NoRoom);
+        let there = [true, false, false, false, false, false];
+        let expected = [
+            Fate::Moved,
+            Fate::Left,
+            Fate::Gone,
+            Fate::Left,
+            Fate::Busy,
+            Fate::Full,
+        ];
+        assert_eq!(fates(&targets, &there, &moved), expected);
         moved.refusal = Some(pages::CallError::NotAllowed);
-        assert_eq!(fates(&there, &moved, 0)[4], Fate::Denied);
+        assert_eq!(fates(&targets, &there, &moved)[3], Fate::Denied);
     }
 
     #[test]

@@ -7,13 +7,15 @@ mod moved;
 mod plan;
 mod queue;
 mod refusal;
+mod stayed;
 mod stock;
 #[cfg(test)]
 mod tests;
 
-pub use moved::{Batch, Moved, PairMoved, Stayed};
+pub use moved::{Batch, Moved, PairMoved};
 pub(crate) use plan::present;
 pub use plan::{Pair, Plan, Run, Target};
+pub use stayed::{Cause, Stayed};
 pub use stock::migrate_pages;
 
 use crate::{EnforceError, Host, HostNode};
@@ -169,12 +171,12 @@ impl Mover {
                 self.bind_to(&[pair.to, pair.from]);
             }
             let begin_ns = ledger.now_ns();
-            let outcome = carry_out(kernel, &chunk, pair.to);
+            let mut outcome = carry_out(kernel, &chunk, pair.to);
             if outcome.full {
                 queue.give_up(pair.to);
             }
-            ledger.add(id, begin_ns, pair, &outcome);
-            queue.refuse(at, outcome.refused);
+            queue.refuse(at, std::mem::take(&mut outcome.refused));
+            ledger.add(id, begin_ns, pair, outcome);
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod companion;
 mod control_group;
 pub mod cpuset;
 pub mod faults;
+pub mod files;
 pub mod freeze;
 pub mod futex;
 mod host;

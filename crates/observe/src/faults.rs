@@ -10,6 +10,7 @@ mod following;
 mod here;
 mod mapped;
 mod pace;
+mod processes;
 mod recorder;
 mod residents;
 mod traced;
@@ -26,6 +27,8 @@ use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
 use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::{Host, ReadError, clock};
 use nodewise_profile::Sampling;
+use processes::Processes;
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,6 +52,8 @@ pub struct Touch {
     pub fault: Fault,
     /// What it was.
     pub kind: Kind,
+    /// The number of the program that the process ran then; each sample has one, as long as there are any.
+    pub process: Option<u16>,
 }
 
 /// What has been seen so far, and what it costs.
@@ -113,12 +118,15 @@ pub struct Watch {
     source: Source,
     budget: Budget,
     following: Following,
+    /// The one numbering of processes: page numbers carry it. Numbers are given when first asked for.
+    numbers: RefCell<Processes>,
     figures: Figures,
     records: Vec<Record>,
     touches: Vec<Touch>,
     births: Vec<(u32, u32)>,
     ends: Vec<u32>,
     executed: Vec<(u32, usize)>,
+    retired: Vec<u16>,
     looked: Duration,
     /// Milliseconds between the kernel's scans as we last wanted it.
     scans_wanted: Option<u32>,
@@ -202,6 +210,7 @@ impl Watch {
         Self {
             host: host.clone(),
             following: Following::new(source.scope() == Scope::Group, writes, source.sees_moves()),
+            numbers: RefCell::default(),
             source,
             budget: Budget::new(share, costs, adapts),
             figures: Figures {
@@ -216,6 +225,7 @@ impl Watch {
             births: Vec::new(),
             ends: Vec::new(),
             executed: Vec::new(),
+            retired: Vec::new(),
             looked: clock::monotonic(),
             scans_wanted: None,
             fault_ns,
@@ -281,6 +291,7 @@ impl Watch {
         self.births.clear();
         self.ends.clear();
         self.executed.clear();
+        self.retired.clear();
         self.source.drain(&mut self.records);
         let mut samples = 0;
         for record in std::mem::take(&mut self.records) {
@@ -291,6 +302,9 @@ impl Watch {
         let following = &self.following;
         self.touches.retain(|t| !following.is_companion(&t.fault));
         self.following.refresh(&self.host, &mut self.ends);
+        let numbers = self.numbers.get_mut();
+        self.retired
+            .extend(self.ends.iter().filter_map(|pid| numbers.end(*pid)));
         self.figures.kernel_moved = self.following.moved();
         self.settle(samples, clock::own_cpu_time() - began);
         &self.touches
@@ -309,7 +323,12 @@ impl Watch {
                     Kind::Unknown => &mut self.figures.unknown,
                 };
                 *count += 1;
-                self.touches.push(Touch { fault, kind });
+                let numbers = self.numbers.get_mut();
+                let process = match kind {
+                    Kind::Hint | Kind::Unknown => numbers.number(fault.pid),
+                    Kind::First | Kind::Copy => numbers.known(fault.pid),
+                };
+                self.touches.push(Touch { fault, kind, process });
             }
             Record::Lost(records) => self.figures.lost += records,
             Record::Began { pid, tid, parent } => {
@@ -323,6 +342,7 @@ impl Watch {
                 } = other
                 {
                     self.executed.push((pid, self.touches.len()));
+                    self.retired.extend(self.numbers.get_mut().end(pid));
                 }
                 self.following.hear(&other);
             }
@@ -381,6 +401,47 @@ impl Watch {
     #[must_use]
     pub fn executed(&self) -> &[(u32, usize)] {
         &self.executed
+    }
+
+    /// Numbers of programs that are no more since the last look, as their processes ended or executed another.
+    #[must_use]
+    pub fn retired(&self) -> &[u16] {
+        &self.retired
+    }
+
+    /// The number that page numbers carry for a process, given now if it has none; `None` when none is left.
+    #[must_use]
+    pub fn number(&self, pid: u32) -> Option<u16> {
+        let mut numbers = self.numbers.borrow_mut();
+        let number = numbers.number(pid);
+        if !self.following.follows(pid) {
+            numbers.end(pid); // has ended already: nobody else will say so
+        }
+        number
+    }
+
+    /// The same if it has been given.
+    #[must_use]
+    pub fn known_number(&self, pid: u32) -> Option<u16> {
+        self.numbers.borrow().known(pid)
+    }
+
+    /// The process that a number stands for, alive or not.
+    #[must_use]
+    pub fn pid(&self, number: u16) -> Option<u32> {
+        self.numbers.borrow().pid(number)
+    }
+
+    /// Whether a number stands for one program in the whole observation, as it has to in a profile.
+    #[must_use]
+    pub fn is_unique(&self, number: u16) -> bool {
+        self.numbers.borrow().is_unique(number)
+    }
+
+    /// Whether there were more processes at once than numbers: some were left out.
+    #[must_use]
+    pub fn left_processes_out(&self) -> bool {
+        self.numbers.borrow().is_short()
     }
 
     /// The processes that are followed and live, ascending.

@@ -26,6 +26,7 @@ mod image;
 mod layout;
 mod lineage;
 mod objects;
+mod origin;
 mod pool;
 mod program;
 mod recorder;
@@ -38,6 +39,7 @@ mod thread_file;
 
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
+pub use origin::{command_of, host_meta};
 pub use program::{check_instrumented, find, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
 pub use recover::recover;

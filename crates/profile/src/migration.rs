@@ -37,9 +37,57 @@ impl Migration {
     /// moved: another program, or the pages are new ones.
     pub const UNKNOWN: &'static str = "unknown";
 
-    /// Whether no policy of ours moved them.
+    /// What kind of mover [`Migration::by`] names.
     #[must_use]
-    pub fn is_kernel(&self) -> bool {
-        self.by == Self::KERNEL || self.by == Self::UNKNOWN
+    pub fn mover(&self) -> Mover {
+        match self.by.as_str() {
+            Self::KERNEL => Mover::Kernel,
+            Self::UNKNOWN => Mover::Other,
+            _ => Mover::Policy,
+        }
+    }
+}
+
+/// Who moves pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mover {
+    /// A policy of ours.
+    Policy,
+    /// The kernel's own balancing.
+    Kernel,
+    /// Somebody else, or it is new memory at the same address.
+    Other,
+}
+
+/// What a move is to its page, after its moves before (Tao et al., Table 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveKind {
+    /// The page's first.
+    First,
+    /// Back to the node that the page's last move left: A→B→A.
+    PingPong,
+    /// On to yet another node.
+    Multiple,
+}
+
+impl MoveKind {
+    /// Of a move to this node, after one that left another.
+    #[must_use]
+    pub fn of<Node: Copy + PartialEq>(left: Option<Node>, to: Node) -> Self {
+        match left {
+            None => Self::First,
+            Some(left) if left == to => Self::PingPong,
+            Some(_) => Self::Multiple,
+        }
+    }
+
+    /// As JSON has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::PingPong => "ping-pong",
+            Self::Multiple => "multiple",
+        }
     }
 }

@@ -4,12 +4,11 @@ use nodewise_analysis::Interval;
 
 /// Three significant digits.
 fn significant(value: f64) -> String {
-    let digits = if value >= 100.0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
+    // By what it is rounded to: 99.97 is 100, not 100.0. The page has the same rule (web/src/format.ts).
+    let digits = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
     };
     format!("{value:.digits$}")
 }
@@ -79,6 +78,7 @@ pub fn percent(fraction: f64) -> String {
 #[must_use]
 pub fn seconds(s: f64) -> String {
     match s {
+        0.0 => "0 s".into(),
         s if s >= 1.0 => format!("{} s", significant(s)),
         s if s >= 1e-3 => format!("{} ms", significant(s * 1e3)),
         s => format!("{} µs", significant(s * 1e6)),
@@ -105,17 +105,34 @@ pub fn between([low, high]: [f64; 2], least: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    /// web/test/figures.ts holds the page to the same file.
+    #[test]
+    fn figures_are_written_as_on_the_page() {
+        let text = include_str!("../tests/figures.json");
+        let cases: BTreeMap<String, Vec<(f64, String)>> = serde_json::from_str(text).unwrap();
+        for (kind, pairs) in &cases {
+            for (number, expected) in pairs {
+                let written = match kind.as_str() {
+                    "count" => count(*number as u64),
+                    "bytes" => bytes(*number as u64),
+                    "seconds" => seconds(*number),
+                    "percent" => percent(*number),
+                    "ratio" => ratio(*number),
+                    other => panic!("{other}"),
+                };
+                assert_eq!(written, *expected, "{kind} of {number}");
+            }
+        }
+    }
 
     #[test]
-    fn units_carry_over_at_the_boundary() {
-        assert_eq!(count(999), "999");
-        assert_eq!(count(999_999), "1.00 M");
+    fn thousands_are_grouped() {
         assert_eq!(
             (grouped(999), grouped(1_234_567)),
             ("999".into(), "1,234,567".into())
         );
-        assert_eq!(bytes(1024), "1.00 KiB");
-        assert_eq!(seconds(0.0154), "15.4 ms");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The record of moved pages, as a report says it.
 
 use nodewise_analysis::{Journey, MoveCounts};
-use nodewise_profile::{Migration as Recorded, ObjectId, PageNumber, Profile};
+use nodewise_profile::{Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -27,8 +27,10 @@ pub struct Migration {
     pub from: u16,
     /// The node they went to.
     pub to: u16,
-    /// A policy as written, or `kernel`.
+    /// A policy as written, `kernel` or `unknown`.
     pub by: String,
+    /// What it is to the first page: `first`, `ping-pong` or `multiple`.
+    pub kind: &'static str,
     /// Accesses or samples from the new node.
     pub to_count: f64,
     /// Those from the old node; `null` when the policy could not see them.
@@ -51,6 +53,8 @@ pub struct Moves {
     pub ours: u64,
     /// Moved by the kernel's own balancing, as far as it was seen page by page.
     pub kernel: u64,
+    /// Found moved, and neither by us nor, by its own count, by the kernel.
+    pub others: u64,
     /// What the kernel counted itself; `null` when nobody asked it.
     pub kernel_counted: Option<u64>,
     /// Moves back to the node just left.
@@ -67,6 +71,8 @@ pub struct Moves {
     pub matrix: Vec<Vec<u64>>,
     /// `[from][to]`, the kernel's.
     pub kernel_matrix: Vec<Vec<u64>>,
+    /// `[from][to]`, others'.
+    pub others_matrix: Vec<Vec<u64>>,
     /// Pages by number of moves: entry `i` counts those that moved `i` times.
     pub pages_by_moves: Vec<u64>,
     /// Objects with moved pages, the most moved first.
@@ -106,6 +112,8 @@ pub struct MovedObject {
     pub ours: u64,
     /// Moved by the kernel.
     pub kernel: u64,
+    /// Moved by others.
+    pub others: u64,
     /// Moves back to the node just left.
     pub ping_pongs: u64,
     /// Second and later moves to yet another node.
@@ -144,6 +152,8 @@ pub struct Step {
     pub ours: u64,
     /// By the kernel.
     pub kernel: u64,
+    /// By others.
+    pub others: u64,
 }
 
 /// Pages that always moved together, and where they lived.
@@ -168,6 +178,8 @@ pub struct Stay {
     pub node: u16,
     /// Who brought the pages there; `null` for the first.
     pub by: Option<String>,
+    /// What that move was to them: `first`, `ping-pong` or `multiple`; `null` for the first stay.
+    pub kind: Option<&'static str>,
 }
 
 /// What names and counts a report's rows are made with.
@@ -187,8 +199,11 @@ pub(crate) fn recorded(
         return (Vec::new(), None);
     }
     let writer = Writer { profile, names };
-    let rows = profile.migrations.iter().take(ROWS).map(|m| writer.row(m));
-    (rows.collect(), Some(writer.sums()))
+    let moves = nodewise_analysis::Moves::of(profile);
+    let kinds = moves.kinds(profile);
+    let rows = profile.migrations.iter().zip(kinds).take(ROWS);
+    let rows = rows.map(|(m, kind)| writer.row(m, kind));
+    (rows.collect(), Some(writer.sums(moves)))
 }
 
 impl Writer<'_> {
@@ -213,7 +228,7 @@ impl Writer<'_> {
             .unwrap_or_else(|| page.virtual_number())
     }
 
-    fn row(&self, m: &Recorded) -> Migration {
+    fn row(&self, m: &Recorded, kind: MoveKind) -> Migration {
         Migration {
             seconds: seconds(m.time_ns),
             object: self.name(m.object),
@@ -222,22 +237,22 @@ impl Writer<'_> {
             from: m.from,
             to: m.to,
             by: m.by.clone(),
+            kind: kind.name(),
             to_count: m.to_count,
             home_count: m.home_count,
             against: m.against,
         }
     }
 
-    fn sums(&self) -> Moves {
+    fn sums(&self, moves: nodewise_analysis::Moves) -> Moves {
         let meta = &self.profile.meta;
-        let moves = nodewise_analysis::Moves::of(self.profile);
-        let mut matrices = [(); 2].map(|()| vec![vec![0; moves.nodes()]; moves.nodes()]);
+        let mut matrices = [(); 3].map(|()| vec![vec![0; moves.nodes()]; moves.nodes()]);
         for ([from, to], pages) in &moves.pairs {
             for (matrix, pages) in matrices.iter_mut().zip(pages) {
                 matrix[usize::from(*from)][usize::from(*to)] = *pages;
             }
         }
-        let [matrix, kernel_matrix] = matrices;
+        let [matrix, kernel_matrix, others_matrix] = matrices;
         let total = moves.total;
         let held = meta.held_back.iter().cloned();
         Moves {
@@ -246,6 +261,7 @@ impl Writer<'_> {
             local_range: None,
             ours: total.ours,
             kernel: total.kernel,
+            others: total.others,
             kernel_counted: meta.kernel_migrations,
             ping_pongs: total.ping_pongs,
             multiple: total.multiple,
@@ -261,6 +277,7 @@ impl Writer<'_> {
             held_back: held.map(|(cause, pages)| HeldBack { cause, pages }).collect(),
             matrix,
             kernel_matrix,
+            others_matrix,
             objects: self.objects(&moves),
             over_time: self.over_time(),
             journeys: self.journeys(&moves.journeys),
@@ -270,7 +287,7 @@ impl Writer<'_> {
 
     fn objects(&self, moves: &nodewise_analysis::Moves) -> Vec<MovedObject> {
         let mut most: Vec<(&ObjectId, &MoveCounts)> = moves.objects.iter().collect();
-        most.sort_by_key(|(_, c)| std::cmp::Reverse(c.ours + c.kernel));
+        most.sort_by_key(|(_, c)| std::cmp::Reverse(c.ours + c.kernel + c.others));
         let mut left = ROWS;
         let mut journeys: BTreeMap<ObjectId, Vec<&Journey>> = BTreeMap::new();
         for journey in &moves.journeys {
@@ -284,6 +301,7 @@ impl Writer<'_> {
                 pages: counts.pages,
                 ours: counts.ours,
                 kernel: counts.kernel,
+                others: counts.others,
                 ping_pongs: counts.ping_pongs,
                 multiple: counts.multiple,
                 of_pages: self.profile.object(*id).map_or(0, |o| o.pages),
@@ -322,18 +340,19 @@ impl Writer<'_> {
             .map_or(0, |m| m.time_ns)
             .max(self.profile.meta.wall_ns);
         let width = (end / STEPS + 1).max(1);
-        let mut steps: BTreeMap<(u64, u16, u16), [u64; 2]> = BTreeMap::new();
+        let mut steps: BTreeMap<(u64, u16, u16), [u64; 3]> = BTreeMap::new();
         for m in migrations {
             let pages = steps.entry((m.time_ns / width, m.from, m.to)).or_default();
-            pages[usize::from(m.is_kernel())] += u64::from(m.len);
+            pages[m.mover() as usize] += u64::from(m.len);
         }
-        let one = |((step, from, to), [ours, kernel]): ((u64, u16, u16), [u64; 2])| Step {
+        let one = |((step, from, to), [ours, kernel, others]): ((u64, u16, u16), [u64; 3])| Step {
             start_seconds: seconds(step * width),
             end_seconds: seconds((step + 1) * width),
             from,
             to,
             ours,
             kernel,
+            others,
         };
         steps.into_iter().map(one).collect()
     }
@@ -356,12 +375,15 @@ impl Writer<'_> {
             seconds: 0.0,
             node: journey.first,
             by: None,
+            kind: None,
         };
         let at = |&i: &u32| &self.profile.migrations[i as usize];
-        let later = journey.moves.iter().map(at).map(|m| Stay {
+        let moves = journey.moves.iter().map(at);
+        let later = moves.zip(journey.kinds(self.profile)).map(|(m, kind)| Stay {
             seconds: seconds(m.time_ns),
             node: m.to,
             by: Some(m.by.clone()),
+            kind: Some(kind.name()),
         });
         std::iter::once(first).chain(later).collect()
     }

@@ -7,7 +7,7 @@ import { update, type State } from "../state";
 import type { View, ViewProps } from "../view";
 import { Ladder } from "./migrations/ladder";
 import { Location } from "./migrations/location";
-import { judged, matches, runEnd, type Filter } from "./migrations/moves";
+import { matches, numbered, runEnd, type Filter } from "./migrations/moves";
 import { Player, usePlayer } from "./migrations/player";
 import { RunningSession } from "./migrations/session";
 import { Show } from "./migrations/show";
@@ -58,7 +58,7 @@ const chosen = (state: State): Filter => ({ object: state.moved ?? "", by: state
 function Moved({ report, state, intervals }: ViewProps) {
   const moves = report.moves!;
   const filter = chosen(state);
-  const all = useMemo(() => judged(report.migrations), [report]);
+  const all = useMemo(() => numbered(report.migrations), [report]);
   const shown = useMemo(() => all.filter(matches(filter)), [all, filter.object, filter.by]);
   const end = useMemo(() => runEnd(report), [report]);
   const player = usePlayer(end, state);
@@ -96,7 +96,7 @@ function Moved({ report, state, intervals }: ViewProps) {
 
 function Migrations(props: ViewProps) {
   const { moves } = props.report;
-  if (!moves || moves.ours + moves.kernel === 0) {
+  if (!moves || moves.ours + moves.kernel + moves.others === 0) {
     return (
       <>
         <RunningSession intervals={props.intervals} />

@@ -1,29 +1,20 @@
 //! `nodewise balance`: the live loop around running programs. What it does and promises: `docs/balance.md`.
 
-mod asym;
+mod attach;
 mod command;
-mod journal;
-mod metrics;
-mod mover;
+mod document;
 mod page;
-mod place;
-mod processes;
-mod recording;
-mod report;
-mod session;
 mod settings;
-mod timed;
-mod touched;
-mod unseen;
-mod target;
+mod terminal;
 
 use crate::exit::Outcome;
+use crate::output::say;
 use crate::threads::Threads;
 use nodewise_enforce::Binding;
+use nodewise_live::{Metrics, Options, Recording, Session, Target};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use target::Target;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -111,8 +102,43 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     settings::check_threads(arguments)?;
-    match Target::of(arguments)? {
-        Target::Command(words) => command::run(arguments, &words),
-        target => session::attach(arguments, &target),
+    match settings::target(arguments)? {
+        Target::Command(words) => command::run(arguments, words),
+        target => attach::run(arguments, &target),
     }
+}
+
+/// Whoever is told what the session does, as far as it was asked for.
+fn subscribe(
+    session: &mut Session,
+    arguments: &Arguments,
+    options: &Options,
+    target: &Target,
+) -> anyhow::Result<()> {
+    // A page shows the profile as it is written.
+    let unnamed = arguments.page.map(|_| nodewise_store::unused(Path::new("")));
+    let recording = arguments.output.clone().or(unnamed);
+    let recording = recording.map(|folder| Recording::new(options, target, &folder, arguments.force));
+    let recording = recording.transpose()?;
+    let shown = arguments.page.zip(recording.as_ref());
+    let page = shown
+        .map(|(port, recording)| page::Page::start(arguments.machine.as_deref(), port, recording.folder()));
+    recording.into_iter().for_each(|r| session.subscribe(r));
+    match page {
+        Some(Ok(page)) => session.subscribe(page),
+        Some(Err(error)) => say!("no page: {error:#}"),
+        None => {}
+    }
+    session.subscribe(terminal::Terminal {
+        verbose: arguments.verbose,
+    });
+    if let Some(file) = &arguments.metrics {
+        session.subscribe(Metrics::new(file, target));
+    }
+    session.subscribe(document::Document {
+        print: arguments.json,
+        file: arguments.report.clone(),
+    });
+    session.begin();
+    Ok(())
 }

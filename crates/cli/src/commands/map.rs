@@ -1,11 +1,11 @@
 //! `nodewise map`: a policy's decision as rules, readable and portable.
 
-use crate::asym::{ASYM, Asym};
 use crate::exit::Outcome;
 use crate::output::say;
 use crate::output::{self, write_file};
-use crate::selection::Selection;
+use crate::selection::{self, tell};
 use anyhow::bail;
+use nodewise_pipeline::{ASYM, Asym};
 use nodewise_placement::{Recognised, recognise};
 use nodewise_simulation::Parameters;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: selection::Arguments,
     /// The policy, such as locality, mixed:0.9, balanced, ./my-policy.so
     #[arg(long, value_name = "P")]
     policy: String,
@@ -27,12 +27,13 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut selected = arguments.selection.open()?;
+    let mut selected = arguments.selection.selection().open()?;
     let asym = match arguments.selection.affinity == ASYM {
         true => Some(Asym::enter(&mut selected, None)?),
         false => None,
     };
-    let mut mappings = selected.mappings(&arguments.policy)?;
+    let (mut mappings, notes) = selected.mappings(&arguments.policy)?;
+    tell(&notes);
     let [mapping] = mappings.as_mut_slice() else {
         bail!(
             "`{}` names {} policies; a map holds one",

@@ -8,12 +8,11 @@ use crate::output::say;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
-use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing, command_of, host_meta};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -153,23 +152,7 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
         command: command(arguments, &host),
         slicing: arguments.slice.to_string(),
         host_cpus: cpus as u32,
-        ..meta_of_host(&host)
-    }
-}
-
-/// When and where.
-pub(super) fn meta_of_host(host: &nodewise_linux::Host) -> Meta {
-    let nodes = host.names("sys/devices/system/node").unwrap_or_default();
-    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
-    Meta {
-        started_at: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_secs()),
-        host_cpus: cpus() as u32,
-        host_nodes: nodes.iter().filter(is_node).count().max(1) as u32,
-        host_model: model(host),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Meta::default()
+        ..host_meta(&host)
     }
 }
 
@@ -185,33 +168,8 @@ fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
     }
 }
 
-pub(super) fn command_of(host: &nodewise_linux::Host, pid: u32) -> Vec<String> {
-    let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<String> = text.split_terminator('\0').map(str::to_owned).collect();
-    match words.first() {
-        Some(shown) if shown.contains(' ') && !Path::new(shown).exists() => retitled(shown),
-        _ => words,
-    }
-}
-
-/// A server's own text in place of its command: its name comes first, perhaps with a colon.
-fn retitled(shown: &str) -> Vec<String> {
-    let mut words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
-    if let Some(name) = words.first_mut() {
-        *name = name.trim_end_matches(':').to_owned();
-    }
-    words
-}
-
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn model(host: &nodewise_linux::Host) -> String {
-    let text = host.read("proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("model name"));
-    line.and_then(|l| l.split_once(':'))
-        .map_or_else(String::new, |l| l.1.trim().to_owned())
 }
 
 /// On a terminal; otherwise nothing is shown.

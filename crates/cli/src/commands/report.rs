@@ -1,10 +1,10 @@
 //! `nodewise report`.
 
-use crate::analysed::Analysed;
 use crate::exit::Outcome;
 use crate::output;
-use crate::selection::{Selection, tell};
+use crate::selection::{self, tell};
 use nodewise_page::{Book, file};
+use nodewise_pipeline::Analysed;
 use nodewise_report::text::Screen;
 use nodewise_report::{json, text};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: selection::Arguments,
     /// Policies to compare with first-touch, separated by commas
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
@@ -33,7 +33,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let analysed = Analysed::of(&arguments.selection, &arguments.policy)?;
+    let analysed = Analysed::of(&arguments.selection.selection(), &arguments.policy)?;
     tell(&analysed.notes);
     match &arguments.html {
         Some(file) => output::write_file(file, &page(arguments, analysed)?, arguments.force)?,
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn page(arguments: &Arguments, first: Analysed) -> anyhow::Result<String> {
     let mut views = vec![Arc::new(first.view()?)];
     if let Some(against) = &arguments.against {
-        let mut selection = arguments.selection.clone();
+        let mut selection = arguments.selection.selection();
         selection.profile = Some(against.clone());
         let second = Analysed::of(&selection, &arguments.policy)?;
         tell(&second.notes);

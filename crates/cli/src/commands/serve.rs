@@ -2,17 +2,16 @@
 
 mod exhibition;
 
-use crate::analysed::Analysed;
 use crate::exit::Outcome;
-use crate::followed::Followed;
 use crate::output::{self, say};
-use crate::selection::Selection;
+use crate::selection;
 use anyhow::{Context, anyhow};
 use exhibition::Exhibition;
 use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_page::View;
 use nodewise_page::server::{Server, Shelf};
+use nodewise_pipeline::{Analysed, Followed, Selection};
 use std::io::{BufRead, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -27,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: selection::Arguments,
     /// A second profile, to compare with
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
@@ -78,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// The profiles to show.
 fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
-    let first = &arguments.selection;
+    let first = arguments.selection.selection();
     let second = arguments.against.as_ref().map(|folder| Selection {
         profile: Some(folder.clone()),
         ..first.clone()
@@ -91,7 +90,7 @@ fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
             _ => Followed::new(selection, read),
         }
     };
-    std::iter::once(first).chain(&second).map(followed).collect()
+    std::iter::once(&first).chain(&second).map(followed).collect()
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {

@@ -1,24 +1,14 @@
 //! `nodewise simulate`: the predicted cost of each policy, side by side.
 
-mod json;
-mod moving;
-mod nodes;
-mod several;
-mod show;
-mod sweep;
-mod table;
-
-use crate::asym::{ASYM, Asym};
 use crate::exit::Outcome;
-use crate::fold::folded;
 use crate::output;
-use crate::selection::{Selected, Selection};
-use crate::threads::{OfPrograms, of_programs};
+use crate::selection::{self, tell};
+use crate::threads::of_programs;
 use anyhow::bail;
-use moving::Limits;
-use nodes::Worth;
-use nodewise_machine::Machine;
-use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use nodewise_control::Settings;
+use nodewise_pipeline::ASYM;
+use nodewise_pipeline::compare::{self, Question, Threads};
+use nodewise_simulation::{Parameters, Traffic};
 use std::path::PathBuf;
 
 /// What `--machine papers` stands for.
@@ -32,7 +22,7 @@ const MACHINE: &str =
 #[command(mut_arg("machine", |a| a.help(MACHINE).value_name("M,…")))]
 pub struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: selection::Arguments,
     /// More profiles: their programs run at the same time, each on nodes of its own (`--threads asym`)
     #[arg(value_name = "DIR")]
     more: Vec<PathBuf>,
@@ -46,7 +36,7 @@ pub struct Arguments {
     /// Run on this many CPUs (neighbouring threads of the recording share one), under a thread policy, or both:
     /// 24, scatter, 24,asym; of several programs 24,24,16,asym. With `asym` each policy gets the nodes it is fastest on
     #[arg(long, value_name = "N|T|N,T", value_parser = of_programs)]
-    threads: Option<OfPrograms>,
+    threads: Option<Threads>,
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     plain_cpu: Option<f64>,
@@ -72,33 +62,117 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What holds for all policies that move pages.
+#[derive(clap::Args, Clone, Debug)]
+struct Limits {
+    /// Where pages are before any moves, and the baseline of speed-ups: a page policy
+    #[arg(long, value_name = "P", default_value = "first-touch")]
+    start: String,
+    /// Slices between decisions of balance policies
+    #[arg(long, value_name = "SLICES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    interval: u32,
+    /// Intervals after which what balance policies have counted is halved; 0 never
+    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().half_life)]
+    half_life: u32,
+    /// Largest share of the run time that moving pages may take, or `none`
+    #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share)]
+    budget: f64,
+    /// Cost of moving 10⁹ bytes beyond the copy itself, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
+    migration_cost: f64,
+    /// Intervals that a page stays after a move, twice as many after each further one
+    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().rest)]
+    rest: u32,
+    /// A page is judged from so many accesses on
+    #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
+    minimum_samples: u32,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = match text {
+        "none" => Some(f64::INFINITY),
+        _ => text.parse().ok().filter(|s: &f64| *s >= 0.0),
+    };
+    share.ok_or_else(|| "a share such as 0.05, or `none`".into())
+}
+
+fn cost(text: &str) -> Result<f64, String> {
+    let cost: Option<f64> = text.parse().ok();
+    cost.filter(|s| s.is_finite() && *s >= 0.0)
+        .ok_or_else(|| "seconds, 0 or more".into())
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let machines = arguments.selection.machine.replace("papers", PAPERS);
     let machines: Vec<_> = machines.split(',').map(str::trim).collect();
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
     }
+    let question = arguments.question();
     if !arguments.more.is_empty() {
-        return several::run(arguments, &machines);
+        return together(arguments, &question, &machines);
+    }
+    if let Some(policy) = &arguments.sweep {
+        return sweep(arguments, &question, policy, machines[0]);
     }
     let mut done = Vec::new();
     for machine in machines {
-        let selected = open(arguments, machine)?;
-        if let Some(policy) = &arguments.sweep {
-            return sweep(policy, &selected, arguments);
+        let comparison = question.compare(machine)?;
+        tell(&comparison.notes);
+        if let Some((file, picture)) = arguments.svg.as_ref().zip(comparison.picture.as_ref()) {
+            output::write_file(file, picture, arguments.force)?;
         }
-        done.push(predict(selected, arguments)?);
+        done.push(comparison);
     }
     if arguments.json {
-        let all: Vec<_> = done
-            .iter()
-            .map(|d| json::OnMachine::new(&d.machine, d.page_size, &d.simulation, d.worth.as_ref()))
-            .collect();
+        let all: Vec<_> = done.iter().map(compare::Comparison::json).collect();
         output::print(&one_or_all(&all)?)?;
     } else {
-        let tables: Vec<_> = done.iter().map(Done::table).collect();
+        let tables: Vec<_> = done.iter().map(compare::Comparison::text).collect();
         output::print(&tables.join("\n"))?;
     }
+    Ok(Outcome::Done)
+}
+
+fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
+    refuse(arguments)?;
+    let done = machines.iter().map(|m| question.together(m));
+    let done: Vec<compare::Together> = done.collect::<anyhow::Result<_>>()?;
+    done.iter().for_each(|d| tell(&d.notes));
+    if arguments.json {
+        let all: Vec<_> = done.iter().map(compare::Together::json).collect();
+        output::print(&one_or_all(&all)?)?;
+    } else {
+        let all: Vec<_> = done.iter().map(compare::Together::text).collect();
+        output::print(&all.join("\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is about one program only.
+fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
+    let named = arguments.threads.as_ref().and_then(|t| t.policy.as_deref());
+    if named.is_some_and(|policy| policy != ASYM) {
+        bail!("several programs at once are put on nodes of their own: --threads asym");
+    }
+    let one = [
+        (arguments.svg.is_some(), "--svg"),
+        (arguments.sweep.is_some(), "--sweep"),
+        (arguments.plain_cpu.is_some(), "--plain-cpu"),
+    ];
+    match one.iter().find(|o| o.0) {
+        Some((_, option)) => bail!("{option} is about one program; name one profile"),
+        None => Ok(()),
+    }
+}
+
+fn sweep(arguments: &Arguments, question: &Question, policy: &str, machine: &str) -> anyhow::Result<Outcome> {
+    let done = question.sweep(policy, machine)?;
+    tell(&done.notes);
+    if let Some(file) = &arguments.svg {
+        output::write_file(file, &done.svg(), arguments.force)?;
+    }
+    output::print(&if arguments.json { done.json()? } else { done.text() })?;
     Ok(Outcome::Done)
 }
 
@@ -111,136 +185,34 @@ fn one_or_all<T: serde::Serialize>(all: &[T]) -> anyhow::Result<String> {
     Ok(text + "\n")
 }
 
-/// Everything predicted on one machine.
-struct Done {
-    machine: Machine,
-    page_size: u64,
-    simulation: Simulation,
-    /// What the choice of nodes is worth, where there was one.
-    worth: Option<Worth>,
-}
-
-impl Done {
-    fn table(&self) -> String {
-        let worth = self.worth.as_ref().map_or_else(String::new, Worth::table);
-        table::write(&self.machine, &self.simulation, &worth)
-    }
-}
-
-fn sweep(policy: &str, selected: &Selected, arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let done = sweep::sweep(policy, &arguments.limits, selected, &parameters(arguments))?;
-    if let Some(file) = &arguments.svg {
-        output::write_file(file, &done.svg(), arguments.force)?;
-    }
-    output::print(&if arguments.json { done.json()? } else { done.text() })?;
-    Ok(Outcome::Done)
-}
-
-/// The profile on a machine whose remote memory may be nearer or farther than it is.
-fn open(arguments: &Arguments, machine: &str) -> anyhow::Result<Selected> {
-    let mut selection = Selection {
-        machine: machine.to_owned(),
-        ..arguments.selection.clone()
-    };
-    if let Some(policy) = policy(arguments) {
-        policy.clone_into(&mut selection.affinity);
-    }
-    let mut selected = selection.open()?;
-    if let Some(ratio) = arguments.latency_ratio {
-        selected.machine = with_latency_ratio(&selected.machine, ratio);
-    }
-    if let Some(cpus) = count(arguments)? {
-        selected.affinity = folded(&selected, &selection.affinity, cpus)?;
-    }
-    Ok(selected)
-}
-
-/// How many threads are asked for.
-fn count(arguments: &Arguments) -> anyhow::Result<Option<u32>> {
-    arguments.threads.as_ref().map_or(Ok(None), |t| t.count(0, 1))
-}
-
-/// Which thread policy is asked for by `--threads`.
-fn policy(arguments: &Arguments) -> Option<&str> {
-    arguments.threads.as_ref()?.policy.as_deref()
-}
-
-fn parameters(arguments: &Arguments) -> Parameters {
-    Parameters {
-        plain_cpu_ns: arguments.plain_cpu.map(|seconds| seconds * 1e9),
-        seconds_per_gb: arguments.limits.migration_cost,
-        traffic: arguments.traffic,
-        ..Parameters::default()
-    }
-}
-
-/// Simulates a list of policies; what pages start from comes first, asked for or not.
-fn predict(mut selected: Selected, arguments: &Arguments) -> anyhow::Result<Done> {
-    let parameters = parameters(arguments);
-    let asym = match policy(arguments).unwrap_or(&arguments.selection.affinity) {
-        ASYM => Some(Asym::enter(&mut selected, count(arguments)?)?),
-        _ => None,
-    };
-    let list = moving::split(&format!("{},{}", arguments.limits.start, arguments.policy));
-    let mappings = selected.mappings(&list.pages)?;
-    let movers = Movers {
-        arguments,
-        selected: &selected,
-        list: &list,
-        parameters: &parameters,
-    };
-    let (simulation, worth) = match &asym {
-        None => {
-            let context = selected.context();
-            let moving = movers.all()?;
-            (
-                simulate_moving(&context, &mappings, moving, &selected.reader, &parameters)?,
-                None,
-            )
+impl Arguments {
+    fn question(&self) -> Question {
+        Question {
+            selection: self.selection.selection(),
+            more: self.more.clone(),
+            repeat: self.repeat,
+            policy: self.policy.clone(),
+            threads: self.threads.clone().unwrap_or_default(),
+            plain_cpu: self.plain_cpu,
+            limits: self.limits.of(),
+            latency_ratio: self.latency_ratio,
+            traffic: self.traffic,
+            trace: self.svg.is_some(),
         }
-        Some(asym) => {
-            let (simulation, worth) = nodes::together(asym, &movers, &mappings)?;
-            (simulation, Some(worth))
-        }
-    };
-    if let Some(file) = &arguments.svg {
-        let machine = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
-        let picture = show::draw(machine, &selected, &mappings[0], &simulation);
-        output::write_file(file, &picture, arguments.force)?;
     }
-    Ok(Done {
-        page_size: selected.histogram.page_size(),
-        machine: asym.map_or(selected.machine, |a| a.machine),
-        simulation,
-        worth,
-    })
 }
 
-/// Policies that move pages, made anew for each pass.
-struct Movers<'a> {
-    arguments: &'a Arguments,
-    selected: &'a Selected,
-    list: &'a moving::Split,
-    parameters: &'a Parameters,
-}
-
-impl Movers<'_> {
-    fn one(&self, policy: &str) -> anyhow::Result<Moving> {
-        self.arguments
-            .limits
-            .moving(policy, self.selected, self.parameters)
-    }
-
-    fn all(&self) -> anyhow::Result<Vec<Moving>> {
-        let moving = self.list.moving.iter().map(|p| self.one(p));
-        let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
-        if self.arguments.svg.is_some() {
-            let [one] = moving.as_mut_slice() else {
-                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
-            };
-            one.traced = true;
+impl Limits {
+    fn of(&self) -> compare::Limits {
+        compare::Limits {
+            start: self.start.clone(),
+            interval: self.interval,
+            half_life: self.half_life,
+            budget: self.budget,
+            migration_cost: self.migration_cost,
+            rest: self.rest,
+            minimum_samples: self.minimum_samples,
         }
-        Ok(moving)
     }
 }
 

@@ -8,19 +8,18 @@ mod recorder;
 mod screen;
 mod show;
 
-use crate::analysed::Analysed;
 use crate::exit::Outcome;
-use crate::followed::Followed;
-use crate::selection::Selection;
+use crate::selection;
 use anyhow::bail;
 use figures::Figures;
+use nodewise_pipeline::{Analysed, Followed, Selection};
 use recorder::Recorder;
 use std::io::IsTerminal;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: selection::Arguments,
     /// A running process: sampled as long as it is looked at, as `record --via faults` does
     #[arg(long, value_name = "N", conflicts_with = "profile")]
     pid: Option<u32>,
@@ -41,8 +40,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
     let recorder = arguments.pid.map(Recorder::start).transpose()?;
     let profile = match &recorder {
-        Some(recorder) => Followed::beginning(&arguments.selection, recorder.profile(), read),
-        None => Followed::new(&arguments.selection, read)?,
+        Some(recorder) => Followed::beginning(&arguments.selection.selection(), recorder.profile(), read),
+        None => Followed::new(&arguments.selection.selection(), read)?,
     };
     match arguments.once {
         true => show::once(profile, recorder)?,

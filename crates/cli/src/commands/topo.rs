@@ -66,23 +66,40 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 impl Arguments {
     /// Whether both files can be written, as far as that can be seen before anything is done for them.
     fn check_files(&self) -> anyhow::Result<()> {
-        let files: Vec<&Path> = [&self.svg, &self.output].into_iter().flatten().map(PathBuf::as_path).collect();
+        let files: Vec<&Path> = [&self.svg, &self.output]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect();
         for file in &files {
             if file.symlink_metadata().is_ok() && !self.force {
-                bail!("{}: exists already; choose another name or add --force", file.display());
+                bail!(
+                    "{}: exists already; choose another name or add --force",
+                    file.display()
+                );
             }
-            let folder = file.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = file
+                .parent()
+                .filter(|f| !f.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             if file.is_dir() || file.file_name().is_none() {
                 bail!("{}: is a folder; name a file", file.display());
             }
             if !folder.is_dir() {
-                bail!("{}: there is no folder {}; make it first", file.display(), folder.display());
+                bail!(
+                    "{}: there is no folder {}; make it first",
+                    file.display(),
+                    folder.display()
+                );
             }
         }
         if let [svg, output] = files[..]
             && svg == output
         {
-            bail!("{}: is asked for as a picture and as a machine file; name two files", svg.display());
+            bail!(
+                "{}: is asked for as a picture and as a machine file; name two files",
+                svg.display()
+            );
         }
         Ok(())
     }
@@ -102,7 +119,11 @@ impl Arguments {
 fn together(machine: &Machine, list: &str, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let together = flows::Together::of(machine, list)?;
     if let Some(file) = &arguments.svg {
-        write_file(file, &nodewise_report::links_svg(machine, Some(&together.load)), arguments.force)?;
+        write_file(
+            file,
+            &nodewise_report::links_svg(machine, Some(&together.load)),
+            arguments.force,
+        )?;
     }
     if arguments.json {
         output::print(&(serde_json::to_string_pretty(&together)? + "\n"))?;

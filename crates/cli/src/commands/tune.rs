@@ -9,12 +9,12 @@ mod trial;
 
 use crate::exit::Outcome;
 use crate::output::{self, say};
-use crate::selection::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use candidates::{Candidate, Setting};
 use findings::{Baseline, Conclusion, Findings, Tried};
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_advise::{omp_places, shell_line};
+use nodewise_pipeline::{Selected, Selection};
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Parameters, Simulation, simulate};
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ type Predicted = (Simulation, Vec<Mapping>);
 
 /// All policies, calibrated with the plain wall time once that is known.
 fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Predicted> {
-    let mappings = selected.mappings("first-touch,all")?;
+    let (mappings, notes) = selected.mappings("first-touch,all")?;
     let mut profile = selected.profile().clone();
     if let Some(seconds) = plain_seconds {
         profile.meta.plain_wall_ns = Some((seconds * 1e9) as u64);
@@ -147,6 +147,7 @@ fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Pr
         profile: &profile,
         ..selected.context()
     };
+    crate::selection::tell(&notes);
     let simulation = simulate(&context, &mappings, &selected.reader, &Parameters::default())?;
     Ok((simulation, mappings))
 }

@@ -1,9 +1,9 @@
 //! One chunk to its node: huge pages first and whole, then the others, then who stayed and why.
 
 use super::kernel::Kernel;
-use super::moved::Stayed;
 use super::plan::{BASE, Pair, Run};
 use super::queue::Chunk;
+use super::stayed::{Cause, Stayed};
 use nodewise_linux::pages::{CallError, PageStatus};
 
 /// A transparent huge page, as shift, and its pages.
@@ -97,7 +97,7 @@ impl Work<'_> {
             self.settle(rest);
             self.outcome.full = self.refused.len() > before;
         } else {
-            self.outcome.stayed.gone += rest.len() as u64;
+            self.stay(&rest, Cause::Gone);
         }
     }
 
@@ -116,7 +116,7 @@ impl Work<'_> {
         let mut moved = Vec::new();
         let failed = self.pass(addresses, &mut moved);
         let failed = self.pass(failed, &mut moved);
-        self.outcome.stayed.busy += self.weigh(failed.len());
+        self.stay(&failed, Cause::Busy);
         self.outcome.moved += self.weigh(moved.len());
         moved.sort_unstable();
         moved
@@ -135,11 +135,11 @@ impl Work<'_> {
             for (at, ((address, status), now)) in left.iter().zip(&statuses).zip(now).enumerate() {
                 match (status, now) {
                     (_, PageStatus::On(node)) if node == self.to => moved.push(*address),
-                    (_, PageStatus::Absent | PageStatus::Fault) => self.outcome.stayed.gone += self.weigh(1),
-                    (PageStatus::Shared, _) => self.outcome.stayed.shared += self.weigh(1),
+                    (_, PageStatus::Absent | PageStatus::Fault) => self.stay(&[*address], Cause::Gone),
+                    (PageStatus::Shared, _) => self.stay(&[*address], Cause::Shared),
                     (PageStatus::NoRoom, _) => self.refused.push(*address),
                     (PageStatus::Fault | PageStatus::Other(_), _) => {
-                        self.outcome.stayed.unmovable += self.weigh(1);
+                        self.stay(&[*address], Cause::Unmovable);
                     }
                     (PageStatus::Unsaid, _) if error == Some(CallError::NoRoom) => {
                         self.refused.push(*address);
@@ -151,7 +151,7 @@ impl Work<'_> {
             self.outcome.end = error.filter(|e| *e != CallError::NoRoom);
             left = untried;
         }
-        self.outcome.stayed.gone += self.weigh(left.len());
+        self.stay(&left, Cause::Gone);
         failed
     }
 
@@ -171,6 +171,12 @@ impl Work<'_> {
                 .for_each(|(i, answer)| now[i] = answer);
         }
         now
+    }
+
+    fn stay(&mut self, pages: &[u64], cause: Cause) {
+        for address in pages {
+            self.outcome.stayed.add_page(*address, self.shift, cause);
+        }
     }
 
     fn weigh(&self, pages: usize) -> u64 {

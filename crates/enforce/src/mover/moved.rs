@@ -1,58 +1,12 @@
 //! What came of it: pages moved, pages that stayed and why, and who did what when.
 
 use super::chunk::Outcome;
-use super::plan::{Pair, Plan};
+use super::plan::{Pair, Plan, Run};
+use super::stayed::{Cause, Stayed};
 use nodewise_linux::affinity;
 use nodewise_linux::pages::CallError;
 use std::sync::Mutex;
 use std::time::Instant;
-
-/// Pages of 4 KiB that did not move, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stayed {
-    /// Other processes map them too.
-    pub shared: u64,
-    /// Swapped out.
-    pub swapped: u64,
-    /// Pinned, or in somebody else's hands again and again.
-    pub busy: u64,
-    /// Their node is full.
-    pub no_room: u64,
-    /// Unmapped, swapped out or ended with the process meanwhile.
-    pub gone: u64,
-    /// The kernel moves none of their kind.
-    pub unmovable: u64,
-}
-
-impl Stayed {
-    /// All of them with their names, as JSON has them.
-    #[must_use]
-    pub fn causes(&self) -> [(&'static str, u64); 6] {
-        [
-            ("shared", self.shared),
-            ("swapped", self.swapped),
-            ("busy", self.busy),
-            ("no_room", self.no_room),
-            ("gone", self.gone),
-            ("unmovable", self.unmovable),
-        ]
-    }
-
-    /// Pages that stayed.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.causes().iter().map(|c| c.1).sum()
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.shared += other.shared;
-        self.swapped += other.swapped;
-        self.busy += other.busy;
-        self.no_room += other.no_room;
-        self.gone += other.gone;
-        self.unmovable += other.unmovable;
-    }
-}
 
 /// What moved between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,12 +85,7 @@ impl Moved {
         };
         Self {
             pairs: plan.pairs.iter().map(pair).collect(),
-            stayed: Stayed {
-                shared: plan.shared,
-                swapped: plan.swapped,
-                busy: plan.busy,
-                ..Stayed::default()
-            },
+            stayed: plan.stayed.clone(),
             ..Self::default()
         }
     }
@@ -181,7 +130,7 @@ impl<'a> Ledger<'a> {
         self.with(|moved, _| moved.pairs.iter().any(|p| p.from == node && p.pages > 0))
     }
 
-    pub fn add(&self, worker: usize, begin_ns: u64, pair: &Pair, outcome: &Outcome) {
+    pub fn add(&self, worker: usize, begin_ns: u64, pair: &Pair, outcome: Outcome) {
         let batch = Batch {
             worker,
             cpu: affinity::current_cpu(),
@@ -195,7 +144,7 @@ impl<'a> Ledger<'a> {
         self.with(|moved, end| {
             moved.pages += outcome.moved;
             moved.huge += outcome.huge;
-            moved.stayed.add(&outcome.stayed);
+            moved.stayed.extend(outcome.stayed);
             let of_pair = |p: &&mut PairMoved| (p.from, p.to) == (pair.from, pair.to);
             if let Some(pair) = moved.pairs.iter_mut().find(of_pair) {
                 pair.pages += outcome.moved;
@@ -203,17 +152,18 @@ impl<'a> Ledger<'a> {
             moved.batches.push(batch);
             *end = end.or(outcome.end);
         });
-        (self.progress)(outcome.pages);
+        (self.progress)(batch.pages);
     }
 
     /// These found no room and will not be tried again.
     pub fn refused(&self, pairs: &[Pair]) {
-        self.with(|moved, _| moved.stayed.no_room += pairs.iter().map(Pair::pages).sum::<u64>());
+        let runs = pairs.iter().flat_map(|p| &p.runs);
+        self.with(|moved, _| runs.for_each(|run| moved.stayed.add(*run, Cause::NoRoom)));
     }
 
     /// Nobody got to these before the end.
-    pub fn not_reached(&self, pages: u64) {
-        self.with(|moved, _| moved.stayed.gone += pages);
+    pub fn not_reached(&self, runs: impl Iterator<Item = Run>) {
+        self.with(|moved, _| runs.for_each(|run| moved.stayed.add(run, Cause::Gone)));
     }
 
     /// The sum, and why it ended early.
@@ -223,6 +173,7 @@ impl<'a> Ledger<'a> {
             .state
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
+        moved.stayed.sort();
         let mut workers: Vec<usize> = moved.batches.iter().map(|b| b.worker).collect();
         workers.sort_unstable();
         workers.dedup();

@@ -2,6 +2,7 @@
 
 use super::kernel::{Kernel, Linux};
 use super::refusal;
+use super::stayed::{Cause, Stayed};
 use crate::EnforceError;
 use nodewise_linux::maps::Area;
 use nodewise_linux::numa_maps::Range;
@@ -94,13 +95,10 @@ pub struct Plan {
     pub pid: u32,
     /// By pair of nodes.
     pub pairs: Vec<Pair>,
-    /// Pages on these nodes that other processes map too.
-    pub shared: u64,
-    /// Pages of the ranges looked at that are swapped out.
-    pub swapped: u64,
-    /// Pages that are there, but of which the kernel does not say where: on the move, or protected by its
-    /// balancing in a process that we may not read.
-    pub busy: u64,
+    /// Pages that are known to stay: on these nodes, but mapped by other processes too; swapped out of the ranges
+    /// looked at; or there, but the kernel does not say where (on the move, or protected by its balancing in a process
+    /// that we may not read).
+    pub stayed: Stayed,
 }
 
 impl Plan {
@@ -255,7 +253,7 @@ impl Planner {
                 Some(map) => {
                     let sorted = map.each(first, count, |page, entry| match entry {
                         _ if !head(page) => {}
-                        e if e.swapped() => self.plan.swapped += 1 << (shift - BASE),
+                        e if e.swapped() => self.plan.stayed.add_page(page << BASE, shift, Cause::Swapped),
                         e if e.present() => pages.push((page << BASE, e.exclusive())),
                         _ => {}
                     });
@@ -278,7 +276,7 @@ impl Planner {
         let statuses = self.kernel.query(&addresses)?;
         for ((address, exclusive), status) in pages.iter().zip(statuses) {
             if matches!(status, PageStatus::Absent | PageStatus::Busy) {
-                self.plan.busy += 1 << (shift - BASE);
+                self.plan.stayed.add_page(*address, shift, Cause::Busy);
             }
             let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {
                 continue;
@@ -286,7 +284,7 @@ impl Planner {
             if *exclusive {
                 self.push(from, to, *address, shift);
             } else {
-                self.plan.shared += 1 << (shift - BASE);
+                self.plan.stayed.add_page(*address, shift, Cause::Shared);
             }
         }
         Ok(())

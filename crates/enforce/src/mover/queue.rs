@@ -73,7 +73,7 @@ impl Queue {
     /// The pairs with the pages that found no room. What still waits was not reached.
     pub fn finish(self, ledger: &Ledger<'_>) -> Vec<Pair> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        ledger.not_reached(state.waiting.iter().flatten().flatten().map(Run::pages).sum());
+        ledger.not_reached(state.waiting.iter().flatten().flatten().copied());
         let refused = self.pairs.into_iter().zip(state.refused);
         let refused = refused.filter(|(_, runs)| !runs.is_empty());
         refused

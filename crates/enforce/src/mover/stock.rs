@@ -1,8 +1,9 @@
 //! The kernel's own way, to compare with: one call, one thread.
 
-use super::moved::{Moved, Stayed};
+use super::moved::Moved;
 use super::plan::{BASE, Plan, Run};
 use super::refusal;
+use super::stayed::{Cause, Stayed};
 use crate::EnforceError;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 use std::time::Instant;
@@ -31,9 +32,10 @@ pub fn migrate_pages(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Moved, Enforce
             let (there, stayed) = look(plan.pid, run, pair.to);
             moved.pages += there;
             moved.pairs[at].pages += there;
-            moved.stayed.add(&stayed);
+            moved.stayed.extend(stayed);
         }
     }
+    moved.stayed.sort();
     Ok(moved)
 }
 
@@ -44,11 +46,11 @@ fn look(pid: u32, run: &Run, to: u32) -> (u64, Stayed) {
     let weight = 1 << (run.shift - BASE);
     let statuses =
         pages::query(pid, &addresses).unwrap_or_else(|_| vec![PageStatus::Absent; addresses.len()]);
-    for status in statuses {
+    for (address, status) in addresses.iter().zip(statuses) {
         match status {
             PageStatus::On(node) if node == to => there += weight,
-            PageStatus::On(_) => stayed.busy += weight,
-            _ => stayed.gone += weight,
+            PageStatus::On(_) => stayed.add_page(*address, run.shift, Cause::Busy),
+            _ => stayed.add_page(*address, run.shift, Cause::Gone),
         }
     }
     (there, stayed)

@@ -219,11 +219,18 @@ proptest! {
         prop_assert_eq!(moved.pages, model.count(1));
         prop_assert_eq!(moved.pages, of(Kind::Plain) + HUGE_PAGES * of(Kind::Huge));
         prop_assert_eq!(moved.huge, of(Kind::Huge), "whole ones");
-        let expected = Stayed {
-            shared: of(Kind::Shared), busy: of(Kind::Pinned), gone: of(Kind::Unmapped),
-            unmovable: of(Kind::Unmovable), ..Stayed::default()
-        };
-        prop_assert_eq!(moved.stayed, expected);
+        let causes = [
+            (Kind::Shared, Cause::Shared), (Kind::Pinned, Cause::Busy),
+            (Kind::Unmapped, Cause::Gone), (Kind::Unmovable, Cause::Unmovable),
+        ];
+        for (kind, cause) in causes {
+            prop_assert_eq!(moved.stayed.count(cause), of(kind), "{:?}", cause);
+        }
+        // And each page has its own.
+        for (address, (_, kind)) in &*model.pages.lock().unwrap() {
+            let expected = causes.iter().find(|(k, _)| k == kind).map(|(_, cause)| *cause);
+            prop_assert_eq!(moved.stayed.cause_of(*address..*address + 1), expected);
+        }
     }
 
     #[test]
@@ -233,7 +240,7 @@ proptest! {
         prop_assert_eq!(moved.refusal, None);
         prop_assert_eq!(moved.pages, model.count(1));
         prop_assert!(moved.pages <= room);
-        prop_assert_eq!(moved.stayed.no_room, count - moved.pages);
+        prop_assert_eq!(moved.stayed.count(Cause::NoRoom), count - moved.pages);
         prop_assert!(moved.pages == count || moved.pages + HUGE_PAGES > room, "{} of {}", moved.pages, room);
     }
 }

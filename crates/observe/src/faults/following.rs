@@ -209,6 +209,10 @@ impl Following {
         used
     }
 
+    pub fn follows(&self, pid: u32) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
     pub fn processes(&self) -> Vec<u32> {
         self.processes.keys().copied().collect()
     }

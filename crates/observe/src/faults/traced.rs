@@ -8,16 +8,14 @@ use crate::{objects, rows};
 use nodewise_linux::{Host, clock};
 use nodewise_machine::Machine;
 use nodewise_profile::{
-    Access, BASE_PAGE_SIZE, FirstTouch, Frame, Meta, ObjectId, PageNumber, Profile, Slice, SliceId, Thread,
-    ThreadId,
+    Access, BASE_PAGE_SHIFT, BASE_PAGE_SIZE, FirstTouch, Frame, Meta, ObjectId, PageNumber, Profile, Slice,
+    SliceId, Thread, ThreadId,
 };
 use nodewise_store::Writer;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Page numbers hold 16 bits of a process's ordinal.
-const MOST_PROCESSES: usize = 1 << 16;
 /// First touches kept of a process without samples.
 const MOST_WAITING: usize = 1 << 20;
 /// A process that has samples and no log is taken for one without log after so long.
@@ -43,7 +41,6 @@ pub struct Traced {
     waits_since: HashMap<u32, Duration>,
     /// The node of each CPU, by the kernel's number.
     nodes: HashMap<u32, u16>,
-    ordinals: usize,
     touched: HashSet<PageNumber>,
     counts: HashMap<(PageNumber, ThreadId), Counts>,
     accesses: u64,
@@ -81,7 +78,6 @@ impl Traced {
             waiting: HashMap::new(),
             waits_since: HashMap::new(),
             nodes: nodes_of_cpus(host),
-            ordinals: 0,
             touched: HashSet::new(),
             counts: HashMap::new(),
             accesses: 0,
@@ -98,7 +94,7 @@ impl Traced {
     /// Takes what the last look saw.
     pub fn take(&mut self, watch: &Watch) {
         let fresh: HashSet<u32> = watch.executed().iter().map(|(pid, _)| *pid).collect();
-        self.find_folders(&fresh);
+        self.find_folders(|pid| number_now(watch, pid), &fresh);
         let mut executed = watch.executed().iter().peekable();
         for (number, touch) in watch.touches().iter().enumerate() {
             while let Some((pid, _)) = executed.next_if(|(_, at)| *at <= number) {
@@ -135,13 +131,14 @@ impl Traced {
                     waiting.push(*touch);
                 }
             }
-            Kind::Hint if !self.processes.contains_key(&pid) && self.ordinals >= MOST_PROCESSES => {}
+            // Its pages could not be told from another's.
+            Kind::Hint if touch.process.is_none_or(|number| !watch.is_unique(number)) => {}
             Kind::Hint if !self.is_known(pid) && self.may_log_yet(pid) => {
                 self.waiting.entry(pid).or_default().push(*touch);
             }
             Kind::Hint | Kind::First => {
                 if !self.processes.contains_key(&pid) {
-                    self.begin(pid, None);
+                    self.begin(pid, None, touch.process);
                 }
                 for earlier in self.waiting.remove(&pid).unwrap_or_default() {
                     self.count(&earlier, watch);
@@ -176,10 +173,11 @@ impl Traced {
         let ready: Vec<u32> = self.waits_since.iter().filter_map(ready).collect();
         for pid in ready {
             self.waits_since.remove(&pid);
-            if !self.processes.contains_key(&pid) && self.ordinals < MOST_PROCESSES {
-                self.begin(pid, None);
+            let earlier = self.waiting.remove(&pid).unwrap_or_default();
+            if !self.processes.contains_key(&pid) {
+                self.begin(pid, None, earlier.iter().find_map(|t| t.process));
             }
-            for earlier in self.waiting.remove(&pid).unwrap_or_default() {
+            for earlier in earlier {
                 self.count(&earlier, watch);
             }
         }
@@ -194,8 +192,19 @@ impl Traced {
         if touch.kind == Kind::First && process.is_stranger(fault.tid) {
             return; // perhaps a companion that has not said so yet
         }
-        let ordinal = process.image.ordinal.unwrap_or(0);
-        let page = PageNumber::of_address(ordinal, address);
+        let Some(number) = process
+            .image
+            .ordinal
+            .or(touch.process)
+            .or_else(|| watch.number(fault.pid))
+        else {
+            return;
+        };
+        process.image.ordinal = Some(number);
+        if touch.process.is_some_and(|of| of != number) {
+            return; // of the program that the process ran before: its memory is no more
+        }
+        let page = PageNumber::of_address(number, address);
         let node = self.nodes.get(&fault.cpu).copied();
         let thread = process.thread(&mut self.tables, fault.tid, node, watch.name(fault.tid));
         let object = process.object(&self.host, &mut self.tables, address);
@@ -228,10 +237,9 @@ impl Traced {
         });
     }
 
-    fn begin(&mut self, pid: u32, folder: Option<PathBuf>) {
+    fn begin(&mut self, pid: u32, folder: Option<PathBuf>, number: Option<u16>) {
         let mut image = Image::new(folder.clone().unwrap_or_default(), pid);
-        image.ordinal = Some(self.ordinals as u16);
-        self.ordinals += 1;
+        image.ordinal = number;
         let threads = HashMap::new();
         self.processes.insert(
             pid,
@@ -246,7 +254,7 @@ impl Traced {
 
     /// Programs that log what they allocate have a folder each; the newest is the one that runs. `fresh` are the
     /// processes that began another program in between.
-    fn find_folders(&mut self, fresh: &HashSet<u32>) {
+    fn find_folders(&mut self, number: impl Fn(u32) -> Option<u16>, fresh: &HashSet<u32>) {
         let Some(raw) = &self.raw else {
             return;
         };
@@ -269,8 +277,11 @@ impl Traced {
                 Some(early) if early.folder.is_none() && !fresh.contains(&pid) => {
                     early.has_log(folder, &mut self.tables);
                 }
-                _ if self.ordinals < MOST_PROCESSES => self.begin(pid, Some(folder)),
-                _ => {}
+                _ => {
+                    if let Some(number) = number(pid) {
+                        self.begin(pid, Some(folder), Some(number));
+                    }
+                }
             }
         }
         for process in self
@@ -370,11 +381,12 @@ impl Traced {
         self.processes.len()
     }
 
-    /// The profile's number of the page at an address of a process with samples, and whose it is.
-    pub fn locate(&mut self, pid: u32, address: u64) -> Option<(PageNumber, ObjectId)> {
+    /// The object that a page of a process with samples lies in.
+    pub fn object(&mut self, pid: u32, page: PageNumber) -> Option<ObjectId> {
         let process = self.processes.get_mut(&pid)?;
-        let page = PageNumber::of_address(process.image.ordinal.unwrap_or(0), address);
-        Some((page, process.object(&self.host, &mut self.tables, address)))
+        let address = page.virtual_number() << BASE_PAGE_SHIFT;
+        let is_this = process.image.ordinal == Some(page.process());
+        is_this.then(|| process.object(&self.host, &mut self.tables, address))
     }
 
     /// The manifest and the tables that are to be written, all but the accesses.
@@ -387,7 +399,7 @@ impl Traced {
     /// # Errors
     /// The profile cannot be written.
     pub fn finish(mut self) -> Result<Profile, Error> {
-        self.find_folders(&HashSet::new());
+        self.find_folders(|_| None, &HashSet::new());
         self.join_first_touches();
         let extents = objects::extents(&self.tables.profile.first_touches);
         for process in self.processes.values() {
@@ -477,6 +489,14 @@ impl Process {
         }
         objects::owner(&mut self.image, tables, address)
     }
+}
+
+/// The number of the program that a process ran at the end of the last look.
+fn number_now(watch: &Watch, pid: u32) -> Option<u16> {
+    let executed = watch.executed().iter().rfind(|(of, _)| *of == pid);
+    let since = &watch.touches()[executed.map_or(0, |(_, at)| *at)..];
+    let seen = since.iter().rfind(|t| t.fault.pid == pid && t.process.is_some());
+    seen.and_then(|t| t.process).or_else(|| watch.number(pid))
 }
 
 /// As the kernel has it, in the order of nodes.

@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 /// Who moved what where; then what did not go well; then what was held back.
 pub fn sentences(moves: &Moves) -> Vec<String> {
     let mut all = vec![who(moves)];
-    if moves.ours + moves.kernel > 0 {
+    if moves.ours + moves.kernel + moves.others > 0 {
         all.push(format!("{}; {}.", busiest(moves), objects(moves)));
         all.push(restless(moves));
         if let Some(local) = moves.local_fraction {
@@ -49,7 +49,8 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
 
 fn who(moves: &Moves) -> String {
     let mut by: Vec<_> = moves.by.iter().collect();
-    by.sort_by_key(|b| (b.by == Migration::KERNEL, std::cmp::Reverse(b.pages)));
+    let strangers = [Migration::KERNEL, Migration::UNKNOWN];
+    by.sort_by_key(|b| (strangers.contains(&b.by.as_str()), std::cmp::Reverse(b.pages)));
     let by: Vec<_> = by
         .iter()
         .map(|b| format!("{} by {}", grouped(b.pages), clean(&b.by)))
@@ -61,7 +62,7 @@ fn who(moves: &Moves) -> String {
         "Moved while it ran: {} ({} pages of 4 KiB, {} moves in all).",
         by.join(", "),
         grouped(moves.pages),
-        grouped(moves.ours + moves.kernel)
+        grouped(moves.ours + moves.kernel + moves.others)
     )
 }
 
@@ -70,7 +71,8 @@ fn busiest(moves: &Moves) -> String {
     let mut pairs: Vec<(u64, usize, usize)> = Vec::new();
     for (from, row) in moves.matrix.iter().enumerate() {
         for (to, ours) in row.iter().enumerate() {
-            pairs.push((ours + moves.kernel_matrix[from][to], from, to));
+            let others = moves.kernel_matrix[from][to] + moves.others_matrix[from][to];
+            pairs.push((ours + others, from, to));
         }
     }
     pairs.retain(|p| p.0 > 0);
@@ -85,7 +87,7 @@ fn busiest(moves: &Moves) -> String {
 fn objects(moves: &Moves) -> String {
     let shown = moves.objects.iter().take(NAMED);
     let shown: Vec<_> = shown
-        .map(|o| format!("{} {}", clean(&o.name), count(o.ours + o.kernel)))
+        .map(|o| format!("{} {}", clean(&o.name), count(o.ours + o.kernel + o.others)))
         .collect();
     let more = moves.objects.len() - shown.len();
     let more = if more > 0 {

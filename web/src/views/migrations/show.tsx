@@ -7,7 +7,6 @@ import { Figure } from "../../figure";
 import { pages, plural, seconds, shortened } from "../../format";
 import { useWidth } from "../../measured";
 import { Axis } from "./axis";
-import { returns } from "./moves";
 import { NodeLegend, useNodeColours } from "./node";
 import type { Playing } from "./player";
 
@@ -29,7 +28,7 @@ function rows(journeys: readonly Journey[]): Row[] {
 
 function Lane({ journey, y, x, end, now }: { journey: Journey; y: number; x: (t: number) => number; end: number; now: number }) {
   const { fill, ink } = useNodeColours();
-  const back = returns(journey.stays);
+  const back = journey.stays.map((stay) => stay.kind === "ping-pong");
   const label = `${shortened(journey.object, 18)} ${pages(journey.page, journey.pages)}`;
   return (
     <g>
@@ -80,6 +79,6 @@ export function Show({ journeys, nodes, player, whole }: { journeys: readonly Jo
 }
 
 function Restless({ journey, x, y }: { journey: Journey; x: number; y: number }) {
-  const back = returns(journey.stays).filter(Boolean).length;
+  const back = journey.stays.filter((stay) => stay.kind === "ping-pong").length;
   return back ? <text class="ping" x={x} y={y}>ping-pong{back > 1 ? ` ×${back}` : ""}</text> : null;
 }

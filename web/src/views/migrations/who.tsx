@@ -15,18 +15,19 @@ import type { Filter } from "./moves";
 const MOST_NODES = 32;
 
 function matrixRows(moves: Moves): Row[] {
-  const table: Row[] = [["from node", "to node", "pages by us", "pages by the kernel"]];
-  moves.matrix.forEach((row, from) => row.forEach((n, to) => table.push([from, to, n, moves.kernel_matrix[from]?.[to] ?? 0])));
+  const table: Row[] = [["from node", "to node", "pages by us", "pages by the kernel", "pages by others"]];
+  moves.matrix.forEach((row, from) => row.forEach((n, to) => table.push([from, to, n, moves.kernel_matrix[from]?.[to] ?? 0, moves.others_matrix[from]?.[to] ?? 0])));
   return table;
 }
 
 function Cell({ report, from, to, most }: { report: Report; from: number; to: number; most: number }) {
   const moves = report.moves!;
-  const [ours, kernel] = [moves.matrix[from]?.[to] ?? 0, moves.kernel_matrix[from]?.[to] ?? 0];
-  const level = ours + kernel === 0 ? 0 : 1 + Math.min(4, Math.floor(((ours + kernel) / most) * 4.999));
+  const [ours, kernel, others] = [moves.matrix, moves.kernel_matrix, moves.others_matrix].map((m) => m[from]?.[to] ?? 0) as [number, number, number];
+  const all = ours + kernel + others;
+  const level = all === 0 ? 0 : 1 + Math.min(4, Math.floor((all / most) * 4.999));
   return (
-    <td class={`n heat h${level}`} data-tip={`node ${from} → node ${to}\n${whole(ours)} pages by us, ${whole(kernel)} by the kernel`}>
-      {ours + kernel === 0 && from === to ? "" : <Value pointer={`/moves/matrix/${from}/${to}`} of={report} as="count" />}
+    <td class={`n heat h${level}`} data-tip={`node ${from} → node ${to}\n${whole(ours)} pages by us, ${whole(kernel)} by the kernel${others > 0 ? `, ${whole(others)} by others` : ""}`}>
+      {all === 0 && from === to ? "" : <Value pointer={`/moves/matrix/${from}/${to}`} of={report} as="count" />}
       {kernel > 0 && <small> +<Value pointer={`/moves/kernel_matrix/${from}/${to}`} of={report} as="count" /></small>}
     </td>
   );
@@ -35,7 +36,7 @@ function Cell({ report, from, to, most }: { report: Report; from: number; to: nu
 export function Pairs({ report }: { report: Report }) {
   const moves = report.moves!;
   const nodes = moves.matrix.map((_, n) => n).slice(0, MOST_NODES);
-  const most = Math.max(1, ...moves.matrix.flatMap((row, from) => row.map((n, to) => n + (moves.kernel_matrix[from]?.[to] ?? 0))));
+  const most = Math.max(1, ...moves.matrix.flatMap((row, from) => row.map((n, to) => n + (moves.kernel_matrix[from]?.[to] ?? 0) + (moves.others_matrix[from]?.[to] ?? 0))));
   return (
     <Figure id="pairs" title="Between which nodes" rows={() => matrixRows(moves)} what="Pages moved, by the node they left (rows) and the node they went to (columns). Behind a + stand the kernel’s own moves, as far as they were seen. A pair that is strong both ways is where ping-pongs come from.">
       <div class="scroll">
@@ -64,16 +65,17 @@ interface Step {
   start: number;
   end: number;
   ours: number;
-  kernel: number;
+  /** The kernel, and whoever else moved pages. */
+  theirs: number;
 }
 
 /** All pairs of nodes together, step by step; without moves a step is missing in the report, and 0 here. */
 function steps(moves: Moves): Step[] {
   const found = new Map<number, Step>();
   for (const s of moves.over_time) {
-    const step = found.get(s.start_seconds) ?? { start: s.start_seconds, end: s.end_seconds, ours: 0, kernel: 0 };
+    const step = found.get(s.start_seconds) ?? { start: s.start_seconds, end: s.end_seconds, ours: 0, theirs: 0 };
     step.ours += s.ours;
-    step.kernel += s.kernel;
+    step.theirs += s.kernel + s.others;
     found.set(s.start_seconds, step);
   }
   return [...found.values()].sort((a, b) => a.start - b.start);
@@ -88,7 +90,7 @@ function series(list: readonly Step[], end: number): uPlot.AlignedData {
   for (const s of list) {
     const i = Math.min(n - 1, Math.floor((s.start + s.end) / 2 / long));
     // The second lies in front of the first, which is both.
-    columns[1][i]! += s.ours + s.kernel;
+    columns[1][i]! += s.ours + s.theirs;
     columns[2][i]! += s.ours;
   }
   return columns;
@@ -101,8 +103,8 @@ export function OverTime({ moves, end }: { moves: Moves; end: number }) {
     <Figure
       id="moves-over-time"
       title="When"
-      what="Pages moved in each step of time: by our policies, and above them by the kernel itself. Moves that go on to the end of the run mean that pages do not find a place: the use changes, or the policy is too eager."
-      rows={() => [["start (s)", "end (s)", "from node", "to node", "pages by us", "pages by the kernel"], ...moves.over_time.map((s) => [s.start_seconds, s.end_seconds, s.from, s.to, s.ours, s.kernel])]}
+      what="Pages moved in each step of time: by our policies, and above them by the kernel itself and by others. Moves that go on to the end of the run mean that pages do not find a place: the use changes, or the policy is too eager."
+      rows={() => [["start (s)", "end (s)", "from node", "to node", "pages by us", "pages by the kernel", "pages by others"], ...moves.over_time.map((s) => [s.start_seconds, s.end_seconds, s.from, s.to, s.ours, s.kernel, s.others])]}
     >
       <Plot
         data={data}
@@ -125,7 +127,7 @@ export function OverTime({ moves, end }: { moves: Moves; end: number }) {
       />
       <div class="legend">
         <span><i class="swatch local" />pages moved by our policies</span>
-        <span><i class="swatch" />by the kernel</span>
+        <span><i class="swatch" />by the kernel{moves.others > 0 ? " and others" : ""}</span>
       </div>
     </Figure>
   );

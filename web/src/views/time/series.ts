@@ -79,26 +79,29 @@ export function charts(report: Report): Chart[] {
 function moves(report: Report): Chart | null {
   const over = report.moves?.over_time ?? [];
   if (over.length === 0) return null;
-  const by = new Map<number, { start_seconds: number; end_seconds: number; ours: number; kernel: number }>();
-  for (const { start_seconds, end_seconds, ours, kernel } of over) {
-    const step = by.get(start_seconds) ?? { start_seconds, end_seconds, ours: 0, kernel: 0 };
+  const by = new Map<number, { start_seconds: number; end_seconds: number; ours: number; kernel: number; others: number }>();
+  for (const { start_seconds, end_seconds, ours, kernel, others } of over) {
+    const step = by.get(start_seconds) ?? { start_seconds, end_seconds, ours: 0, kernel: 0, others: 0 };
     step.ours += ours;
     step.kernel += kernel;
+    step.others += others;
     by.set(start_seconds, step);
   }
   const steps = [...by.values()].sort((a, b) => a.start_seconds - b.start_seconds);
   // Steps without moves are not listed: nothing is drawn between those that are.
   const times: number[] = [];
-  const [ours, kernel]: (number | null)[][] = [[], []];
+  const [ours, kernel, others]: (number | null)[][] = [[], [], []];
   steps.forEach((step, i) => {
     times.push(step.start_seconds);
     ours!.push(step.ours);
     kernel!.push(step.kernel);
+    others!.push(step.others);
     const next = steps[i + 1];
     if (!next || next.start_seconds > step.end_seconds + 1e-9) {
       times.push(step.end_seconds);
       ours!.push(0);
       kernel!.push(0);
+      others!.push(0);
     }
   });
   return {
@@ -111,6 +114,7 @@ function moves(report: Report): Chart | null {
     lines: [
       { label: "by us", values: ours!, colour: "local" },
       { label: "by the kernel", values: kernel!, colour: "muted", dash: [4, 3] },
+      ...(others!.some((n) => n! > 0) ? [{ label: "by others", values: others!, colour: "remote" as const, dash: [1, 3] }] : []),
     ],
   };
 }

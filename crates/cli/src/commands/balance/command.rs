@@ -1,9 +1,6 @@
 //! A program that we start and stand in for, balanced from its first page on.
 
-use super::place::{Place, own};
-use super::session::Session;
-use super::target::Target;
-use super::{Arguments, asym};
+use super::{Arguments, settings};
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use crate::output::say;
@@ -12,6 +9,7 @@ use nodewise_linux::child::{Event, Forwarding, shell_status};
 use nodewise_linux::mark;
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
+use nodewise_live::{ASYM, Session, Target, Topology};
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
@@ -21,28 +19,26 @@ const BETWEEN: Duration = Duration::from_millis(1);
 /// Nothing is looked at while an emulator counts what we do.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome> {
-    super::report::check_files(arguments).map_err(|e| own(&e))?;
-    let place =
-        Place::this(&nodewise_linux::Host::default(), arguments.machine.as_deref()).map_err(|e| own(&e))?;
-    let mut plan = plan(arguments, words).map_err(own_failure)?;
+pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcome> {
+    settings::check_files(arguments).map_err(|e| own(&e))?;
+    let topology = settings::topology(arguments).map_err(|e| own(&e))?;
+    let mut plan = plan(arguments, &words).map_err(own_failure)?;
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
-    if place.single() {
+    if topology.single() {
         say!("one memory node here: there is nothing to balance, the program runs as it is");
-        return alone(&plan, words);
+        return alone(&plan, &words);
     }
     let holder = holder(arguments, &mut plan);
     let folder = Folder::new(&plan).map_err(own_failure)?;
-    let mut command = command(&plan, words, &folder)?;
+    let mut command = command(&plan, &words, &folder)?;
     if let Some(holder) = &holder {
         holder.dress(&mut command);
     }
     if plan.objects.is_some() {
         mark::before_exec(&mut command);
     }
-    let target = Target::Command(words.to_vec());
-    let mut session = Session::new(arguments, &target, place, holder).map_err(|e| own(&e))?;
-    let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
+    let mut session = session(arguments, words, topology, holder).map_err(|e| own(&e))?;
+    let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
     decline_balancing();
     let status = loop {
@@ -57,14 +53,26 @@ pub fn run(arguments: &Arguments, words: &[OsString]) -> anyhow::Result<Outcome>
         mark::end();
     }
     let status = shell_status(status);
-    session.finish(arguments, Some(status)).map_err(|e| own(&e))?;
+    session.finish(Some(status)).map_err(|e| own(&e.into()))?;
     Ok(Outcome::Child(status))
+}
+
+fn session(
+    arguments: &Arguments,
+    words: Vec<OsString>,
+    topology: Topology,
+    holder: Option<Holder>,
+) -> anyhow::Result<Session> {
+    let (options, target) = (settings::options(arguments), Target::Command(words));
+    let mut session = Session::new(&options, &target, topology, holder)?;
+    super::subscribe(&mut session, arguments, &options, &target)?;
+    Ok(session)
 }
 
 /// First touch, threads bound as asked: as `run` starts it.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
     let asked = &arguments.threads;
-    let named = asked.policy.as_ref().filter(|policy| *policy != asym::NAME);
+    let named = asked.policy.as_ref().filter(|policy| *policy != ASYM);
     let named = named.map(|policy| policy.parse());
     let options = Options {
         binding: named.unwrap_or_else(|| Ok(arguments.bind.clone()))?,
@@ -112,4 +120,9 @@ fn alone(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
         .wait(NEVER, |_| NEVER)
         .map_err(|e| failure(125, e.to_string()))?;
     Ok(Outcome::Child(shell_status(status)))
+}
+
+/// A failure of ours, with the status that says so.
+fn own(error: &anyhow::Error) -> anyhow::Error {
+    failure(125, format!("{error:#}"))
 }

@@ -1,16 +1,15 @@
 //! The page of a session. Who moves other people's pages must not listen: a process of its own serves it, which has
 //! no privileges, runs when nobody else wants to, and ends with us.
 
-use super::Arguments;
-use super::report::Report;
 use anyhow::Context;
 use nodewise_linux::{Host, child};
+use nodewise_live::{Event, Status, Subscriber};
 use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -26,17 +25,21 @@ pub struct Page {
     unsent: Vec<u8>,
     /// Until then the server may still be at work when we end.
     patient_until: Instant,
+    /// The profile that is shown.
+    folder: PathBuf,
+    /// How to see the page again, once it has ended.
+    again: Option<String>,
 }
 
 impl Page {
     /// Starts it; it prints the address on our standard error, where messages go.
-    pub fn start(arguments: &Arguments, port: u16, folder: &Path) -> anyhow::Result<Self> {
+    pub fn start(machine: Option<&str>, port: u16, folder: &Path) -> anyhow::Result<Self> {
         let (pipe, theirs) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve").arg(folder).arg("--session");
         command.args(["--port", &port.to_string()]);
-        if let Some(machine) = &arguments.machine {
+        if let Some(machine) = machine {
             command.args(["--machine", machine]);
         }
         command.env("RAYON_NUM_THREADS", "1"); // it takes little from the program
@@ -48,16 +51,18 @@ impl Page {
             pipe,
             unsent: Vec::new(),
             patient_until: Instant::now(),
+            folder: folder.to_owned(),
+            again: None,
         })
     }
 
     /// A line an interval. Nobody waits for a server that is slow: what it has no room for is left out.
-    pub fn tell(&mut self, report: &Report) -> io::Result<()> {
+    fn tell(&mut self, status: &Status) -> io::Result<()> {
         if self.server.try_wait()?.is_some() {
             return Err(ErrorKind::BrokenPipe.into());
         }
         if self.unsent.is_empty() {
-            self.unsent = format!("{}\n", report.json()).into_bytes();
+            self.unsent = format!("{}\n", status.json()).into_bytes();
         }
         while !self.unsent.is_empty() {
             match self.pipe.write(&self.unsent) {
@@ -70,9 +75,30 @@ impl Page {
     }
 
     /// The profile is whole: the server shows the last of it, and is waited for a moment when this is dropped.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         self.patient_until = Instant::now() + PATIENCE;
         let _ = self.pipe.shutdown(Shutdown::Write);
+        self.again = Some(format!(
+            "the page again: nodewise serve {}",
+            self.folder.display()
+        ));
+    }
+}
+
+impl Subscriber for Page {
+    fn receive(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Updated(status) => self
+                .tell(status)
+                .map_err(|e| format!("the page has ended ({e}); all else goes on"))?,
+            Event::Ended(_) => self.end(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_notice(&mut self) -> Option<String> {
+        self.again.take()
     }
 }
 

@@ -1,8 +1,11 @@
 //! What is written on the command line, read.
 
-use super::{Arguments, asym};
+use super::Arguments;
 use crate::threads::Threads;
 use anyhow::bail;
+use nodewise_enforce::Binding;
+use nodewise_linux::Host;
+use nodewise_live::{ASYM, Options, Target, Topology};
 use std::time::Duration;
 
 /// `off`: they stay where they are; else as [`crate::threads`] has it.
@@ -17,13 +20,72 @@ pub fn threads(text: &str) -> Result<Threads, String> {
 pub fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
     let live = Threads {
         count: None,
-        policy: Some(asym::NAME.to_owned()),
+        policy: Some(ASYM.to_owned()),
     };
     let of_a_start = arguments.threads != Threads::default() && arguments.threads != live;
     if of_a_start && arguments.command.is_empty() {
-        bail!("--threads: a number or a binding is for a command to start with; for running processes: off, asym");
+        bail!(
+            "--threads: a number or a binding is for a command to start with; for running processes: off, asym"
+        );
     }
     Ok(())
+}
+
+/// Whom to balance.
+pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
+    match (
+        &arguments.cgroup,
+        arguments.pid.as_slice(),
+        arguments.command.as_slice(),
+    ) {
+        (Some(path), _, _) => Ok(Target::group(path)?),
+        (None, [], []) => {
+            bail!("balance what? --pid N, --cgroup PATH or -- CMD; see nodewise balance --help")
+        }
+        (None, [], words) => Ok(Target::Command(words.to_vec())),
+        (None, pids, _) => Ok(Target::Processes(pids.to_vec())),
+    }
+}
+
+/// What the live loop is asked.
+pub fn options(arguments: &Arguments) -> Options {
+    Options {
+        policy: arguments.policy.clone(),
+        interval: arguments.interval,
+        budget: arguments.budget,
+        observe: arguments.observe,
+        rate_limit: arguments.rate_limit,
+        minimum_samples: arguments.samples,
+        page_shift: arguments.page_size,
+        scan_period: arguments.scan_period,
+        freeze: arguments.freeze,
+        dry_run: arguments.dry_run,
+        move_threads: arguments.threads.policy.as_deref() == Some(ASYM),
+        bound: arguments.bind != Binding::None,
+        restore: arguments.restore,
+    }
+}
+
+/// Makes up so many nodes, on which nothing is moved.
+const PRETEND: &str = "NODEWISE_PRETEND_NODES";
+
+/// The nodes here, as they are linked.
+pub fn topology(arguments: &Arguments) -> anyhow::Result<Topology> {
+    let pretend = std::env::var(PRETEND).ok().and_then(|n| n.parse().ok());
+    Ok(Topology::this(
+        &Host::default(),
+        arguments.machine.as_deref(),
+        pretend,
+    )?)
+}
+
+/// Nothing is begun that would end in a refusal.
+pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
+    let files = [&arguments.report, &arguments.objects];
+    match files.into_iter().flatten().find(|f| f.exists()) {
+        Some(file) if !arguments.force => bail!("{} exists; --force replaces it", file.display()),
+        _ => Ok(()),
+    }
 }
 
 /// `200ms`, `1s`, `1.5s`, `2m`.

@@ -28,14 +28,25 @@ fn emulate(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("observers", "emulate", State::Missing, because);
     match find("NODEWISE_QEMU_USER", "qemu-x86_64") {
         Err(why) => missing(why).mend("apt install qemu-user"),
-        Ok(qemu) => match library(beside, &format!("libnodewise-emulate-{}.so", qemu.interface()), "") {
-            None => missing(format!("no plugin for QEMU {} beside {}", qemu.version, beside.display()))
-                .mend("make build"),
+        Ok(qemu) => match library(
+            beside,
+            &format!("libnodewise-emulate-{}.so", qemu.interface()),
+            "",
+        ) {
+            None => missing(format!(
+                "no plugin for QEMU {} beside {}",
+                qemu.version,
+                beside.display()
+            ))
+            .mend("make build"),
             Some(_) => Finding::new(
                 "observers",
                 "emulate",
                 State::Works,
-                format!("exact, any x86-64 binary without AVX-512, under QEMU {}", qemu.version),
+                format!(
+                    "exact, any x86-64 binary without AVX-512, under QEMU {}",
+                    qemu.version
+                ),
             ),
         },
     }

@@ -1,6 +1,6 @@
 //! What was found and done, as text and as JSON; keys are documented in `docs/migrate.md`.
 
-use nodewise_enforce::mover::{Batch, Moved, PairMoved, Plan, Stayed};
+use nodewise_enforce::mover::{Batch, Cause, Moved, PairMoved, Plan, Stayed};
 use nodewise_report::{bytes, seconds};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -78,7 +78,10 @@ impl Findings {
             bytes: moved.bytes(),
             huge_pages: moved.huge,
             pairs: moved.pairs.iter().map(pair).collect(),
-            stayed: moved.stayed.causes().into_iter().collect(),
+            stayed: Cause::ALL
+                .into_iter()
+                .map(|c| (c.name(), moved.stayed.count(c)))
+                .collect(),
             ended: moved.gone,
             chunk: self.chunk,
             workers: moved.workers,
@@ -149,20 +152,17 @@ impl Findings {
 
 /// Why pages stay, if any do.
 fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
-    let words = [
-        "shared with other processes",
-        "swapped out",
-        "in use",
-        "without room on their node",
-        "gone meanwhile",
-        "of an unmovable kind",
-    ];
-    let causes = stayed
-        .causes()
-        .into_iter()
-        .zip(words)
-        .filter(|((_, n), _)| *n > 0);
-    let causes: Vec<String> = causes.map(|((_, n), word)| format!("{n} {word}")).collect();
+    let words = |cause| match cause {
+        Cause::Shared => "shared with other processes",
+        Cause::Swapped => "swapped out",
+        Cause::Busy => "in use",
+        Cause::NoRoom => "without room on their node",
+        Cause::Gone => "gone meanwhile",
+        Cause::Unmovable => "of an unmovable kind",
+    };
+    let counts = Cause::ALL.into_iter().map(|c| (stayed.count(c), words(c)));
+    let causes = counts.filter(|(n, _)| *n > 0);
+    let causes: Vec<String> = causes.map(|(n, word)| format!("{n} {word}")).collect();
     let verb = if dry_run { "will stay" } else { "stayed" };
     (!causes.is_empty()).then(|| format!("  pages that {verb}: {}", causes.join(", ")))
 }

@@ -1,12 +1,12 @@
 //! `nodewise record --via faults`: samples of a program that is started, or of others that run.
 
-use super::{Arguments, cpus, folder, meta, meta_of_host, set_openmp, show, summary};
+use super::{Arguments, cpus, folder, meta, set_openmp, show, summary};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, companion};
-use nodewise_observe::Slicing;
-use nodewise_observe::faults::{Options, Tend, Target, record};
+use nodewise_observe::faults::{Options, Target, Tend, record};
+use nodewise_observe::{Slicing, host_meta};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
 /// The kernel samples the program's pages and leaves them where they are. Where that cannot be had, what it
 /// moves is counted; on one node there is nowhere to move to.
 fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
-    if meta_of_host(&Host::default()).host_nodes < 2 {
+    if host_meta(&Host::default()).host_nodes < 2 {
         return None;
     }
     let library = companion::find("libnodewise-preload.so").ok()?;

@@ -197,7 +197,7 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
 /// Writes the report to a temporary name and renames it.
 pub fn write(path: &Path, plan: &Plan, achieved: Option<&Achieved>) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(&report(plan, achieved))? + "\n";
-    output::replace(path, text.as_bytes())
+    nodewise_linux::files::replace(path, text.as_bytes())
         .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
 }
 

@@ -1,10 +1,10 @@
 //! What is on show: profiles as they are now, shown anew when they change.
 
-use crate::followed::{self, Followed, Look};
 use crate::output::say;
 use anyhow::bail;
 use nodewise_page::server::Shelf;
 use nodewise_page::{Book, View};
+use nodewise_pipeline::{self as followed, Followed, Look};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};

@@ -106,8 +106,12 @@ fn share(screen: &Screen, figures: &Figures, width: u16) -> Line<'static> {
 }
 
 fn moves(rate: Rate) -> Line<'static> {
+    let others = match rate.others {
+        0 => String::new(),
+        n => format!(", {n} by others"),
+    };
     Line::raw(format!(
-        "moved {:.0} pages/s by us, {:.0} by the kernel; in all {} and {}, {} ping-pongs",
+        "moved {:.0} pages/s by us, {:.0} by the kernel; in all {} and {}{others}, {} ping-pongs",
         rate.ours_a_second, rate.kernel_a_second, rate.ours, rate.kernel, rate.ping_pongs
     ))
 }

@@ -1,7 +1,7 @@
 //! What a profile comes to, for one screen.
 
-use crate::analysed::Analysed;
 use nodewise_analysis::{NodeCounts, access_matrix};
+use nodewise_pipeline::Analysed;
 use nodewise_report::{Moves, Report, Verdict};
 
 /// `[node that accesses][node of the page]`.
@@ -53,6 +53,7 @@ pub struct Rate {
     pub kernel_a_second: f64,
     pub ours: u64,
     pub kernel: u64,
+    pub others: u64,
     pub ping_pongs: u64,
 }
 
@@ -144,6 +145,7 @@ fn rate(moves: &Moves) -> Rate {
         kernel_a_second: a_second(in_last().map(|s| s.kernel).sum()),
         ours: moves.ours,
         kernel: moves.kernel,
+        others: moves.others,
         ping_pongs: moves.ping_pongs,
     }
 }

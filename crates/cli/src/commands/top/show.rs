@@ -4,10 +4,10 @@ use super::draw;
 use super::figures::{Figures, plain};
 use super::recorder::Recorder;
 use super::screen::Screen;
-use crate::followed::{self, Followed, Look};
 use crate::output;
 use anyhow::{Context, bail};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use nodewise_pipeline::{self as followed, Followed, Look};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -142,7 +142,9 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
             Look::Failed(error) => return Err(ended.map_or(error, anyhow::Error::msg)),
             Look::Waits(_) | Look::Same if ended.is_some() => bail!("{}", ended.unwrap_or_default()),
             Look::Waits(why) if recorder.is_none() => bail!("{why}"),
-            Look::Waits(why) if began.elapsed() > PATIENCE => bail!("nothing to show after {} s: {why}", PATIENCE.as_secs()),
+            Look::Waits(why) if began.elapsed() > PATIENCE => {
+                bail!("nothing to show after {} s: {why}", PATIENCE.as_secs())
+            }
             Look::Waits(_) | Look::Same if signals.wait(TURN).is_some() => bail!("stopped"),
             Look::Waits(_) | Look::Same => {}
         }

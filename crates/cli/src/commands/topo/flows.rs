@@ -52,7 +52,11 @@ impl Together {
         let moving = |(flow, rate): (&Flow, &f64)| Moving {
             memory: flow.memory.0,
             reader: flow.reader.0,
-            via: machine.via(flow.reader, flow.memory).iter().map(|n| n.0).collect(),
+            via: machine
+                .via(flow.reader, flow.memory)
+                .iter()
+                .map(|n| n.0)
+                .collect(),
             alone: channels.max_min(&[*flow])[0],
             together: *rate,
             held_back_by: channel(machine, channels.holds_back(*flow, &loads)),
@@ -61,8 +65,15 @@ impl Together {
             machine: machine.name.clone(),
             flows: flows.iter().zip(&rates).map(moving).collect(),
             total: rates.iter().sum(),
-            links: (0..machine.links.len()).filter(|l| loads[*l] > 0.0).map(|l| loaded(machine, l, loads[l])).collect(),
-            load: loads[..machine.links.len()].iter().chain(backplane).copied().collect(),
+            links: (0..machine.links.len())
+                .filter(|l| loads[*l] > 0.0)
+                .map(|l| loaded(machine, l, loads[l]))
+                .collect(),
+            load: loads[..machine.links.len()]
+                .iter()
+                .chain(backplane)
+                .copied()
+                .collect(),
         })
     }
 
@@ -70,7 +81,11 @@ impl Together {
         let mut out = format!("{:12}{:>11}{:>12}  held back by\n", "data", "alone", "together");
         for flow in &self.flows {
             let stops = [&[flow.memory][..], &flow.via, &[flow.reader]].concat();
-            let path = stops.iter().map(ToString::to_string).collect::<Vec<_>>().join(">");
+            let path = stops
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(">");
             let (alone, together) = (gigabytes(flow.alone), gigabytes(flow.together));
             let _ = writeln!(out, "{path:12}{alone:>11}{together:>12}  {}", flow.held_back_by);
         }
@@ -89,7 +104,12 @@ impl Together {
 fn loaded(machine: &Machine, link: usize, load: f64) -> Loaded {
     let (from, to) = machine.link_ends(LinkId(link as u32));
     let numbers = |nodes: Vec<nodewise_machine::NodeId>| nodes.iter().map(|n| n.0).collect();
-    Loaded { from: numbers(from), to: numbers(to), bandwidth: machine.links[link].bandwidth, load }
+    Loaded {
+        from: numbers(from),
+        to: numbers(to),
+        bandwidth: machine.links[link].bandwidth,
+        load,
+    }
 }
 
 /// A channel's name: links first, the backplane last, between them routes that carry less than their links.
@@ -102,13 +122,25 @@ fn channel(machine: &Machine, channel: Option<u32>) -> String {
         let numbers = |nodes: &[nodewise_machine::NodeId]| nodes.iter().map(|n| n.0).collect::<Vec<_>>();
         return format!("link {}>{}", group(&numbers(&from)), group(&numbers(&to)));
     }
-    let backplane = machine.backplane.is_some() && channel as usize + 1 == Channels::of(machine).capacity.len();
-    if backplane { "the backplane".to_owned() } else { "what its route lets through".to_owned() }
+    let backplane =
+        machine.backplane.is_some() && channel as usize + 1 == Channels::of(machine).capacity.len();
+    if backplane {
+        "the backplane".to_owned()
+    } else {
+        "what its route lets through".to_owned()
+    }
 }
 
 fn group(nodes: &[u32]) -> String {
     match nodes {
         [one] => one.to_string(),
-        _ => format!("{{{}}}", nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+        _ => format!(
+            "{{{}}}",
+            nodes
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(",")
+        ),
     }
 }

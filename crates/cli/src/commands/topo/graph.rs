@@ -19,7 +19,9 @@ type Ends = (Vec<NodeId>, Vec<NodeId>);
 
 /// Links of one class and bandwidth on a line; `0-1` goes both ways, `7>3` one way.
 fn links(machine: &Machine, screen: Screen) -> String {
-    let ends: Vec<Ends> = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l))).collect();
+    let ends: Vec<Ends> = (0..machine.links.len() as u32)
+        .map(|l| machine.link_ends(LinkId(l)))
+        .collect();
     let mut out = String::new();
     let by_width = by_width(machine, &ends);
     if !by_width.is_empty() {
@@ -27,14 +29,26 @@ fn links(machine: &Machine, screen: Screen) -> String {
     }
     let column = by_width.keys().map(|(_, class)| class.len()).max().unwrap_or(0);
     for ((Reverse(width), class), links) in by_width {
-        let class = if column > 0 { format!("{class:column$}  ") } else { String::new() };
-        out.push_str(&list(&format!("{:>12}  {class}", gigabytes(width as f64)), links, screen));
+        let class = if column > 0 {
+            format!("{class:column$}  ")
+        } else {
+            String::new()
+        };
+        out.push_str(&list(
+            &format!("{:>12}  {class}", gigabytes(width as f64)),
+            links,
+            screen,
+        ));
     }
     if let Some(total) = machine.backplane {
         let _ = writeln!(out, "{:>12}  backplane, shared by all", gigabytes(total));
     }
-    let one_way = ends.iter().filter(|link| !ends.iter().any(|other| opposite(link, other)));
-    let one_way: Vec<String> = one_way.map(|(from, to)| format!("{}>{}", group(from), group(to))).collect();
+    let one_way = ends
+        .iter()
+        .filter(|link| !ends.iter().any(|other| opposite(link, other)));
+    let one_way: Vec<String> = one_way
+        .map(|(from, to)| format!("{}>{}", group(from), group(to)))
+        .collect();
     if !one_way.is_empty() {
         out.push_str(&list("nothing back  ", one_way, screen));
     }
@@ -50,12 +64,15 @@ fn by_width<'a>(machine: &'a Machine, ends: &[Ends]) -> BTreeMap<(Reverse<u64>, 
     let mut all: BTreeMap<(Reverse<u64>, &str), Vec<String>> = BTreeMap::new();
     for (id, (between, link)) in ends.iter().zip(&machine.links).enumerate() {
         let alike = |other: &Link| other.bandwidth == link.bandwidth && other.class == link.class;
-        let twin = (0..ends.len()).find(|o| *o != id && opposite(between, &ends[*o]) && alike(&machine.links[*o]));
+        let twin =
+            (0..ends.len()).find(|o| *o != id && opposite(between, &ends[*o]) && alike(&machine.links[*o]));
         if twin.is_none_or(|other| other > id) {
             let arrow = if twin.is_some() { "-" } else { ">" };
             let text = format!("{}{arrow}{}", group(&between.0), group(&between.1));
             let class = link.class.as_deref().unwrap_or_default();
-            all.entry((Reverse(link.bandwidth.round() as u64), class)).or_default().push(text);
+            all.entry((Reverse(link.bandwidth.round() as u64), class))
+                .or_default()
+                .push(text);
         }
     }
     all
@@ -71,7 +88,10 @@ fn list(label: &str, mut words: Vec<String>, screen: Screen) -> String {
 fn group(nodes: &[NodeId]) -> String {
     match nodes {
         [one] => one.to_string(),
-        _ => format!("{{{}}}", format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>()).replace('-', "..")),
+        _ => format!(
+            "{{{}}}",
+            format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>()).replace('-', "..")
+        ),
     }
 }
 
@@ -81,11 +101,18 @@ fn stops(machine: &Machine, reader: NodeId, memory: NodeId) -> Vec<NodeId> {
 }
 
 fn path(stops: &[NodeId]) -> String {
-    stops.iter().map(ToString::to_string).collect::<Vec<_>>().join(">")
+    stops
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(">")
 }
 
 fn pairs(machine: &Machine) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
-    machine.node_ids().flat_map(|m| machine.node_ids().map(move |r| (r, m))).filter(|(r, m)| r != m)
+    machine
+        .node_ids()
+        .flat_map(|m| machine.node_ids().map(move |r| (r, m)))
+        .filter(|(r, m)| r != m)
 }
 
 /// Pairs that are more than one link apart, by the number of links.
@@ -97,12 +124,20 @@ fn hops(machine: &Machine, screen: Screen) -> String {
             by_hops.entry(stops.len() - 1).or_default().push(path(&stops));
         }
     }
-    by_hops.into_iter().map(|(hops, routes)| list(&format!("{hops:>7} hops  "), routes, screen)).collect()
+    by_hops
+        .into_iter()
+        .map(|(hops, routes)| list(&format!("{hops:>7} hops  "), routes, screen))
+        .collect()
 }
 
 fn hop_rules(machine: &Machine) -> String {
     let rule = |r: &nodewise_machine::HopRule| {
-        format!("{:>12}  of the narrower link: {} followed by {}\n", format!("{} %", percent(r.factor)), r.from, r.to)
+        format!(
+            "{:>12}  of the narrower link: {} followed by {}\n",
+            format!("{} %", percent(r.factor)),
+            r.from,
+            r.to
+        )
     };
     machine.hop_rules.iter().map(rule).collect()
 }
@@ -122,7 +157,10 @@ fn requests(machine: &Machine) -> String {
             let width = |r, m| gigabytes(machine.route(r, m).bandwidth);
             let (read, write) = (width(reader, memory), width(memory, reader));
             let (data, request) = (path(&data), path(&request));
-            let _ = writeln!(found, "    {reader} reads {memory} over {data}, {read}; writes to it over {request}, {write}");
+            let _ = writeln!(
+                found,
+                "    {reader} reads {memory} over {data}, {read}; writes to it over {request}, {write}"
+            );
         }
     }
     if found.is_empty() {

@@ -68,7 +68,9 @@ impl Topology {
             links: machine.route(reader, memory).links.iter().map(|l| l.0).collect(),
             bandwidth: machine.route(reader, memory).bandwidth,
         };
-        let pairs = ids().flat_map(|m| ids().map(move |r| (m, r))).filter(|(m, r)| m != r);
+        let pairs = ids()
+            .flat_map(|m| ids().map(move |r| (m, r)))
+            .filter(|(m, r)| m != r);
         let row = |r: NodeId| ids().map(|m| machine.route(r, m).bandwidth).collect();
         let source = |s: &nodewise_machine::Source| Source {
             field: s.field.clone(),
@@ -84,7 +86,9 @@ impl Topology {
             latency_ns: machine.latency_ns.clone(),
             bandwidth: ids().map(row).collect(),
             backplane: machine.backplane,
-            links: (0..machine.links.len() as u32).map(|l| link(machine, LinkId(l))).collect(),
+            links: (0..machine.links.len() as u32)
+                .map(|l| link(machine, LinkId(l)))
+                .collect(),
             routes: pairs.map(route).collect(),
             hop_rules: machine.hop_rules.clone(),
             sources: machine.sources.iter().map(source).collect(),
@@ -106,7 +110,12 @@ fn node(machine: &Machine, id: NodeId) -> Node {
 fn link(machine: &Machine, id: LinkId) -> Link {
     let (from, to) = machine.link_ends(id);
     let link = &machine.links[id.0 as usize];
-    Link { from: numbers(&from), to: numbers(&to), class: link.class.clone(), bandwidth: link.bandwidth }
+    Link {
+        from: numbers(&from),
+        to: numbers(&to),
+        class: link.class.clone(),
+        bandwidth: link.bandwidth,
+    }
 }
 
 fn numbers(nodes: &[NodeId]) -> Vec<u32> {

@@ -46,14 +46,26 @@ fn nodes(machine: &Machine) -> String {
     let mut out = format!("{:>5}  {:>10}  {:>12}  CPUs\n", "node", "memory", "bandwidth");
     for (id, node) in machine.nodes.iter().enumerate() {
         let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
-        let cpus = if cpus.is_empty() { "none".to_owned() } else { format_list(&cpus) };
+        let cpus = if cpus.is_empty() {
+            "none".to_owned()
+        } else {
+            format_list(&cpus)
+        };
         let kernel = if node.os_index as usize == id {
             String::new()
         } else {
             format!("  (the kernel's node {})", node.os_index)
         };
-        let memory = if node.memory == 0 { "?".to_owned() } else { bytes(node.memory) };
-        let _ = writeln!(out, "{id:>5}  {memory:>10}  {:>12}  {cpus}{kernel}", gigabytes(node.bandwidth));
+        let memory = if node.memory == 0 {
+            "?".to_owned()
+        } else {
+            bytes(node.memory)
+        };
+        let _ = writeln!(
+            out,
+            "{id:>5}  {memory:>10}  {:>12}  {cpus}{kernel}",
+            gigabytes(node.bandwidth)
+        );
     }
     out
 }
@@ -76,7 +88,10 @@ fn short(bandwidth: f64) -> String {
 fn latencies(machine: &Machine, screen: Screen) -> String {
     let count = machine.node_count();
     if count == 1 {
-        return format!("\nlatency {:.0} ns, all of it local\n", machine.latency(NodeId(0), NodeId(0)));
+        return format!(
+            "\nlatency {:.0} ns, all of it local\n",
+            machine.latency(NodeId(0), NodeId(0))
+        );
     }
     if count > MOST_COLUMNS {
         return latency_classes(machine);
@@ -86,11 +101,17 @@ fn latencies(machine: &Machine, screen: Screen) -> String {
     let pad = 5 + count * width;
     let titles = ("latency, ns (row reads column)", "alone, GB/s");
     let second = |text: &str| if both { format!("   {text}") } else { String::new() };
-    let mut out = format!("\n{}\n", format!("{:<pad$}{}", titles.0, second(titles.1)).trim_end());
+    let mut out = format!(
+        "\n{}\n",
+        format!("{:<pad$}{}", titles.0, second(titles.1)).trim_end()
+    );
     let header: String = machine.node_ids().map(|m| format!("{m:>width$}")).collect();
     let _ = writeln!(out, "{:>5}{header}{}", "", second(&format!("{:>5}{header}", "")));
     for reader in machine.cpu_nodes() {
-        let row: String = machine.node_ids().map(|m| latency_cell(machine, reader, m, width, screen)).collect();
+        let row: String = machine
+            .node_ids()
+            .map(|m| latency_cell(machine, reader, m, width, screen))
+            .collect();
         let alone = |m| format!("{:>width$}", short(machine.route(reader, m).bandwidth));
         let alone: String = machine.node_ids().map(alone).collect();
         let _ = writeln!(out, "{reader:>5}{row}{}", second(&format!("{reader:>5}{alone}")));
@@ -100,7 +121,10 @@ fn latencies(machine: &Machine, screen: Screen) -> String {
 
 fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, width: usize, screen: Screen) -> String {
     let latency = machine.latency(reader, memory);
-    let nearest = machine.node_ids().map(|m| machine.latency(reader, m)).fold(f64::INFINITY, f64::min);
+    let nearest = machine
+        .node_ids()
+        .map(|m| machine.latency(reader, m))
+        .fold(f64::INFINITY, f64::min);
     let colour = match latency / nearest {
         r if r < 1.05 => 32,
         r if r < 1.6 => 33,
@@ -115,7 +139,9 @@ fn latency_classes(machine: &Machine) -> String {
     let mut classes: BTreeMap<u64, usize> = BTreeMap::new();
     for reader in machine.cpu_nodes() {
         for memory in machine.node_ids() {
-            *classes.entry(machine.latency(reader, memory).round() as u64).or_default() += 1;
+            *classes
+                .entry(machine.latency(reader, memory).round() as u64)
+                .or_default() += 1;
         }
     }
     let mut out = "\nlatency, ns\n".to_owned();

@@ -11,20 +11,20 @@ fn a_program_sampled_before_it_logs_is_one_program() {
     let writer = Writer::create(&folder.join("profile"), &Meta::default(), true).unwrap();
     let mut traced = Traced::new(&Host::default(), writer);
     traced.log_below(&raw);
-    traced.begin(4_000_000, None);
+    traced.begin(4_000_000, None, Some(0));
     std::fs::create_dir_all(raw.join("4000000-1")).unwrap();
-    traced.find_folders(&HashSet::new());
+    traced.find_folders(|_| Some(7), &HashSet::new());
     let ordinals = |t: &Traced| t.processes.values().map(|p| p.image.ordinal).collect::<Vec<_>>();
     assert_eq!(ordinals(&traced), [Some(0)]);
     assert!(traced.processes[&4_000_000].folder.is_some());
     // The next program of the same process is another one.
     std::fs::create_dir_all(raw.join("4000000-2")).unwrap();
-    traced.find_folders(&HashSet::new());
+    traced.find_folders(|_| Some(1), &HashSet::new());
     assert_eq!(ordinals(&traced), [Some(1)]);
     // And so is who began another one since it was sampled.
-    traced.begin(5_000_000, None);
+    traced.begin(5_000_000, None, Some(2));
     std::fs::create_dir_all(raw.join("5000000-1")).unwrap();
-    traced.find_folders(&HashSet::from([5_000_000]));
+    traced.find_folders(|_| Some(3), &HashSet::from([5_000_000]));
     assert_eq!(ordinals(&traced), [Some(1), Some(3)]);
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -1,0 +1,38 @@
+//! What runs already, balanced until it is gone, or we are told to stop.
+
+use super::{Arguments, settings};
+use crate::exit::Outcome;
+use anyhow::{Context, bail};
+use nodewise_linux::mempolicy::decline_balancing;
+use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
+use nodewise_live::{Session, Target};
+use std::time::Duration;
+
+pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
+    settings::check_files(arguments)?;
+    let topology = settings::topology(arguments)?;
+    if topology.single() {
+        bail!("one memory node here: there is nothing to balance; `nodewise lab` has machines with more");
+    }
+    let signals =
+        Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
+    let options = settings::options(arguments);
+    let mut session = Session::new(&options, target, topology, None)?;
+    super::subscribe(&mut session, arguments, &options, target)?;
+    decline_balancing();
+    let lasting = matches!(target, Target::Group(folder) if folder.exists());
+    loop {
+        match signals.wait(Duration::ZERO).map(|s| s.number) {
+            Some(SIGUSR1) => session.pause(),
+            Some(SIGUSR2) => session.resume(),
+            Some(_) => break,
+            None => session.turn(),
+        }
+        let group_is_gone = matches!(target, Target::Group(folder) if !folder.exists());
+        if (session.processes().is_empty() && !lasting) || group_is_gone {
+            break;
+        }
+    }
+    session.finish(None)?;
+    Ok(Outcome::Done)
+}

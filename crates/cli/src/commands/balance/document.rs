@@ -1,0 +1,32 @@
+//! The summary as JSON, where it was asked for.
+
+use crate::output;
+use nodewise_linux::files;
+use nodewise_live::{Event, Subscriber};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Writes the summary at the end.
+pub struct Document {
+    /// To standard output.
+    pub print: bool,
+    /// To a file.
+    pub file: Option<PathBuf>,
+}
+
+impl Subscriber for Document {
+    fn receive(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+        let Event::Ended(status) = event else {
+            return Ok(());
+        };
+        let text = format!("{:#}\n", status.json());
+        if let Some(file) = &self.file {
+            files::replace(file, text.as_bytes())
+                .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        }
+        if self.print {
+            output::print(&text).map_err(|e| format!("{e:#}"))?;
+        }
+        Ok(())
+    }
+}

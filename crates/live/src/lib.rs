@@ -1,0 +1,44 @@
+//! The live loop: observe running programs, decide which pages and threads are to move, move them.
+//!
+//! **Purpose.** A [`Session`] is built from [`Options`] and a [`Target`]: a command that the caller starts, processes
+//! that run, or a control group. Each [`Session::turn`] takes in what hint faults sampled
+//! (`nodewise_observe::faults`), and once an interval asks the controller (`nodewise_control`) which pages move and,
+//! if [`Options::move_threads`] is set, the scheduler which nodes threads get. What happens is told to
+//! [`Subscriber`]s as typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of
+//! them, and the command line adds its own.
+//!
+//! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes (scan settings, a
+//! process's affinity if asked) is put back when it is dropped, also when it is killed.
+//!
+//! **Non-goals.** Starting programs under a placement (the command line with `nodewise_enforce`); serving a page.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod event;
+mod metrics;
+mod mover;
+mod options;
+mod recording;
+mod session;
+mod status;
+mod target;
+mod threads;
+mod timed;
+mod topology;
+mod touched;
+mod unseen;
+
+pub use error::LiveError;
+pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber, ThreadsMoved};
+pub use metrics::Metrics;
+pub use options::Options;
+pub use recording::Recording;
+pub use session::Session;
+pub use status::{Locality, Status};
+pub use target::Target;
+pub use threads::ThreadSummary;
+pub use topology::Topology;
+
+/// The name of the thread policy that moves threads while programs run (AsymSched).
+pub const ASYM: &str = "asym";

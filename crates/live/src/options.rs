@@ -1,0 +1,86 @@
+//! What a session is asked to do.
+
+use nodewise_control::Settings;
+use nodewise_enforce::HugePages;
+use nodewise_profile::BASE_PAGE_SIZE;
+use std::time::Duration;
+
+/// Pages followed at once, 16 bytes each.
+pub const MOST_PAGES: usize = 1 << 20;
+
+/// What a session is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The migration policy, with parameters: `out-w:threshold=3`.
+    pub policy: String,
+    /// Time between two decisions.
+    pub interval: Duration,
+    /// Share of the run time that migrating may take, 0 to 1.
+    pub budget: f64,
+    /// Share of the programs' CPU time that observing may take, 0 to 1.
+    pub observe: f64,
+    /// Most that is moved, MB a second.
+    pub rate_limit: Option<f64>,
+    /// Samples of a page before it is judged.
+    pub minimum_samples: u32,
+    /// log2 of base pages that a decision is made for; `None`: huge pages where the kernel makes them by itself.
+    pub page_shift: Option<u32>,
+    /// The kernel's NUMA scan period while the session lasts, for all processes.
+    pub scan_period: Option<Duration>,
+    /// Stop a process around each batch of its moves.
+    pub freeze: bool,
+    /// Decide and move nothing.
+    pub dry_run: bool,
+    /// Threads move between nodes too (AsymSched).
+    pub move_threads: bool,
+    /// The command's threads were bound at its start, so that a bound thread is not the program's own wish.
+    pub bound: bool,
+    /// Threads get their affinity masks back at the end.
+    pub restore: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policy: "dominant".into(),
+            interval: Duration::from_secs(1),
+            budget: 0.05,
+            observe: 0.02,
+            rate_limit: None,
+            minimum_samples: 2,
+            page_shift: None,
+            scan_period: None,
+            freeze: false,
+            dry_run: false,
+            move_threads: false,
+            bound: false,
+            restore: false,
+        }
+    }
+}
+
+impl Options {
+    /// Huge pages are decided on whole where the kernel makes them by itself.
+    pub(crate) fn page_shift(&self) -> u32 {
+        let always = || nodewise_enforce::Host::this(&[]).is_ok_and(|h| h.huge == HugePages::Always);
+        self.page_shift.unwrap_or_else(|| if always() { 9 } else { 0 })
+    }
+
+    pub(crate) fn settings(&self, page_shift: u32) -> Settings {
+        let page_bytes = BASE_PAGE_SIZE << page_shift;
+        Settings {
+            interval_ns: nanoseconds(self.interval),
+            budget: self.budget,
+            pages_per_second: self.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
+            minimum_samples: self.minimum_samples,
+            half_life: 0,
+            remembered_pages: MOST_PAGES,
+            page_bytes,
+            ..Settings::default()
+        }
+    }
+}
+
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

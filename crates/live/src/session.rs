@@ -1,0 +1,539 @@
+//! The loop: observe, decide, move, until the programs or their owner have had enough.
+
+use crate::error::LiveError;
+use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
+use crate::mover::Mover;
+use crate::options::{MOST_PAGES, Options, nanoseconds};
+use crate::status::Status;
+use crate::target::{Target, may_stop};
+use crate::threads::{News, ThreadScheduler, pages_of};
+use crate::timed::{Timed, cpu_time};
+use crate::topology::Topology;
+use crate::touched::{Touched, asked, new_pages};
+use crate::unseen::Unseen;
+use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
+use nodewise_enforce::{Holder, Linux};
+use nodewise_linux::scan::{self, Scan};
+use nodewise_linux::{Host, clock, pages};
+use nodewise_machine::NodeId;
+use nodewise_observe::faults::{Kind, Watch};
+use nodewise_placement::{Move, Observed, Reason, migration_policy};
+use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, Migration, PageNumber};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::time::Duration;
+
+/// At most so long until a [`Session::turn`] ends.
+const LOOK: Duration = Duration::from_millis(50);
+/// The first look at what is to be held; the kernel begins to sample a second after a program's start.
+const FIRST_HOLD: Duration = Duration::from_millis(100);
+/// Counts are halved after so many samples a page on average, however long they take: a page is sampled
+/// once a pass of the kernel's, which comes every second at first and every minute at last.
+const HALF_LIFE: u64 = 4;
+/// Holding takes no more than a fiftieth of the time, and a quarter while the program takes new memory,
+/// which is not observed before it is held.
+const HOLD_SHARE: u32 = 50;
+const HOLD_SHARE_GROWING: u32 = 4;
+/// At most so long between two looks at what is to be held, while the observing budget is overdrawn.
+const SELDOM_HELD: Duration = Duration::from_secs(30);
+
+/// A live loop at work.
+pub struct Session {
+    topology: Topology,
+    status: Status,
+    watch: Watch,
+    observation: Observation,
+    controller: Controller,
+    mover: Mover,
+    /// That processes are left out was said.
+    said_left_out: bool,
+    interval: Duration,
+    began: Duration,
+    decides_at: Duration,
+    holds_at: Duration,
+    hold_pause: Duration,
+    /// When the last look at what is to be held ended, and what it took.
+    held: (Duration, Duration),
+    /// Samples since counts were halved.
+    fresh: u64,
+    unseen: Unseen,
+    /// Pages that the kernel had moved of a process when decisions were last made.
+    kernel_moved: HashMap<u32, u64>,
+    /// With [`Options::move_threads`].
+    threads: Option<ThreadScheduler>,
+    /// Put back when the session is dropped, and when it is killed.
+    scan: Option<scan::Held>,
+    /// Dropped last: the end of some takes a moment.
+    subscribers: Subscribers,
+}
+
+/// What was sampled lately.
+struct Observation(Tracker);
+
+impl Session {
+    /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
+    ///
+    /// # Errors
+    /// One line: no such policy or process, or the kernel refuses what the options ask for.
+    pub fn new(
+        options: &Options,
+        target: &Target,
+        topology: Topology,
+        holder: Option<Holder>,
+    ) -> Result<Self, LiveError> {
+        let host = Host::default();
+        let shift = options.page_shift();
+        let policy = migration_policy(&options.policy, &topology.machine)?;
+        let dry = options.dry_run || topology.pretended;
+        let status = Status::new(options, &topology, policy.name(), shift, dry);
+        let scan = options
+            .scan_period
+            .map(|period| hold_scan(&host, period))
+            .transpose()?;
+        let mut watch = target.watch(&host, options.observe)?;
+        if let Some(period) = options.scan_period {
+            watch.own_scans(milliseconds(period));
+        }
+        if options.freeze && !dry {
+            watch.processes().into_iter().try_for_each(may_stop)?;
+        }
+        let settings = options.settings(shift);
+        let mover = match dry {
+            true => Mover::Nobody(DryRun::new(&settings), holder),
+            false => Mover::Linux(linux(options, &topology, shift, holder)),
+        };
+        let of_command = matches!(target, Target::Command(_));
+        let threads = ThreadScheduler::new(options, &topology, dry, of_command, &watch.processes());
+        let began = clock::monotonic();
+        Ok(Self {
+            observation: Observation(Tracker::new(topology.machine.node_count(), shift, MOST_PAGES)),
+            controller: Controller::new(policy, settings),
+            said_left_out: false,
+            interval: options.interval,
+            decides_at: began + options.interval,
+            holds_at: began + FIRST_HOLD,
+            hold_pause: FIRST_HOLD,
+            held: (began, Duration::ZERO),
+            fresh: 0,
+            unseen: Unseen::new(MOST_PAGES),
+            kernel_moved: HashMap::new(),
+            subscribers: Subscribers::default(),
+            threads,
+            scan,
+            began,
+            topology,
+            status,
+            watch,
+            mover,
+        })
+    }
+
+    /// From here on `subscriber` is told what happens.
+    pub fn subscribe(&mut self, subscriber: impl Subscriber + 'static) {
+        self.subscribers.add(Box::new(subscriber));
+    }
+
+    /// Everybody has subscribed: what there is to say already is said.
+    pub fn begin(&mut self) {
+        if let Some(line) = self.topology.notice.take() {
+            self.tell(&Event::Notice(&line));
+        }
+        self.tell_of_threads();
+    }
+
+    /// The command has been started.
+    pub fn follow(&mut self, pid: u32) {
+        self.watch.follow(pid);
+    }
+
+    /// Processes that are balanced and live.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.watch.processes()
+    }
+
+    /// Nothing is decided from here on; observing goes on.
+    pub fn pause(&mut self) {
+        self.controller.pause();
+        self.tell(&Event::Paused(true));
+    }
+
+    /// After [`Session::pause`].
+    pub fn resume(&mut self) {
+        self.controller.resume();
+        self.tell(&Event::Paused(false));
+    }
+
+    fn now(&self) -> Duration {
+        clock::monotonic().saturating_sub(self.began)
+    }
+
+    /// Who fails is told nothing more, and the others why.
+    fn tell(&mut self, event: &Event<'_>) {
+        let _ = self.subscribers.tell(self.now(), event);
+    }
+
+    fn tell_of_threads(&mut self) {
+        let news = self.threads.as_mut().map(ThreadScheduler::take_news);
+        for news in news.into_iter().flatten() {
+            self.tell(&match &news {
+                News::Notice(line) => Event::Notice(line),
+                News::Moved(moved) => Event::ThreadsMoved(moved),
+            });
+        }
+    }
+
+    /// Some hundredths of a second of the loop.
+    pub fn turn(&mut self) {
+        if self.watch.due(LOOK) || clock::monotonic() >= self.decides_at {
+            self.look();
+        }
+        let now = clock::monotonic();
+        if now >= self.holds_at {
+            self.hold(now);
+        }
+        if now >= self.decides_at {
+            self.decide();
+            // Turns that were missed are not made up for.
+            self.decides_at = (self.decides_at + self.interval).max(now);
+        }
+    }
+
+    /// Looks at what was sampled, on the observing budget.
+    fn look(&mut self) {
+        self.watch.look(Duration::ZERO);
+        let began = clock::own_cpu_time();
+        self.take_in_all();
+        self.watch.charge(clock::own_cpu_time() - began);
+        if let Some(scan) = &self.scan {
+            self.watch.adapt_scans(scan);
+        }
+    }
+
+    fn take_in_all(&mut self) {
+        let now = self.now();
+        let _ = self.subscribers.tell(now, &Event::Sampled(&self.watch));
+        let overdrawn = self.watch.overdrawn();
+        let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
+        for touch in self.watch.touches() {
+            if touch.kind == Kind::First && self.holds_at != Duration::MAX && !overdrawn {
+                let (at, took) = self.held;
+                self.holds_at = self.holds_at.min(at + FIRST_HOLD.max(took * HOLD_SHARE_GROWING));
+            }
+            let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
+            let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
+            if let Some(process) = touch.process {
+                touched.entry(process).or_default().push(Touched {
+                    address: fault.address,
+                    tid: fault.tid,
+                    node,
+                    first: touch.kind == Kind::First,
+                });
+            }
+        }
+        if self.watch.left_processes_out() && !std::mem::replace(&mut self.said_left_out, true) {
+            self.tell(&Event::Notice(
+                "65535 processes are balanced; more are not, until some of them end",
+            ));
+        }
+        for (process, touches) in touched {
+            self.take_in(process, &touches);
+        }
+        for process in self.watch.retired() {
+            let pages = pages_of_process(*process);
+            self.mover.forget(&pages);
+            self.unseen.forget_all(&pages);
+            self.observation.0.forget(pages);
+        }
+        for pid in self.watch.ends() {
+            self.kernel_moved.remove(pid);
+            if let Some(threads) = &mut self.threads {
+                threads.forget(*pid);
+            }
+        }
+    }
+
+    /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
+    fn take_in(&mut self, process: u16, touches: &[Touched]) {
+        let shift = BASE_PAGE_SHIFT + self.status.page_shift;
+        let Some(pid) = self.watch.pid(process) else {
+            return;
+        };
+        if let Mover::Linux(linux) = &mut self.mover {
+            linux.set_process(process, pid);
+        }
+        let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
+        let fresh = new_pages(touches, shift);
+        let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
+        self.forget_new(&fresh);
+        let homes = self.homes(pid, &asked(touches, shift), page_of);
+        let tracker = &mut self.observation.0;
+        for touch in touches {
+            let page = page_of(touch.address);
+            if let Some(node) = touch.node {
+                tracker.add(page, node, 1);
+                self.fresh += 1;
+                if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
+                    self.status.sampled(page, home == node);
+                    if let Some(threads) = &mut self.threads {
+                        threads.sampled(pid, touch.tid, home);
+                    }
+                }
+            }
+        }
+        self.status.tracked = tracker.tracked();
+        self.set_homes(pid, homes, &fresh);
+    }
+
+    /// Pages were found there; a fresh one was nowhere before.
+    fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
+        let tracker = &mut self.observation.0;
+        let mut elsewhere = Vec::new();
+        for (page, to) in homes {
+            let before = tracker.home_of(page).filter(|from| *from != to);
+            tracker.set_home(page, to);
+            if let Some(from) = before.filter(|_| fresh.binary_search(&page).is_err()) {
+                elsewhere.push(MovedPages {
+                    pid,
+                    page,
+                    count: 1,
+                    from,
+                    to,
+                });
+            }
+        }
+        self.found_elsewhere(pid, &elsewhere);
+    }
+
+    /// Pages are not where they were: our moves, the kernel's or somebody's.
+    fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
+        let mut kernel_moved = None;
+        if found.iter().any(|moved| self.unseen.contains(moved.page)) {
+            kernel_moved = self.watch.count_moved(pid);
+        }
+        let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
+        let strangers = if by_kernel {
+            Migration::KERNEL
+        } else {
+            Migration::UNKNOWN
+        };
+        for moved in found {
+            let ours = self.unseen.found(moved, kernel_moved);
+            if ours.is_some() {
+                self.controller
+                    .arrived_after_all(moved.page, moved.from, moved.to);
+            }
+            let policy = self.controller.policy();
+            let (by, reason) = match &ours {
+                Some(ours) => (policy.as_str(), ours.reason),
+                None => (strangers, Reason::default()),
+            };
+            self.tell(&Event::Found(Found { moved, by, reason }));
+        }
+    }
+
+    /// Where pages are, or would be; those of which nobody knows are left out. Given are an address that was
+    /// touched of each.
+    fn homes(
+        &self,
+        pid: u32,
+        asked: &[u64],
+        page_of: impl Fn(u64) -> PageNumber,
+    ) -> BTreeMap<PageNumber, NodeId> {
+        let statuses = pages::query(pid, asked).unwrap_or_default();
+        let nodes = statuses
+            .into_iter()
+            .map(|s| s.node().and_then(|n| self.topology.node(n)));
+        let home = |(address, node): (&u64, Option<NodeId>)| {
+            let page = page_of(*address);
+            Some((page, self.mover.supposed_home(page).or(node)?))
+        };
+        asked.iter().zip(nodes).filter_map(home).collect()
+    }
+
+    /// What was counted of other memory at the same address. Of a huge page other parts may be old.
+    fn forget_new(&mut self, pages: &[PageNumber]) {
+        if self.status.page_shift > 0 || pages.is_empty() {
+            return;
+        }
+        if let Mover::Nobody(nobody, _) = &mut self.mover {
+            pages.iter().for_each(|p| nobody.forget_page(*p));
+        }
+        let known = pages.iter().filter(|p| self.observation.0.home_of(**p).is_some());
+        let known: Vec<PageNumber> = known.copied().collect();
+        if !known.is_empty() {
+            self.observation.gone(&known);
+        }
+    }
+
+    /// Keeps the kernel's own balancing away from what has been touched meanwhile.
+    fn hold(&mut self, now: Duration) {
+        let Some(holder) = self.mover.holder() else {
+            self.holds_at = Duration::MAX;
+            return;
+        };
+        holder.look();
+        self.status.held = holder.held();
+        // The companions' time too: they answer while we wait.
+        let took = clock::monotonic() - now;
+        self.watch.charge_upkeep(took);
+        self.held = (now + took, took);
+        let most = if self.watch.overdrawn() {
+            SELDOM_HELD
+        } else {
+            self.interval
+        };
+        self.hold_pause = (self.hold_pause * 2).min(most).max(took * HOLD_SHARE);
+        self.holds_at = now + self.hold_pause;
+    }
+
+    fn decide(&mut self) {
+        self.place_threads();
+        self.tell_of_threads();
+        let cpu = cpu_time();
+        let now = self.now();
+        let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
+        self.observation.0.settle();
+        let began = self.began;
+        let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
+        let mut mover = Timed::new(self.mover.actuator()); // has a budget of its own
+        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
+        let moving = mover.cpu;
+        self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
+        if self.fresh > HALF_LIFE * self.observation.0.len() as u64 {
+            self.observation.halve();
+            self.fresh = 0;
+        }
+        self.observation.0.begin_interval();
+        self.note_unseen(&turn);
+        if let Some(threads) = &mut self.threads {
+            threads.pages_moved(&turn, &self.watch, BASE_PAGE_SIZE << self.status.page_shift);
+        }
+        for pid in self.watch.processes() {
+            self.kernel_moved.insert(pid, self.watch.moved(pid));
+        }
+        self.note(&turn);
+    }
+
+    /// Threads first: pages follow them.
+    fn place_threads(&mut self) {
+        let Some(threads) = self.threads.as_mut().filter(|_| !self.controller.paused()) else {
+            return;
+        };
+        let (cpu, now) = (clock::own_cpu_time(), clock::monotonic() - self.began);
+        let turned = threads.step(now, &self.topology, &self.watch.processes());
+        self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
+        for full in &turned.full {
+            let Some(process) = self.watch.known_number(full.application) else {
+                continue; // never sampled: it has no accesses to be told by
+            };
+            if let Mover::Linux(linux) = &mut self.mover {
+                linux.set_process(process, full.application);
+            }
+            let moves = pages_of(full, process, &self.topology, self.status.page_shift);
+            let outcome = self.mover.actuator().apply(&moves);
+            let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
+            let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
+            threads.moved_whole(full.application, outcome.took_ns, bytes);
+        }
+        let full = turned.full.iter().map(|f| f.application);
+        for pid in turned.moved.into_iter().chain(full) {
+            // What was counted was counted from elsewhere.
+            if let Some(process) = self.watch.known_number(pid) {
+                self.observation.0.forget(pages_of_process(process));
+            }
+        }
+    }
+
+    /// The kernel's own moves count from the last look on, before ours.
+    fn note_unseen(&mut self, turn: &Interval) {
+        self.unseen.begin_interval();
+        let hidden = self.mover.take_hidden();
+        for each in &turn.decision.moves {
+            self.unseen.forget(each.page);
+            let pid = self.watch.pid(each.page.process());
+            if let Some(pid) = pid.filter(|_| hidden.contains(&each.page)) {
+                self.unseen.note(*each, self.watch.moved(pid));
+            }
+        }
+    }
+
+    fn note(&mut self, turn: &Interval) {
+        let (policy, now) = (self.controller.policy(), self.now());
+        let decided = Decided {
+            policy: &policy,
+            interval: turn,
+            watch: &self.watch,
+            page_shift: self.status.page_shift,
+            dry: self.status.dry,
+        };
+        let _ = self.subscribers.tell(now, &Event::Decided(decided));
+        self.status.evicted = self.observation.0.evicted();
+        self.status.stalls = self.mover.stalls();
+        self.status.threads = self.threads.as_ref().map(|t| t.summary().clone());
+        self.status
+            .decided(turn, &self.controller, &self.watch, self.began);
+        let _ = self.subscribers.tell(now, &Event::Updated(&self.status));
+    }
+
+    /// The last word; `exit_status` of the command, if one was started. What was changed for the session is put back
+    /// when this returns.
+    ///
+    /// # Errors
+    /// One line, of the first subscriber that could not end as it should.
+    pub fn finish(mut self, exit_status: Option<u8>) -> Result<(), LiveError> {
+        if let Some(threads) = &mut self.threads {
+            threads.leave(&self.watch.processes());
+            self.status.threads = Some(threads.summary().clone());
+        }
+        self.tell_of_threads();
+        self.status
+            .ended(&self.controller, &self.watch, self.began, exit_status);
+        let ended = self.subscribers.tell(self.now(), &Event::Ended(&self.status));
+        ended.map_err(LiveError::new)
+    }
+}
+
+impl Observer for Observation {
+    fn observed(&self) -> &dyn Observed {
+        &self.0
+    }
+
+    fn moved(&mut self, moved: &Move) {
+        self.0.set_home(moved.page, moved.to);
+    }
+
+    fn gone(&mut self, pages: &[PageNumber]) {
+        self.0.forget_pages(pages);
+    }
+
+    fn halve(&mut self) {
+        self.0.halve();
+    }
+}
+
+fn pages_of_process(process: u16) -> Range<PageNumber> {
+    PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0)
+}
+
+fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Holder>) -> Linux {
+    let linux = Linux::new(topology.os_indices(), shift, holder);
+    if options.freeze {
+        linux.with_freeze()
+    } else {
+        linux
+    }
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {
+    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| {
+        LiveError::context(
+            "--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted",
+            &e,
+        )
+    })
+}

@@ -1,0 +1,320 @@
+//! What the session came to: figures while it runs, the summary at its end.
+
+use crate::options::Options;
+use crate::threads::ThreadSummary;
+use crate::topology::Topology;
+use nodewise_analysis::{Interval, sampled_share};
+use nodewise_control::{Controller, Fate, HeldBack, Interval as Turn, Ledger};
+use nodewise_enforce::{Held, Stalls};
+use nodewise_linux::clock;
+use nodewise_machine::format_bytes;
+use nodewise_observe::faults::{Figures, Watch};
+use nodewise_profile::PageNumber;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Samples from the page's home, and all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Locality {
+    local: u64,
+    all: u64,
+    /// Share of the pages observed so far that were not seen in the interval.
+    unseen: f64,
+}
+
+impl Locality {
+    /// The interval that the share of local accesses lies in, as far as the samples tell.
+    #[must_use]
+    pub fn accesses(self) -> Option<Interval> {
+        Some(sampled_share(self.fraction()?, self.all, self.unseen))
+    }
+
+    /// The share of local samples, 0 to 1; `None` without samples.
+    #[must_use]
+    pub fn fraction(self) -> Option<f64> {
+        (self.all > 0).then(|| self.local as f64 / self.all as f64)
+    }
+}
+
+/// Figures of a session. Pages are those that decisions are made for.
+pub struct Status {
+    /// The migration policy.
+    pub policy: String,
+    /// log2 of base pages that a decision is made for.
+    pub page_shift: u32,
+    /// Memory nodes of the machine.
+    pub nodes: usize,
+    /// Nothing is moved.
+    pub dry: bool,
+    /// Share of the run time that migrating may take.
+    pub budget: f64,
+    /// Since the session began.
+    pub seconds: f64,
+    /// Decisions made.
+    pub intervals: u64,
+    /// Moves that a dry run would have made, each page where those before would have brought it.
+    pub would_move: u64,
+    /// What was moved, and what became of it.
+    pub ledger: Ledger,
+    /// Moves that the policy proposed and the controller held back, by cause.
+    pub held_back: HeldBack,
+    /// Pages that made room for others among those observed.
+    pub evicted: u64,
+    /// What moving costs, as measured.
+    pub seconds_per_gb: f64,
+    /// Run time that the budget is a share of, nanoseconds.
+    pub run_ns: u64,
+    /// What observing saw and took.
+    pub figures: Figures,
+    /// Pages that the kernel's own balancing is kept away from.
+    pub held: Held,
+    /// How long processes stood still, if they are stopped while their pages move.
+    pub stalls: Option<Stalls>,
+    /// Processes that are balanced.
+    pub processes: usize,
+    /// No decisions are made.
+    pub paused: bool,
+    current: Locality,
+    /// Pages sampled in this interval.
+    seen: HashSet<PageNumber>,
+    /// Pages that are observed.
+    pub tracked: usize,
+    first: Option<Locality>,
+    /// The last interval that had samples.
+    pub last: Option<Locality>,
+    /// Exit status of the command, if one was started.
+    pub status: Option<u8>,
+    /// What became of threads, if they are moved.
+    pub threads: Option<ThreadSummary>,
+}
+
+impl Status {
+    pub(crate) fn new(
+        options: &Options,
+        topology: &Topology,
+        policy: String,
+        page_shift: u32,
+        dry: bool,
+    ) -> Self {
+        Self {
+            policy,
+            page_shift,
+            nodes: topology.machine.node_count(),
+            dry,
+            budget: options.budget,
+            seconds: 0.0,
+            intervals: 0,
+            would_move: 0,
+            ledger: Ledger::default(),
+            held_back: HeldBack::default(),
+            evicted: 0,
+            seconds_per_gb: 0.0,
+            run_ns: 0,
+            figures: Figures::default(),
+            held: Held::default(),
+            stalls: None,
+            processes: 0,
+            paused: false,
+            current: Locality::default(),
+            seen: HashSet::new(),
+            tracked: 0,
+            first: None,
+            last: None,
+            status: None,
+            threads: None,
+        }
+    }
+
+    /// A sample, from the page's home or not.
+    pub(crate) fn sampled(&mut self, page: PageNumber, local: bool) {
+        self.current.local += u64::from(local);
+        self.current.all += 1;
+        self.seen.insert(page);
+    }
+
+    /// An interval is over.
+    pub(crate) fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
+        self.intervals += 1;
+        let held = turn.decision.held_back;
+        self.held_back.few_samples += held.few_samples;
+        self.held_back.resting += held.resting;
+        self.held_back.rate += held.rate;
+        self.held_back.budget += held.budget;
+        let mut current = std::mem::take(&mut self.current);
+        let known = self.tracked.max(self.seen.len()).max(1);
+        current.unseen = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
+        if current.all > 0 {
+            self.first.get_or_insert(current);
+            self.last = Some(current);
+        }
+        self.update(controller, watch, began);
+    }
+
+    fn update(&mut self, controller: &Controller, watch: &Watch, began: Duration) {
+        self.seconds = clock::monotonic().saturating_sub(began).as_secs_f64();
+        self.ledger = controller.ledger().clone();
+        if self.dry {
+            self.would_move = self.ledger.migrations;
+            (self.ledger.migrations, self.ledger.bytes) = (0, 0);
+        }
+        self.seconds_per_gb = controller.seconds_per_gb();
+        self.run_ns = controller.run_ns();
+        self.paused = controller.paused();
+        self.figures = watch.figures();
+        self.processes = watch.processes().len();
+    }
+
+    pub(crate) fn ended(
+        &mut self,
+        controller: &Controller,
+        watch: &Watch,
+        began: Duration,
+        status: Option<u8>,
+    ) {
+        self.update(controller, watch, began);
+        self.status = status;
+    }
+
+    /// Pages of 4 KiB that were moved.
+    #[must_use]
+    pub fn base_pages(&self) -> u64 {
+        self.ledger.migrations << self.page_shift
+    }
+
+    /// Pages of 4 KiB that were to move and have not yet, each once, by what stopped them last.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let failed = Fate::ALL.into_iter().filter(move |f| !f.arrived() && !self.dry);
+        failed.map(|f| (f.name(), self.ledger.stayed(f) << self.page_shift))
+    }
+
+    /// Share of run time that migrating took.
+    #[must_use]
+    pub fn budget_used(&self) -> f64 {
+        self.ledger.spent_ns as f64 / (self.run_ns.max(1)) as f64
+    }
+
+    /// The document that `balance --json` prints (its keys: `docs/balance.md`).
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let failures: serde_json::Map<_, _> =
+            self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
+        json!({
+            "policy": self.policy,
+            "nodes": self.nodes,
+            "page_bytes": 4096_u64 << self.page_shift,
+            "dry_run": self.dry,
+            "seconds": self.seconds,
+            "intervals": self.intervals,
+            "processes": self.processes,
+            "exit_status": self.status,
+            "pages_moved": self.base_pages(),
+            "bytes_moved": self.ledger.bytes,
+            "migrations": self.ledger.migrations,
+            "would_move": self.dry.then_some(self.would_move),
+            "ping_pongs": self.ledger.ping_pongs,
+            "forgotten": self.ledger.forgotten,
+            "evicted": self.evicted,
+            "multiple": self.ledger.multiple,
+            "incorrect": self.ledger.incorrect,
+            "failures": failures,
+            "kernel_pages_moved": self.figures.kernel_moved,
+            "held_pages": self.held.pages,
+            "held_strictly": self.held.strict,
+            "held_refused": self.held.refused,
+            "stalls": self.stalls.map(|s| json!({
+                "count": s.count,
+                "seconds": s.total.as_secs_f64(),
+                "longest_seconds": s.longest.as_secs_f64(),
+                "refused": s.refused,
+            })),
+            "threads": self.threads.as_ref().map(ThreadSummary::json),
+            "held_back": {
+                "few_samples": self.held_back.few_samples,
+                "resting": self.held_back.resting,
+                "rate": self.held_back.rate,
+                "budget": self.held_back.budget,
+            },
+            "local_fraction": {
+                "first": self.first.and_then(Locality::fraction),
+                "last": self.last.and_then(Locality::fraction),
+            },
+            "local_accesses": {
+                "first": self.first.and_then(Locality::accesses).map(|i| [i.low, i.high]),
+                "last": self.last.and_then(Locality::accesses).map(|i| [i.low, i.high]),
+            },
+            "budget": {
+                "limit": self.budget,
+                "used": self.budget_used(),
+                "seconds": self.ledger.spent_ns as f64 / 1e9,
+                "seconds_per_gb": self.seconds_per_gb,
+            },
+            "samples": self.figures.hints + self.figures.unknown,
+            "first_touches": self.figures.firsts,
+            "lost": self.figures.lost,
+            "observing": self.figures.cost,
+            "scan_period_ms": self.figures.scan_ms,
+        })
+    }
+
+    /// A few lines for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let local = |seen: Option<Locality>| {
+            let accesses = seen.and_then(Locality::accesses);
+            accesses.map_or_else(|| "samples cannot say".to_owned(), |i| i.words(0.0))
+        };
+        let moved = match self.dry {
+            true => format!("would have moved {} pages", self.would_move << self.page_shift),
+            false => format!(
+                "moved {} pages ({})",
+                self.base_pages(),
+                format_bytes(self.ledger.bytes)
+            ),
+        };
+        let kernel = match self.figures.kernel_moved {
+            Some(pages) => format!("the kernel moved {pages} pages by itself"),
+            None => "what the kernel moved by itself, it does not say".to_owned(),
+        };
+        let mut out = format!(
+            "{} in {:.1} s under {}; ping-pongs {}, moved on {}; {kernel}\n",
+            moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
+        );
+        out += &format!(
+            "local, as far as {} samples tell: {} at first, {} at last; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
+            self.figures.hints + self.figures.unknown,
+            local(self.first),
+            local(self.last),
+            if self.dry { "would have taken" } else { "took" },
+            100.0 * self.budget_used(),
+            100.0 * self.budget,
+            100.0 * self.figures.cost,
+        );
+        if let Some(stalls) = self.stalls {
+            out += &format!(
+                "stopped {} times while moving, {:.2} s altogether, {:.1} ms at most",
+                stalls.count,
+                stalls.total.as_secs_f64(),
+                1e3 * stalls.longest.as_secs_f64(),
+            );
+            let refused = stalls.refused;
+            out += &if refused > 0 {
+                format!("; {refused} times it could not be\n")
+            } else {
+                "\n".to_owned()
+            };
+        }
+        let stayed: Vec<String> = self
+            .failures()
+            .filter(|f| f.1 > 0)
+            .map(|(n, p)| format!("{p} {n}"))
+            .collect();
+        if !stayed.is_empty() {
+            out += &format!("pages that stayed: {}\n", stayed.join(", "));
+        }
+        if let Some(threads) = &self.threads {
+            out += &threads.text();
+        }
+        out
+    }
+}

@@ -1,0 +1,212 @@
+//! Who runs where: processes, their threads at work, what they may use and what they have.
+
+use super::view::{Seen, Thread};
+use crate::topology::Topology;
+use nodewise_enforce::Affinities;
+use nodewise_linux::process::Task;
+use nodewise_linux::{Host, affinity};
+use nodewise_machine::NodeId;
+use nodewise_observe::faults::is_companion;
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+/// A thread is at work from this share of a CPU on: who waits needs no node.
+const AT_WORK: f64 = 0.1;
+/// What is left of a share after each interval without work: who worked without a pause is at work for ten more.
+const LASTS: f64 = 0.8;
+/// Looking where memory is takes no more than this share of the time: the kernel walks all of it.
+const RESIDENT_SHARE: u32 = 500;
+
+/// What is known of processes from one look to the next.
+pub struct Census {
+    host: Host,
+    /// The CPUs that a command of ours was started with.
+    inherited: Option<Vec<u32>>,
+    /// Whoever is bound is so at our word.
+    bound_by_us: bool,
+    known: HashMap<u32, Known>,
+    looked: Instant,
+}
+
+struct Known {
+    name: String,
+    since: Instant,
+    threads: HashMap<u32, Work>,
+    resident: Vec<u64>,
+    /// When to look again where its memory is.
+    look_at: Instant,
+}
+
+/// What a thread did lately.
+#[derive(Clone, Copy)]
+struct Work {
+    cpu_ns: u64,
+    /// Of a CPU; unknown of who has only just been met.
+    share: Option<f64>,
+}
+
+impl Census {
+    /// Of running processes, or of a command that is to be started by this thread.
+    pub fn new(host: Host, of_command: bool, bound_by_us: bool) -> Self {
+        let inherited = of_command.then(|| affinity::allowed_cpus().ok()).flatten();
+        Self {
+            host,
+            inherited,
+            bound_by_us,
+            known: HashMap::new(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// Those of these processes that live, as they are now. Accesses are left to be filled in.
+    pub fn look(&mut self, pids: &[u32], topology: &Topology, affinities: &Affinities) -> Vec<Seen> {
+        let passed = self.looked.elapsed();
+        self.looked = Instant::now();
+        self.known.retain(|pid, _| pids.contains(pid));
+        let each = |pid: &u32| self.process(*pid, passed, topology, affinities);
+        pids.iter().filter_map(each).collect()
+    }
+
+    fn process(
+        &mut self,
+        pid: u32,
+        passed: Duration,
+        topology: &Topology,
+        affinities: &Affinities,
+    ) -> Option<Seen> {
+        let tasks = self.host.tasks(pid).ok()?;
+        let status = self.host.status(pid).ok()?;
+        let allowed = self.allowed(pid);
+        let pinned = !self.bound_by_us && self.is_pinned(&tasks, &allowed, affinities);
+        let known = self.known.entry(pid).or_insert_with(|| Known::new(&status.name));
+        known.look_at_memory(&self.host, pid, topology);
+        let at_work = known.at_work(&tasks, passed);
+        let thread = |task: &Task| {
+            Some(Thread {
+                tid: task.tid,
+                node: topology.node_of_cpu(task.cpu)?,
+                accesses: Vec::new(),
+            })
+        };
+        let threads = tasks
+            .iter()
+            .filter(|t| at_work.contains(&t.tid) && !is_companion(pid, t.tid, &t.name));
+        Some(Seen {
+            pid,
+            name: known.name.clone(),
+            run_ns: u64::try_from(known.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            threads: threads.filter_map(thread).collect(),
+            all: tasks.iter().map(|t| t.tid).collect(),
+            resident: known.resident.clone(),
+            cpus: allowed,
+            nodes: match topology.pretended {
+                true => topology.machine.node_ids().collect(),
+                false => status
+                    .mems_allowed
+                    .iter()
+                    .filter_map(|n| topology.node(*n))
+                    .collect(),
+            },
+            pinned,
+        })
+    }
+
+    /// CPUs that it could be given.
+    fn allowed(&self, pid: u32) -> Vec<u32> {
+        let mut cpus = self.host.cpuset(pid);
+        if let Some(inherited) = &self.inherited {
+            cpus.retain(|c| inherited.contains(c));
+        }
+        cpus
+    }
+
+    /// Whether a thread of it has been bound, and not by us, to less than it might use.
+    fn is_pinned(&self, tasks: &[Task], allowed: &[u32], affinities: &Affinities) -> bool {
+        let bound = |tid: u32| {
+            affinity::cpus_of(tid).is_ok_and(|now| {
+                allowed.iter().any(|c| !now.contains(c)) && !affinities.are_ours(&now, allowed)
+            })
+        };
+        tasks.iter().any(|t| bound(t.tid))
+    }
+}
+
+impl Known {
+    fn new(name: &str) -> Self {
+        let now = Instant::now();
+        Self {
+            name: name.to_owned(),
+            since: now,
+            threads: HashMap::new(),
+            resident: Vec::new(),
+            look_at: now,
+        }
+    }
+
+    /// Bytes by node, as often as that is cheap.
+    fn look_at_memory(&mut self, host: &Host, pid: u32, topology: &Topology) {
+        let began = Instant::now();
+        if began < self.look_at {
+            return;
+        }
+        let mut resident = vec![0; topology.machine.node_count()];
+        for range in host.numa_maps(pid).unwrap_or_default() {
+            for (node, bytes) in range.bytes() {
+                if let Some(NodeId(node)) = topology.node(node) {
+                    resident[node as usize] += bytes;
+                }
+            }
+        }
+        self.resident = resident;
+        self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
+    }
+
+    /// Threads that took a tenth of a CPU or more, now or shortly before.
+    fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeSet<u32> {
+        let passed = passed.as_nanos().max(1) as f64;
+        let before = std::mem::take(&mut self.threads);
+        for task in tasks {
+            let last = before.get(&task.tid);
+            let used = task.cpu_ns.saturating_sub(last.map_or(0, |w| w.cpu_ns)) as f64;
+            let now = (used / passed).min(1.0);
+            let share = match last {
+                None => (!before.is_empty()).then_some(now),
+                Some(work) => Some(work.share.map_or(now, |share| now.max(LASTS * share))),
+            };
+            let cpu_ns = task.cpu_ns;
+            self.threads.insert(task.tid, Work { cpu_ns, share });
+        }
+        let working = |w: &Work| w.share.is_some_and(|s| s >= AT_WORK);
+        let at_work = self.threads.iter().filter(|(_, w)| working(w));
+        at_work.map(|(tid, _)| *tid).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(tid: u32, cpu_ms: u64) -> Task {
+        Task {
+            tid,
+            name: String::new(),
+            cpu: 0,
+            cpu_ns: cpu_ms * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn who_waits_is_not_at_work_however_long_it_worked_before() {
+        let mut known = Known::new("solve");
+        let second = Duration::from_secs(1);
+        let mut at_work = |tasks: &[Task]| known.at_work(tasks, second).into_iter().collect::<Vec<_>>();
+        assert!(at_work(&[task(1, 90_000), task(2, 5)]).is_empty());
+        assert_eq!(at_work(&[task(1, 90_000), task(2, 905)]), [2]);
+        // One is born, at work at once; a pause is no end.
+        assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
+        assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
+        let later = [task(1, 90_050), task(2, 905), task(3, 500)];
+        (0..20).for_each(|_| drop(at_work(&later)));
+        assert!(at_work(&later).is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! Memory that did not follow its threads: all of it, moved after them (AsymSched 4.2, "full migration").
+
+use crate::topology::Topology;
+use nodewise_control::asym::FullMigration;
+use nodewise_enforce::mover::{Pair, Plan};
+use nodewise_machine::NodeId;
+use nodewise_placement::{Move, Reason};
+use nodewise_profile::PageNumber;
+
+/// All pages of a process on the nodes that it has left, each with where it is to go: in blocks by each goal's
+/// share. `shift` is a decision's page, `process` the ordinal that pages carry. A process that has ended has none.
+pub fn pages_of(full: &FullMigration, process: u16, topology: &Topology, shift: u32) -> Vec<Move> {
+    let os = |node: NodeId| topology.machine.nodes[node.index()].os_index;
+    let mut moves = Vec::new();
+    for (from, goals) in &full.from {
+        let Some((first, _)) = goals.first() else {
+            continue;
+        };
+        let plan = Plan::of_nodes(full.application, &[(os(*from), os(*first))]).unwrap_or_default();
+        let pages = pages(&plan.pairs, process, shift);
+        let to = dealt(pages.len(), goals);
+        moves.extend(pages.into_iter().zip(to).map(|(page, to)| Move {
+            index: 0,
+            page,
+            from: *from,
+            to,
+            reason: Reason::default(),
+        }));
+    }
+    moves.sort_unstable_by_key(|m| m.page);
+    moves.dedup_by_key(|m| m.page);
+    moves
+}
+
+/// Pages that decisions are made for, ascending, each once.
+fn pages(pairs: &[Pair], process: u16, shift: u32) -> Vec<PageNumber> {
+    let runs = pairs.iter().flat_map(|p| &p.runs);
+    let addresses = runs.flat_map(|r| r.addresses());
+    let mut pages: Vec<PageNumber> = addresses
+        .map(|a| PageNumber::of_address(process, a).align_down(shift))
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
+
+/// The goal of each of so many pages.
+fn dealt(count: usize, goals: &[(NodeId, f64)]) -> impl Iterator<Item = NodeId> + '_ {
+    let all: f64 = goals.iter().map(|g| g.1).sum();
+    let mut sum = 0.0;
+    let ends: Vec<(f64, NodeId)> = goals
+        .iter()
+        .map(|(node, share)| {
+            sum += share / all;
+            (sum * count as f64, *node)
+        })
+        .collect();
+    let last = goals.last().map_or(NodeId(0), |g| g.0);
+    (0..count).map(move |page| {
+        let found = ends.iter().find(|(end, _)| page as f64 + 0.5 < *end);
+        found.map_or(last, |(_, node)| *node)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_enforce::mover::Run;
+
+    #[test]
+    fn pages_are_dealt_out_by_share_in_blocks() {
+        let goals = [(NodeId(4), 0.25), (NodeId(2), 0.75)];
+        let to: Vec<u32> = dealt(8, &goals).map(|n| n.0).collect();
+        assert_eq!(to, [4, 4, 2, 2, 2, 2, 2, 2]);
+        assert_eq!(
+            dealt(3, &[(NodeId(5), 1.0)]).map(|n| n.0).collect::<Vec<_>>(),
+            [5, 5, 5]
+        );
+        assert_eq!(dealt(0, &goals).count(), 0);
+    }
+
+    #[test]
+    fn a_huge_page_is_one() {
+        let run = |address, count, shift| Run {
+            address,
+            count,
+            shift,
+        };
+        let pair = Pair {
+            from: 0,
+            to: 1,
+            runs: vec![run(0x40_0000, 512, 12), run(0x20_3000, 2, 12)],
+        };
+        let huge = pages(std::slice::from_ref(&pair), 3, 9);
+        let first = |address| PageNumber::of_address(3, address);
+        assert_eq!(huge, [first(0x20_0000), first(0x40_0000)]);
+        assert_eq!(pages(&[pair], 3, 0).len(), 514);
+    }
+}

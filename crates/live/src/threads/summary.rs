@@ -1,0 +1,251 @@
+//! What became of threads: lines while it runs, figures at the end.
+
+use super::News;
+use super::nothing_to_choose;
+use super::view::Seen;
+use crate::event::ThreadsMoved;
+use crate::topology::Topology;
+use nodewise_control::asym::{Application, Decision, Refused};
+use nodewise_enforce::Restored;
+use nodewise_machine::{NodeId, format_bytes};
+use nodewise_placement::asym;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Processes that are remembered.
+const MOST: usize = 1 << 12;
+
+/// Figures of the threads of a session.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadSummary {
+    /// Threads that were put on another node, or would have been; each time.
+    pub(crate) moves: u64,
+    /// Threads that could not be bound.
+    pub(crate) failures: u64,
+    pub(crate) full_migrations: u64,
+    pub(crate) full_bytes: u64,
+    pub(crate) restored: Option<Restored>,
+    dry: bool,
+    /// How many accesses are remote was counted by resctrl, not only sampled.
+    pub(crate) counted: bool,
+    /// The processor's event that accesses were sampled by, instead of hint faults.
+    pub(crate) loads: Option<String>,
+    /// P_wbw as it is and would be best, MB/s, by what was measured last.
+    pub(crate) now: f64,
+    pub(crate) best: f64,
+    /// Before and after the last decision to move.
+    moved: Option<(f64, f64)>,
+    processes: BTreeMap<u32, Process>,
+    trouble: Option<String>,
+    /// What was said last, of troubles.
+    said: Option<String>,
+    news: Vec<News>,
+}
+
+/// One process's part.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    name: String,
+    /// The kernel's numbers of the nodes that its threads were on at first, and are.
+    before: String,
+    after: String,
+    pinned: bool,
+    refused: Option<Refused>,
+}
+
+impl ThreadSummary {
+    /// Of a session that has just begun.
+    pub(super) fn new(dry: bool) -> Self {
+        Self {
+            dry,
+            ..Self::default()
+        }
+    }
+
+    /// Something for the user to know.
+    pub(super) fn notice(&mut self, line: impl Into<String>) {
+        self.news.push(News::Notice(line.into()));
+    }
+
+    pub(super) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Where processes are by now.
+    pub(super) fn are_at(&mut self, topology: &Topology, seen: &[Seen]) {
+        for one in seen.iter().filter(|s| !s.threads.is_empty()) {
+            let nodes = topology.list(one.runs_on());
+            if let Some(process) = self.process(one) {
+                if process.before.is_empty() {
+                    process.before.clone_from(&nodes);
+                }
+                process.after = nodes;
+            }
+        }
+    }
+
+    fn process(&mut self, one: &Seen) -> Option<&mut Process> {
+        if self.processes.len() >= MOST && !self.processes.contains_key(&one.pid) {
+            return None;
+        }
+        let process = self.processes.entry(one.pid).or_default();
+        process.name.clone_from(&one.name);
+        Some(process)
+    }
+
+    /// It has bound itself: said once.
+    pub(super) fn is_pinned(&mut self, one: &Seen) {
+        if let Some(process) = self.process(one)
+            && !std::mem::replace(&mut process.pinned, true)
+        {
+            self.notice(format!(
+                "process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
+                one.pid, one.name
+            ));
+        }
+    }
+
+    /// Nothing could be decided: said when it is news.
+    pub(super) fn is_in_trouble(&mut self, why: &str) {
+        if self.said.as_deref() != Some(why) {
+            self.notice(format!("threads stay where they are: {why}"));
+            self.said = Some(why.to_owned());
+        }
+        self.trouble = Some(why.to_owned());
+    }
+
+    /// What a decision says beside its moves.
+    pub(super) fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
+        if let Some(why) = &decision.trouble {
+            return self.is_in_trouble(why);
+        }
+        if decision.moves.is_empty() && nothing_to_choose(places, asked) {
+            return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
+        }
+        self.trouble = None;
+        // Without weights a sum is minus nothing.
+        (self.now, self.best) = (decision.now + 0.0, decision.best + 0.0);
+        if !decision.moves.is_empty() {
+            self.moved = Some((self.now, decision.then + 0.0));
+            self.now = decision.then + 0.0;
+        }
+        for refused in &decision.refused {
+            if let Some(process) = self.processes.get_mut(&refused.application)
+                && process.refused.replace(*refused).is_none()
+            {
+                self.news.push(News::Notice(refused.to_string()));
+            }
+        }
+    }
+
+    /// A process changes nodes.
+    pub(super) fn tell_move(&mut self, topology: &Topology, one: &Seen, before: &BTreeSet<NodeId>) {
+        let (from, to) = (
+            topology.list(before.iter().copied()),
+            topology.list(one.runs_on()),
+        );
+        if let Some(process) = self.process(one) {
+            process.refused = None;
+            if process.before.is_empty() {
+                process.before.clone_from(&from);
+            }
+        }
+        self.news.push(News::Moved(ThreadsMoved {
+            pid: one.pid,
+            name: one.name.clone(),
+            from,
+            to,
+            bandwidth: self.moved.unwrap_or_default(),
+            dry: self.dry,
+        }));
+    }
+
+    fn source(&self) -> String {
+        let sampled = self.loads.as_deref().unwrap_or("hint-faults");
+        match self.counted {
+            true => format!("{sampled}, resctrl"),
+            false => sampled.to_owned(),
+        }
+    }
+
+    /// What `balance --json` prints as `threads` (its keys: `docs/balance.md`).
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let processes = self.processes.iter().map(|(pid, p)| {
+            json!({
+                "pid": pid,
+                "name": p.name,
+                "before": p.before,
+                "after": p.after,
+                "pinned": p.pinned,
+                "refused": p.refused.as_ref().map(|r| json!({
+                    "bytes": r.bytes,
+                    "predicted_seconds": r.predicted_ns / 1e9,
+                    "spent_seconds": r.spent_ns / 1e9,
+                    "allowed_seconds": r.allowed_ns / 1e9,
+                })),
+            })
+        });
+        json!({
+            "policy": crate::ASYM,
+            "source": self.source(),
+            "moves": self.moves,
+            "failures": self.failures,
+            "full_migrations": self.full_migrations,
+            "full_bytes": self.full_bytes,
+            "restored": self.restored.map(|r| json!({
+                "done": r.done,
+                "others": r.others,
+                "refused": r.refused,
+            })),
+            "weighted_bandwidth": {
+                "before": self.moved.map(|m| m.0),
+                "after": self.moved.map(|m| m.1),
+                "now": self.now,
+                "best": self.best,
+            },
+            "trouble": self.trouble,
+            "processes": processes.collect::<Vec<_>>(),
+        })
+    }
+
+    /// A line or two for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let verb = if self.dry { "would have moved" } else { "moved" };
+        let mut out = format!(
+            "{verb} threads {} times under {} (accesses by {}); weighted bandwidth {:.1} GB/s, at best {:.1}",
+            self.moves,
+            crate::ASYM,
+            self.source(),
+            self.now / 1e3,
+            self.best / 1e3
+        );
+        if self.full_migrations > 0 {
+            out += &format!(
+                "; {} times memory as a whole ({})",
+                self.full_migrations,
+                format_bytes(self.full_bytes)
+            );
+        }
+        if self.failures > 0 {
+            out += &format!("; {} times a thread could not be bound", self.failures);
+        }
+        if let Some(restored) = self.restored {
+            out += &format!("; {} threads have the CPUs back that they had", restored.done);
+        }
+        out += "\n";
+        for (pid, process) in self.processes.iter().filter(|(_, p)| p.before != p.after) {
+            out += &format!(
+                "process {pid} ({}) was on nodes {}, is on {}\n",
+                process.name, process.before, process.after
+            );
+        }
+        for (_, process) in self.processes.iter() {
+            if let Some(refused) = &process.refused {
+                out += &format!("{refused}\n");
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,135 @@
+//! The machine that a session runs on.
+
+use crate::error::LiveError;
+use nodewise_linux::Host;
+use nodewise_machine::{CpuId, Machine, NodeId, format_list};
+
+/// Nodes and the CPUs on them.
+pub struct Topology {
+    /// Its nodes, links and distances.
+    pub machine: Machine,
+    /// By the kernel's number of the CPU.
+    node_of_cpu: Vec<NodeId>,
+    /// The nodes are made up: nothing can be moved between them.
+    pub pretended: bool,
+    /// Somebody has said how nodes are linked: the kernel does not know.
+    pub links_known: bool,
+    /// What the user should know of it.
+    pub(crate) notice: Option<String>,
+}
+
+impl Topology {
+    /// This host; `graph` names a machine (or its file) whose links these are. With `pretend` so many nodes are made
+    /// up and CPUs dealt out to them: decisions can then be watched on any host, and nothing is moved.
+    ///
+    /// # Errors
+    /// sysfs cannot be read, or `graph` is no machine of as many nodes.
+    pub fn this(host: &Host, graph: Option<&str>, pretend: Option<usize>) -> Result<Self, LiveError> {
+        let this = Machine::from_sysfs(&host.sys(), "this")?;
+        let machine = match pretend {
+            Some(nodes) if nodes > 1 => pretended(&this, nodes),
+            _ => this,
+        };
+        let (machine, notice) = match graph {
+            Some(spec) => linked(machine, spec)?,
+            None => (machine, None),
+        };
+        let mut node_of_cpu = Vec::new();
+        for (cpu, node) in machine.cpus() {
+            node_of_cpu.resize(node_of_cpu.len().max(cpu.0 as usize + 1), NodeId(0));
+            node_of_cpu[cpu.0 as usize] = node;
+        }
+        Ok(Self {
+            pretended: pretend.is_some(),
+            links_known: graph.is_some(),
+            machine,
+            node_of_cpu,
+            notice,
+        })
+    }
+
+    /// Whether there is anything to choose.
+    #[must_use]
+    pub fn single(&self) -> bool {
+        self.machine.nodes.iter().filter(|n| n.memory > 0).count() < 2
+    }
+
+    /// The node of a CPU, by the kernel's number.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: u32) -> Option<NodeId> {
+        self.node_of_cpu.get(cpu as usize).copied()
+    }
+
+    /// The logical node with the kernel's number.
+    #[must_use]
+    pub fn node(&self, os_index: u32) -> Option<NodeId> {
+        let at = self.machine.nodes.iter().position(|n| n.os_index == os_index)?;
+        Some(NodeId(at as u32))
+    }
+
+    /// A node's CPUs.
+    #[must_use]
+    pub fn cpus(&self, node: NodeId) -> &[CpuId] {
+        &self.machine.nodes[node.index()].cpus
+    }
+
+    /// The kernel's numbers of these nodes, as people write them.
+    #[must_use]
+    pub fn list(&self, nodes: impl IntoIterator<Item = NodeId>) -> String {
+        let nodes = nodes.into_iter().map(|n| self.machine.nodes[n.index()].os_index);
+        let mut nodes: Vec<u32> = nodes.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        format_list(&nodes)
+    }
+
+    /// The kernel's numbers.
+    #[must_use]
+    pub fn os_indices(&self) -> Vec<u32> {
+        self.machine.nodes.iter().map(|n| n.os_index).collect()
+    }
+}
+
+/// The nodes that are here, joined as those of a machine file.
+fn linked(here: Machine, spec: &str) -> Result<(Machine, Option<String>), LiveError> {
+    let file = Machine::load(spec).map_err(|e| LiveError::context("--machine", &e))?;
+    if file.node_count() != here.node_count() {
+        return Err(LiveError::new(format!(
+            "--machine {spec}: it has {} nodes, this host {}; `nodewise topo --measure -o FILE` makes this host's own file",
+            file.node_count(),
+            here.node_count()
+        )));
+    }
+    let cpus = |m: &Machine| m.nodes.iter().map(|n| n.cpus.clone()).collect::<Vec<_>>();
+    let others = cpus(&file) != cpus(&here);
+    let notice =
+        others.then(|| format!("{spec} has other CPUs than this host: only how its nodes are linked counts"));
+    let linked = Machine {
+        latency_ns: file.latency_ns,
+        links: file.links,
+        routes: file.routes,
+        hop_rules: file.hop_rules,
+        backplane: file.backplane,
+        ..here
+    };
+    Ok((linked, notice))
+}
+
+fn pretended(this: &Machine, nodes: usize) -> Machine {
+    let cpus = this.cpus();
+    let mut machine = this.clone();
+    let node = |n: usize| {
+        let mut node = this.nodes[0].clone();
+        node.os_index = n as u32;
+        node.cpus = cpus.iter().skip(n).step_by(nodes).map(|c| c.0).collect();
+        node
+    };
+    machine.nodes = (0..nodes).map(node).collect();
+    let latency = |from: usize, to: usize| if from == to { 100.0 } else { 200.0 };
+    machine.latency_ns = (0..nodes)
+        .map(|from| (0..nodes).map(|to| latency(from, to)).collect())
+        .collect();
+    machine.routes = vec![vec![this.routes[0][0].clone(); nodes]; nodes];
+    machine.links = Vec::new();
+    machine
+}

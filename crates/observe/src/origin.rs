@@ -1,0 +1,51 @@
+//! Where a profile comes from: the host and the command.
+
+use nodewise_linux::Host;
+use nodewise_profile::Meta;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// When and where something is recorded: now, on this host.
+#[must_use]
+pub fn host_meta(host: &Host) -> Meta {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let nodes = host.names("sys/devices/system/node").unwrap_or_default();
+    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    Meta {
+        started_at: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs()),
+        host_cpus: cpus as u32,
+        host_nodes: nodes.iter().filter(is_node).count().max(1) as u32,
+        host_model: model(host),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Meta::default()
+    }
+}
+
+fn model(host: &Host) -> String {
+    let text = host.read("proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("model name"));
+    line.and_then(|l| l.split_once(':'))
+        .map_or_else(String::new, |l| l.1.trim().to_owned())
+}
+
+/// How a running process was started, as far as it shows that; nothing if it has ended.
+#[must_use]
+pub fn command_of(host: &Host, pid: u32) -> Vec<String> {
+    let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> = text.split_terminator('\0').map(str::to_owned).collect();
+    match words.first() {
+        Some(shown) if shown.contains(' ') && !Path::new(shown).exists() => retitled(shown),
+        _ => words,
+    }
+}
+
+/// A server's own text in place of its command: its name comes first, perhaps with a colon.
+fn retitled(shown: &str) -> Vec<String> {
+    let mut words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
+    if let Some(name) = words.first_mut() {
+        *name = name.trim_end_matches(':').to_owned();
+    }
+    words
+}

@@ -1,0 +1,247 @@
+//! The predicted cost of each policy, side by side.
+
+mod json;
+mod moving;
+mod nodes;
+mod several;
+mod show;
+mod sweep;
+mod table;
+
+pub use moving::Limits;
+pub use several::Together;
+pub use sweep::Sweep;
+
+use crate::folded::folded;
+use crate::{ASYM, Asym, Selected, Selection};
+use anyhow::bail;
+use nodes::Worth;
+use nodewise_machine::Machine;
+use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use std::path::PathBuf;
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The profile; which machine is asked for apart.
+    pub selection: Selection,
+    /// Profiles of further programs, which run at the same time, each on nodes of its own.
+    pub more: Vec<PathBuf>,
+    /// Of several programs, those that end begin again until all have ended once.
+    pub repeat: bool,
+    /// Policies, comma-separated.
+    pub policy: String,
+    /// On how many CPUs, and under which thread policy.
+    pub threads: Threads,
+    /// CPU time of a plain run of the same work, seconds.
+    pub plain_cpu: Option<f64>,
+    /// What holds for policies that move pages.
+    pub limits: Limits,
+    /// Remote memory is so many times as slow as local memory.
+    pub latency_ratio: Option<f64>,
+    /// What reaches memory.
+    pub traffic: Traffic,
+    /// The one policy that moves pages is to be drawn.
+    pub trace: bool,
+}
+
+/// How many threads programs run with, and where: as the recordings, unless something else is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// One number for all programs, or one for each; empty: as many as were recorded.
+    pub counts: Vec<u32>,
+    /// The thread policy, in place of [`Selection::affinity`].
+    pub policy: Option<String>,
+}
+
+impl Threads {
+    fn count(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
+        match self.counts.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            each if each.len() == programs => Ok(Some(each[program])),
+            each => bail!(
+                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
+                each.len(),
+                if programs == 1 { "" } else { "s" }
+            ),
+        }
+    }
+}
+
+impl Question {
+    /// One program on this machine.
+    ///
+    /// # Errors
+    /// What is asked for cannot be opened, placed or predicted.
+    pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
+        let mut selected = self.open(machine)?;
+        let parameters = self.parameters();
+        let asym = match self.thread_policy() {
+            ASYM => Some(Asym::enter(&mut selected, self.threads.count(0, 1)?)?),
+            _ => None,
+        };
+        let list = self.list();
+        let (mappings, notes) = selected.mappings(&list.pages)?;
+        let movers = Movers {
+            question: self,
+            selected: &selected,
+            list: &list,
+            parameters: &parameters,
+        };
+        let (simulation, worth) = match &asym {
+            None => {
+                let (context, moving) = (selected.context(), movers.all()?);
+                let reader = &selected.reader;
+                let simulation = simulate_moving(&context, &mappings, moving, reader, &parameters)?;
+                (simulation, None)
+            }
+            Some(asym) => {
+                let (simulation, worth) = nodes::together(asym, &movers, &mappings)?;
+                (simulation, Some(worth))
+            }
+        };
+        let on = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
+        let picture = self
+            .trace
+            .then(|| show::draw(on, &selected, &mappings[0], &simulation));
+        Ok(Comparison {
+            page_size: selected.histogram.page_size(),
+            machine: on.clone(),
+            simulation,
+            worth,
+            picture,
+            notes,
+        })
+    }
+
+    /// All programs at once on this machine, each on nodes of its own (AsymSched, Figures 6 and 7).
+    ///
+    /// # Errors
+    /// As [`Question::compare`]; or a question that is about one program only.
+    pub fn together(&self, machine: &str) -> anyhow::Result<Together> {
+        several::predict(self, machine)
+    }
+
+    /// How much `policy`, which moves pages, depends on each of its parameters on this machine.
+    ///
+    /// # Errors
+    /// As [`Question::compare`].
+    pub fn sweep(&self, policy: &str, machine: &str) -> anyhow::Result<Sweep> {
+        sweep::sweep(policy, &self.limits, &self.open(machine)?, &self.parameters())
+    }
+
+    /// The profile on a machine whose remote memory may be nearer or farther than it is.
+    fn open(&self, machine: &str) -> anyhow::Result<Selected> {
+        let selection = Selection {
+            machine: machine.to_owned(),
+            affinity: self.thread_policy().to_owned(),
+            ..self.selection.clone()
+        };
+        let mut selected = selection.open()?;
+        if let Some(ratio) = self.latency_ratio {
+            selected.machine = with_latency_ratio(&selected.machine, ratio);
+        }
+        if let Some(cpus) = self.threads.count(0, 1)? {
+            selected.affinity = folded(&selected, &selection.affinity, cpus)?;
+        }
+        Ok(selected)
+    }
+
+    fn thread_policy(&self) -> &str {
+        self.threads.policy.as_deref().unwrap_or(&self.selection.affinity)
+    }
+
+    /// What pages start from comes first, asked for or not.
+    fn list(&self) -> moving::Split {
+        moving::split(&format!("{},{}", self.limits.start, self.policy))
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters {
+            plain_cpu_ns: self.plain_cpu.map(|seconds| seconds * 1e9),
+            seconds_per_gb: self.limits.migration_cost,
+            traffic: self.traffic,
+            ..Parameters::default()
+        }
+    }
+}
+
+/// One program's policies on one machine.
+pub struct Comparison {
+    machine: Machine,
+    page_size: u64,
+    /// The prediction of each policy; what pages start from comes first.
+    pub simulation: Simulation,
+    /// What the choice of nodes is worth, where there was one.
+    worth: Option<Worth>,
+    /// Pages through time under the policy that moves them, SVG, if [`Question::trace`] is set.
+    pub picture: Option<String>,
+    /// What policies note about their mappings.
+    pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// For people: one table, best first.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let worth = self.worth.as_ref().map_or_else(String::new, Worth::table);
+        table::write(&self.machine, &self.simulation, &worth)
+    }
+
+    /// The document of `simulate --json` (its keys: `docs/model.md`).
+    #[must_use]
+    pub fn json(&self) -> impl serde::Serialize + '_ {
+        json::OnMachine::new(
+            &self.machine,
+            self.page_size,
+            &self.simulation,
+            self.worth.as_ref(),
+        )
+    }
+}
+
+/// Policies that move pages, made anew for each pass.
+struct Movers<'a> {
+    question: &'a Question,
+    selected: &'a Selected,
+    list: &'a moving::Split,
+    parameters: &'a Parameters,
+}
+
+impl Movers<'_> {
+    fn one(&self, policy: &str) -> anyhow::Result<Moving> {
+        self.question
+            .limits
+            .moving(policy, self.selected, self.parameters)
+    }
+
+    fn all(&self) -> anyhow::Result<Vec<Moving>> {
+        let moving = self.list.moving.iter().map(|p| self.one(p));
+        let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
+        if self.question.trace {
+            let [one] = moving.as_mut_slice() else {
+                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
+            };
+            one.traced = true;
+        }
+        Ok(moving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_number_of_threads_for_all_programs_or_one_for_each() {
+        let of = |counts: &[u32], program, programs| {
+            let counts = counts.to_vec();
+            Threads { counts, policy: None }.count(program, programs)
+        };
+        assert_eq!(of(&[], 1, 2).unwrap(), None);
+        assert_eq!(of(&[24], 1, 2).unwrap(), Some(24));
+        assert_eq!(of(&[24, 16], 1, 2).unwrap(), Some(16));
+        assert!(of(&[24, 16], 0, 3).is_err());
+    }
+}

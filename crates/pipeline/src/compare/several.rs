@@ -1,0 +1,419 @@
+//! Several programs at once, each on nodes of its own (AsymSched, Figures 6 and 7).
+
+mod json;
+mod text;
+
+use super::nodes::{DYNAMIC, STARTS};
+use super::{Movers, Question, moving};
+use crate::asym::{ASYM, DRAWN, MOST, dealt};
+use crate::{Selected, Selection};
+use anyhow::{Context as _, bail};
+use nodewise_analysis::measure;
+use nodewise_machine::{Channels, Machine, NodeId};
+use nodewise_placement::asym::{Cluster, Options, Place, search, weight};
+use nodewise_placement::{Mapping, VirtualNodes, virtual_affinity};
+use nodewise_simulation as simulation;
+use nodewise_simulation::{
+    Afterwards, Apart, Course, Moving, Parameters, Places, by_chance, with_latency_ratio,
+};
+use std::path::{Path, PathBuf};
+
+/// Phases that are solved beside one another, about: some seconds.
+const SOLVED: usize = 1_500_000;
+/// Times that each is solved until times agree, about.
+const ROUNDS: usize = 3;
+
+/// Several programs at once, on one machine.
+pub struct Together {
+    machine: Machine,
+    page_size: u64,
+    afterwards: Afterwards,
+    programs: Vec<About>,
+    apart: Apart,
+    slices_together: usize,
+    policies: Vec<Policy>,
+    dynamic: Option<Dynamic>,
+    /// What policies note about their mappings.
+    pub notes: Vec<String>,
+}
+
+/// One of the programs.
+struct About {
+    profile: String,
+    program: String,
+    threads: VirtualNodes,
+    resident_bytes: u64,
+    /// Accesses to other nodes a second, alone, from where pages start: its cluster's weight is their logarithm.
+    remote_per_second: f64,
+}
+
+/// One policy: all programs on every placement.
+struct Policy {
+    name: String,
+    /// `[placement][program]`.
+    outcomes: Vec<Vec<simulation::Outcome>>,
+    /// Where the programs are fastest together, and slowest; by place among the placements.
+    best: usize,
+    worst: usize,
+    /// Of the highest weighted bandwidth.
+    by_bandwidth: usize,
+    /// By placement: the geometric mean, over programs, of how much faster each is than on average.
+    speed: Vec<f64>,
+}
+
+/// Only pages move, with programs on nodes by chance; and on the nodes of the highest weighted bandwidth.
+struct Dynamic {
+    start: String,
+    /// `[draw][program]`.
+    draws: Vec<Vec<simulation::Outcome>>,
+    by_bandwidth: Vec<simulation::Outcome>,
+}
+
+/// A program on virtual nodes.
+struct Program {
+    about: About,
+    selected: Selected,
+    mappings: Vec<Mapping>,
+    /// What policies note about them.
+    notes: Vec<String>,
+}
+
+pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Together> {
+    let parameters = question.parameters();
+    let list = question.list();
+    let first = question.selection.profile.iter();
+    let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
+    let opened = folders.iter().enumerate().map(|(i, folder)| {
+        let count = question.threads.count(i, folders.len())?;
+        Program::open(question, machine, folder, count)
+    });
+    let mut opened = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    let machine = opened[0].0.selected.machine.clone();
+    let mut apart = places(&machine, &opened)?;
+    for (at, (program, groups)) in opened.iter_mut().enumerate() {
+        program.enter(groups, &apart.all[0][at], &list.pages)?;
+    }
+    let mut programs: Vec<Program> = opened.into_iter().map(|o| o.0).collect();
+    let columns = list.moving.len() + programs[0].mappings.len();
+    let all = Runs {
+        question,
+        list: &list,
+        parameters: &parameters,
+        machine: &machine,
+        solved: SOLVED / (apart.all.len() * columns * programs.len().pow(2) * ROUNDS),
+    };
+    let courses = all.courses(&programs, &apart.all[0])?;
+    all.weigh(&mut programs, &courses, &apart.all[0]);
+    let by_bandwidth = apart.index(&machine, by_bandwidth(&machine, &programs)?);
+    let policies = all.every(&courses, &apart, by_bandwidth);
+    let dynamic = all.dynamic(&programs, &apart, by_bandwidth)?;
+    Ok(Together {
+        page_size: programs[0].selected.histogram.page_size(),
+        afterwards: all.afterwards(),
+        slices_together: courses.iter().map(|c| c.slices_together).max().unwrap_or(1),
+        notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
+        programs: programs.into_iter().map(|p| p.about).collect(),
+        apart,
+        policies,
+        dynamic,
+        machine,
+    })
+}
+
+/// Every way to put the programs on nodes of their own.
+fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<Apart> {
+    let threads: Vec<Vec<u32>> = opened.iter().map(|o| o.0.about.threads.sizes.clone()).collect();
+    let needed: Vec<String> = threads.iter().map(|t| t.len().to_string()).collect();
+    let there = machine.cpu_nodes().count();
+    if threads.iter().map(Vec::len).sum::<usize>() > there {
+        bail!(
+            "the programs need {} nodes and {} has {there}: fewer threads each (--threads 16,asym), or fewer programs",
+            needed.join(" + "),
+            machine.name
+        );
+    }
+    let apart = Apart::new(machine, &threads, MOST, DRAWN as u64);
+    if apart.all.is_empty() {
+        bail!(
+            "no {} nodes of {} have as many CPUs as the programs have threads",
+            needed.join(" + "),
+            machine.name
+        );
+    }
+    Ok(apart)
+}
+
+/// Where AsymSched puts them: each program a cluster, of its own weight.
+fn by_bandwidth(machine: &Machine, programs: &[Program]) -> anyhow::Result<Places> {
+    let cluster = |(at, p): (usize, &Program)| Cluster {
+        application: at as u32,
+        threads: (0..p.about.threads.of.len() as u32).collect(),
+        nodes: p.about.threads.count(),
+        weight: weight(p.about.remote_per_second),
+        ..Cluster::default()
+    };
+    let clusters: Vec<Cluster> = programs.iter().enumerate().map(cluster).collect();
+    let place = |node: NodeId| Place {
+        node,
+        threads: machine.nodes[node.index()].cpus.len(),
+    };
+    let places: Vec<Place> = machine.cpu_nodes().map(place).collect();
+    let channels = Channels::of(machine);
+    let found = search(&channels, &places, &clusters, &Options::default()).context("asym")?;
+    Ok(found.best.places)
+}
+
+impl Program {
+    /// With the number of each thread; not yet on virtual nodes.
+    fn open(
+        question: &Question,
+        machine: &str,
+        folder: &Path,
+        count: Option<u32>,
+    ) -> anyhow::Result<(Self, Vec<u32>)> {
+        let selection = Selection {
+            profile: Some(folder.to_owned()),
+            machine: machine.to_owned(),
+            affinity: "compact".into(),
+            page_size: question.selection.page_size,
+        };
+        let mut selected = selection.open()?;
+        if let Some(ratio) = question.latency_ratio {
+            selected.machine = with_latency_ratio(&selected.machine, ratio);
+        }
+        if selected.profile().meta.observer.is_sampled() {
+            bail!(
+                "{}: counts are samples, so no time follows: record it with nodewise-cc",
+                folder.display()
+            );
+        }
+        let (groups, threads) = dealt(&selected, count)?;
+        let about = About {
+            profile: selected.reader.folder().display().to_string(),
+            program: selected.profile().program().to_owned(),
+            threads,
+            resident_bytes: selected.histogram.len() as u64 * selected.histogram.page_size(),
+            remote_per_second: 0.0,
+        };
+        let program = Self {
+            about,
+            selected,
+            mappings: Vec::new(),
+            notes: Vec::new(),
+        };
+        Ok((program, groups))
+    }
+
+    /// Puts it on virtual nodes, which these are an example of.
+    fn enter(&mut self, groups: &[u32], nodes: &[NodeId], policies: &str) -> anyhow::Result<()> {
+        let (selected, of) = (&mut self.selected, &self.about.threads.of);
+        selected.machine = VirtualNodes::machine(&selected.machine, nodes);
+        selected.affinity = virtual_affinity(ASYM, groups, of, &selected.machine);
+        (self.mappings, self.notes) = selected.mappings(policies)?;
+        Ok(())
+    }
+
+    /// Accesses to other nodes, from where pages start.
+    fn remote(&self) -> f64 {
+        let (s, start) = (&self.selected, &self.mappings[0].nodes);
+        let found = measure(
+            s.profile(),
+            &s.histogram,
+            &s.affinity,
+            start,
+            s.machine.node_count(),
+        );
+        let accesses: u64 = s
+            .histogram
+            .entries
+            .iter()
+            .map(nodewise_analysis::Entry::accesses)
+            .sum();
+        accesses as f64 * (1.0 - found.program.local_fraction())
+    }
+}
+
+/// All of them, on one machine.
+struct Runs<'a> {
+    question: &'a Question,
+    list: &'a moving::Split,
+    parameters: &'a Parameters,
+    machine: &'a Machine,
+    /// Phases that a program may have, about.
+    solved: usize,
+}
+
+impl Runs<'_> {
+    fn afterwards(&self) -> Afterwards {
+        match self.question.repeat {
+            true => Afterwards::Again,
+            false => Afterwards::Gone,
+        }
+    }
+
+    /// Each program under every policy of the list; what moves pages decides as on these nodes.
+    fn courses(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<Course>> {
+        let each = programs.iter().zip(places).map(|(program, nodes)| {
+            let movers = self.movers(program).all()?;
+            let on = vec![nodes.clone(); program.mappings.len() + movers.len()];
+            self.course(program, &program.mappings, movers, &on)
+        });
+        each.collect()
+    }
+
+    fn movers<'p>(&'p self, program: &'p Program) -> Movers<'p> {
+        Movers {
+            question: self.question,
+            selected: &program.selected,
+            list: self.list,
+            parameters: self.parameters,
+        }
+    }
+
+    fn course(
+        &self,
+        program: &Program,
+        mappings: &[Mapping],
+        moving: Vec<Moving>,
+        on: &[Vec<NodeId>],
+    ) -> anyhow::Result<Course> {
+        let selected = &program.selected;
+        Ok(simulation::course(
+            &selected.context(),
+            (self.machine, on),
+            mappings,
+            moving,
+            self.solved / selected.profile().regions.len().max(1),
+            &selected.reader,
+            self.parameters,
+        )?)
+    }
+
+    fn at_once(&self, courses: &[Course], runs: &[(usize, &Places)]) -> Vec<Vec<simulation::Outcome>> {
+        let program = |policy: usize, nodes: &Vec<NodeId>| simulation::Program {
+            policy,
+            nodes: nodes.clone(),
+        };
+        let run = |(policy, places): &(usize, &Places)| places.iter().map(|n| program(*policy, n)).collect();
+        let runs: Vec<Vec<simulation::Program>> = runs.iter().map(run).collect();
+        simulation::at_once(self.machine, courses, &runs, self.afterwards())
+    }
+
+    /// How much of its accesses each program alone makes to other nodes.
+    fn weigh(&self, programs: &mut [Program], courses: &[Course], places: &Places) {
+        for ((program, course), nodes) in programs.iter_mut().zip(courses).zip(places) {
+            let alone = self.at_once(std::slice::from_ref(course), &[(0, &vec![nodes.clone()])]);
+            program.about.remote_per_second = program.remote() / alone[0][0].seconds.max(1e-9);
+        }
+    }
+
+    /// Every policy on every placement.
+    fn every(&self, courses: &[Course], apart: &Apart, by_bandwidth: usize) -> Vec<Policy> {
+        let runs: Vec<(usize, &Places)> = (0..courses[0].policies.len())
+            .flat_map(|policy| apart.all.iter().map(move |places| (policy, places)))
+            .collect();
+        let outcomes = self.at_once(courses, &runs);
+        let each = courses[0].policies.iter().zip(outcomes.chunks(apart.all.len()));
+        each.map(|(name, outcomes)| Policy::new(name, outcomes, by_bandwidth))
+            .collect()
+    }
+
+    /// Runs from nodes by chance, and one on those of the highest bandwidth.
+    fn dynamic(
+        &self,
+        programs: &[Program],
+        apart: &Apart,
+        by_bandwidth: usize,
+    ) -> anyhow::Result<Option<Dynamic>> {
+        let threads: Vec<Vec<u32>> = programs.iter().map(|p| p.about.threads.sizes.clone()).collect();
+        let mut on = vec![apart.all[by_bandwidth].clone(), apart.all[by_bandwidth].clone()];
+        on.extend((0..STARTS).filter_map(|seed| by_chance(self.machine, &threads, seed)));
+        if apart.all.len() < 2 || on.len() == 2 {
+            return Ok(None);
+        }
+        let course = |(at, program): (usize, &Program)| {
+            let on: Vec<Vec<NodeId>> = on.iter().map(|places| places[at].clone()).collect();
+            let movers = self.movers(program);
+            let moving = on[1..]
+                .iter()
+                .map(|_| movers.one(DYNAMIC))
+                .collect::<anyhow::Result<_>>()?;
+            self.course(program, &program.mappings[..1], moving, &on)
+        };
+        let courses = programs
+            .iter()
+            .enumerate()
+            .map(course)
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let runs: Vec<(usize, &Places)> = on.iter().enumerate().skip(1).collect();
+        let mut outcomes = self.at_once(&courses, &runs);
+        Ok(Some(Dynamic {
+            start: programs[0].mappings[0].policy.clone(),
+            by_bandwidth: outcomes.remove(0),
+            draws: outcomes,
+        }))
+    }
+}
+
+impl Together {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::write(self)
+    }
+
+    /// The document of `simulate DIR DIR … --json` (its keys: `docs/model.md`).
+    #[must_use]
+    pub fn json(&self) -> impl serde::Serialize + '_ {
+        json::OnMachine::new(self)
+    }
+}
+
+impl Policy {
+    fn new(name: &str, outcomes: &[Vec<simulation::Outcome>], by_bandwidth: usize) -> Self {
+        let programs = outcomes[0].len();
+        let mean = |p: usize| outcomes.iter().map(|o| o[p].seconds).sum::<f64>() / outcomes.len() as f64;
+        let means: Vec<f64> = (0..programs).map(mean).collect();
+        let faster = |o: &Vec<simulation::Outcome>| {
+            let each = o.iter().zip(&means);
+            let logs = each.map(|(o, mean)| {
+                if o.seconds > 0.0 {
+                    (mean / o.seconds).ln()
+                } else {
+                    0.0
+                }
+            });
+            (logs.sum::<f64>() / programs as f64).exp()
+        };
+        let speed: Vec<f64> = outcomes.iter().map(faster).collect();
+        let spread = simulation::Spread::of(&speed);
+        Self {
+            name: name.to_owned(),
+            best: spread.most.0,
+            worst: spread.least.0,
+            by_bandwidth,
+            outcomes: outcomes.to_vec(),
+            speed,
+        }
+    }
+
+    /// One program's seconds, by placement.
+    fn seconds(&self, program: usize) -> Vec<f64> {
+        self.outcomes.iter().map(|o| o[program].seconds).collect()
+    }
+
+    /// One program's latency, by placement.
+    fn latency_ns(&self, program: usize) -> Vec<f64> {
+        self.outcomes.iter().map(|o| o[program].latency_ns).collect()
+    }
+}
+
+impl Dynamic {
+    fn seconds(&self, program: usize) -> Vec<f64> {
+        self.draws.iter().map(|o| o[program].seconds).collect()
+    }
+
+    fn latency_ns(&self, program: usize) -> Vec<f64> {
+        self.draws.iter().map(|o| o[program].latency_ns).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! A profile seen on a machine, at a page size, with threads bound somewhere.
+
+use anyhow::bail;
+use nodewise_analysis::{Affinity, Histogram, first_touch_nodes};
+use nodewise_linux::plugin::{Cell, Input, Plugin};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::{
+    Context, Mapping, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
+};
+use nodewise_profile::{Observer, Profile};
+use nodewise_store::Reader;
+use std::path::{Path, PathBuf};
+
+/// Which profile, on which machine.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Profile directory, or one that holds profiles: then the latest; `None`: the latest here.
+    pub profile: Option<PathBuf>,
+    /// A shipped machine's name, a machine file, or `this`.
+    pub machine: String,
+    /// The thread policy.
+    pub affinity: String,
+    /// Page size of decisions, as a shift over base pages.
+    pub page_size: u32,
+}
+
+/// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
+fn empty(folder: &Path, observer: Observer) -> String {
+    let folder_name = folder.display();
+    if folder.join("raw").is_dir() {
+        format!("{folder_name}: the recording was interrupted; nodewise record --recover {folder_name}")
+    } else if observer.is_sampled() {
+        format!("{folder_name}: no page was sampled; watch for longer, while the program works")
+    } else {
+        format!("{folder_name}: no accesses were recorded; is the program built with nodewise-cc?")
+    }
+}
+
+/// A profile opened as the arguments say.
+pub struct Selected {
+    /// The profile's small tables, and its accesses as a stream.
+    pub reader: Reader,
+    /// Page × thread counts over the whole run.
+    pub histogram: Histogram,
+    /// Where threads run.
+    pub affinity: Affinity,
+    /// The target.
+    pub machine: Machine,
+}
+
+impl Selection {
+    /// Opens the profile and reads it through once.
+    ///
+    /// # Errors
+    /// No such profile, machine or thread policy; or a profile without accesses.
+    pub fn open(&self) -> anyhow::Result<Selected> {
+        let machine = self.machine()?;
+        let reader = self.reader()?;
+        let profile = reader.profile();
+        let histogram = Histogram::build(&reader, profile.threads.len(), self.page_size)?;
+        if histogram.is_empty() {
+            bail!(empty(reader.folder(), profile.meta.observer));
+        }
+        let affinity = thread_policy(&self.affinity, profile, &histogram, &machine, &Files)?;
+        Ok(Selected {
+            reader,
+            histogram,
+            affinity,
+            machine,
+        })
+    }
+
+    /// The machine alone.
+    ///
+    /// # Errors
+    /// No such machine.
+    pub fn machine(&self) -> anyhow::Result<Machine> {
+        Ok(Machine::load(&self.machine)?)
+    }
+
+    /// The profile alone.
+    ///
+    /// # Errors
+    /// No such profile.
+    pub fn reader(&self) -> anyhow::Result<Reader> {
+        let folder = nodewise_store::latest(self.profile.as_deref().unwrap_or(Path::new(".")))?;
+        Ok(Reader::open(&folder)?)
+    }
+}
+
+impl Selected {
+    /// The profile's small tables.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        self.reader.profile()
+    }
+
+    /// What policies look at.
+    #[must_use]
+    pub fn context(&self) -> Context<'_> {
+        let Self {
+            histogram,
+            affinity,
+            machine,
+            ..
+        } = self;
+        Context {
+            profile: self.profile(),
+            histogram,
+            affinity,
+            machine,
+        }
+    }
+
+    /// The policies of a comma-separated list, in its order; `all` is every one worth comparing.
+    ///
+    /// # Errors
+    /// No such policy.
+    pub fn policies(&self, list: &str) -> anyhow::Result<Vec<Box<dyn PagePolicy>>> {
+        Ok(page_policies(list, &self.machine, &Files)?)
+    }
+
+    /// The mapping of each policy of a list, and what policies note about them.
+    ///
+    /// # Errors
+    /// No such policy, or one that cannot place this profile.
+    pub fn mappings(&self, list: &str) -> anyhow::Result<(Vec<Mapping>, Vec<String>)> {
+        let context = self.context();
+        let policies = self.policies(list)?;
+        let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
+        let mappings = mappings.collect::<anyhow::Result<_>>()?;
+        Ok((
+            mappings,
+            policies.iter().flat_map(|p| p.notes(&context)).collect(),
+        ))
+    }
+
+    /// Where the kernel's default puts each page.
+    #[must_use]
+    pub fn first_touch(&self) -> Vec<NodeId> {
+        first_touch_nodes(
+            self.profile(),
+            &self.histogram,
+            &self.affinity,
+            self.machine.node_count(),
+        )
+    }
+}
+
+/// Files and shared libraries, for policies that are not built in.
+pub struct Files;
+
+impl Outside for Files {
+    fn read(&self, path: &str) -> Result<String, String> {
+        nodewise_input::text(Path::new(path)).map_err(|e| format!("cannot read {path}: {e}"))
+    }
+
+    fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String> {
+        let plugin = Plugin::load(Path::new(path)).map_err(|e| e.to_string())?;
+        Ok(Box::new(Custom::new(
+            path,
+            Box::new(move |context| ask(&plugin, context)),
+        )))
+    }
+}
+
+/// Lays a context out as the C interface has it.
+fn ask(plugin: &Plugin, context: &Context<'_>) -> Result<Vec<u32>, String> {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let numbers = |nodes: &[NodeId]| nodes.iter().map(|n| n.0).collect::<Vec<_>>();
+    let cell = |e: &nodewise_analysis::Entry| Cell {
+        reads: e.reads,
+        writes: e.writes,
+        lines: e.lines,
+        thread: e.thread.0,
+    };
+    let first_touch = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    plugin
+        .place(&Input {
+            page_size: histogram.page_size(),
+            page: &histogram.pages.iter().map(|p| p.0).collect::<Vec<_>>(),
+            offsets: &histogram.offsets,
+            cells: &histogram.entries.iter().map(cell).collect::<Vec<_>>(),
+            first_touch: &numbers(&first_touch),
+            thread_node: &numbers(&affinity.nodes),
+            latency: &machine.latency_ns.concat(),
+            bandwidth: &machine.nodes.iter().map(|n| n.bandwidth).collect::<Vec<_>>(),
+        })
+        .map_err(|e| e.message().to_owned())
+}
