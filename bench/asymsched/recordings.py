@@ -11,7 +11,7 @@ RECORDED = ROOT / "build/workloads-recorded"
 DYNAMIC = "balance:carrefour"
 # Moving a page costs what the paper's own mover needs (Table 5: 3.05 s for is.D's 20 GB, 1.5 s for SPECjbb's 10 GB);
 # its dynamic migration has no budget.
-OPTIONS = ("--machine", "machine-a", "--policy", f"first-touch,{DYNAMIC}", "--migration-cost", "0.15", "--budget", "none")
+OPTIONS = ("--machine", "machine-a", "--policy", f"first-touch,{DYNAMIC}", "--migration-cost", "0.15", "--migrate-budget", "none")
 # Whether recordings that are there are kept.
 keep = False
 
@@ -32,9 +32,9 @@ def record(name, threads):
 
 def alone(name, nodes):
     """`choice` of the program on so many nodes, and how large it is."""
-    return json.loads(run([NODEWISE, "simulate", record(name, THREADS * nodes), "--threads", "asym", *OPTIONS, "--json"]))
+    return json.loads(run([NODEWISE, "simulate", record(name, THREADS * nodes), "--affinity", "asym", *OPTIONS, "--json"]))
 
 
 def at_once(workload):
     folders = [record(name, THREADS * nodes) for name, nodes in workload.items()]
-    return json.loads(run([NODEWISE, "simulate", *folders, "--threads", "asym", "--repeat", *OPTIONS, "--json"]))
+    return json.loads(run([NODEWISE, "simulate", *folders, "--affinity", "asym", "--repeat", *OPTIONS, "--json"]))

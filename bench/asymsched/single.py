@@ -13,7 +13,7 @@ CLOSE, CLOSER = 0.1, 0.05  # of the mean's performance
 TEXT = """## Figures 2 to 5: one program, 24 threads, three nodes
 
 Fourteen programs of ours ([workloads](../workloads/README.md)), recorded with 24 threads and predicted by
-[`nodewise simulate --threads asym`](threads.md) on all 336 ordered placements; pages are where they are first touched. They
+[`nodewise simulate --affinity asym`](threads.md) on all 336 ordered placements; pages are where they are first touched. They
 are not the paper's programs, and run for {shortest:.2f} to {longest:.0f} s instead of 15 and more. Moving a page costs 0.15 s/GB (the
 paper's mover, Table 5) and the copy.
 

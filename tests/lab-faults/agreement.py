@@ -38,7 +38,7 @@ MACHINE = ["--machine", "westmere-4s", "--cpus", str(NODES), "--memory", "1G"]
 # emulator makes a sample a hundred times as expensive as it is. Slices are short so that every other one sees
 # what the rest does.
 BOUND = ["--bind", "none", "--threads", str(NODES), "--env", "OMP_PROC_BIND=close", "--env", "OMP_PLACES=threads"]
-OPTIONS = "--via faults --scan 200 --slice 500ms --budget 60 --force"
+OPTIONS = "--via faults --scan-period 200ms --slice 500ms --observe-budget 60% --force"
 SHIFT = "shift"
 COMMANDS = {
     "sor": "--size 512 --iterations 400",

@@ -100,7 +100,12 @@ pub fn cannot_start(program: &OsStr, error: &std::io::Error) -> anyhow::Error {
 
 #[allow(clippy::needless_pass_by_value)] // a mapper of errors
 pub fn own_failure(error: EnforceError) -> anyhow::Error {
-    failure(if error.is_not_found() { 127 } else { 125 }, error.to_string())
+    let status = match (error.is_not_found(), error.is_not_executable()) {
+        (true, _) => 127,
+        (_, true) => 126,
+        _ => 125,
+    };
+    failure(status, error.to_string())
 }
 
 /// One of our own, with its status.

@@ -3,27 +3,30 @@
 // `println!` and `eprintln!` panic when they cannot write: output::print and output::say do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod arguments;
 mod commands;
 mod exit;
 mod launch;
 mod output;
+mod renamed;
 mod selection;
-mod threads;
 mod usage;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 /// Puts threads and pages where they belong on NUMA machines.
 #[derive(Parser)]
 #[command(name = "nodewise", version, propagate_version = true, max_term_width = 100)]
+#[command(infer_subcommands = true, infer_long_args = true)]
 struct Arguments {
     #[command(subcommand)]
     command: commands::Command,
 }
 
 fn main() -> ExitCode {
-    match Arguments::try_parse() {
+    let words = renamed::translate(&Arguments::command(), std::env::args_os().collect());
+    match Arguments::try_parse_from(words) {
         Ok(arguments) => exit::code(arguments.command.run()),
         Err(error) => usage::report(&error, std::env::args_os().nth(1).as_deref()),
     }

@@ -7,8 +7,11 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 /// Writes a file whole or not at all; an existing one stays unless `force` is set. Links are followed;
-/// what is no regular file (a pipe, a device) is written to and stays what it is.
+/// what is no regular file (a pipe, a device) is written to and stays what it is. `-` is standard output.
 pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
+    if is_stdout(file) {
+        return print(text);
+    }
     if file.symlink_metadata().is_ok() && !force {
         bail!(
             "{}: exists already; choose another name or add --force",
@@ -18,6 +21,32 @@ pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     files::replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
     say!("wrote {}", file.display());
     Ok(())
+}
+
+/// Before a program runs for hours: none of these files exists, unless `force` is set, and each has a folder.
+pub fn check_new<'a>(files: impl Iterator<Item = &'a Path>, force: bool) -> anyhow::Result<()> {
+    for file in files {
+        if file.exists() && !force {
+            bail!("{} exists; --force replaces it", file.display());
+        }
+        let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|f| !f.is_dir()) {
+            bail!("{}: there is no folder {}", file.display(), folder.display());
+        }
+    }
+    Ok(())
+}
+
+/// `-`, or one of the names that the system has for it.
+fn is_stdout(file: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| file == Path::new(name))
+}
+
+/// A command to copy: words quoted where a shell needs it.
+pub fn command_line(program: &str, file: &Path) -> String {
+    let words: Vec<String> = program.split(' ').map(str::to_owned).collect();
+    nodewise_advise::shell_line(&[words, vec![file.display().to_string()]].concat())
 }
 
 /// A line on standard error, as `nodewise: …`, formatted like `format!`.

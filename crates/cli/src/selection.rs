@@ -16,12 +16,7 @@ pub struct Arguments {
     /// Where threads run: sharing-aware (all nodes, sharers together), asym (few nodes, the best connected),
     /// recorded (where samples saw them), compact, identity, scatter, likwid:EXPR, hwloc:EXPR, file:FILE; auto:
     /// recorded on the machine that was sampled, else sharing-aware
-    #[arg(
-        long,
-        visible_alias = "threads-policy",
-        value_name = "A",
-        default_value = "auto"
-    )]
+    #[arg(long, value_name = "A", default_value = "auto")]
     pub affinity: String,
     /// Page size of decisions: 4K, or 2M with transparent huge pages
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_shift)]

@@ -226,12 +226,12 @@ fn the_json_of_other_commands_has_no_undocumented_key() {
         (
             "docs/model.md",
             "## `nodewise simulate --json`",
-            vec!["simulate", folder, "--threads", "asym"],
+            vec!["simulate", folder, "--affinity", "asym"],
         ),
         (
             "docs/model.md",
             "## `nodewise simulate DIR DIR … --json`",
-            vec!["simulate", folder, folder, "--threads", "asym"],
+            vec!["simulate", folder, folder, "--affinity", "asym"],
         ),
         ("docs/machines.md", "## JSON of `nodewise topo`", vec!["topo"]),
     ] {

@@ -382,7 +382,7 @@ fn a_report_is_written_and_never_overwritten() {
     let program = bench.compile("program", PROGRAM, &["-O1", "-g", "-pthread"]);
     let map = format!("map:{}", bench.map("program", RULES).path);
     let report = bench.folder.join("report.json").display().to_string();
-    let arguments = ["--policy", &map, "--report", &report];
+    let arguments = ["--policy", &map, "--summary", &report];
     let (output, _) = bench.traced(&arguments, &program);
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();

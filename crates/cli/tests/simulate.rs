@@ -179,7 +179,7 @@ const FREE: [&str; 8] = [
     "xeon-x7550",
     "--start",
     "round-robin",
-    "--budget",
+    "--migrate-budget",
     "none",
     "--rest",
     "0",
@@ -227,7 +227,7 @@ fn without_a_budget_nothing_moves_and_nothing_changes() {
             "xeon-x7550",
             "--policy",
             "balance:dominant",
-            "--budget",
+            "--migrate-budget",
             "0",
         ],
     );
@@ -336,7 +336,10 @@ fn what_cannot_be_drawn_or_replayed_is_refused_in_one_line() {
 fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_worth() {
     let profile = synthetic::profile("simulate-asym");
     let arguments = ["--machine", "mai-opteron-8n", "--policy", "locality,interleave"];
-    let on = json(&profile, &[&arguments[..], &["--threads", "4,asym"]].concat());
+    let on = json(
+        &profile,
+        &[&arguments[..], &["--threads", "4", "--affinity", "asym"]].concat(),
+    );
     let choice = &on["choice"];
     let nodes = choice["nodes"].as_u64().unwrap() as usize;
     assert_eq!(choice["threads"].as_array().unwrap().len(), nodes);
@@ -353,7 +356,10 @@ fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_wor
         let again = predicted["seconds"].as_f64().unwrap();
         assert!((again - seconds("best")).abs() < 1e-6 * again, "{name}: {again}");
     }
-    let text = simulate(&profile, &[&arguments[..], &["--threads", "4,asym"]].concat());
+    let text = simulate(
+        &profile,
+        &[&arguments[..], &["--threads", "4", "--affinity", "asym"]].concat(),
+    );
     assert!(String::from_utf8_lossy(&text.stdout).contains("4 threads need"));
 }
 
@@ -425,11 +431,18 @@ fn programs_that_do_not_fit_or_are_not_placed_are_refused_in_one_line() {
     for (arguments, said) in [
         (&["--machine", "itanium-9030"][..], "the programs need"),
         (
-            &["--machine", "machine-a", "--threads", "scatter"],
-            "--threads asym",
+            &["--machine", "machine-a", "--affinity", "scatter"],
+            "--affinity asym",
         ),
         (
-            &["--machine", "machine-a", "--threads", "4,4,4,asym"],
+            &[
+                "--machine",
+                "machine-a",
+                "--threads",
+                "4,4,4",
+                "--affinity",
+                "asym",
+            ],
             "3 numbers for 2 programs",
         ),
         (
@@ -486,7 +499,10 @@ fn a_number_of_threads_a_policy_or_both_are_taken() {
     };
     assert_eq!(affinity("hwloc:numa:1"), "hwloc:numa:1");
     assert_eq!(affinity("2,likwid:M0:0-1"), "likwid:M0:0-1");
-    let refused = simulate(&profile, &["--machine", "xeon-x7550", "--threads", "likwid:S0:0"]);
+    let refused = simulate(
+        &profile,
+        &["--machine", "xeon-x7550", "--affinity", "likwid:S0:0"],
+    );
     let line = String::from_utf8_lossy(&refused.stderr);
     assert!(
         !refused.status.success() && line.trim_end().lines().count() == 1 && line.contains("M0 to M3"),

@@ -5,6 +5,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     NotFound,
+    NotExecutable,
     Script,
     Foreign,
     Other,
@@ -35,6 +36,11 @@ impl EnforceError {
         Self { message, kind }
     }
 
+    pub(crate) fn not_executable(message: impl Into<String>) -> Self {
+        let (message, kind) = (message.into(), Kind::NotExecutable);
+        Self { message, kind }
+    }
+
     pub(crate) fn script(message: impl Into<String>) -> Self {
         let (message, kind) = (message.into(), Kind::Script);
         Self { message, kind }
@@ -53,6 +59,12 @@ impl EnforceError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
+    }
+
+    /// Whether the program is there and cannot be executed: a shell says 126.
+    #[must_use]
+    pub fn is_not_executable(&self) -> bool {
+        self.kind == Kind::NotExecutable
     }
 
     /// Whether it runs all the same, and unplaced.

@@ -90,7 +90,11 @@ impl Plan {
             (Ok(target), _) => Some(target),
             (Err(error), _) if error.is_foreign() => None,
             (Err(error), None) if error.is_script() => None,
-            (Err(error), None) if !error.is_not_found() && *request != Request::Interleave => None,
+            (Err(error), None)
+                if !error.is_not_found() && !error.is_not_executable() && *request != Request::Interleave =>
+            {
+                None
+            }
             (Err(error), _) => return Err(error),
         };
         let count = thread_count(target.as_ref(), host, map, options);

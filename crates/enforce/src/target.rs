@@ -34,9 +34,7 @@ impl Target {
             .iter()
             .filter(named)
             .find_map(|w| which(w).filter(|p| is_elf(p)));
-        let path = wrapped
-            .or_else(|| which(first))
-            .ok_or_else(|| EnforceError::not_found(format!("{}: no such program", first.display())))?;
+        let path = wrapped.or_else(|| which(first)).ok_or_else(|| missing(first))?;
         check(&path, program)?;
         let libraries = libraries(&path)?;
         Ok(Self { path, libraries })
@@ -53,6 +51,15 @@ impl Target {
                     .iter()
                     .any(|runtime| name.starts_with(runtime))
             })
+    }
+}
+
+/// Why a word means no program.
+fn missing(word: &OsStr) -> EnforceError {
+    let path = Path::new(word);
+    match path.components().count() > 1 && path.exists() {
+        true => EnforceError::not_executable(format!("{}: is not executable", path.display())),
+        false => EnforceError::not_found(format!("{}: no such program", path.display())),
     }
 }
 
@@ -148,6 +155,8 @@ mod tests {
     fn what_a_preload_cannot_reach_is_refused() {
         let missing = Target::find(&["/nonexistent".into()], None).unwrap_err();
         assert!(missing.is_not_found());
+        let passwd = Target::find(&["/etc/passwd".into()], None).unwrap_err();
+        assert!(passwd.is_not_executable() && !passwd.is_not_found());
         let folder = std::env::temp_dir().join(format!("nodewise-target-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let script = folder.join("script");

@@ -358,7 +358,7 @@ mod tests {
             "--bind hwloc:numa:2: `numa:2`: there are numa:0 to numa:1 there"
         );
         let error = "asym".parse::<Binding>().unwrap_err().to_string();
-        assert!(error.contains("nodewise map --threads asym"), "{error}");
+        assert!(error.contains("nodewise map --affinity asym"), "{error}");
     }
 
     #[test]

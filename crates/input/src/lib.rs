@@ -10,7 +10,9 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod names;
 mod quote;
 
 pub use file::{TEXT, bytes, open, text};
+pub use names::resolve;
 pub use quote::{one_line, quoted, reorders};

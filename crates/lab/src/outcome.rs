@@ -56,9 +56,9 @@ pub struct Outcome {
     pub objects: Vec<ObjectSeen>,
     /// Whether `accesses` are over objects; otherwise none are known and it is over everything.
     pub over_objects: bool,
-    /// What `nodewise run --report` wrote, JSON.
+    /// What `nodewise run --summary` wrote, JSON.
     pub placement: Option<String>,
-    /// What `nodewise balance --report` wrote, JSON.
+    /// What `nodewise balance --summary` wrote, JSON.
     pub balance: Option<String>,
     /// What a reader of the figures must know: one line each.
     pub notes: Vec<String>,

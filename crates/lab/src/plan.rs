@@ -148,7 +148,7 @@ fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsStr
     if let Under::Balance(_) = under {
         all.extend(experiment.balancer.iter().cloned());
     }
-    let results = ["--objects", "/lab/objects", "--report", report, "--"];
+    let results = ["--objects", "/lab/objects", "--summary", report, "--"];
     all.extend(results.map(Into::into));
     all.extend(experiment.command(number).iter().cloned());
     all
@@ -208,7 +208,7 @@ mod tests {
                 Under::Balance("out-w".to_owned()),
             ],
             bind: "map".to_owned(),
-            balancer: vec!["--samples".into(), "2".into()],
+            balancer: vec!["--minimum-samples".into(), "2".into()],
             threads: Some(8),
             ..Experiment::default()
         };
@@ -232,10 +232,10 @@ mod tests {
             tokens[second + 1..].join(" "),
             "balancing:0 \
              arg:/lab/nodewise arg:run arg:--policy arg:map:/lab/map-1 arg:--bind arg:map arg:--threads arg:8 \
-             arg:--objects arg:/lab/objects arg:--report arg:/lab/report.json arg:-- arg:./sor arg:--size end: \
+             arg:--objects arg:/lab/objects arg:--summary arg:/lab/report.json arg:-- arg:./sor arg:--size end: \
              run:2 balancing:1 \
              arg:/lab/nodewise arg:balance arg:--policy arg:out-w arg:--bind arg:compact arg:--threads arg:8 \
-             arg:--samples arg:2 arg:--objects arg:/lab/objects arg:--report arg:/lab/balance.json \
+             arg:--minimum-samples arg:2 arg:--objects arg:/lab/objects arg:--summary arg:/lab/balance.json \
              arg:-- arg:./sor arg:--size end:"
         );
     }

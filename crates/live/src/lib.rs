@@ -7,8 +7,9 @@
 //! [`Subscriber`]s as typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of
 //! them, and the command line adds its own.
 //!
-//! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes (scan settings, a
-//! process's affinity if asked) is put back when it is dropped, also when it is killed.
+//! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes of the kernel's
+//! settings is put back when it is dropped, and by a process that survives it when it is killed; threads get their
+//! affinity masks back at the end if that is asked for.
 //!
 //! **Non-goals.** Starting programs under a placement (the command line with `nodewise_enforce`); serving a page.
 

@@ -43,8 +43,11 @@ impl Machine {
     /// # Errors
     /// There is none of that name; the message suggests the nearest.
     pub fn named(name: &str) -> Result<Self, MachineError> {
-        let direct = SHIPPED.iter().find(|(known, _)| *known == name);
-        let (_, text) = direct.or_else(|| by_alias(name)).ok_or_else(|| unknown(name))?;
+        let text = match nodewise_input::resolve(name, SHIPPED.iter().map(|(known, _)| *known)) {
+            Ok(known) => SHIPPED.iter().find(|(shipped, _)| *shipped == known),
+            Err(_) => by_alias(name),
+        };
+        let (_, text) = text.ok_or_else(|| unknown(name))?;
         Self::parse(text, name)
     }
 
@@ -72,18 +75,14 @@ impl Machine {
 
 fn by_alias(name: &str) -> Option<&'static (&'static str, &'static str)> {
     SHIPPED.iter().find(|(_, text)| {
-        MachineFile::parse(text).is_ok_and(|file| file.aliases.iter().any(|alias| alias == name))
+        MachineFile::parse(text)
+            .is_ok_and(|file| file.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name)))
     })
 }
 
 fn unknown(name: &str) -> MachineError {
-    let nearest = SHIPPED
-        .iter()
-        .map(|(known, _)| (edits(name, known), *known))
-        .min();
-    let hint = nearest
-        .filter(|(distance, known)| *distance <= known.len() / 2)
-        .map_or(String::new(), |(_, known)| format!(" (did you mean {known}?)"));
+    let names = SHIPPED.iter().map(|(known, _)| *known);
+    let hint = nodewise_input::resolve(name, names).err().unwrap_or_default();
     MachineError::new(
         ErrorKind::Unknown,
         format!(
@@ -93,28 +92,12 @@ fn unknown(name: &str) -> MachineError {
     )
 }
 
-/// Levenshtein's distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_misspelt_name_is_told_the_nearest() {
-        assert_eq!((edits("kitten", "sitting"), edits("", "abc")), (3, 3));
         let error = Machine::load("opteron-6368").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unknown);
         assert!(
@@ -127,6 +110,14 @@ mod tests {
                 .to_string()
                 .contains("did you mean")
         );
+    }
+
+    #[test]
+    fn a_name_needs_no_case_and_no_more_than_tells_it_apart() {
+        let name = |asked: &str| Machine::load(asked).map(|m| m.name).map_err(|e| e.kind());
+        assert_eq!(name("Machine-A"), name("machine-a"));
+        assert_eq!(name("nehalem"), name("nehalem-2s"));
+        assert_eq!(name("machine"), Err(ErrorKind::Unknown), "there are two");
     }
 
     #[test]

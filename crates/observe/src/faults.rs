@@ -9,6 +9,7 @@ mod budget;
 mod following;
 mod here;
 mod mapped;
+mod measured;
 mod pace;
 mod processes;
 mod recorder;
@@ -23,7 +24,8 @@ pub use traced::Traced;
 
 use attaching::{Threads, attach};
 use following::{Following, lives};
-use nodewise_linux::faults::{Fault, Record, Scope, Source, minor_faults};
+use measured::costs;
+use nodewise_linux::faults::{Fault, Record, Scope, Source};
 use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::{Host, ReadError, clock};
 use nodewise_profile::Sampling;
@@ -564,27 +566,6 @@ fn crowded(host: &Host, threads: usize) -> Option<Source> {
     let many = threads * cpus > MOST_EVENTS || cpus > MOST_CPUS;
     let everybody = || Source::of_everybody(1).ok();
     (many && sees_everybody(host)).then(everybody).flatten()
-}
-
-/// Measured on minor faults of our own, and what these cost themselves: the best of some tries, since
-/// nothing makes them faster.
-fn costs() -> (Costs, f64) {
-    const PAGES: usize = 2048;
-    let best = |tries: usize| {
-        let all = (0..tries).filter_map(|_| minor_faults(PAGES).ok());
-        all.min().map_or(0.0, |t| t.as_nanos() as f64 / PAGES as f64)
-    };
-    let bare = best(3);
-    let with = |period| {
-        // The calling thread's; dropped only after it was measured.
-        let source = Source::of_threads(&[0], period).ok();
-        source.map_or(bare, |_source| best(3))
-    };
-    let costs = Costs {
-        sample_ns: (with(1) - bare).max(50.0),
-        passed_ns: (with(1 << 20) - bare).max(1.0),
-    };
-    (costs, bare)
 }
 
 fn nodes(names: &[String]) -> usize {

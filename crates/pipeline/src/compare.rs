@@ -31,8 +31,8 @@ pub struct Question {
     pub repeat: bool,
     /// Policies, comma-separated.
     pub policy: String,
-    /// On how many CPUs, and under which thread policy.
-    pub threads: Threads,
+    /// On how many CPUs: one number for all programs, or one for each; empty: as many as were recorded.
+    pub threads: Vec<u32>,
     /// CPU time of a plain run of the same work, seconds.
     pub plain_cpu: Option<f64>,
     /// What holds for policies that move pages.
@@ -45,30 +45,6 @@ pub struct Question {
     pub trace: bool,
 }
 
-/// How many threads programs run with, and where: as the recordings, unless something else is said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Threads {
-    /// One number for all programs, or one for each; empty: as many as were recorded.
-    pub counts: Vec<u32>,
-    /// The thread policy, in place of [`Selection::affinity`].
-    pub policy: Option<String>,
-}
-
-impl Threads {
-    fn count(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
-        match self.counts.as_slice() {
-            [] => Ok(None),
-            [one] => Ok(Some(*one)),
-            each if each.len() == programs => Ok(Some(each[program])),
-            each => bail!(
-                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
-                each.len(),
-                if programs == 1 { "" } else { "s" }
-            ),
-        }
-    }
-}
-
 impl Question {
     /// One program on this machine.
     ///
@@ -77,8 +53,8 @@ impl Question {
     pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
         let mut selected = self.open(machine)?;
         let parameters = self.parameters();
-        let asym = match self.thread_policy() {
-            ASYM => Some(Asym::enter(&mut selected, self.threads.count(0, 1)?)?),
+        let asym = match self.selection.affinity.as_str() {
+            ASYM => Some(Asym::enter(&mut selected, self.threads_of(0, 1)?)?),
             _ => None,
         };
         let list = self.list();
@@ -135,21 +111,30 @@ impl Question {
     fn open(&self, machine: &str) -> anyhow::Result<Selected> {
         let selection = Selection {
             machine: machine.to_owned(),
-            affinity: self.thread_policy().to_owned(),
             ..self.selection.clone()
         };
         let mut selected = selection.open()?;
         if let Some(ratio) = self.latency_ratio {
             selected.machine = with_latency_ratio(&selected.machine, ratio);
         }
-        if let Some(cpus) = self.threads.count(0, 1)? {
+        if let Some(cpus) = self.threads_of(0, 1)? {
             selected.affinity = folded(&selected, &selection.affinity, cpus)?;
         }
         Ok(selected)
     }
 
-    fn thread_policy(&self) -> &str {
-        self.threads.policy.as_deref().unwrap_or(&self.selection.affinity)
+    /// How many threads one of so many programs runs with, if not as many as were recorded.
+    fn threads_of(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
+        match self.threads.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            each if each.len() == programs => Ok(Some(each[program])),
+            each => bail!(
+                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
+                each.len(),
+                if programs == 1 { "" } else { "s" }
+            ),
+        }
     }
 
     /// What pages start from comes first, asked for or not.
@@ -226,22 +211,5 @@ impl Movers<'_> {
             one.traced = true;
         }
         Ok(moving)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_one_number_of_threads_for_all_programs_or_one_for_each() {
-        let of = |counts: &[u32], program, programs| {
-            let counts = counts.to_vec();
-            Threads { counts, policy: None }.count(program, programs)
-        };
-        assert_eq!(of(&[], 1, 2).unwrap(), None);
-        assert_eq!(of(&[24], 1, 2).unwrap(), Some(24));
-        assert_eq!(of(&[24, 16], 1, 2).unwrap(), Some(16));
-        assert!(of(&[24, 16], 0, 3).is_err());
     }
 }

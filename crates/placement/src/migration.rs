@@ -198,13 +198,16 @@ pub const BALANCE: &str = "balance:";
 pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn MigrationPolicy>, PolicyError> {
     let bare = text.strip_prefix(BALANCE).unwrap_or(text);
     let (name, rest) = bare.split_once(':').map_or((bare, None), |(n, r)| (n, Some(r)));
-    let Some(kind) = MIGRATION_POLICIES.iter().find(|k| k.name == name) else {
-        let known: Vec<_> = MIGRATION_POLICIES.iter().map(|k| k.name).collect();
-        return Err(PolicyError(format!(
-            "unknown online policy `{text}`; known: {}",
+    let names = MIGRATION_POLICIES.iter().map(|k| k.name);
+    let kind = nodewise_input::resolve(name, names.clone()).map_err(|hint| {
+        let known: Vec<_> = names.collect();
+        PolicyError(format!(
+            "unknown online policy `{text}`{hint}; known: {}",
             known.join(", ")
-        )));
-    };
+        ))
+    })?;
+    let kind = MIGRATION_POLICIES.iter().find(|k| k.name == kind);
+    let kind = kind.ok_or_else(|| PolicyError(format!("unknown online policy `{text}`")))?;
     let mut parameters = Parameters::new(kind, rest);
     let policy = (kind.make)(&mut parameters, machine)?;
     parameters.finish()?;

@@ -180,15 +180,18 @@ pub fn page_policy(
         return outside.plugin(text).map_err(PolicyError);
     }
     let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
-    let Some(kind) = POLICIES.iter().find(|k| k.name == name) else {
+    let known = nodewise_input::resolve(name, POLICIES.iter().map(|k| k.name)).map_err(|hint| {
         let known: Vec<_> = POLICIES.iter().map(|k| k.usage).collect();
-        return Err(PolicyError(format!(
-            "unknown policy `{text}`; known: {}, ./LIBRARY.so",
+        PolicyError(format!(
+            "unknown policy `{text}`{hint}; known: {}, ./LIBRARY.so",
             known.join(", ")
-        )));
-    };
+        ))
+    })?;
+    let kind = POLICIES.iter().find(|k| k.name == known);
+    let kind = kind.ok_or_else(|| PolicyError(format!("unknown policy `{text}`")))?;
+    let text = parameter.map_or(known.to_owned(), |p| format!("{known}:{p}"));
     (kind.make)(&Request {
-        text,
+        text: &text,
         parameter,
         machine,
         outside,

@@ -61,6 +61,7 @@ pub fn thread_policy(
     machine: &Machine,
     outside: &dyn Outside,
 ) -> Result<Affinity, PolicyError> {
+    let text = full_name(text);
     let cpus = match text {
         "sharing-aware" => sharing_aware(profile, histogram, machine),
         "auto" => return seen_here(profile, histogram, machine, outside),
@@ -73,6 +74,13 @@ pub fn thread_policy(
         _ => thread_order(text, &NodeCpus::from(machine), outside)?,
     };
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
+}
+
+/// A name without its parameter, written out; anything else as it is, to be understood or refused later.
+fn full_name(text: &str) -> &str {
+    let plain = THREAD_POLICIES.iter().map(|(name, _)| *name);
+    let plain = plain.chain(["auto"]).filter(|name| !name.contains(':'));
+    nodewise_input::resolve(text, plain).unwrap_or(text)
 }
 
 /// Where threads were seen, if that was on this machine; else sharing-aware.

@@ -7,9 +7,9 @@ mod page;
 mod settings;
 mod terminal;
 
+use crate::arguments::{period, share};
 use crate::exit::Outcome;
 use crate::output::say;
-use crate::threads::Threads;
 use nodewise_enforce::Binding;
 use nodewise_live::{Metrics, Options, Recording, Session, Target};
 use std::ffi::OsString;
@@ -28,11 +28,13 @@ pub struct Arguments {
     /// All processes of a control group (version 2), those that come into it too
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// `off`: threads stay where they are; `asym`: they go to the nodes that are joined best, each process to some
-    /// of its own, and their memory after them; a number: CMD runs with so many, as `run` has it; a thread policy,
-    /// or both (`24,scatter`): bound so, as by --bind
-    #[arg(long, value_name = "off|asym|N|T|N,T", default_value = "off", value_parser = settings::threads)]
-    threads: Threads,
+    /// Move threads too: to the nodes that are joined best, each process to some of its own, and their memory after
+    /// them (AsymSched)
+    #[arg(long)]
+    move_threads: bool,
+    /// Threads to run CMD with: sets `OMP_NUM_THREADS`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
     /// How nodes are linked: a machine's name or file, as `topo --measure -o` writes it [default: guessed from
     /// distances]
     #[arg(long, value_name = "M")]
@@ -43,26 +45,26 @@ pub struct Arguments {
     /// How CMD's threads are bound: compact, scatter, identity, likwid:EXPR, hwloc:EXPR, file:FILE, none
     #[arg(long, value_name = "T", default_value = "none", requires = "command")]
     bind: Binding,
-    /// Decide so often
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = settings::duration)]
+    /// Time between two decisions
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = period)]
     interval: Duration,
     /// The share of run time that migrating may take
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = settings::share)]
-    budget: f64,
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
+    migrate_budget: f64,
     /// The share of the programs' CPU time that observing may take
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = settings::share)]
-    observe: f64,
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
+    observe_budget: f64,
     /// Move no more than so many MB a second
     #[arg(long, value_name = "MB/s")]
     rate_limit: Option<f64>,
     /// Samples of a page before it is judged
     #[arg(long, value_name = "K", default_value_t = 2)]
-    samples: u32,
+    minimum_samples: u32,
     /// Decide for pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
     #[arg(long, value_name = "SIZE", value_parser = settings::page_shift)]
     page_size: Option<u32>,
-    /// Have the kernel sample all programs so often; as it was at the end. Needs root
-    #[arg(long, value_name = "TIME", value_parser = settings::duration)]
+    /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
+    #[arg(long, value_name = "TIME", value_parser = period)]
     scan_period: Option<Duration>,
     /// Stop a process around each batch of its moves, as `migrate` has it; it runs on even if nodewise is killed
     #[arg(long)]
@@ -78,7 +80,7 @@ pub struct Arguments {
     json: bool,
     /// Write the summary to a file, as JSON
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    summary: Option<PathBuf>,
     /// Write figures to a file after each interval, for node_exporter's textfile collector
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
@@ -101,7 +103,6 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    settings::check_threads(arguments)?;
     match settings::target(arguments)? {
         Target::Command(words) => command::run(arguments, words),
         target => attach::run(arguments, &target),
@@ -137,7 +138,7 @@ fn subscribe(
     }
     session.subscribe(document::Document {
         print: arguments.json,
-        file: arguments.report.clone(),
+        file: arguments.summary.clone(),
     });
     session.begin();
     Ok(())

@@ -9,9 +9,9 @@ mod text;
 
 use crate::exit::Outcome;
 use crate::output::{self, Screen};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use assessment::Assessment;
-use nodewise_linux::Host;
+use nodewise_linux::{Host, ReadError};
 use nodewise_machine::Machine;
 use observation::{Observation, observe};
 use std::io::ErrorKind;
@@ -25,9 +25,9 @@ const MOST: usize = 12;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The process to look at [default: your largest, worst first]
-    #[arg(long, value_name = "N")]
-    pid: Option<u32>,
+    /// The processes to look at, worst first [default: your largest]
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
+    pid: Vec<u32>,
     /// Print JSON: every figure, stable keys
     #[arg(long)]
     json: bool,
@@ -69,9 +69,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
     let machine = machine(&host, &arguments.machine)?;
     let watch = Duration::from_secs_f64(arguments.seconds);
-    let (observations, unreadable) = match arguments.pid {
-        Some(pid) => (vec![one(&host, &machine, pid, watch)?], 0),
-        None => largest(&host, &machine, watch)?,
+    let (observations, unreadable) = match arguments.pid.as_slice() {
+        [] => largest(&host, &machine, watch)?,
+        pids => (named(&host, &machine, pids, watch)?, 0),
     };
     let assess = |o: &Observation| Assessment::of(o, &machine, &host);
     let mut processes: Vec<Assessment> = observations.iter().map(assess).collect();
@@ -93,10 +93,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 fn written(findings: &Findings, arguments: &Arguments) -> anyhow::Result<String> {
     let screen = Screen::of_stdout();
-    Ok(match arguments.pid {
+    Ok(match arguments.pid.len() {
         _ if arguments.json => serde_json::to_string_pretty(&json::Check::of(findings))? + "\n",
-        Some(_) => text::one(findings, screen),
-        None => text::table(findings, screen),
+        1 => text::one(findings, screen),
+        _ => text::table(findings, screen),
     })
 }
 
@@ -118,19 +118,19 @@ fn machine(host: &Host, name: &str) -> anyhow::Result<Machine> {
     Ok(this)
 }
 
-fn one(host: &Host, machine: &Machine, pid: u32, watch: Duration) -> anyhow::Result<Observation> {
-    if !host.has_process(pid) {
+fn named(host: &Host, machine: &Machine, pids: &[u32], watch: Duration) -> anyhow::Result<Vec<Observation>> {
+    if let Some(pid) = pids.iter().find(|pid| !host.has_process(**pid)) {
         bail!("no process {pid}; `nodewise check` alone lists yours");
     }
-    let mut found = observe(host, machine, &[pid], watch);
-    let found = found
-        .pop()
-        .with_context(|| format!("process {pid} ended meanwhile"))?;
-    found.map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => anyhow::anyhow!("{error}; run as its owner, or as root"),
-        ErrorKind::NotFound => anyhow::anyhow!("process {pid} ended meanwhile"),
-        _ => error.into(),
-    })
+    let found = observe(host, machine, pids, watch);
+    let explained = |(pid, found): (&u32, Result<Observation, ReadError>)| {
+        found.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => anyhow::anyhow!("{error}; run as its owner, or as root"),
+            ErrorKind::NotFound => anyhow::anyhow!("process {pid} ended meanwhile"),
+            _ => error.into(),
+        })
+    };
+    pids.iter().zip(found).map(explained).collect()
 }
 
 /// The largest processes of this user (of everybody for root), and how many could not be read.
@@ -146,7 +146,7 @@ fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(V
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let pids: Vec<u32> = sizes.iter().take(MOST).map(|(_, pid)| *pid).collect();
     let found = observe(host, machine, &pids, watch);
-    let denied = |e: &nodewise_linux::ReadError| e.kind() == ErrorKind::PermissionDenied;
+    let denied = |e: &ReadError| e.kind() == ErrorKind::PermissionDenied;
     let unreadable = found.iter().filter(|f| f.as_ref().is_err_and(denied)).count();
     Ok((found.into_iter().flatten().collect(), unreadable))
 }

@@ -74,8 +74,8 @@ pub struct Arguments {
     /// A kernel: its vmlinuz, or a Debian package with one [default: Debian's cloud kernel, fetched once]
     #[arg(long, value_name = "PATH")]
     kernel: Option<PathBuf>,
-    /// Give up after this time of running: 90, 90s, 10m, 1h
-    #[arg(long, value_name = "TIME", value_parser = super::tune::duration)]
+    /// Give up after this time of running: 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
     /// Count no accesses: two to three times as fast
     #[arg(long)]

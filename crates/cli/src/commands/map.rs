@@ -2,7 +2,7 @@
 
 use crate::exit::Outcome;
 use crate::output::say;
-use crate::output::{self, write_file};
+use crate::output::write_file;
 use crate::selection::{self, tell};
 use anyhow::bail;
 use nodewise_pipeline::{ASYM, Asym};
@@ -11,7 +11,6 @@ use nodewise_simulation::Parameters;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
-#[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
@@ -47,11 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         asym.leave(&mut selected, mapping, asym.best(&choices[0]));
     }
     let recognised = recognise(&selected.context(), mapping);
-    if arguments.output.as_os_str() == "-" {
-        output::print(&recognised.to_toml())?;
-    } else {
-        write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
-    }
+    write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
     if selected.machine.node_count() < 2 {
         say!(
             "decided for one node ({}): there is nothing to place; name the machine you mean, \

@@ -16,9 +16,12 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// The process; also as --pid
+    #[arg(value_name = "PID", required_unless_present = "option_pid")]
+    pid: Option<u32>,
     /// The process
-    #[arg(value_name = "PID")]
-    pid: u32,
+    #[arg(long = "pid", id = "option_pid", value_name = "N", conflicts_with = "pid")]
+    option_pid: Option<u32>,
     /// Nodes to take pages from, by the kernel's numbers: 0, 0-3, 0,2
     #[arg(long, value_name = "LIST")]
     from: String,
@@ -46,16 +49,22 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    fn pid(&self) -> u32 {
+        self.pid.or(self.option_pid).unwrap_or_default()
+    }
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = Host::default();
     let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
-    nodes::check(&host, arguments.pid, &pairs)?;
-    let name = host.status(arguments.pid).map(|s| s.name).unwrap_or_default();
+    nodes::check(&host, arguments.pid(), &pairs)?;
+    let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
     // Where the kernel hides pages from us, asking is an access: none that has it fetch them to us.
     decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
-    let plan = Plan::of_nodes(arguments.pid, &pairs)?;
+    let plan = Plan::of_nodes(arguments.pid(), &pairs)?;
     let planned = start.elapsed();
     let moved = match arguments {
         Arguments { dry_run: true, .. } => None,
@@ -83,11 +92,11 @@ fn freeze(arguments: &Arguments) -> anyhow::Result<Option<Frozen>> {
     if !arguments.freeze || arguments.dry_run {
         return Ok(None);
     }
-    let frozen = Frozen::stop(arguments.pid);
+    let frozen = Frozen::stop(arguments.pid());
     let frozen = frozen.with_context(|| {
         format!(
             "cannot stop process {}; run as its owner or as root (CAP_KILL), or leave --freeze out",
-            arguments.pid
+            arguments.pid()
         )
     })?;
     Ok(Some(frozen))

@@ -68,11 +68,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if arguments.via == Via::Faults {
-        return faults::run(arguments);
-    }
-    if !arguments.faults.pids.is_empty() {
-        anyhow::bail!("--pid needs --via faults: a running program can only be sampled");
+    let attach = !arguments.faults.pids.is_empty();
+    match arguments.via {
+        Via::Faults => return faults::run(arguments),
+        Via::Auto if attach => return faults::run(arguments),
+        _ if attach => anyhow::bail!(
+            "--pid: a running program can only be sampled; leave out --via, or write --via faults"
+        ),
+        _ => {}
     }
     let program = &arguments.command[0];
     let file = nodewise_observe::find(program, std::env::var_os("PATH").as_deref())?;
@@ -147,6 +150,7 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
         observer: match arguments.via {
             Via::Emulate => Observer::Emulate,
             Via::Faults => Observer::Faults,
+            Via::Auto if !arguments.faults.pids.is_empty() => Observer::Faults,
             Via::Auto | Via::Instrument => Observer::Instrument,
         },
         command: command(arguments, &host),

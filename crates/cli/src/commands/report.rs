@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(clap::Args)]
-#[command(mut_arg("affinity", |a| a.visible_alias("threads")))]
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,

@@ -6,6 +6,7 @@ mod warnings;
 
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
+use crate::output;
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::mark;
@@ -43,7 +44,7 @@ pub struct Arguments {
     json: bool,
     /// Write what was achieved to a file, as JSON
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    summary: Option<PathBuf>,
     /// Write the pages of every large object to a file, placed or not: `process rule page pages thread`
     /// a line. Marks begin and end for an emulator's counter, and looks at nothing in between
     #[arg(long, value_name = "FILE")]
@@ -77,21 +78,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let achieved = achieved(&plan, folder.path(), &watch);
     plan.note_unplaced(folder.path());
     outcome::print(&plan, achieved.as_ref(), arguments.json)?;
-    if let Some(path) = &arguments.report {
+    if let Some(path) = &arguments.summary {
         outcome::write(path, &plan, achieved.as_ref())?;
     }
     Ok(Outcome::Child(shell_status(status)))
 }
 
 fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
-    let files = [&arguments.report, &arguments.objects];
-    match files.into_iter().flatten().find(|f| f.exists()) {
-        Some(file) if !arguments.force => Err(failure(
-            125,
-            format!("{} exists; --force replaces it", file.display()),
-        )),
-        _ => Ok(()),
-    }
+    let files = [&arguments.summary, &arguments.objects];
+    let files = files.into_iter().flatten().map(PathBuf::as_path);
+    output::check_new(files, arguments.force).map_err(|e| failure(125, e.to_string()))
 }
 
 fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {

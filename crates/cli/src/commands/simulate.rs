@@ -1,13 +1,13 @@
 //! `nodewise simulate`: the predicted cost of each policy, side by side.
 
+use crate::arguments::share_or_none;
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{self, tell};
-use crate::threads::of_programs;
 use anyhow::bail;
 use nodewise_control::Settings;
 use nodewise_pipeline::ASYM;
-use nodewise_pipeline::compare::{self, Question, Threads};
+use nodewise_pipeline::compare::{self, Question};
 use nodewise_simulation::{Parameters, Traffic};
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ const MACHINE: &str =
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// More profiles: their programs run at the same time, each on nodes of its own (`--threads asym`)
+    /// More profiles: their programs run at the same time, each on nodes of its own (`--affinity asym`)
     #[arg(value_name = "DIR")]
     more: Vec<PathBuf>,
     /// Of several programs, those that end begin again until all have ended once; else they leave the links to the others
@@ -33,10 +33,10 @@ pub struct Arguments {
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
-    /// Run on this many CPUs (neighbouring threads of the recording share one), under a thread policy, or both:
-    /// 24, scatter, 24,asym; of several programs 24,24,16,asym. With `asym` each policy gets the nodes it is fastest on
-    #[arg(long, value_name = "N|T|N,T", value_parser = of_programs)]
-    threads: Option<Threads>,
+    /// Run on this many CPUs (neighbouring threads of the recording share one); of several programs one number for
+    /// all or one for each: 24,24,16
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Vec<u32>,
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     plain_cpu: Option<f64>,
@@ -70,13 +70,13 @@ struct Limits {
     start: String,
     /// Slices between decisions of balance policies
     #[arg(long, value_name = "SLICES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    interval: u32,
+    decide_every: u32,
     /// Intervals after which what balance policies have counted is halved; 0 never
     #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().half_life)]
     half_life: u32,
     /// Largest share of the run time that moving pages may take, or `none`
-    #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share)]
-    budget: f64,
+    #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share_or_none)]
+    migrate_budget: f64,
     /// Cost of moving 10⁹ bytes beyond the copy itself, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
     migration_cost: f64,
@@ -86,14 +86,6 @@ struct Limits {
     /// A page is judged from so many accesses on
     #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
     minimum_samples: u32,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = match text {
-        "none" => Some(f64::INFINITY),
-        _ => text.parse().ok().filter(|s: &f64| *s >= 0.0),
-    };
-    share.ok_or_else(|| "a share such as 0.05, or `none`".into())
 }
 
 fn cost(text: &str) -> Result<f64, String> {
@@ -151,9 +143,8 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
 
 /// What is about one program only.
 fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
-    let named = arguments.threads.as_ref().and_then(|t| t.policy.as_deref());
-    if named.is_some_and(|policy| policy != ASYM) {
-        bail!("several programs at once are put on nodes of their own: --threads asym");
+    if !["auto", ASYM].contains(&arguments.selection.affinity.as_str()) {
+        bail!("several programs at once are put on nodes of their own: --affinity asym");
     }
     let one = [
         (arguments.svg.is_some(), "--svg"),
@@ -192,7 +183,7 @@ impl Arguments {
             more: self.more.clone(),
             repeat: self.repeat,
             policy: self.policy.clone(),
-            threads: self.threads.clone().unwrap_or_default(),
+            threads: self.threads.clone(),
             plain_cpu: self.plain_cpu,
             limits: self.limits.of(),
             latency_ratio: self.latency_ratio,
@@ -206,9 +197,9 @@ impl Limits {
     fn of(&self) -> compare::Limits {
         compare::Limits {
             start: self.start.clone(),
-            interval: self.interval,
+            interval: self.decide_every,
             half_life: self.half_life,
-            budget: self.budget,
+            budget: self.migrate_budget,
             migration_cost: self.migration_cost,
             rest: self.rest,
             minimum_samples: self.minimum_samples,

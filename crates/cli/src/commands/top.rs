@@ -20,9 +20,9 @@ use std::io::IsTerminal;
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// A running process: sampled as long as it is looked at, as `record --via faults` does
-    #[arg(long, value_name = "N", conflicts_with = "profile")]
-    pid: Option<u32>,
+    /// Running processes: sampled as long as they are looked at, as `record --via faults` does
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with = "profile")]
+    pid: Vec<u32>,
     /// Policies to compare with first-touch, separated by commas
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
@@ -38,7 +38,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let policies = arguments.policy.clone();
     let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
-    let recorder = arguments.pid.map(Recorder::start).transpose()?;
+    let attach = (!arguments.pid.is_empty()).then(|| Recorder::start(&arguments.pid));
+    let recorder = attach.transpose()?;
     let profile = match &recorder {
         Some(recorder) => Followed::beginning(&arguments.selection.selection(), recorder.profile(), read),
         None => Followed::new(&arguments.selection.selection(), read)?,

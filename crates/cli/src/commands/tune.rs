@@ -7,6 +7,7 @@ mod profile;
 mod statistics;
 mod trial;
 
+use crate::arguments::duration;
 use crate::exit::Outcome;
 use crate::output::{self, say};
 use anyhow::{Context as _, bail};
@@ -38,9 +39,9 @@ pub struct Arguments {
     /// Runs of each candidate and of the plain command
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Start no further round after this time: 90, 90s, 10m, 1h
+    /// Start no further round after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    budget: Option<Duration>,
+    time_limit: Option<Duration>,
     /// How many of the best predictions to run
     #[arg(long, value_name = "N", default_value_t = 3)]
     candidates: usize,
@@ -65,25 +66,6 @@ pub struct Arguments {
     /// The plain program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<String>,
-}
-
-/// A time as people write it, a year at most.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    const YEAR: Duration = Duration::from_secs(366 * 86_400);
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    let unit = match &text[digits.len()..] {
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{text}` is no time; write 90s, 10m or 1h")),
-    };
-    let seconds = digits.parse::<f64>().ok().filter(|n| *n > 0.0);
-    let time = seconds.and_then(|n| Duration::try_from_secs_f64(n * unit).ok());
-    match time {
-        Some(time) if time <= YEAR => Ok(time),
-        _ if seconds.is_some() => Err(format!("`{text}` is more than a year; write 90s, 10m or 1h")),
-        _ => Err(format!("`{text}` is no time; write 90s, 10m or 1h")),
-    }
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -225,7 +207,11 @@ fn rounds(arguments: &Arguments, trial: &Trial<'_>, started: Instant) -> anyhow:
     bar.set_message("measuring");
     let mut times = Vec::new();
     for round in 0..arguments.runs {
-        if arguments.budget.is_some_and(|budget| started.elapsed() >= budget) && round > 0 {
+        if arguments
+            .time_limit
+            .is_some_and(|budget| started.elapsed() >= budget)
+            && round > 0
+        {
             say!("the budget is spent after {round} of {} rounds", arguments.runs);
             break;
         }
@@ -324,22 +310,5 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_and_those_of_no_use_refused() {
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
-        for bad in ["", "s", "soon", "0", "-1m", "nan", "inf", "3d"] {
-            assert!(duration(bad).unwrap_err().contains("is no time"), "{bad}");
-        }
-        for long in ["1e30", "1e18h", "18446744073709551615", "9000h"] {
-            assert!(duration(long).unwrap_err().contains("more than a year"), "{long}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! `simulate --threads asym`: each policy on the nodes it is fastest on, and what that is worth.
+//! `simulate --affinity asym`: each policy on the nodes it is fastest on, and what that is worth.
 
 use super::Movers;
 use super::table::{Row, align, significant};

@@ -84,7 +84,7 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
     let first = question.selection.profile.iter();
     let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
     let opened = folders.iter().enumerate().map(|(i, folder)| {
-        let count = question.threads.count(i, folders.len())?;
+        let count = question.threads_of(i, folders.len())?;
         Program::open(question, machine, folder, count)
     });
     let mut opened = opened.collect::<anyhow::Result<Vec<_>>>()?;
@@ -127,7 +127,7 @@ fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<A
     let there = machine.cpu_nodes().count();
     if threads.iter().map(Vec::len).sum::<usize>() > there {
         bail!(
-            "the programs need {} nodes and {} has {there}: fewer threads each (--threads 16,asym), or fewer programs",
+            "the programs need {} nodes and {} has {there}: fewer threads each (--threads 16), or fewer programs",
             needed.join(" + "),
             machine.name
         );

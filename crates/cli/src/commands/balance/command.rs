@@ -9,7 +9,7 @@ use nodewise_linux::child::{Event, Forwarding, shell_status};
 use nodewise_linux::mark;
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
-use nodewise_live::{ASYM, Session, Target, Topology};
+use nodewise_live::{Session, Target, Topology};
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
@@ -71,12 +71,9 @@ fn session(
 
 /// First touch, threads bound as asked: as `run` starts it.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
-    let asked = &arguments.threads;
-    let named = asked.policy.as_ref().filter(|policy| *policy != ASYM);
-    let named = named.map(|policy| policy.parse());
     let options = Options {
-        binding: named.unwrap_or_else(|| Ok(arguments.bind.clone()))?,
-        threads: asked.count.map(|n| n as usize),
+        binding: arguments.bind.clone(),
+        threads: arguments.threads.map(|n| n as usize),
         page_size: PageSize::Auto,
     };
     let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;

@@ -1,6 +1,7 @@
 //! The page of a session. Who moves other people's pages must not listen: a process of its own serves it, which has
 //! no privileges, runs when nobody else wants to, and ends with us.
 
+use crate::output::command_line;
 use anyhow::Context;
 use nodewise_linux::{Host, child};
 use nodewise_live::{Event, Status, Subscriber};
@@ -79,8 +80,8 @@ impl Page {
         self.patient_until = Instant::now() + PATIENCE;
         let _ = self.pipe.shutdown(Shutdown::Write);
         self.again = Some(format!(
-            "the page again: nodewise serve {}",
-            self.folder.display()
+            "the page again: {}",
+            command_line("nodewise serve", &self.folder)
         ));
     }
 }

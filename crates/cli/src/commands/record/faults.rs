@@ -13,33 +13,21 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Faults {
-    /// With `--via faults`: watch this running process and what it starts; repeatable
-    #[arg(long = "pid", value_name = "N", conflicts_with_all = ["command", "recover", "threads"])]
+    /// Watch running processes and what they start; implies `--via faults`
+    #[arg(long = "pid", value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["command", "recover", "threads"])]
     pub pids: Vec<u32>,
-    /// With `--pid`: stop after this time: 10, 10s, 5m [default: when it ends, or at Ctrl-C]
-    #[arg(long, value_name = "TIME", requires = "pids", value_parser = super::super::tune::duration)]
+    /// With `--pid`: stop after this time: 10s, 5m [default: when it ends, or at Ctrl-C]
+    #[arg(long, value_name = "TIME", requires = "pids", value_parser = crate::arguments::duration)]
     duration: Option<Duration>,
     /// With `--via faults`: the share of the program's CPU time that observing may take
-    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = percent)]
-    budget: f64,
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = crate::arguments::share_above_0)]
+    observe_budget: f64,
     /// With `--via faults`: samples below which a page is not judged
     #[arg(long, value_name = "K", default_value_t = 2)]
     minimum_samples: u32,
-    /// With `--via faults`: have the kernel sample every process so often, milliseconds, while recording (root)
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=60_000))]
-    scan: Option<u32>,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text
-        .trim_end_matches('%')
-        .trim()
-        .parse()
-        .map_err(|_| format!("`{text}` is no percentage"))?;
-    match number > 0.0 && number <= 100.0 {
-        true => Ok(number / 100.0),
-        false => Err("a budget is above 0 and at most 100 percent".to_owned()),
-    }
+    /// With `--via faults`: set the kernel's NUMA scan period for all processes (root; restored on exit)
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::period)]
+    scan_period: Option<Duration>,
 }
 
 /// Runs or attends, and says what came of it.
@@ -56,9 +44,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         force: arguments.force,
         slice,
         meta: meta(arguments, cpus()),
-        budget: faults.budget,
+        budget: faults.observe_budget,
         minimum_samples: faults.minimum_samples,
-        scan: faults.scan,
+        scan: faults.scan_period.map(milliseconds),
     };
     let bar = super::progress_bar();
     let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
@@ -69,6 +57,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     summary::sampled(&folder, &recorded, faults.minimum_samples);
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// What to watch, and why nothing of ours is preloaded there.

@@ -1,6 +1,6 @@
 //! What `record` says at the end, on standard error.
 
-use crate::output::say;
+use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, Recorded};
 use nodewise_profile::{Coverage, Meta, ObjectKind, Profile, Thread};
 use std::path::Path;
@@ -156,8 +156,8 @@ pub fn short(number: f64) -> String {
 }
 
 fn where_and_next(folder: &Path) {
-    let folder = folder.display();
-    say!("profile in {folder}; next: nodewise report {folder}");
+    let next = command_line("nodewise report", folder);
+    say!("profile in {}; next: {next}", folder.display());
 }
 
 /// How long it took, and what of that is known to be ours.

@@ -1,5 +1,6 @@
 //! What is on show: profiles as they are now, shown anew when they change.
 
+use crate::output::command_line;
 use crate::output::say;
 use anyhow::bail;
 use nodewise_page::server::Shelf;
@@ -79,10 +80,8 @@ impl Exhibition {
 
     /// The end is said at once: we may be gone before the last of a large profile is read.
     fn end(&mut self) {
-        let folder = self.shown[0].profile.folder().display();
-        self.ended = Some(format!(
-            "the session has ended; nodewise serve {folder} shows it again"
-        ));
+        let again = command_line("nodewise serve", self.shown[0].profile.folder());
+        self.ended = Some(format!("the session has ended; {again} shows it again"));
         self.live = false;
         self.publish();
         self.look();

@@ -14,11 +14,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn start(pid: u32) -> anyhow::Result<Self> {
+    pub fn start(pids: &[u32]) -> anyhow::Result<Self> {
         let folder = folder()?;
         let said = File::create(folder.join("said"))?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["record", "--via", "faults", "--pid", &pid.to_string(), "-o"]);
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        command.args(["record", "--pid", &pids.join(","), "-o"]);
         command.arg(folder.join("profile"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let process = child::depend(&mut command, Vec::new()).spawn();

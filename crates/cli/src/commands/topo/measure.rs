@@ -23,7 +23,7 @@ pub struct Measure {
     #[arg(long, requires = "measure")]
     quick: bool,
     /// Begin no further measurement after this time: 90, 90s, 10m, 1h
-    #[arg(long, value_name = "TIME", requires = "measure", value_parser = crate::commands::tune::duration)]
+    #[arg(long, value_name = "TIME", requires = "measure", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
     /// Memory to measure with on each node, as 512M [default: four times the caches that reach it]
     #[arg(long, value_name = "SIZE", requires = "measure", value_parser = size)]

@@ -1,0 +1,109 @@
+//! How values are written on the command line: one grammar for each kind, in all commands.
+
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a bare number is seconds. A year at most.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    const YEAR: Duration = Duration::from_secs(366 * 86_400);
+    let no_time = || format!("`{text}` is no time; write 200ms, 90s, 10m or 1h");
+    let time = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| no_time())?,
+        Err(_) => {
+            let time: SignedDuration = text.parse().map_err(|_| no_time())?;
+            Duration::try_from(time).map_err(|_| no_time())?
+        }
+    };
+    match time {
+        Duration::ZERO => Err(no_time()),
+        time if time > YEAR => Err(format!(
+            "`{text}` is more than a year; write 200ms, 90s, 10m or 1h"
+        )),
+        time => Ok(time),
+    }
+}
+
+/// A time between two looks or decisions: 10 ms to an hour.
+pub fn period(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let limits = Duration::from_millis(10)..=Duration::from_secs(3600);
+    match limits.contains(&time) {
+        true => Ok(time),
+        false => Err(format!(
+            "`{text}` is no time from 10ms to 60m, such as 200ms or 1s"
+        )),
+    }
+}
+
+/// `5%` or `0.05`, as a fraction from 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse(),
+    };
+    let share = number.ok().filter(|s| (0.0..=1.0).contains(s));
+    share.ok_or_else(|| format!("`{text}` is no share, such as 5%"))
+}
+
+/// A share that is more than nothing.
+pub fn share_above_0(text: &str) -> Result<f64, String> {
+    let share = share(text)?;
+    match share > 0.0 {
+        true => Ok(share),
+        false => Err(format!("`{text}`: the share has to be above 0")),
+    }
+}
+
+/// A share, or `none` for no limit: infinity.
+pub fn share_or_none(text: &str) -> Result<f64, String> {
+    match text {
+        "none" => Ok(f64::INFINITY),
+        _ => share(text).map_err(|e| format!("{e}, or `none`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let times = [
+            ("250ms", 0.25),
+            ("1.5s", 1.5),
+            ("90", 90.0),
+            ("0.5", 0.5),
+            ("2m", 120.0),
+            ("10min", 600.0),
+            ("1h30m", 5400.0),
+        ];
+        for (text, seconds) in times {
+            assert_eq!(duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for bad in [
+            "",
+            "s",
+            "-1s",
+            "NaN",
+            "inf",
+            "0s",
+            "0",
+            "1 fortnight",
+            "9999h",
+            "1e300",
+        ] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert!(period("5ms").is_err() && period("2h").is_err() && period("1s").is_ok());
+    }
+
+    #[test]
+    fn shares_are_read_as_people_write_them() {
+        assert_eq!((share("5%"), share("0.5")), (Ok(0.05), Ok(0.5)));
+        for bad in ["", "%", "101%", "2", "NaN", "-1%"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+        assert!(share_above_0("0%").is_err());
+        assert_eq!(share_or_none("none"), Ok(f64::INFINITY));
+    }
+}

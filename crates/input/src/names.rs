@@ -1,0 +1,42 @@
+//! Names that people type.
+
+/// The known name that `asked` means: the same but for case, or the only one that begins so.
+///
+/// # Errors
+/// There is none: ` (did you mean NAME?)` if one is near, else nothing, to go on in a message.
+pub fn resolve<'a>(asked: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {
+    if let Some(same) = known.clone().find(|name| name.eq_ignore_ascii_case(asked)) {
+        return Ok(same);
+    }
+    let begins = |name: &&str| {
+        let head = name.get(..asked.len());
+        !asked.is_empty() && head.is_some_and(|head| head.eq_ignore_ascii_case(asked))
+    };
+    let mut begun = known.clone().filter(begins);
+    if let (Some(only), None) = (begun.next(), begun.next()) {
+        return Ok(only);
+    }
+    let asked = asked.to_ascii_lowercase();
+    let distance = |name: &&str| strsim::damerau_levenshtein(&asked, &name.to_ascii_lowercase());
+    let nearest = known.min_by_key(distance);
+    let near = nearest.filter(|name| distance(name) <= name.len() / 2);
+    Err(near.map_or(String::new(), |name| format!(" (did you mean {name}?)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_and_the_rest_of_a_name_may_be_left_out_but_not_guessed() {
+        let of = |asked| resolve(asked, ["locality", "local-first", "Interleave"].into_iter());
+        assert_eq!(of("LOCALITY"), Ok("locality"));
+        assert_eq!(of("inter"), Ok("Interleave"));
+        assert_eq!(of("locali"), Ok("locality"));
+        assert!(of("local").is_err(), "two begin so");
+        assert!(of("").is_err());
+        assert_eq!(of("loaclity"), Err(" (did you mean locality?)".into()));
+        assert_eq!(of("zzz"), Err(String::new()));
+        assert!(of("interé").is_err());
+    }
+}
