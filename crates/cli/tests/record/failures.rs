@@ -278,7 +278,7 @@ fn what_cannot_be_recorded_is_refused_in_one_line() {
     };
     refused(&["record"], 125, "<CMD>");
     refused(&["record", "--slice", "0", "--", "./program"], 125, "--slice");
-    refused(&["record", "--pid", "1"], 125, "--pid");
+    refused(&["record", "--via", "emulate", "--pid", "1"], 125, "--pid");
     refused(&["run", "--polcy", "x", "--", "./plain"], 125, "--polcy");
     refused(&["report", "--nonsense"], 2, "--nonsense");
     refused(&["record", "--", "./plain"], 125, "nodewise-cc");

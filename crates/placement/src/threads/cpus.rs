@@ -89,7 +89,7 @@ pub fn thread_order(text: &str, cpus: &NodeCpus, outside: &dyn Outside) -> Resul
     by_name(text, cpus, outside)?.ok_or_else(|| {
         PolicyError(format!(
             "`{text}` goes by what threads share, so it needs a profile: \
-             `nodewise map --threads {text} --policy P -o FILE`, then `nodewise run --policy map:FILE`"
+             `nodewise map --affinity {text} --policy P -o FILE`, then `nodewise run --policy map:FILE`"
         ))
     })
 }
@@ -156,7 +156,7 @@ pub(super) mod tests {
         for policy in ["asym", "sharing-aware"] {
             let error = thread_order(policy, &cpus(), &Nothing).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("nodewise map --threads {policy}")),
+                error.contains(&format!("nodewise map --affinity {policy}")),
                 "{error}"
             );
         }
