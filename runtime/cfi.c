@@ -212,9 +212,8 @@ static void operate_on(machine *m, nw_cursor *from, uint8_t operation)
     int64_t unit = m->common->data_unit;
     uint64_t reg;
     switch (operation) {
-    case 0x00: /* nop */
-    case 0x2d: /* return addresses are signed from here on, or no longer */
-        break;
+    case 0x00: break; /* nop */
+    case 0x2d: break; /* return addresses are signed from here on, or no longer */
     case 0x01: m->location = encoded(from, m->common->encoding); break;
     case 0x02: m->location += nw_fixed(from, 1) * m->common->code_unit; break;
     case 0x03: m->location += nw_fixed(from, 2) * m->common->code_unit; break;

@@ -14,10 +14,12 @@
 #define HIDDEN_TLS static __thread __attribute__((tls_model("initial-exec")))
 #define EXPORT __attribute__((visibility("default")))
 
-/* Every function of the family, once. */
-#define NW_HEAP_FUNCTIONS(X)                                                                           \
-    X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc)    \
+/* Every function of the family, once. A list without commas is nothing that clang-format comes to rest with. */
+/* clang-format off */
+#define NW_HEAP_FUNCTIONS(X) \
+    X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) \
     X(pvalloc) X(malloc_usable_size)
+/* clang-format on */
 
 #define POINTER(name) __typeof__(&name) name;
 static struct {
