@@ -52,7 +52,7 @@ build/web/page.js: web/node_modules/.package-lock.json web/tsconfig.json $(shell
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
-	@cd web && npm ci --silent --ignore-scripts
+	@cd web && npm ci --silent --ignore-scripts --omit=dev
 	@touch $@
 
 build: setup

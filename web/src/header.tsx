@@ -60,7 +60,11 @@ function Menu({ view }: { view: View }) {
           href={`#view=${v.id}`}
           aria-current={v === view ? "page" : undefined}
           data-tip={v.what}
-          onClick={(e) => e.ctrlKey || e.metaKey || (e.preventDefault(), update({ view: v.id }))}
+          onClick={(e) => {
+            if (e.ctrlKey || e.metaKey) return;
+            e.preventDefault();
+            update({ view: v.id });
+          }}
         >
           {v.title} <kbd>{v.key}</kbd>
         </a>

@@ -55,7 +55,15 @@ export function Shell({ documents, intervals, connected, trouble }: ShellProps) 
   if (!report || !view) return <p class="alone" role="status">Reading the report …</p>;
   return (
     <Caption.Provider value={caption(report)}>
-      <a class="skip" href="#content" onClick={(e) => (e.preventDefault(), document.getElementById("content")?.focus())}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place; only the address stays, which holds the view */}
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
         To the figures
       </a>
       <Header documents={documents} report={report} {...{ profile, view, connected, trouble }} help={() => showHelp(true)} />

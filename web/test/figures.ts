@@ -2,7 +2,7 @@
 
 import cases from "../../crates/report/tests/figures.json";
 import { csv } from "../src/export/csv";
-import { escape } from "../src/export/escape";
+import { asText } from "../src/export/escape";
 import { between, bytes, count, pages, percent, ratio, seconds, whole } from "../src/format";
 import { at } from "../src/value";
 import { apart, difference, judge } from "../src/views/compare/difference";
@@ -24,7 +24,7 @@ check("thousands are grouped", [whole(999), whole(1_234_567), pages(17, 24)], ["
 
 check("a cell with a comma is quoted", csv([["a,b", 'say "x"', 1.5, null]]), '"a,b","say ""x""",1.5,\r\n');
 check("a name is no formula", csv([["=1+1", "@x", "-1", -1]]), "'=1+1,'@x,'-1,-1\r\n");
-check("markup is text, and no control character is left", escape('<img "x">&\u0000'), "&lt;img &quot;x&quot;&gt;&amp;");
+check("markup is text, and no control character is left", asText('<img "x">&\u0000'), "&lt;img &quot;x&quot;&gt;&amp;");
 
 const document = { a: [{ "b/c": 1, "~": null }] };
 check("a pointer finds what it names", [at(document, "/a/0/b~1c"), at(document, "/a/0/~0")], [1, null]);

@@ -61,7 +61,7 @@ export function Legend({ mode, nodes, classes, scale, palette, unit }: { mode: M
   ) : null;
   const spread = nodes > 1 && <Key colour={palette.spread}>spread evenly</Key>;
   return (
-    <div class="legend" aria-label="Colours of the strips">
+    <div class="legend" role="group" aria-label="Colours of the strips">
       <b>Strips</b>
       {mode === "node" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "node" && spread}
@@ -78,7 +78,7 @@ export function Legend({ mode, nodes, classes, scale, palette, unit }: { mode: M
 
 export function ReachLegend({ palette }: { palette: Palette }) {
   return (
-    <div class="legend" aria-label="Colours of the page × thread figure">
+    <div class="legend" role="group" aria-label="Colours of the page × thread figure">
       <b>Threads</b>
       <Ramp from="remote" to="local" colour={(share) => mix(palette.remote, palette.local, share)} />
       <Key colour={palette.home}>lives on this node</Key>

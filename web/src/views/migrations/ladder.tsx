@@ -110,6 +110,7 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
         <>
           <div class="ladder" ref={scroller} tabIndex={0} role="group" aria-label="Moves in the order of time; arrow keys go from one to the next" onScroll={scrolled} onKeyDown={step}>
             <div class="track" style={{ width: `${whole}px` }}>
+              {/* biome-ignore lint/a11y/noSvgWithoutTitle: the group around it has the name */}
               <svg width={(last - first) * ITEM} height={HEIGHT} style={{ left: `${first * ITEM}px` }}>
                 {moves.slice(first, last).map((m, i) => <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} colours={colours} />)}
               </svg>

@@ -63,7 +63,11 @@ export function usePlayer(end: number, state: State): Playing {
     toggle();
     return true;
   });
-  return { now, end, playing, toggle, seek: (to) => (play(false), set(to >= end ? null : to)) };
+  const seek = (to: number) => {
+    play(false);
+    set(to >= end ? null : to);
+  };
+  return { now, end, playing, toggle, seek };
 }
 
 export function Player({ player, children }: { player: Playing; children?: preact.ComponentChildren }) {

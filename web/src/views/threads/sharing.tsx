@@ -94,7 +94,7 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
         <output class="reading" id="sharing-said" aria-live="polite" data-unexported={pair ? undefined : true}>
           {pair ? told(threads, order, pair, placing.nodes, unit) : `Under ${placing.affinity} threads. Point at a square for its pair.`}
         </output>
-        <div class="legend" aria-label="Colours of the matrix">
+        <div class="legend" role="group" aria-label="Colours of the matrix">
           {range.most > 1 && <Ramp from={count(Math.max(1, Math.round(range.least)))} to={`${count(Math.round(range.most))} ${unit} to shared pages`} colour={palette.quantity} />}
           <Key colour={palette.spread}>itself</Key>
           <Outline colour={palette.ink}>cluster</Outline>

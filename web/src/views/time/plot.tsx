@@ -126,7 +126,10 @@ function range(slices: readonly Slice[]): [number, number] {
 function shade(plot: uPlot | undefined, selected: readonly [number, number] | null): void {
   if (!plot) return;
   const height = plot.over.clientHeight;
-  if (!selected) return plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  if (!selected) {
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    return;
+  }
   const left = plot.valToPos(selected[0], "x");
   plot.setSelect({ left, top: 0, width: Math.max(1, plot.valToPos(selected[1], "x") - left), height }, false);
 }

@@ -101,7 +101,10 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
             max={look.last}
             value={step}
             aria-label="Step of the film"
-            onInput={(e) => (play(false), setFrame(Number(e.currentTarget.value)))}
+            onInput={(e) => {
+              play(false);
+              setFrame(Number(e.currentTarget.value));
+            }}
           />
           <Segments label="Colour by" state="colour" value={mode} options={[["node", "Node"], ["local", "Local"], ["accesses", "Accesses"]]} />
         </>
@@ -165,7 +168,7 @@ function useReel(film: Film, strip: Strip, look: ReelLook, step: number, hover: 
 
 function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: Palette; nodes: number; film: Film }) {
   return (
-    <div class="legend" aria-label="Colours of the film">
+    <div class="legend" role="group" aria-label="Colours of the film">
       {mode === "node" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "local" && <Ramp from="all remote under first-touch" to="all local" colour={palette.locality} />}
       {mode === "accesses" && <Ramp from="0" to={count(Math.round(film.most))} colour={palette.quantity} />}
