@@ -74,7 +74,9 @@ export function Player({ player, children }: { player: Playing; children?: preac
   const { now, end, playing, toggle, seek } = player;
   return (
     <div class="card player">
-      <button type="button" onClick={toggle} aria-pressed={playing}>{playing ? "❚❚ Pause" : "▶ Play"}</button>
+      <button type="button" onClick={toggle} aria-pressed={playing}>
+        {playing ? "❚❚ Pause" : "▶ Play"}
+      </button>
       <input
         type="range"
         min="0"
@@ -85,7 +87,9 @@ export function Player({ player, children }: { player: Playing; children?: preac
         aria-valuetext={seconds(now)}
         onInput={(e) => seek(Number(e.currentTarget.value))}
       />
-      <output>{seconds(now)} <span class="muted">of {seconds(end)}</span></output>
+      <output>
+        {seconds(now)} <span class="muted">of {seconds(end)}</span>
+      </output>
       {children}
     </div>
   );

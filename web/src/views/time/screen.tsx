@@ -33,7 +33,9 @@ type Hover = { column: number; step: number } | null;
 export function Screen({ report, strip, film, palette, selected, state }: ScreenProps) {
   const mode: FilmMode = FILM_MODES.find((m) => m === state.colour) ?? "node";
   const look = useMemo((): ReelLook => {
-    const [first, last] = selected ? [stepAt(film, selected[0]), stepAt(film, Math.max(selected[0], selected[1] - 1e-9))] : [0, film.steps - 1];
+    const [first, last] = selected
+      ? [stepAt(film, selected[0]), stepAt(film, Math.max(selected[0], selected[1] - 1e-9))]
+      : [0, film.steps - 1];
     return { mode, palette, inks: new Inks(palette, strip.nodes), first, last };
   }, [mode, palette, selected?.[0], selected?.[1], film, strip]);
   const inRange = (step: number) => Math.max(look.first, Math.min(look.last, step));
@@ -76,7 +78,10 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     if (event.key === "]") return update({ t0: String(selected?.[0] ?? film.start[0]), t1: String(film.end[step]) }, true);
     if (!move) return;
     event.preventDefault();
-    const next = { column: Math.max(0, Math.min(film.width - 1, at.column + move[0]!)), step: Math.max(0, Math.min(film.steps - 1, at.step + move[1]!)) };
+    const next = {
+      column: Math.max(0, Math.min(film.width - 1, at.column + move[0]!)),
+      step: Math.max(0, Math.min(film.steps - 1, at.step + move[1]!)),
+    };
     setHover(next);
     if (move[1]) setFrame(next.step);
   };
@@ -106,7 +111,16 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
               setFrame(Number(e.currentTarget.value));
             }}
           />
-          <Segments label="Colour by" state="colour" value={mode} options={[["node", "Node"], ["local", "Local"], ["accesses", "Accesses"]]} />
+          <Segments
+            label="Colour by"
+            state="colour"
+            value={mode}
+            options={[
+              ["node", "Node"],
+              ["local", "Local"],
+              ["accesses", "Accesses"],
+            ]}
+          />
         </>
       }
     >
@@ -127,7 +141,9 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
           />
         </div>
         <output class="reading" id="film-said" aria-live="polite">
-          {hover ? told(film, strip, report, hover) : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
+          {hover
+            ? told(film, strip, report, hover)
+            : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
         </output>
         <FilmLegend mode={mode} palette={palette} nodes={strip.nodes} film={film} />
       </div>
@@ -193,7 +209,8 @@ function rows(film: Film): Row[] {
   const made: Row[] = [["start [s]", "end [s]", "column", "dominant node", "accesses", "local share"]];
   film.dominant.forEach((node, at) => {
     const step = Math.floor(at / film.width);
-    if (node !== NOBODY) made.push([film.start[step], film.end[step], at % film.width, node, film.accesses[at], +(film.local[at]! / 255).toFixed(4)]);
+    if (node !== NOBODY)
+      made.push([film.start[step], film.end[step], at % film.width, node, film.accesses[at], +(film.local[at]! / 255).toFixed(4)]);
   });
   return made;
 }
