@@ -14,6 +14,7 @@ help:
 	@echo 'make demo      the main job from recording to report, on a real program'
 	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx, build/library/libnodewise.{a,so}'
 	@echo 'make library   libnodewise alone: needs cmake and a C compiler, nothing else'
+	@echo 'make check     what takes seconds of it: formatting, linters, unit tests, quick suites; no guest, no browser'
 	@echo 'make test      everything that must hold'
 	@echo 'make nightly   the same, with what takes long: many kills, all programs, more repeats'
 	@echo 'make bench     the figures, with machine and versions'
@@ -27,7 +28,7 @@ help:
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
-	@echo 'make fmt       format the sources;  make lint: clippy'
+	@echo 'make fmt       format Rust, C and TypeScript;  make lint: judge them, and shell and Python'
 	@echo 'make workloads the teaching programs, plain and instrumented'
 	@echo 'make clean     remove what was built'
 
@@ -48,7 +49,8 @@ web: setup
 	@echo 'build: page'
 	@$(MAKE) -s --no-print-directory build/web/page.js
 
-build/web/page.js: web/node_modules/.package-lock.json web/tsconfig.json $(shell find web/src -type f)
+# Whoever judges the page installs more packages than it is built with: a newer folder is no reason to build it.
+build/web/page.js: web/package-lock.json web/tsconfig.json $(shell find web/src -type f) | web/node_modules/.package-lock.json
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
@@ -76,6 +78,9 @@ demo: workloads
 
 test: workloads
 	@tools/test
+
+check: workloads
+	@tools/test --quick
 
 nightly: workloads
 	@NODEWISE_NIGHTLY=1 tools/test
@@ -107,9 +112,10 @@ pictures: workloads
 	@bench/page-pictures
 
 fmt: setup
-	@cargo fmt
+	@tools/fmt
 
 lint: setup
+	@tools/lint
 	@cargo clippy --release --workspace --all-targets -- -D warnings
 
 install-library: library
@@ -122,4 +128,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library web build workloads demo test nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
+.PHONY: help setup library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
