@@ -27,16 +27,21 @@ help:
 	@echo 'make pictures  of where pages land under each policy of the library, go under each online policy; of the page'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make install-library    the library alone, likewise'
-	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
+	@echo 'make setup     all that the others need: packages, a Rust toolchain. They install it by themselves, those that'
+	@echo '               build what building takes, those that test or measure the rest'
 	@echo 'make fmt       format Rust, C and TypeScript;  make lint: judge them, and shell and Python'
 	@echo 'make workloads the teaching programs, plain and instrumented'
 	@echo 'make clean     remove what was built'
 
-setup: build/setup.stamp
+setup: build/setup-test.stamp
 
-build/setup.stamp: tools/setup
-	@tools/setup
+build/setup-build.stamp: tools/setup
+	@tools/setup build
 	@mkdir -p $(@D) && touch $@
+
+build/setup-test.stamp: tools/setup build/setup-build.stamp
+	@tools/setup test
+	@touch $@
 
 # Calls no setup and wants no Rust: for machines where only the library is used.
 library:
@@ -45,7 +50,7 @@ library:
 	@cmake --build build/library >/dev/null
 
 # The page's script and style, which the command carries.
-web: setup
+web: build/setup-build.stamp
 	@echo 'build: page'
 	@$(MAKE) -s --no-print-directory build/web/page.js
 
@@ -57,7 +62,7 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 	@cd web && npm ci --silent --ignore-scripts --omit=dev
 	@touch $@
 
-build: setup
+build: build/setup-build.stamp
 	@$(MAKE) -s --no-print-directory library
 	@$(MAKE) -s --no-print-directory web
 	@echo 'build: nodewise (the first time about 5 minutes on 2 quiet cores, 10 on busy ones)'
@@ -76,37 +81,41 @@ workloads: build
 demo: workloads
 	@tools/demo
 
-test: workloads
+# What is built depends on what is installed: the library has a Fortran module where there is a compiler for it.
+equipped: setup
+	@$(MAKE) -s --no-print-directory workloads
+
+test: equipped
 	@tools/test
 
-check: workloads
+check: equipped
 	@tools/test --quick
 
-nightly: workloads
+nightly: equipped
 	@NODEWISE_NIGHTLY=1 tools/test
 
-bench: workloads
+bench: equipped
 	@bench/run
 
-reproduce-diener: workloads
+reproduce-diener: equipped
 	@bench/reproduce-diener
 
-reproduce-majo: workloads
+reproduce-majo: equipped
 	@bench/reproduce-majo
 
-reproduce-mai: workloads
+reproduce-mai: equipped
 	@bench/reproduce-mai
 
-reproduce-ars: workloads
+reproduce-ars: equipped
 	@bench/reproduce-ars
 
-reproduce-asymsched: workloads
+reproduce-asymsched: equipped
 	@bench/reproduce-asymsched
 
-reproduce-table5: workloads
+reproduce-table5: equipped
 	@bench/reproduce-table5
 
-pictures: workloads
+pictures: equipped
 	@bench/page-maps
 	@bench/online-pictures
 	@bench/page-pictures
@@ -128,4 +137,4 @@ install: build
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
+.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
