@@ -25,7 +25,7 @@ help:
 	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, Figures 2 to 7 on our workloads'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
 	@echo 'make pictures  of where pages land under each policy of the library, go under each online policy; of the page'
-	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set;  make uninstall: removes just that'
 	@echo 'make install-library    the library alone, likewise'
 	@echo 'make setup     all that the others need: packages, a Rust toolchain. They install it by themselves, those that'
 	@echo '               build what building takes, those that test or measure the rest'
@@ -134,7 +134,10 @@ install-library: library
 install: build
 	@DESTDIR='$(DESTDIR)' tools/install '$(PREFIX)'
 
+uninstall:
+	@DESTDIR='$(DESTDIR)' tools/uninstall '$(PREFIX)'
+
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
+.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install uninstall install-library clean
