@@ -14,6 +14,7 @@ help:
 	@echo 'make demo      the main job from recording to report, on a real program'
 	@echo 'make build     $(BIN)/nodewise, nodewise-cc, nodewise-cxx, build/library/libnodewise.{a,so}'
 	@echo 'make library   libnodewise alone: needs cmake and a C compiler, nothing else'
+	@echo 'make check     what takes seconds of it: formatting, linters, unit tests, quick suites; no guest, no browser'
 	@echo 'make test      everything that must hold'
 	@echo 'make nightly   the same, with what takes long: many kills, all programs, more repeats'
 	@echo 'make bench     the figures, with machine and versions'
@@ -24,18 +25,23 @@ help:
 	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, Figures 2 to 7 on our workloads'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
 	@echo 'make pictures  of where pages land under each policy of the library, go under each online policy; of the page'
-	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set;  make uninstall: removes just that'
 	@echo 'make install-library    the library alone, likewise'
-	@echo 'make setup     what the others need (they call it): packages, a Rust toolchain'
-	@echo 'make fmt       format the sources;  make lint: clippy'
+	@echo 'make setup     all that the others need: packages, a Rust toolchain. They install it by themselves, those that'
+	@echo '               build what building takes, those that test or measure the rest'
+	@echo 'make fmt       format Rust, C and TypeScript;  make lint: judge them, and shell and Python'
 	@echo 'make workloads the teaching programs, plain and instrumented'
 	@echo 'make clean     remove what was built'
 
-setup: build/setup.stamp
+setup: build/setup-test.stamp
 
-build/setup.stamp: tools/setup
-	@tools/setup
+build/setup-build.stamp: tools/setup
+	@tools/setup build
 	@mkdir -p $(@D) && touch $@
+
+build/setup-test.stamp: tools/setup build/setup-build.stamp
+	@tools/setup test
+	@touch $@
 
 # Calls no setup and wants no Rust: for machines where only the library is used.
 library:
@@ -44,18 +50,19 @@ library:
 	@cmake --build build/library >/dev/null
 
 # The page's script and style, which the command carries.
-web: setup
+web: build/setup-build.stamp
 	@echo 'build: page'
 	@$(MAKE) -s --no-print-directory build/web/page.js
 
-build/web/page.js: web/node_modules/.package-lock.json web/tsconfig.json $(shell find web/src -type f)
+# Whoever judges the page installs more packages than it is built with: a newer folder is no reason to build it.
+build/web/page.js: web/package-lock.json web/tsconfig.json $(shell find web/src -type f) | web/node_modules/.package-lock.json
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
-	@cd web && npm ci --silent --ignore-scripts
+	@cd web && npm ci --silent --ignore-scripts --omit=dev
 	@touch $@
 
-build: setup
+build: build/setup-build.stamp
 	@$(MAKE) -s --no-print-directory library
 	@$(MAKE) -s --no-print-directory web
 	@echo 'build: nodewise (the first time about 5 minutes on 2 quiet cores, 10 on busy ones)'
@@ -74,42 +81,50 @@ workloads: build
 demo: workloads
 	@tools/demo
 
-test: workloads
+# What is built depends on what is installed: the library has a Fortran module where there is a compiler for it.
+equipped: setup
+	@$(MAKE) -s --no-print-directory workloads
+
+test: equipped
 	@tools/test
 
-nightly: workloads
+check: equipped
+	@tools/test --quick
+
+nightly: equipped
 	@NODEWISE_NIGHTLY=1 tools/test
 
-bench: workloads
+bench: equipped
 	@bench/run
 
-reproduce-diener: workloads
+reproduce-diener: equipped
 	@bench/reproduce-diener
 
-reproduce-majo: workloads
+reproduce-majo: equipped
 	@bench/reproduce-majo
 
-reproduce-mai: workloads
+reproduce-mai: equipped
 	@bench/reproduce-mai
 
-reproduce-ars: workloads
+reproduce-ars: equipped
 	@bench/reproduce-ars
 
-reproduce-asymsched: workloads
+reproduce-asymsched: equipped
 	@bench/reproduce-asymsched
 
-reproduce-table5: workloads
+reproduce-table5: equipped
 	@bench/reproduce-table5
 
-pictures: workloads
+pictures: equipped
 	@bench/page-maps
 	@bench/online-pictures
 	@bench/page-pictures
 
 fmt: setup
-	@cargo fmt
+	@tools/fmt
 
 lint: setup
+	@tools/lint
 	@cargo clippy --release --workspace --all-targets -- -D warnings
 
 install-library: library
@@ -119,7 +134,10 @@ install-library: library
 install: build
 	@DESTDIR='$(DESTDIR)' tools/install '$(PREFIX)'
 
+uninstall:
+	@DESTDIR='$(DESTDIR)' tools/uninstall '$(PREFIX)'
+
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup library web build workloads demo test nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install install-library clean
+.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install uninstall install-library clean

@@ -11,9 +11,8 @@ import tarfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/page"))
 
-from PIL import Image  # noqa: E402
-
 from browser import Watched, chromium  # noqa: E402
+from PIL import Image  # noqa: E402
 
 NODEWISE, PROGRAMS, RECORDED = ROOT / "target/release/nodewise", ROOT / "build/workloads", ROOT / "build/workloads-recorded"
 FOLDER, IMAGES = ROOT / "build/tour", ROOT / "docs/images"

@@ -5,7 +5,7 @@ import statistics
 import matplotlib
 
 matplotlib.use("svg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f", "#444444"]
 plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "nodewise"})
@@ -45,8 +45,8 @@ def grouped(file, programs, series, ylabel, limits=None, errors=None, with_avera
         axes.bar([x for x, _ in there], [v for _, v in there], width, label=name, color=COLOURS[i % len(COLOURS)])
         if errors:
             low, high = zip(*errors[name])
-            below = [max(0, v - l) for v, l in zip(values, low)]
-            above = [max(0, h - v) for v, h in zip(values, high)]
+            below = [max(0, v - x) for v, x in zip(values, low)]
+            above = [max(0, x - v) for v, x in zip(values, high)]
             axes.errorbar(at[: len(values)], values, [below, above], fmt="none", ecolor="#444", elinewidth=0.7)
     axes.set_ylabel(ylabel)
     axes.axhline(0, color="#444", linewidth=0.6)

@@ -13,7 +13,8 @@ namespace {
 
 class Collector {
 public:
-  Collector(Function &F, const TargetLibraryInfo &TLI, const Target &Code) : DL(F.getDataLayout()), TLI(TLI), Code(Code) {}
+  Collector(Function &F, const TargetLibraryInfo &TLI, const Target &Code)
+      : DL(F.getDataLayout()), TLI(TLI), Code(Code) {}
 
   void visit(Instruction &I) {
     if (auto *L = dyn_cast<LoadInst>(&I))

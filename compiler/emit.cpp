@@ -57,8 +57,8 @@ public:
     }
     for (const BlockGroup &G : P.Blocks) {
       IRBuilder<> B(G.At);
-      Sites.push_back({G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0),
-                       B.getInt64(1), &G.G});
+      Sites.push_back(
+          {G.At, where(G.At->getDebugLoc()), address(B, G.Pointer, G.Offset), B.getInt64(0), B.getInt64(1), &G.G});
     }
   }
 
@@ -208,8 +208,8 @@ private:
     for (BasicBlock *Exit : G.Exits) {
       IRBuilder<> X(&*Exit->getFirstInsertionPt());
       Count = X.CreateLoad(I64, Executed, "nw.executed");
-      Sites.push_back({&*X.GetInsertPoint(), where(G.Where), Base, Stride, Count, &G.G, Across, Repeats,
-                       X.CreateIsNotNull(Count)});
+      Sites.push_back(
+          {&*X.GetInsertPoint(), where(G.Where), Base, Stride, Count, &G.G, Across, Repeats, X.CreateIsNotNull(Count)});
     }
     return Small;
   }
@@ -269,10 +269,9 @@ private:
                                                        ConstantInt::get(I8, A.Reads), ConstantInt::get(I8, A.Writes)}));
     auto Word = [&](uint64_t V) { return ConstantInt::get(I32, V); };
     Constant *Table = ConstantArray::get(ArrayType::get(AccessTy, Entries.size()), Entries);
-    Constant *Whole = ConstantStruct::getAnon({Word(Entries.size()), Word(G.span()), Word(G.reads()), Word(G.writes()),
-                                               Word(G.last()), Word(0), Table});
-    auto *Global =
-        new GlobalVariable(M, Whole->getType(), true, GlobalValue::PrivateLinkage, Whole, "nw.group");
+    Constant *Whole = ConstantStruct::getAnon(
+        {Word(Entries.size()), Word(G.span()), Word(G.reads()), Word(G.writes()), Word(G.last()), Word(0), Table});
+    auto *Global = new GlobalVariable(M, Whole->getType(), true, GlobalValue::PrivateLinkage, Whole, "nw.group");
     Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
     Global->setAlignment(Align(8));
     return Global;
@@ -295,8 +294,7 @@ private:
     Builder B(At, S.Where);
     if (!S.Across)
       return range(B, S.Address, S.Stride, S.Count, *S.G);
-    callRuntime(B, "nw_grid", B.getVoidTy(),
-                {S.Address, S.Stride, S.Count, S.Across, S.Repeats, constant(*S.G)});
+    callRuntime(B, "nw_grid", B.getVoidTy(), {S.Address, S.Stride, S.Count, S.Across, S.Repeats, constant(*S.G)});
   }
 
   static bool once(const Site &S) { return match(S.Count, PatternMatch::m_One()); }
@@ -373,8 +371,10 @@ private:
     Value *First = B.CreateAnd(B.CreateLShr(Low, LineShift), B.getInt64(63));
     if (OneLine)
       return B.CreateShl(B.getInt64(1), First);
-    Value *LastByte = B.CreateBinaryIntrinsic(Intrinsic::umin, B.CreateAdd(End, B.getInt64(Span - 1)), B.getInt64(PageBytes - 1));
-    return B.CreateSub(B.CreateShl(B.getInt64(2), B.CreateLShr(LastByte, LineShift)), B.CreateShl(B.getInt64(1), First));
+    Value *LastByte =
+        B.CreateBinaryIntrinsic(Intrinsic::umin, B.CreateAdd(End, B.getInt64(Span - 1)), B.getInt64(PageBytes - 1));
+    return B.CreateSub(B.CreateShl(B.getInt64(2), B.CreateLShr(LastByte, LineShift)),
+                       B.CreateShl(B.getInt64(1), First));
   }
 
   // One call: the first active lane's address, or every lane's.

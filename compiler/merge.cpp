@@ -25,7 +25,8 @@ struct Stored {
 
 class Merger {
 public:
-  Merger(Accesses &A, const Target &Code, const DataLayout &DL, ScalarEvolution &SE) : A(A), Code(Code), DL(DL), SE(SE) {
+  Merger(Accesses &A, const Target &Code, const DataLayout &DL, ScalarEvolution &SE)
+      : A(A), Code(Code), DL(DL), SE(SE) {
     for (Access &X : A.Plain)
       Of[X.At].push_back(&X);
   }

@@ -32,10 +32,9 @@ GlobalVariable *descriptor(Function &F) {
   const DISubprogram *Program = F.getSubprogram();
   StringRef Parent = Name.take_front(markAt(Name));
   Type *I32 = Type::getInt32Ty(M.getContext());
-  Constant *Value = ConstantStruct::getAnon({text(M, Parent.empty() ? Name : Parent),
-                                             text(M, Program ? Program->getFilename() : ""),
-                                             ConstantInt::get(I32, Program ? Program->getLine() : 0),
-                                             ConstantInt::get(I32, 0)});
+  Constant *Value =
+      ConstantStruct::getAnon({text(M, Parent.empty() ? Name : Parent), text(M, Program ? Program->getFilename() : ""),
+                               ConstantInt::get(I32, Program ? Program->getLine() : 0), ConstantInt::get(I32, 0)});
   auto *G = new GlobalVariable(M, Value->getType(), false, GlobalValue::PrivateLinkage, Value, "nw.region");
   G->setAlignment(Align(8));
   return G;
@@ -45,8 +44,7 @@ GlobalVariable *descriptor(Function &F) {
 
 // With debug information clang wraps `f.omp_outlined_debug__`: the inner one is the region.
 bool isOutlined(const Function &F) {
-  return markAt(F.getName()) != StringRef::npos &&
-         !F.getParent()->getFunction((F.getName() + "_debug__").str());
+  return markAt(F.getName()) != StringRef::npos && !F.getParent()->getFunction((F.getName() + "_debug__").str());
 }
 
 void emitRegion(Function &F) {

@@ -21,9 +21,7 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-Pieces halves(unsigned Bytes) {
-  return {{0, Bytes / 2}, {Bytes / 2, Bytes / 2}};
-}
+Pieces halves(unsigned Bytes) { return {{0, Bytes / 2}, {Bytes / 2, Bytes / 2}}; }
 
 // Null: this LLVM has no such target.
 const TargetMachine *machineOf(const Module &M) {
@@ -37,9 +35,7 @@ const TargetMachine *machineOf(const Module &M) {
   return It->second.get();
 }
 
-bool isX86(const Function &F) {
-  return Triple(F.getParent()->getTargetTriple()).isX86();
-}
+bool isX86(const Function &F) { return Triple(F.getParent()->getTargetTriple()).isX86(); }
 
 // FastISel of x86, which lowers copies itself.
 constexpr uint64_t UnoptimisedCopy = 32;
@@ -143,7 +139,10 @@ void Target::pieces(EVT T, Align Alignment, bool Read, uint64_t Offset, Pieces &
       return powers(Bytes, std::max<unsigned>(widest(), PowerOf2Ceil(Bytes)), Offset, Found);
     return powers(Bytes, widest(), Offset, Found);
   default:
-    return powers(Bytes, T.isVector() ? widest() : T.isInteger() ? DL.getLargestLegalIntTypeSizeInBits() / 8 : 16,
+    return powers(Bytes,
+                  T.isVector()    ? widest()
+                  : T.isInteger() ? DL.getLargestLegalIntTypeSizeInBits() / 8
+                                  : 16,
                   Offset, Found);
   }
 }
@@ -195,8 +194,9 @@ std::optional<Pieces> Target::copied(const AnyMemIntrinsic &I, uint64_t Bytes) c
     Zero = cast<ConstantInt>(Set->getValue())->isZero();
   MemOp Op = Sets ? MemOp::Set(Bytes, false, To, Zero, false)
                   : MemOp::Copy(Bytes, false, std::min(To, From), From, I.isVolatile() || Moves);
-  unsigned Limit = Sets ? Lowering->getMaxStoresPerMemset(Small)
-                        : Moves ? Lowering->getMaxStoresPerMemmove(Small) : Lowering->getMaxStoresPerMemcpy(Small);
+  unsigned Limit = Sets    ? Lowering->getMaxStoresPerMemset(Small)
+                   : Moves ? Lowering->getMaxStoresPerMemmove(Small)
+                           : Lowering->getMaxStoresPerMemcpy(Small);
   std::vector<EVT> Types;
   if (!Lowering->findOptimalMemOpLowering(Types, Limit, Op, 0, Sets ? ~0u : 0, F.getAttributes()))
     return std::nullopt;

@@ -33,16 +33,14 @@ static struct {
 static uint32_t slot_of(uintptr_t code) { return (uint32_t)(code * 0x9e3779b97f4a7c15ull >> 40) % ENTRIES; }
 
 /* What was loaded there; another module that follows it at its addresses differs in one of them. */
-static uint64_t identity(const nw_loaded *in)
-{
+static uint64_t identity(const nw_loaded *in) {
     uint64_t mixed = (uintptr_t)in->map;
     mixed = mixed * 0x9e3779b97f4a7c15ull + in->start;
     mixed = mixed * 0x9e3779b97f4a7c15ull + in->end;
     return mixed * 0x9e3779b97f4a7c15ull + in->unwinding;
 }
 
-static int recall(const nw_loaded *in, uintptr_t code, nw_row *row)
-{
+static int recall(const nw_loaded *in, uintptr_t code, nw_row *row) {
     uint32_t slot = slot_of(code), turn = atomic_load_explicit(&entries[slot].turn, memory_order_acquire);
     if (turn & 1 || atomic_load_explicit(&entries[slot].code, memory_order_relaxed) != code ||
         atomic_load_explicit(&entries[slot].module, memory_order_relaxed) != identity(in))
@@ -56,8 +54,7 @@ static int recall(const nw_loaded *in, uintptr_t code, nw_row *row)
     return atomic_load_explicit(&entries[slot].turn, memory_order_relaxed) == turn;
 }
 
-static void keep(const nw_loaded *in, uintptr_t code, const nw_row *row)
-{
+static void keep(const nw_loaded *in, uintptr_t code, const nw_row *row) {
     uint32_t slot = slot_of(code), turn = atomic_load_explicit(&entries[slot].turn, memory_order_relaxed);
     if (row->count > KEPT_RULES || turn & 1 || !atomic_compare_exchange_strong(&entries[slot].turn, &turn, turn + 1))
         return;
@@ -71,8 +68,7 @@ static void keep(const nw_loaded *in, uintptr_t code, const nw_row *row)
     atomic_store_explicit(&entries[slot].turn, turn + 2, memory_order_release);
 }
 
-static int row_of(walk *walk, const nw_loaded *in, nw_row *row)
-{
+static int row_of(walk *walk, const nw_loaded *in, nw_row *row) {
     uintptr_t code = walk->interrupted ? walk->code : walk->code - 1;
     if (recall(in, code, row))
         return 1;
@@ -85,8 +81,7 @@ static int row_of(walk *walk, const nw_loaded *in, nw_row *row)
 /* ---- A step: the caller's registers out of this frame's. ---- */
 
 /* What a rule says; `frame` is null for the rule of the frame's address itself. 0: it cannot be said. */
-static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const uint64_t *frame, uint64_t *value)
-{
+static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const uint64_t *frame, uint64_t *value) {
     const nw_registers *registers = &walk->registers;
     if (rule->how == NW_COMPUTED || rule->how == NW_COMPUTED_AT) {
         if (!nw_cfi_compute(in, rule->offset, registers, frame, &walk->tables, &walk->stack, value))
@@ -94,7 +89,8 @@ static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const 
     } else if (rule->how == NW_UNDEFINED) {
         return 0;
     } else {
-        if (rule->base == NW_FRAME ? frame == NULL : rule->base >= NW_REGISTERS || !(registers->valid >> rule->base & 1))
+        if (rule->base == NW_FRAME ? frame == NULL
+                                   : rule->base >= NW_REGISTERS || !(registers->valid >> rule->base & 1))
             return 0;
         *value = (rule->base == NW_FRAME ? *frame : registers->value[rule->base]) + (uint64_t)(int64_t)rule->offset;
     }
@@ -104,15 +100,13 @@ static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const 
 
 /* Stacks grow down. A function that has called nothing may not have moved the stack pointer where the return address
  * is in a register; a signal handler may have a stack of its own. */
-static int leads_up(const walk *walk, const nw_row *row, uint64_t frame)
-{
+static int leads_up(const walk *walk, const nw_row *row, uint64_t frame) {
     uint64_t top = walk->registers.value[NW_STACK_POINTER];
     return row->signal || frame > top || (walk->interrupted && frame == top);
 }
 
 /* An address that is signed (aarch64) without its signature. */
-static uintptr_t stripped(uint64_t address)
-{
+static uintptr_t stripped(uint64_t address) {
 #ifdef __aarch64__
     register uint64_t plain __asm__("x30") = address;
     __asm__("hint #7" : "+r"(plain));
@@ -123,8 +117,7 @@ static uintptr_t stripped(uint64_t address)
 }
 
 /* Not inlined: with the loop it would be more of a stack than a function may have on aarch64. */
-__attribute__((noinline)) static int step(walk *walk)
-{
+__attribute__((noinline)) static int step(walk *walk) {
     nw_loaded in;
     nw_row row;
     uint64_t frame;
@@ -151,32 +144,35 @@ __attribute__((noinline)) static int step(walk *walk)
 /* ---- The beginning: this function itself. Registers that calls do not keep are not known. ---- */
 
 #ifdef __x86_64__
-#define BEGIN(walk)                                                                                    \
-    do {                                                                                               \
-        (walk).registers.valid = 1u << 3 | 1u << 6 | 1u << 7 | 0xfu << 12;                             \
-        __asm__ volatile("leaq 1f(%%rip), %%rax\n"                                                     \
-                         "1:\tmovq %%rax, 128(%0)\n\tmovq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n"        \
-                         "\tmovq %%rsp, 56(%0)\n\tmovq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n"          \
-                         "\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)"                                \
-                         : : "r"((walk).registers.value) : "rax", "memory");                           \
-        (walk).code = (walk).registers.value[16];                                                      \
+#define BEGIN(walk)                                                                              \
+    do {                                                                                         \
+        (walk).registers.valid = 1u << 3 | 1u << 6 | 1u << 7 | 0xfu << 12;                       \
+        __asm__ volatile("leaq 1f(%%rip), %%rax\n"                                               \
+                         "1:\tmovq %%rax, 128(%0)\n\tmovq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n" \
+                         "\tmovq %%rsp, 56(%0)\n\tmovq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n"   \
+                         "\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)"                          \
+                         :                                                                       \
+                         : "r"((walk).registers.value)                                           \
+                         : "rax", "memory");                                                     \
+        (walk).code = (walk).registers.value[16];                                                \
     } while (0)
 #else
-#define BEGIN(walk)                                                                                    \
-    do {                                                                                               \
-        uintptr_t here;                                                                                \
-        (walk).registers.valid = 0x1fffu << 19;                                                        \
-        __asm__ volatile("adr %0, 1f\n1:\tstp x19, x20, [%1, #152]\n\tstp x21, x22, [%1, #168]\n"       \
-                         "\tstp x23, x24, [%1, #184]\n\tstp x25, x26, [%1, #200]\n"                     \
-                         "\tstp x27, x28, [%1, #216]\n\tstp x29, x30, [%1, #232]\n"                     \
-                         "\tmov x9, sp\n\tstr x9, [%1, #248]"                                          \
-                         : "=&r"(here) : "r"((walk).registers.value) : "x9", "memory");                \
-        (walk).code = here;                                                                            \
+#define BEGIN(walk)                                                                               \
+    do {                                                                                          \
+        uintptr_t here;                                                                           \
+        (walk).registers.valid = 0x1fffu << 19;                                                   \
+        __asm__ volatile("adr %0, 1f\n1:\tstp x19, x20, [%1, #152]\n\tstp x21, x22, [%1, #168]\n" \
+                         "\tstp x23, x24, [%1, #184]\n\tstp x25, x26, [%1, #200]\n"               \
+                         "\tstp x27, x28, [%1, #216]\n\tstp x29, x30, [%1, #232]\n"               \
+                         "\tmov x9, sp\n\tstr x9, [%1, #248]"                                     \
+                         : "=&r"(here)                                                            \
+                         : "r"((walk).registers.value)                                            \
+                         : "x9", "memory");                                                       \
+        (walk).code = here;                                                                       \
     } while (0)
 #endif
 
-uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN])
-{
+uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN]) {
     walk walk;
     uint32_t depth = 0;
     BEGIN(walk);

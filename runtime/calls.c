@@ -1,18 +1,11 @@
 /* What instrumented code calls, beside range.c. */
 #include "counters.h"
 
-nw_slot *nw_miss(uint64_t key)
-{
-    return nw_fill(nw_thread_here(), key, __builtin_return_address(0));
-}
+nw_slot *nw_miss(uint64_t key) { return nw_fill(nw_thread_here(), key, __builtin_return_address(0)); }
 
-nw_thread *nw_thread_get(void)
-{
-    return nw_thread_here();
-}
+nw_thread *nw_thread_get(void) { return nw_thread_here(); }
 
-uint64_t nw_region_enter(nw_region *region)
-{
+uint64_t nw_region_enter(nw_region *region) {
     nw_thread *thread = nw_thread_here();
     uint64_t previous = thread->region;
     uint32_t id = __atomic_load_n(&region->id, __ATOMIC_ACQUIRE);
@@ -22,8 +15,7 @@ uint64_t nw_region_enter(nw_region *region)
     return previous;
 }
 
-void nw_region_leave(nw_region *region, uint64_t previous)
-{
+void nw_region_leave(nw_region *region, uint64_t previous) {
     nw_thread *thread = nw_thread_here();
     nw_region_left(thread, region);
     thread->region = previous;

@@ -9,8 +9,7 @@
 
 enum { ENCODED_FORM = 0x0f, ENCODED_BASE = 0x70, FROM_HERE = 0x10, SEARCHABLE = 0x3b };
 
-static uint64_t encoded(nw_cursor *from, uint8_t encoding)
-{
+static uint64_t encoded(nw_cursor *from, uint8_t encoding) {
     static const uint8_t sizes[16] = {[0] = 8, [2] = 2, [3] = 4, [4] = 8, [10] = 2, [11] = 4, [12] = 8};
     unsigned bytes = sizes[encoding & ENCODED_FORM];
     uint64_t base = (encoding & ENCODED_BASE) == FROM_HERE ? from->at : 0;
@@ -24,8 +23,7 @@ static uint64_t encoded(nw_cursor *from, uint8_t encoding)
 /* ---- Where the code's entry is. ---- */
 
 /* The last entry of the sorted table that begins at the code or before; 0: none. */
-static uintptr_t find_entry(const nw_loaded *in, uintptr_t code, nw_readable *sight)
-{
+static uintptr_t find_entry(const nw_loaded *in, uintptr_t code, nw_readable *sight) {
     nw_cursor header = {sight, in->unwinding, in->end, 0};
     uint8_t version = nw_fixed(&header, 1), frames = nw_fixed(&header, 1), counted = nw_fixed(&header, 1);
     if (nw_fixed(&header, 1) != SEARCHABLE || version != 1)
@@ -59,8 +57,7 @@ typedef struct common {
 } common;
 
 /* Length and identifier: the rest of a record; 0: there is none. */
-static int open_record(const nw_loaded *in, nw_readable *sight, uintptr_t at, nw_cursor *record, uint32_t *identifier)
-{
+static int open_record(const nw_loaded *in, nw_readable *sight, uintptr_t at, nw_cursor *record, uint32_t *identifier) {
     *record = (nw_cursor){sight, at, in->end, at < in->start || at >= in->end};
     uint32_t length = (uint32_t)nw_fixed(record, 4);
     *record = nw_part(record, length);
@@ -68,8 +65,7 @@ static int open_record(const nw_loaded *in, nw_readable *sight, uintptr_t at, nw
     return !record->failed;
 }
 
-static int read_augmentation(common *of, nw_cursor *record, const char *letters)
-{
+static int read_augmentation(common *of, nw_cursor *record, const char *letters) {
     of->augmented = letters[0] == 'z';
     if (!of->augmented)
         return letters[0] == 0;
@@ -90,8 +86,7 @@ static int read_augmentation(common *of, nw_cursor *record, const char *letters)
     return !data.failed;
 }
 
-static int read_common(const nw_loaded *in, nw_readable *sight, uintptr_t at, common *of)
-{
+static int read_common(const nw_loaded *in, nw_readable *sight, uintptr_t at, common *of) {
     uint32_t identifier;
     nw_cursor record;
     char letters[8];
@@ -130,16 +125,14 @@ typedef struct machine {
     unsigned depth;
 } machine;
 
-static void set(machine *m, nw_cursor *from, uint64_t reg, nw_how how, uint8_t base, int64_t offset)
-{
+static void set(machine *m, nw_cursor *from, uint64_t reg, nw_how how, uint8_t base, int64_t offset) {
     if (offset != (int32_t)offset)
         from->failed = 1;
     else if (reg < NW_REGISTERS)
         m->now.of[reg] = (nw_rule){(uint8_t)reg, (uint8_t)how, base, 0, (int32_t)offset};
 }
 
-static void set_frame(machine *m, nw_cursor *from, uint64_t reg, int64_t offset)
-{
+static void set_frame(machine *m, nw_cursor *from, uint64_t reg, int64_t offset) {
     if (offset != (int32_t)offset || reg >= NW_REGISTERS)
         from->failed = 1;
     else
@@ -147,8 +140,7 @@ static void set_frame(machine *m, nw_cursor *from, uint64_t reg, int64_t offset)
 }
 
 /* A register and a distance, and perhaps what is in memory there, need no computing. */
-static int simplify(nw_cursor expression, nw_rule *rule)
-{
+static int simplify(nw_cursor expression, nw_rule *rule) {
     enum { BREG = 0x70, BREG_LAST = 0x8f, DEREF = 0x06 };
     uint8_t operation = (uint8_t)nw_fixed(&expression, 1);
     int64_t offset = nw_variable_signed(&expression);
@@ -163,8 +155,7 @@ static int simplify(nw_cursor expression, nw_rule *rule)
     return 1;
 }
 
-static nw_rule computed(const machine *m, nw_cursor *from, uint64_t reg, nw_how how)
-{
+static nw_rule computed(const machine *m, nw_cursor *from, uint64_t reg, nw_how how) {
     int64_t at = (int64_t)(from->at - m->in->unwinding);
     nw_rule rule = {(uint8_t)reg, (uint8_t)how, NW_FRAME, 0, (int32_t)at};
     uint64_t length = nw_variable(from);
@@ -176,45 +167,39 @@ static nw_rule computed(const machine *m, nw_cursor *from, uint64_t reg, nw_how 
     return rule;
 }
 
-static void compute(machine *m, nw_cursor *from, nw_how how)
-{
+static void compute(machine *m, nw_cursor *from, nw_how how) {
     uint64_t reg = nw_variable(from);
     nw_rule rule = computed(m, from, reg, how);
     if (reg < NW_REGISTERS)
         m->now.of[reg] = rule;
 }
 
-static void remember(machine *m, nw_cursor *from)
-{
+static void remember(machine *m, nw_cursor *from) {
     if (m->depth == REMEMBERED)
         from->failed = 1;
     else
         m->remembered[m->depth++] = m->now;
 }
 
-static void restore(machine *m, nw_cursor *from)
-{
+static void restore(machine *m, nw_cursor *from) {
     if (m->depth == 0)
         from->failed = 1;
     else
         m->now = m->remembered[--m->depth];
 }
 
-static void restore_one(machine *m, uint64_t reg)
-{
+static void restore_one(machine *m, uint64_t reg) {
     if (reg < NW_REGISTERS)
         m->now.of[reg] = m->initial.of[reg];
 }
 
 /* The operations that are a byte with operands behind it. */
-static void operate_on(machine *m, nw_cursor *from, uint8_t operation)
-{
+static void operate_on(machine *m, nw_cursor *from, uint8_t operation) {
     int64_t unit = m->common->data_unit;
     uint64_t reg;
     switch (operation) {
-    case 0x00: /* nop */
-    case 0x2d: /* return addresses are signed from here on, or no longer */
-        break;
+    case 0x00: break; /* nop */
+    case 0x2d: break; /* return addresses are signed from here on, or no longer */
     case 0x01: m->location = encoded(from, m->common->encoding); break;
     case 0x02: m->location += nw_fixed(from, 1) * m->common->code_unit; break;
     case 0x03: m->location += nw_fixed(from, 2) * m->common->code_unit; break;
@@ -247,8 +232,7 @@ static void operate_on(machine *m, nw_cursor *from, uint8_t operation)
 }
 
 /* Up to the code asked about. */
-static int run(machine *m, nw_cursor program)
-{
+static int run(machine *m, nw_cursor program) {
     while (program.at < program.end && m->location <= m->code && !program.failed) {
         uint8_t operation = (uint8_t)nw_fixed(&program, 1), low = operation & 0x3f;
         switch (operation & 0xc0) {
@@ -261,8 +245,7 @@ static int run(machine *m, nw_cursor program)
     return !program.failed;
 }
 
-static int fill(const machine *m, nw_row *row)
-{
+static int fill(const machine *m, nw_row *row) {
     *row = (nw_row){.frame = m->now.frame, .caller = m->common->caller, .signal = m->common->signal};
     for (uint32_t i = 0; i < NW_REGISTERS; i++)
         if (m->now.of[i].how != NW_SAME)
@@ -272,8 +255,7 @@ static int fill(const machine *m, nw_row *row)
 
 _Static_assert(sizeof(machine) <= NW_SCRATCH_BYTES, "a machine has room");
 
-static int compute_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, machine *m, nw_row *row)
-{
+static int compute_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, machine *m, nw_row *row) {
     common of;
     nw_cursor entry;
     uint32_t back;
@@ -299,8 +281,7 @@ static int compute_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, 
     return run(m, entry) && fill(m, row);
 }
 
-int nw_cfi_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, nw_row *row)
-{
+int nw_cfi_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, nw_row *row) {
     machine *m = nw_scratch_take();
     int known = m != NULL && compute_row(in, code, sight, m, row);
     nw_scratch_give(m);

@@ -45,7 +45,8 @@ typedef struct nw_row {
 } nw_row;
 
 /* 0: nothing is known of this code. `sight` is what has been found readable of tables. */
-__attribute__((visibility("hidden"))) int nw_cfi_row(const nw_loaded *in, uintptr_t code, nw_readable *sight, nw_row *row);
+__attribute__((visibility("hidden"))) int nw_cfi_row(const nw_loaded *in, uintptr_t code, nw_readable *sight,
+                                                     nw_row *row);
 
 /* The value of an expression of a row's, with the registers `values`, of which those in the mask `valid` are known, and
  * with the frame's address on its stack if `frame` is not null. 0: it has none. */
@@ -54,8 +55,8 @@ typedef struct nw_registers {
     uint32_t valid;
 } nw_registers;
 
-__attribute__((visibility("hidden"))) int nw_cfi_compute(const nw_loaded *in, int32_t expression, const nw_registers *registers,
-                                                         const uint64_t *frame, nw_readable *tables, nw_readable *stack,
-                                                         uint64_t *result);
+__attribute__((visibility("hidden"))) int nw_cfi_compute(const nw_loaded *in, int32_t expression,
+                                                         const nw_registers *registers, const uint64_t *frame,
+                                                         nw_readable *tables, nw_readable *stack, uint64_t *result);
 
 #endif

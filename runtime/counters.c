@@ -18,8 +18,7 @@ _Static_assert(offsetof(nw_counter, reads) == 8 && offsetof(nw_counter, writes) 
 _Static_assert(offsetof(nw_slot, counter) == 8 && offsetof(nw_slot, bitmap) == 16, "likewise");
 
 /* Not mmap(3): that one is hooked, and fails through errno. */
-static long raw_call(long number, long a, long b, long c, long d, long e, long f)
-{
+static long raw_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined __x86_64__
     long result;
     register long r10 __asm__("r10") = d;
@@ -38,31 +37,25 @@ static long raw_call(long number, long a, long b, long c, long d, long e, long f
     register long x3 __asm__("x3") = d;
     register long x4 __asm__("x4") = e;
     register long x5 __asm__("x5") = f;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
     return x0;
 #else
 #error "system calls of this architecture are not known here"
 #endif
 }
 
-static void *map_zeroed(uint64_t bytes)
-{
+static void *map_zeroed(uint64_t bytes) {
     long result = raw_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return (unsigned long)result > -4096ul ? NULL : (void *)result;
 }
 
-static void unmap(void *start, uint64_t bytes)
-{
+static void unmap(void *start, uint64_t bytes) {
     if (start)
         raw_call(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
 }
 
-static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number)
-{
+static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number) {
     uint64_t hash = key * HASH;
     uint64_t i = hash >> 32 & (slots - 1);
     while (index[i])
@@ -71,8 +64,7 @@ static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t
 }
 
 /* Doubles the index; false when memory is out. */
-static bool index_grow(nw_thread *thread)
-{
+static bool index_grow(nw_thread *thread) {
     uint64_t slots = thread->index_slots ? thread->index_slots * 2 : INDEX_SLOTS;
     uint64_t *index = map_zeroed(slots * sizeof *index);
     if (!index)
@@ -85,8 +77,7 @@ static bool index_grow(nw_thread *thread)
     return true;
 }
 
-static nw_counter *index_find(const nw_thread *thread, uint64_t key)
-{
+static nw_counter *index_find(const nw_thread *thread, uint64_t key) {
     if (!thread->index)
         return NULL;
     uint64_t hash = key * HASH;
@@ -109,8 +100,7 @@ static nw_counter *index_find(const nw_thread *thread, uint64_t key)
 nw_leaf **nw_touched;
 static nw_leaf *leaves;
 
-bool nw_touched_prepare(void)
-{
+bool nw_touched_prepare(void) {
     nw_leaf **none = NULL;
     if (__atomic_load_n(&nw_touched, __ATOMIC_ACQUIRE))
         return true;
@@ -121,8 +111,7 @@ bool nw_touched_prepare(void)
 }
 
 /* Of a process with one thread. The root's pages are given back, which empties it. */
-void nw_touched_forget(void)
-{
+void nw_touched_forget(void) {
     if (!nw_touched)
         return;
     while (leaves) {
@@ -133,8 +122,7 @@ void nw_touched_forget(void)
     raw_call(SYS_madvise, (long)nw_touched, LEAVES * sizeof *nw_touched, MADV_DONTNEED, 0, 0, 0);
 }
 
-static NW_COLD nw_leaf *make_leaf(nw_leaf **place)
-{
+static NW_COLD nw_leaf *make_leaf(nw_leaf **place) {
     nw_leaf *fresh = map_zeroed(sizeof *fresh), *other = NULL;
     if (!fresh)
         return NULL;
@@ -149,8 +137,7 @@ static NW_COLD nw_leaf *make_leaf(nw_leaf **place)
 }
 
 /* Test and set; the winner logs where it happened. */
-static bool first_touch(nw_thread *thread, uint64_t key, const void *code)
-{
+static bool first_touch(nw_thread *thread, uint64_t key, const void *code) {
     uint64_t page = key & NW_KEY_PAGE;
     if (!nw_touched || page >> (47 - NW_PAGE_SHIFT))
         return true;
@@ -172,8 +159,7 @@ static bool first_touch(nw_thread *thread, uint64_t key, const void *code)
     return true;
 }
 
-static nw_counter *append(nw_thread *thread, uint64_t key, const void *code)
-{
+static nw_counter *append(nw_thread *thread, uint64_t key, const void *code) {
     uint64_t used = thread->header->counters;
     if (used >= thread->counters_room && !nw_counters_grow(thread))
         return NULL;
@@ -189,8 +175,7 @@ static nw_counter *append(nw_thread *thread, uint64_t key, const void *code)
 }
 
 /* An access that cannot be counted: once per call, whatever the size of the group. */
-static nw_slot *drop(nw_thread *thread, uint64_t key)
-{
+static nw_slot *drop(nw_thread *thread, uint64_t key) {
     thread->header->dropped++;
     thread->sink.key = key;
     thread->sink.counter = &thread->sink_counter;
@@ -198,16 +183,14 @@ static nw_slot *drop(nw_thread *thread, uint64_t key)
 }
 
 /* The counter that leaves a slot is paid what is due to it. */
-static void settle(nw_thread *thread, nw_slot *slot)
-{
+static void settle(nw_thread *thread, nw_slot *slot) {
     nw_counter *counter = slot->counter;
     nw_pay(slot);
     if (thread->until_slice != INT64_MAX)
         thread->until_slice -= (int64_t)(counter->reads + counter->writes - *nw_paced(thread, slot));
 }
 
-static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter)
-{
+static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter) {
     if (slot->key != NW_KEY_NONE)
         settle(thread, slot);
     if (!thread->recent)
@@ -224,8 +207,7 @@ static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *c
         nw_recent_entered(thread, slot);
 }
 
-NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
-{
+NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code) {
     if (thread->busy)
         return drop(thread, key);
     thread->busy = 1;
@@ -247,15 +229,13 @@ NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code)
     return slot;
 }
 
-void nw_window_clear(nw_slot *window)
-{
+void nw_window_clear(nw_slot *window) {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++)
         window[i] = (nw_slot){.key = NW_KEY_NONE};
 }
 
 /* The key goes first: a recorder that looks meanwhile finds too few lines, and the rest next time. */
-void nw_window_settle(nw_thread *thread)
-{
+void nw_window_settle(nw_thread *thread) {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++) {
         nw_slot *slot = &thread->window[i];
         if (slot->key == NW_KEY_NONE)
@@ -266,8 +246,7 @@ void nw_window_settle(nw_thread *thread)
     }
 }
 
-void nw_thread_release(nw_thread *thread)
-{
+void nw_thread_release(nw_thread *thread) {
     unmap(thread->index, thread->index_slots * sizeof *thread->index);
     unmap(thread->recent, sizeof *thread->recent);
     thread->recent = NULL;

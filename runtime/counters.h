@@ -10,13 +10,11 @@
 
 /* Folding the next ten bits in keeps power-of-two strides from meeting in a few slots. The pass
  * computes the same: compiler/emit.cpp. */
-static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page)
-{
+static inline nw_slot *nw_slot_of(nw_slot *window, uint64_t page) {
     return &window[(page ^ page >> 10) & (NW_WINDOW_SLOTS - 1)];
 }
 
-static inline nw_thread *nw_thread_here(void)
-{
+static inline nw_thread *nw_thread_here(void) {
     nw_thread *thread = nw_self;
     return nw_likely(thread != NULL) ? thread : nw_thread_attach();
 }
@@ -24,8 +22,7 @@ static inline nw_thread *nw_thread_here(void)
 /* Puts the page of `key` into the window. `code` is charged with a first touch. */
 __attribute__((preserve_most)) nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code);
 
-static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *code)
-{
+static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *code) {
     uint64_t page = address >> NW_PAGE_SHIFT;
     uint64_t key = page | thread->region;
     nw_slot *slot = nw_slot_of(thread->window, page);
@@ -33,23 +30,18 @@ static inline nw_slot *nw_find(nw_thread *thread, uint64_t address, const void *
 }
 
 /* Where it is noted how many accesses in this slot were already charged to the slice. */
-static inline uint64_t *nw_paced(nw_thread *thread, const nw_slot *slot)
-{
+static inline uint64_t *nw_paced(nw_thread *thread, const nw_slot *slot) {
     bool noted = thread->recent && slot != &thread->sink;
     return noted ? &thread->recent->paced[slot - thread->window] : &thread->sink.known;
 }
 
 /* The slot's counter is paid the lines that are due to it. */
-static inline void nw_pay(nw_slot *slot)
-{
+static inline void nw_pay(nw_slot *slot) {
     slot->counter->lines += (uint64_t)__builtin_popcountll(slot->bitmap & ~slot->known);
     slot->known = slot->bitmap;
 }
 
 /* Bits first..last, both below 64. */
-static inline uint64_t nw_lines(uint32_t first, uint32_t last)
-{
-    return (2ull << last) - (1ull << first);
-}
+static inline uint64_t nw_lines(uint32_t first, uint32_t last) { return (2ull << last) - (1ull << first); }
 
 #endif

@@ -71,14 +71,10 @@ static inline uint32_t nw_block_thread(uint32_t repeat, uint32_t threads, nw_pag
 static inline uint32_t nw_dealt(const nw_distribution *rule, nw_page page) {
     uint64_t block = page.turn / (rule->repeat ? rule->repeat : 1);
     switch (rule->kind) {
-    case NW_SKEW_BLOCKS:
-        return nw_formula_skew(block, rule->count);
-    case NW_PRIME_BLOCKS:
-        return nw_formula_prime(block, (uint32_t)rule->parameter, rule->count);
-    case NW_RANDOM_BLOCKS:
-        return nw_formula_random(block, rule->parameter, rule->count);
-    default:
-        return nw_formula_cyclic(block, rule->count);
+    case NW_SKEW_BLOCKS: return nw_formula_skew(block, rule->count);
+    case NW_PRIME_BLOCKS: return nw_formula_prime(block, (uint32_t)rule->parameter, rule->count);
+    case NW_RANDOM_BLOCKS: return nw_formula_random(block, rule->parameter, rule->count);
+    default: return nw_formula_cyclic(block, rule->count);
     }
 }
 
@@ -87,21 +83,15 @@ static inline uint32_t nw_node_of(const nw_distribution *rule, const nw_part *po
                                   uint32_t threads, nw_page page) {
     const nw_part *parts = pool + rule->first;
     switch (rule->kind) {
-    case NW_INTERLEAVE:
-        return rule->count ? parts[page.number % rule->count].node : NW_NODE_NONE;
-    case NW_BLOCK:
-        return rule->count ? nw_block(parts, rule->count, page) : NW_NODE_NONE;
-    case NW_BY_THREAD:
-        return threads ? nodes[nw_block_thread(rule->repeat, threads, page)] : NW_NODE_NONE;
-    case NW_ALLOCATOR:
-        return threads ? nodes[page.thread % threads] : NW_NODE_NONE;
+    case NW_INTERLEAVE: return rule->count ? parts[page.number % rule->count].node : NW_NODE_NONE;
+    case NW_BLOCK: return rule->count ? nw_block(parts, rule->count, page) : NW_NODE_NONE;
+    case NW_BY_THREAD: return threads ? nodes[nw_block_thread(rule->repeat, threads, page)] : NW_NODE_NONE;
+    case NW_ALLOCATOR: return threads ? nodes[page.thread % threads] : NW_NODE_NONE;
     case NW_CYCLIC_BLOCKS:
     case NW_SKEW_BLOCKS:
     case NW_PRIME_BLOCKS:
-    case NW_RANDOM_BLOCKS:
-        return rule->count ? parts[nw_dealt(rule, page)].node : NW_NODE_NONE;
-    default:
-        return NW_NODE_NONE;
+    case NW_RANDOM_BLOCKS: return rule->count ? parts[nw_dealt(rule, page)].node : NW_NODE_NONE;
+    default: return NW_NODE_NONE;
     }
 }
 

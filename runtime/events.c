@@ -10,8 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void append(nw_line *line, const char *text, size_t length)
-{
+static void append(nw_line *line, const char *text, size_t length) {
     size_t room = line->text == NULL ? 0 : NW_LINE_BYTES - 1 - line->used; /* one is kept for the newline */
     if (length > room)
         length = room;
@@ -19,15 +18,13 @@ static void append(nw_line *line, const char *text, size_t length)
     line->used += length;
 }
 
-void nw_line_begin(nw_line *line, const char *word)
-{
+void nw_line_begin(nw_line *line, const char *word) {
     if (line->text == NULL)
         line->text = nw_scratch_take();
     append(line, word, strlen(word));
 }
 
-void nw_line_number(nw_line *line, uint64_t number)
-{
+void nw_line_number(nw_line *line, uint64_t number) {
     char digits[17], *digit = digits + sizeof digits;
     do
         *--digit = "0123456789abcdef"[number & 15];
@@ -36,8 +33,7 @@ void nw_line_number(nw_line *line, uint64_t number)
     append(line, digit, (size_t)(digits + sizeof digits - digit));
 }
 
-void nw_line_text(nw_line *line, const char *text)
-{
+void nw_line_text(nw_line *line, const char *text) {
     append(line, " ", 1);
     size_t from = line->used;
     append(line, text, strlen(text));
@@ -46,14 +42,12 @@ void nw_line_text(nw_line *line, const char *text)
             line->text[i] = '?';
 }
 
-void nw_line_end(nw_line *line)
-{
+void nw_line_end(nw_line *line) {
     if (line->text != NULL)
         line->text[line->used++] = '\n';
 }
 
-void nw_line_next(nw_line *line, const char *word)
-{
+void nw_line_next(nw_line *line, const char *word) {
     if (line->used > NW_LINE_BYTES / 2) {
         nw_event(line);
     } else if (line->used > 0) {
@@ -64,8 +58,7 @@ void nw_line_next(nw_line *line, const char *word)
 
 /* Opened for each line: a descriptor kept open would show in the program, which may also close it
  * and get the number again for a file of its own. */
-void nw_event(nw_line *line)
-{
+void nw_event(nw_line *line) {
     nw_line_end(line);
     char *path = nw_path("events", NW_NO_NUMBER);
     long file = path == NULL || line->text == NULL ? -ENOMEM : nw_open(path, O_WRONLY | O_CREAT | O_APPEND);
@@ -80,8 +73,7 @@ void nw_event(nw_line *line)
         nw_switch_off(nw_reason(written < 0 ? written : -ENOSPC));
 }
 
-uint64_t nw_events_written(void)
-{
+uint64_t nw_events_written(void) {
     char *path = nw_path("events", NW_NO_NUMBER);
     struct stat status;
     long result = path == NULL ? -ENOMEM : nw_system(SYS_newfstatat, AT_FDCWD, path, &status, 0);
@@ -89,8 +81,7 @@ uint64_t nw_events_written(void)
     return result < 0 ? 0 : (uint64_t)status.st_size;
 }
 
-void nw_event_parent(const char *folder, uint64_t written)
-{
+void nw_event_parent(const char *folder, uint64_t written) {
     nw_line line = {0};
     nw_line_begin(&line, "parent");
     nw_line_number(&line, written);
@@ -98,8 +89,7 @@ void nw_event_parent(const char *folder, uint64_t written)
     nw_event(&line);
 }
 
-void nw_say_stopped(const char *why)
-{
+void nw_say_stopped(const char *why) {
     nw_line line = {0};
     nw_line_begin(&line, "nodewise: recording stopped:");
     nw_line_text(&line, why);

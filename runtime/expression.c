@@ -14,16 +14,14 @@ typedef struct machine {
     int failed;
 } machine;
 
-static void push(machine *m, uint64_t value)
-{
+static void push(machine *m, uint64_t value) {
     if (m->depth == DEPTH)
         m->failed = 1;
     else
         m->stack[m->depth++] = value;
 }
 
-static uint64_t pop(machine *m)
-{
+static uint64_t pop(machine *m) {
     if (m->depth == 0) {
         m->failed = 1;
         return 0;
@@ -31,8 +29,7 @@ static uint64_t pop(machine *m)
     return m->stack[--m->depth];
 }
 
-static uint64_t pick(machine *m, uint64_t below)
-{
+static uint64_t pick(machine *m, uint64_t below) {
     if (below >= m->depth) {
         m->failed = 1;
         return 0;
@@ -40,8 +37,7 @@ static uint64_t pick(machine *m, uint64_t below)
     return m->stack[m->depth - 1 - below];
 }
 
-static uint64_t register_value(machine *m, uint64_t reg)
-{
+static uint64_t register_value(machine *m, uint64_t reg) {
     if (reg >= NW_REGISTERS || !(m->registers->valid >> reg & 1)) {
         m->failed = 1;
         return 0;
@@ -49,16 +45,14 @@ static uint64_t register_value(machine *m, uint64_t reg)
     return m->registers->value[reg];
 }
 
-static uint64_t fetch(machine *m, uint64_t address, unsigned bytes)
-{
+static uint64_t fetch(machine *m, uint64_t address, unsigned bytes) {
     uint64_t value = 0;
     if (bytes > 8 || !nw_read(m->stack_sight, &value, address, bytes))
         m->failed = 1;
     return value;
 }
 
-static void jump(machine *m, int taken)
-{
+static void jump(machine *m, int taken) {
     int64_t distance = nw_fixed_signed(&m->code, 2);
     if (!taken)
         return;
@@ -67,8 +61,7 @@ static void jump(machine *m, int taken)
         m->failed = 1;
 }
 
-static void rotate(machine *m)
-{
+static void rotate(machine *m) {
     uint64_t top = pop(m), second = pop(m), third = pop(m);
     push(m, top);
     push(m, third);
@@ -76,8 +69,7 @@ static void rotate(machine *m)
 }
 
 /* Of two operands; the one on top is the right one. */
-static void combine(machine *m, uint8_t operation)
-{
+static void combine(machine *m, uint8_t operation) {
     uint64_t right = pop(m), left = pop(m);
     int64_t a = (int64_t)left, b = (int64_t)right;
     switch (operation) {
@@ -101,14 +93,12 @@ static void combine(machine *m, uint8_t operation)
     }
 }
 
-static void constant(machine *m, uint8_t operation)
-{
+static void constant(machine *m, uint8_t operation) {
     unsigned bytes = 1u << (operation - 0x08) / 2;
     push(m, operation & 1 ? (uint64_t)nw_fixed_signed(&m->code, bytes) : nw_fixed(&m->code, bytes));
 }
 
-static void execute(machine *m, uint8_t operation)
-{
+static void execute(machine *m, uint8_t operation) {
     uint64_t value;
     if (operation >= 0x30 && operation <= 0x4f)
         return push(m, operation - 0x30u);
@@ -132,7 +122,9 @@ static void execute(machine *m, uint8_t operation)
     case 0x23: push(m, pop(m) + nw_variable(&m->code)); break;
     case 0x28: jump(m, pop(m) != 0); break;
     case 0x2f: jump(m, 1); break;
-    case 0x92: value = register_value(m, nw_variable(&m->code)), push(m, value + (uint64_t)nw_variable_signed(&m->code)); break;
+    case 0x92:
+        value = register_value(m, nw_variable(&m->code)), push(m, value + (uint64_t)nw_variable_signed(&m->code));
+        break;
     case 0x94: value = nw_fixed(&m->code, 1), push(m, fetch(m, pop(m), (unsigned)value)); break;
     case 0x96: break; /* nop */
     default: combine(m, operation);
@@ -140,8 +132,7 @@ static void execute(machine *m, uint8_t operation)
 }
 
 int nw_cfi_compute(const nw_loaded *in, int32_t expression, const nw_registers *registers, const uint64_t *frame,
-                   nw_readable *tables, nw_readable *stack, uint64_t *result)
-{
+                   nw_readable *tables, nw_readable *stack, uint64_t *result) {
     nw_cursor from = {tables, in->unwinding + (uintptr_t)(intptr_t)expression, in->end, 0};
     if (from.at < in->start || from.at >= in->end)
         return 0;

@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-long nw_call(long number, long a, long b, long c, long d, long e, long f)
-{
+long nw_call(long number, long a, long b, long c, long d, long e, long f) {
     int before = errno;
     long result = syscall(number, a, b, c, d, e, f);
     if (result == -1)
@@ -21,26 +20,18 @@ long nw_call(long number, long a, long b, long c, long d, long e, long f)
     return result;
 }
 
-bool nw_failed(long result)
-{
-    return result < 0 && result > -4096;
-}
+bool nw_failed(long result) { return result < 0 && result > -4096; }
 
-void *nw_map_private(void *at, size_t bytes)
-{
+void *nw_map_private(void *at, size_t bytes) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at == NULL ? 0 : MAP_FIXED);
     long result = nw_system(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     return nw_failed(result) ? NULL : (void *)result;
 }
 
-void nw_unmap(void *address, size_t bytes)
-{
-    nw_system(SYS_munmap, address, bytes);
-}
+void nw_unmap(void *address, size_t bytes) { nw_system(SYS_munmap, address, bytes); }
 
 /* Blocks for all of the file, so that a full disk is an error here and not a SIGBUS later. */
-static long allocate_blocks(long file, size_t from, size_t to)
-{
+static long allocate_blocks(long file, size_t from, size_t to) {
     static const char zeros[4096];
     long result = nw_system(SYS_fallocate, file, 0, from, to - from);
     if (result != -EOPNOTSUPP && result != -ENOSYS)
@@ -54,8 +45,7 @@ static long allocate_blocks(long file, size_t from, size_t to)
 }
 
 /* Growing beyond it would raise SIGXFSZ. */
-static bool within_file_limit(size_t bytes)
-{
+static bool within_file_limit(size_t bytes) {
     struct rlimit limit;
     long result = nw_system(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
     return nw_failed(result) || bytes <= limit.rlim_cur;
@@ -69,8 +59,7 @@ static bool within_file_limit(size_t bytes)
 #define PAUSE_NS 50000
 static uint32_t held;
 
-long nw_open(const char *path, int flags)
-{
+long nw_open(const char *path, int flags) {
     struct timespec pause = {.tv_nsec = PAUSE_NS};
     for (int attempt = 0;; attempt++) {
         uint32_t others = __atomic_fetch_add(&held, 1, __ATOMIC_RELAXED);
@@ -87,46 +76,40 @@ long nw_open(const char *path, int flags)
     }
 }
 
-void nw_close(long file)
-{
+void nw_close(long file) {
     nw_system(SYS_close, file);
     __atomic_fetch_sub(&held, 1, __ATOMIC_RELAXED);
 }
 
-void nw_descriptors_forget(void)
-{
-    __atomic_store_n(&held, 0, __ATOMIC_RELAXED);
-}
+void nw_descriptors_forget(void) { __atomic_store_n(&held, 0, __ATOMIC_RELAXED); }
 
-long nw_file_map(const char *path, int flags, size_t from, size_t bytes, void *at)
-{
+long nw_file_map(const char *path, int flags, size_t from, size_t bytes, void *at) {
     long file = nw_open(path, flags);
     if (nw_failed(file))
         return file;
-    long result = !(flags & O_CREAT)               ? 0
+    long result = !(flags & O_CREAT)                ? 0
                   : within_file_limit(from + bytes) ? allocate_blocks(file, from, from + bytes)
                                                     : -EFBIG;
     if (!nw_failed(result))
-        result = nw_system(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at == NULL ? 0 : MAP_FIXED),
-                           file, from);
+        result = nw_system(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at == NULL ? 0 : MAP_FIXED), file,
+                           from);
     nw_close(file);
     return result;
 }
 
-const char *nw_reason(long error)
-{
+const char *nw_reason(long error) {
     switch (-error) {
     case ENOSPC: return "the disk that holds the profile is full";
     case EDQUOT: return "the disk quota is used up";
-    case EMFILE: case ENFILE: return "too many open files";
+    case EMFILE:
+    case ENFILE: return "too many open files";
     case ENOMEM: return "out of memory";
     case EFBIG: return "the file size limit (ulimit -f) is too low";
     default: return "the profile's raw folder cannot be written";
     }
 }
 
-void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes, void *at, bool *backed)
-{
+void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes, void *at, bool *backed) {
     *backed = false;
     if (nw_recording()) {
         char *path = nw_path(name, number);
@@ -140,8 +123,7 @@ void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes
     return nw_map_private(at, bytes);
 }
 
-char *nw_path(const char *name, uint32_t number)
-{
+char *nw_path(const char *name, uint32_t number) {
     char *path = nw_scratch_take();
     char *end = path == NULL ? NULL : stpcpy(stpcpy(stpcpy(path, nw_folder), "/"), name);
     if (number == NW_NO_NUMBER || path == NULL)

@@ -17,25 +17,19 @@ enum { OWN_MACHINE = EM_AARCH64 };
 
 enum { DEEPEST = 4, MOST_SEGMENTS = 64, MOST_ENTRIES = 512, NAME_BYTES = 32 };
 
-static int read_at(int file, void *to, size_t bytes, uint64_t offset)
-{
+static int read_at(int file, void *to, size_t bytes, uint64_t offset) {
     return pread(file, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-static int begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-static int is_glibcs(const char *loader)
-{
+static int is_glibcs(const char *loader) {
     const char *slash = strrchr(loader, '/'), *name = slash ? slash + 1 : loader;
     return begins(name, "ld-linux") || begins(name, "ld64.so") || begins(name, "ld.so");
 }
 
 /* Runtimes that abort unless they come before every other library. */
-static int comes_first(const char *library)
-{
+static int comes_first(const char *library) {
     static const char *const names[] = {
         "libasan.so",       "libhwasan.so",       "libtsan.so",       "liblsan.so",
         "libclang_rt.asan", "libclang_rt.hwasan", "libclang_rt.tsan", "libclang_rt.lsan",
@@ -47,19 +41,17 @@ static int comes_first(const char *library)
 }
 
 /* Where in the file a linked address lies; 0: nowhere. */
-static uint64_t offset_of(int file, const Elf64_Ehdr *elf, uint64_t address)
-{
+static uint64_t offset_of(int file, const Elf64_Ehdr *elf, uint64_t address) {
     Elf64_Phdr segment;
     for (unsigned i = 0; i < elf->e_phnum && i < MOST_SEGMENTS; i++)
-        if (read_at(file, &segment, sizeof segment, elf->e_phoff + i * sizeof segment) &&
-            segment.p_type == PT_LOAD && address - segment.p_vaddr < segment.p_filesz)
+        if (read_at(file, &segment, sizeof segment, elf->e_phoff + i * sizeof segment) && segment.p_type == PT_LOAD &&
+            address - segment.p_vaddr < segment.p_filesz)
             return address - segment.p_vaddr + segment.p_offset;
     return 0;
 }
 
 /* Whether a library of that kind is among those that the program itself asks for. */
-static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, uint64_t dynamic)
-{
+static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, uint64_t dynamic) {
     Elf64_Dyn entry;
     uint64_t strings = 0;
     for (unsigned i = 0; i < MOST_ENTRIES && !strings; i++) {
@@ -79,8 +71,7 @@ static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, 
     return 0;
 }
 
-static int program_takes(int file, const Elf64_Ehdr *elf)
-{
+static int program_takes(int file, const Elf64_Ehdr *elf) {
     if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
         return 0;
     Elf64_Phdr segment;
@@ -99,8 +90,7 @@ static int program_takes(int file, const Elf64_Ehdr *elf)
 
 static int is_runtime(const char *library) { return begins(library, "libnodewise-rt.so"); }
 
-static int program_counts(int file, const Elf64_Ehdr *elf)
-{
+static int program_counts(int file, const Elf64_Ehdr *elf) {
     Elf64_Phdr segment;
     for (unsigned i = 0; i < elf->e_phnum && i < MOST_SEGMENTS; i++)
         if (read_at(file, &segment, sizeof segment, elf->e_phoff + i * sizeof segment) &&
@@ -110,8 +100,7 @@ static int program_counts(int file, const Elf64_Ehdr *elf)
 }
 
 /* Of a script its interpreter's name, in place; null: it is none. */
-static char *interpreter(char *head)
-{
+static char *interpreter(char *head) {
     if (head[0] != '#' || head[1] != '!')
         return NULL;
     char *name = head + 2 + strspn(head + 2, " \t");
@@ -121,8 +110,7 @@ static char *interpreter(char *head)
 
 /* What holds for the program that executing `path` starts; `otherwise` where there is none, and yes where it may not
  * be read. */
-static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int otherwise)
-{
+static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int otherwise) {
     char head[256];
     int before = errno, result = otherwise;
     for (int depth = 0; path && depth <= DEEPEST; depth++) {

@@ -14,10 +14,12 @@
 #define HIDDEN_TLS static __thread __attribute__((tls_model("initial-exec")))
 #define EXPORT __attribute__((visibility("default")))
 
-/* Every function of the family, once. */
-#define NW_HEAP_FUNCTIONS(X)                                                                           \
-    X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc)    \
+/* Every function of the family, once. A list without commas is nothing that clang-format comes to rest with. */
+/* clang-format off */
+#define NW_HEAP_FUNCTIONS(X) \
+    X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) \
     X(pvalloc) X(malloc_usable_size)
+/* clang-format on */
 
 #define POINTER(name) __typeof__(&name) name;
 static struct {
@@ -34,8 +36,7 @@ HIDDEN_TLS int resolving;          /* inside dlsym, which may allocate */
 static _Alignas(16) char early[64 << 10];
 static size_t early_used;
 
-static void *early_allocate(size_t bytes)
-{
+static void *early_allocate(size_t bytes) {
     size_t need = ((bytes + 15) & ~(size_t)15) + 16;
     size_t at = __atomic_fetch_add(&early_used, need, __ATOMIC_RELAXED);
     if (need < bytes || at + need > sizeof early)
@@ -44,20 +45,17 @@ static void *early_allocate(size_t bytes)
     return early + at + 16;
 }
 
-static int is_early(const void *address)
-{
+static int is_early(const void *address) {
     return (const char *)address >= early && (const char *)address < early + sizeof early;
 }
 
-static size_t early_size(const void *address)
-{
+static size_t early_size(const void *address) {
     size_t bytes;
     memcpy(&bytes, (const char *)address - 16, sizeof bytes);
     return bytes;
 }
 
-static int resolved(void)
-{
+static int resolved(void) {
     if (__builtin_expect(__atomic_load_n(&ready, __ATOMIC_ACQUIRE), 1))
         return 1;
     if (resolving)
@@ -71,39 +69,27 @@ static int resolved(void)
 }
 
 /* Early: once threads run, another may hold the loader's lock and wait for this one. */
-__attribute__((constructor(101))) static void look_up(void)
-{
-    resolved();
-}
+__attribute__((constructor(101))) static void look_up(void) { resolved(); }
 
 /* ---- Large allocations: addresses of the zone, mapped. ---- */
 
-static void *map(uintptr_t address, size_t bytes, int flags)
-{
-    long result = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0L);
+static void *map(uintptr_t address, size_t bytes, int flags) {
+    long result = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+                          0L);
     return result == -1 ? NULL : (void *)result;
 }
 
-static void unmap(void *address, size_t bytes)
-{
-    syscall(SYS_munmap, address, bytes);
-}
+static void unmap(void *address, size_t bytes) { syscall(SYS_munmap, address, bytes); }
 
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) & ~(to - 1);
-}
+static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) & ~(to - 1); }
 
 /* The bytes asked for of a live large allocation, else 0. */
-static size_t large_bytes(const void *address)
-{
+static size_t large_bytes(const void *address) {
     nw_block *block = nw_zone_block(address, 0);
     return block == NULL ? 0 : __atomic_load_n(&block->bytes, __ATOMIC_RELAXED);
 }
 
-static size_t page_size(void)
-{
+static size_t page_size(void) {
     static size_t known; /* threads may ask at once for the first time */
     size_t size = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (size == 0) {
@@ -115,8 +101,7 @@ static size_t page_size(void)
 
 /* Addresses of its own for the object, its place's where they are free, mapped; null when the zone or memory is
  * used up. */
-static void *large_map(const nw_place *place, size_t bytes, size_t alignment)
-{
+static void *large_map(const nw_place *place, size_t bytes, size_t alignment) {
     uintptr_t own = nw_place_own(place, bytes / page_size(), alignment);
     for (int attempt = 0; attempt < 16; attempt++, own = 0) {
         uintptr_t at = own;
@@ -136,8 +121,7 @@ static void *large_map(const nw_place *place, size_t bytes, size_t alignment)
 }
 
 /* Who allocates, and so which place is next; null: none is kept for it. */
-static nw_place *find_place(nw_allocation *object, uintptr_t caller)
-{
+static nw_place *find_place(nw_allocation *object, uintptr_t caller) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     if (to == NULL || to->allocated == NULL)
         return NULL;
@@ -146,8 +130,7 @@ static nw_place *find_place(nw_allocation *object, uintptr_t caller)
 }
 
 /* The object lies at `address` now, and so does its place. */
-static void settle(nw_allocation *object, nw_place *place, void *address)
-{
+static void settle(nw_allocation *object, nw_place *place, void *address) {
     object->address = address;
     if (place == NULL)
         return;
@@ -163,8 +146,7 @@ static void settle(nw_allocation *object, nw_place *place, void *address)
         place->most = pages;
 }
 
-static void announce(const nw_allocation *object)
-{
+static void announce(const nw_allocation *object) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     if (to == NULL || to->allocated == NULL || object->depth == 0)
         return;
@@ -173,19 +155,16 @@ static void announce(const nw_allocation *object)
     busy = 0;
 }
 
-static int is_large(size_t bytes)
-{
+static int is_large(size_t bytes) {
     return bytes >= NW_LARGE && bytes <= PTRDIFF_MAX && !busy && __atomic_load_n(&hooks, __ATOMIC_ACQUIRE) != NULL;
 }
 
-static int declined(uintptr_t caller, size_t bytes)
-{
+static int declined(uintptr_t caller, size_t bytes) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     return to != NULL && to->separate != NULL && !to->separate(caller, bytes);
 }
 
-static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller)
-{
+static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller) {
     if (declined(caller, bytes))
         return NULL;
     int error = errno;
@@ -210,8 +189,7 @@ static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller)
 }
 
 /* Forgets the allocation; its pages are still there, and its place is not given back yet. */
-static nw_place *large_forget(void *address, size_t bytes)
-{
+static nw_place *large_forget(void *address, size_t bytes) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     nw_block *block = nw_zone_block(address, 0);
     nw_place *place = block->place;
@@ -224,8 +202,7 @@ static nw_place *large_forget(void *address, size_t bytes)
     return place;
 }
 
-static void large_free(void *address, size_t bytes)
-{
+static void large_free(void *address, size_t bytes) {
     int error = errno;
     nw_place *place = large_forget(address, bytes);
     unmap(address, round_up(bytes, page_size()));
@@ -237,8 +214,7 @@ static void large_free(void *address, size_t bytes)
 /* Whether nothing lies in a range. Mapping it tells, but may be refused for its size: growing takes as much
  * address space as is added, and the range is all of the new size. Then it is asked part by part, each
  * unmapped again. A whole range stays mapped, without room of its own, until pages move there. */
-static int is_free(uintptr_t address, size_t bytes)
-{
+static int is_free(uintptr_t address, size_t bytes) {
     enum { MOST_PARTS = 4096 };
     size_t part = bytes, least = round_up(bytes / MOST_PARTS + 1, page_size());
     for (size_t at = 0; at < bytes;) {
@@ -264,8 +240,7 @@ static int is_free(uintptr_t address, size_t bytes)
 /* Moves the pages of [from, from + bytes), those of the last mapping first and with room for `more`: one call
  * moves one mapping, and a policy for a part of the block makes it several. Returns the bytes at the start
  * that could not be moved. */
-static size_t move_pages(char *from, char *to, size_t bytes, size_t more)
-{
+static size_t move_pages(char *from, char *to, size_t bytes, size_t more) {
     size_t part = bytes;
     while (bytes > 0) {
         long moved = syscall(SYS_mremap, from + bytes - part, part, part + more, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -284,8 +259,7 @@ static size_t move_pages(char *from, char *to, size_t bytes, size_t more)
 }
 
 /* Moves a block to another place where it has room for `to` bytes. Failed, it is where and as it was. */
-static int move_block(char *address, size_t from, char *fresh, size_t to)
-{
+static int move_block(char *address, size_t from, char *fresh, size_t to) {
     size_t left = move_pages(address, fresh, from, to - from);
     if (left == 0)
         return 1;
@@ -296,8 +270,7 @@ static int move_block(char *address, size_t from, char *fresh, size_t to)
 
 /* Moves a block to addresses with room for `to` bytes, its new place's where they are free. Returns them, or
  * null. */
-static void *large_move(const nw_place *place, char *address, size_t from, size_t to)
-{
+static void *large_move(const nw_place *place, char *address, size_t from, size_t to) {
     for (int attempt = 0; attempt < 2; attempt++) {
         uintptr_t at = attempt == 0 ? nw_place_own(place, to / page_size(), 1)
                                     : nw_zone_take(nw_place_room(place, to / page_size()) * page_size(), 1);
@@ -308,8 +281,7 @@ static void *large_move(const nw_place *place, char *address, size_t from, size_
 }
 
 /* Grows by moving page tables, not bytes: at no time is more mapped than the old and the added. */
-static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t caller)
-{
+static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t caller) {
     size_t from = round_up(old, page_size());
     int error = errno;
     nw_allocation object = {.bytes = bytes, .mapped = round_up(bytes, page_size()), .moved = from};
@@ -330,8 +302,7 @@ static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t calle
     return fresh;
 }
 
-static void *pooled(uintptr_t caller, void *address, size_t bytes)
-{
+static void *pooled(uintptr_t caller, void *address, size_t bytes) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     if (to != NULL && to->pooled != NULL && address != NULL && !busy) {
         busy = 1;
@@ -343,8 +314,7 @@ static void *pooled(uintptr_t caller, void *address, size_t bytes)
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-static void *allocate(size_t bytes, uintptr_t caller)
-{
+static void *allocate(size_t bytes, uintptr_t caller) {
     if (!resolved())
         return early_allocate(bytes);
     if (is_large(bytes)) {
@@ -356,8 +326,7 @@ static void *allocate(size_t bytes, uintptr_t caller)
 }
 
 /* Null: the next in line decides, and judges the arguments. */
-static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller)
-{
+static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller) {
     if (!resolved())
         return alignment <= 16 ? early_allocate(bytes) : NULL;
     if (is_large(bytes) && alignment != 0 && (alignment & (alignment - 1)) == 0)
@@ -366,8 +335,7 @@ static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller)
 }
 
 /* Copies to a new place of another kind: from libc's heap to the zone or back. */
-static void *relocate(void *address, size_t old, size_t bytes, uintptr_t caller)
-{
+static void *relocate(void *address, size_t old, size_t bytes, uintptr_t caller) {
     void *fresh = allocate(bytes, caller);
     if (fresh != NULL) {
         memcpy(fresh, address, old < bytes ? old : bytes);
@@ -376,8 +344,7 @@ static void *relocate(void *address, size_t old, size_t bytes, uintptr_t caller)
     return fresh;
 }
 
-static void *resize_large(void *address, size_t old, size_t bytes, uintptr_t caller)
-{
+static void *resize_large(void *address, size_t old, size_t bytes, uintptr_t caller) {
     size_t from = round_up(old, page_size()), to = round_up(bytes, page_size());
     if (bytes < NW_LARGE) {
         void *small = relocate(address, old, bytes, caller);
@@ -394,8 +361,7 @@ static void *resize_large(void *address, size_t old, size_t bytes, uintptr_t cal
     return address;
 }
 
-static void *resize(void *address, size_t bytes, uintptr_t caller)
-{
+static void *resize(void *address, size_t bytes, uintptr_t caller) {
     if (address == NULL)
         return allocate(bytes, caller);
     if (is_early(address))
@@ -414,13 +380,9 @@ static void *resize(void *address, size_t bytes, uintptr_t caller)
 
 /* ---- What the program calls. ---- */
 
-EXPORT void *malloc(size_t bytes)
-{
-    return allocate(bytes, CALLER);
-}
+EXPORT void *malloc(size_t bytes) { return allocate(bytes, CALLER); }
 
-EXPORT void *calloc(size_t count, size_t size)
-{
+EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (!resolved())
         return __builtin_mul_overflow(count, size, &bytes) ? NULL : early_allocate(bytes);
@@ -432,13 +394,9 @@ EXPORT void *calloc(size_t count, size_t size)
     return pooled(CALLER, next.calloc(count, size), count * size);
 }
 
-EXPORT void *realloc(void *address, size_t bytes)
-{
-    return resize(address, bytes, CALLER);
-}
+EXPORT void *realloc(void *address, size_t bytes) { return resize(address, bytes, CALLER); }
 
-EXPORT void *reallocarray(void *address, size_t count, size_t size)
-{
+EXPORT void *reallocarray(void *address, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
         errno = ENOMEM;
@@ -447,8 +405,7 @@ EXPORT void *reallocarray(void *address, size_t count, size_t size)
     return resize(address, bytes, CALLER);
 }
 
-EXPORT void free(void *address)
-{
+EXPORT void free(void *address) {
     if (address == NULL || is_early(address))
         return;
     size_t bytes = large_bytes(address);
@@ -458,8 +415,7 @@ EXPORT void free(void *address)
         next.free(address);
 }
 
-EXPORT int posix_memalign(void **address, size_t alignment, size_t bytes)
-{
+EXPORT int posix_memalign(void **address, size_t alignment, size_t bytes) {
     if (alignment % sizeof(void *) == 0) {
         void *separate = allocate_aligned(alignment, bytes, CALLER);
         if (separate != NULL) {
@@ -473,32 +429,27 @@ EXPORT int posix_memalign(void **address, size_t alignment, size_t bytes)
     return error;
 }
 
-EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
-{
+EXPORT void *aligned_alloc(size_t alignment, size_t bytes) {
     void *address = allocate_aligned(alignment, bytes, CALLER);
     return address != NULL || !resolved() ? address : pooled(CALLER, next.aligned_alloc(alignment, bytes), bytes);
 }
 
-EXPORT void *memalign(size_t alignment, size_t bytes)
-{
+EXPORT void *memalign(size_t alignment, size_t bytes) {
     void *address = allocate_aligned(alignment, bytes, CALLER);
     return address != NULL || !resolved() ? address : pooled(CALLER, next.memalign(alignment, bytes), bytes);
 }
 
-EXPORT void *valloc(size_t bytes)
-{
+EXPORT void *valloc(size_t bytes) {
     void *address = allocate_aligned(page_size(), bytes, CALLER);
     return address != NULL || !resolved() ? address : pooled(CALLER, next.valloc(bytes), bytes);
 }
 
-EXPORT void *pvalloc(size_t bytes)
-{
+EXPORT void *pvalloc(size_t bytes) {
     void *address = allocate_aligned(page_size(), bytes, CALLER);
     return address != NULL || !resolved() ? address : pooled(CALLER, next.pvalloc(bytes), bytes);
 }
 
-EXPORT size_t malloc_usable_size(void *address)
-{
+EXPORT size_t malloc_usable_size(void *address) {
     if (address == NULL)
         return 0;
     if (is_early(address))
@@ -509,23 +460,13 @@ EXPORT size_t malloc_usable_size(void *address)
     return resolved() ? next.malloc_usable_size(address) : 0;
 }
 
-void nw_heap_start(const nw_heap_hooks *to)
-{
+void nw_heap_start(const nw_heap_hooks *to) {
     if (resolved())
         __atomic_store_n(&hooks, to, __ATOMIC_RELEASE);
 }
 
-void nw_heap_stop(void)
-{
-    __atomic_store_n(&hooks, NULL, __ATOMIC_RELEASE);
-}
+void nw_heap_stop(void) { __atomic_store_n(&hooks, NULL, __ATOMIC_RELEASE); }
 
-void nw_heap_lane(uint32_t lane)
-{
-    nw_place_lane(lane);
-}
+void nw_heap_lane(uint32_t lane) { nw_place_lane(lane); }
 
-int nw_heap_owns(const void *address)
-{
-    return large_bytes(address) != 0;
-}
+int nw_heap_owns(const void *address) { return large_bytes(address) != 0; }

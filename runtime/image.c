@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-static size_t put_decimal(char *to, uint64_t number)
-{
+static size_t put_decimal(char *to, uint64_t number) {
     char digits[20], *digit = digits + sizeof digits;
     do
         *--digit = (char)('0' + number % 10);
@@ -21,8 +20,7 @@ static size_t put_decimal(char *to, uint64_t number)
     return length;
 }
 
-nw_control *nw_control_map(const char *raw)
-{
+nw_control *nw_control_map(const char *raw) {
     char *path = nw_scratch_take();
     if (path == NULL)
         return NULL;
@@ -39,8 +37,7 @@ nw_control *nw_control_map(const char *raw)
 }
 
 /* exec keeps the pid, so the first free sequence number. */
-bool nw_folder_make(char *folder, const char *raw)
-{
+bool nw_folder_make(char *folder, const char *raw) {
     char *end = stpcpy(stpcpy(folder, raw), "/");
     end += put_decimal(end, (uint64_t)nw_system(SYS_getpid, 0));
     *end++ = '-';
@@ -54,8 +51,7 @@ bool nw_folder_make(char *folder, const char *raw)
 }
 
 /* The first reason stays. */
-void nw_mark_truncated(const char *why)
-{
+void nw_mark_truncated(const char *why) {
     nw_control *control = nw_control_page;
     if (control == NULL)
         return;

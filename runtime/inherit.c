@@ -50,8 +50,7 @@ static struct {
 } real;
 
 /* Early: in a child of vfork there is no looking up. */
-__attribute__((constructor(102))) static void look_up(void)
-{
+__attribute__((constructor(102))) static void look_up(void) {
     *(void **)&real.by_path = dlsym(RTLD_NEXT, "execve");
     *(void **)&real.by_name = dlsym(RTLD_NEXT, "execvpe");
     *(void **)&real.by_descriptor = dlsym(RTLD_NEXT, "execveat"); /* since glibc 2.34 */
@@ -64,26 +63,21 @@ void (*nw_take_up)(unsigned what);
 const char *(*nw_left_out)(char *const *environment, int reset);
 void (*nw_lacks)(const char *why, const char *file);
 
-static int call_real(const call *c, char *const *environment)
-{
+static int call_real(const call *c, char *const *environment) {
     switch (c->way) {
-    case BY_NAME:
-        return real.by_name(c->path, c->arguments, environment);
+    case BY_NAME: return real.by_name(c->path, c->arguments, environment);
     case BY_DESCRIPTOR:
         if (!real.by_descriptor)
             return (int)syscall(SYS_execveat, c->folder, c->path, c->arguments, environment, c->flags);
         return real.by_descriptor(c->folder, c->path, c->arguments, environment, c->flags);
-    case SPAWN:
-        return real.spawn(c->pid, c->path, c->actions, c->attributes, c->arguments, environment);
+    case SPAWN: return real.spawn(c->pid, c->path, c->actions, c->attributes, c->arguments, environment);
     case SPAWN_BY_NAME:
         return real.spawn_by_name(c->pid, c->path, c->actions, c->attributes, c->arguments, environment);
-    default:
-        return real.by_path(c->path, c->arguments, environment);
+    default: return real.by_path(c->path, c->arguments, environment);
     }
 }
 
-static int execute(const call *c, char *const *environment)
-{
+static int execute(const call *c, char *const *environment) {
     if (!real.by_name)
         look_up();
     if (!nw_put_aside)
@@ -99,22 +93,19 @@ static int begins(const char *text, const char *with) { return strncmp(text, wit
 /* One file of a list: how long its name is. */
 static size_t name_length(const char *list) { return strcspn(list, ": "); }
 
-static int is_ours(const char *name, size_t length)
-{
+static int is_ours(const char *name, size_t length) {
     const char *slash = memrchr(name, '/', length);
     return begins(slash ? slash + 1 : name, OURS);
 }
 
-static int is_readable(const char *name, size_t length)
-{
+static int is_readable(const char *name, size_t length) {
     char path[length + 1];
     *(char *)mempcpy(path, name, length) = 0;
     return access(path, R_OK) == 0;
 }
 
 /* Whether our library is where the variable says, seen from here. */
-static int in_sight(const char *list)
-{
+static int in_sight(const char *list) {
     for (size_t length; *list; list += length + (list[length] != 0)) {
         length = name_length(list);
         if (is_ours(list, length) && length < PATH_MAX && !is_readable(list, length))
@@ -124,8 +115,7 @@ static int in_sight(const char *list)
 }
 
 /* The file that a name without a folder means, as execvp finds it; `path` has room for file_bytes. */
-static const char *found(const char *name, char *path)
-{
+static const char *found(const char *name, char *path) {
     const char *folders = getenv("PATH");
     if (strchr(name, '/') || !folders)
         return name;
@@ -143,14 +133,12 @@ static const char *found(const char *name, char *path)
 static int is_by_name(const call *c) { return c->way == BY_NAME || c->way == SPAWN_BY_NAME; }
 
 /* More than that is not looked for: the C library takes as much of the stack for it, and so does the kernel's limit. */
-static size_t file_bytes(const call *c)
-{
+static size_t file_bytes(const call *c) {
     const char *folders = is_by_name(c) ? getenv("PATH") : NULL;
     return strlen(c->path) + (folders ? strlen(folders) : 0) + sizeof "/proc/self/fd/-2147483648/";
 }
 
-static const char *file_of(const call *c, char *path)
-{
+static const char *file_of(const call *c, char *path) {
     if (is_by_name(c))
         return found(c->path, path);
     if (c->way != BY_DESCRIPTOR || (c->folder == AT_FDCWD && *c->path) || *c->path == '/')
@@ -166,8 +154,7 @@ static const char *file_of(const call *c, char *path)
 }
 
 /* A line of a file. */
-static void note(const char *folder, const char *name, const char *text)
-{
+static void note(const char *folder, const char *name, const char *text) {
     size_t bytes = strlen(folder) + strlen(name) + 2;
     if (bytes > PATH_MAX)
         return;
@@ -182,8 +169,7 @@ static void note(const char *folder, const char *name, const char *text)
 }
 
 /* A name for whoever watches: this one runs as it is. Under an emulator that is told already. */
-static void tell(const char *file, char *const *environment)
-{
+static void tell(const char *file, char *const *environment) {
     static const char *const wheres[][2] = {{"NODEWISE_PLACEMENT=", "unplaced"}, {"NODEWISE_RAW=", "uncounted"}};
     for (size_t i = 0; environment[i]; i++)
         for (size_t w = 0; w < sizeof wheres / sizeof *wheres; w++)
@@ -192,8 +178,7 @@ static void tell(const char *file, char *const *environment)
 }
 
 /* The variable's text without us, no longer than before; 0: nothing is left of it. */
-static int without_us(const char *list, char *to)
-{
+static int without_us(const char *list, char *to) {
     size_t used = strlen(strcpy(to, VARIABLE));
     for (size_t length; *list; list += length + (list[length] != 0)) {
         length = name_length(list);
@@ -208,8 +193,7 @@ static int without_us(const char *list, char *to)
     return to[used - 1] != '=';
 }
 
-__attribute__((noinline)) static int execute_without_us(const call *c, char *const *environment, size_t variable)
-{
+__attribute__((noinline)) static int execute_without_us(const call *c, char *const *environment, size_t variable) {
     size_t variables = 0, count = 0, bytes = strlen(environment[variable]) + 1;
     while (environment[variables])
         variables++;
@@ -228,15 +212,13 @@ __attribute__((noinline)) static int execute_without_us(const call *c, char *con
 }
 
 /* Its loader ignores LD_PRELOAD. */
-static int gains_privileges(const char *file)
-{
+static int gains_privileges(const char *file) {
     struct stat status;
     return stat(file, &status) == 0 && ((status.st_mode & S_ISUID && status.st_uid != getuid()) ||
                                         (status.st_mode & S_ISGID && status.st_gid != getgid()));
 }
 
-__attribute__((noinline)) static int reached(const call *c, const char *list, char *const *environment)
-{
+__attribute__((noinline)) static int reached(const call *c, const char *list, char *const *environment) {
     int before = errno;
     size_t bytes = file_bytes(c);
     char path[bytes > MOST_BYTES ? 1 : bytes];
@@ -248,16 +230,14 @@ __attribute__((noinline)) static int reached(const call *c, const char *list, ch
     return seen && takes;
 }
 
-static int resets_ids(const call *c)
-{
+static int resets_ids(const call *c) {
     short flags = 0;
     return (c->way == SPAWN || c->way == SPAWN_BY_NAME) && c->attributes &&
            posix_spawnattr_getflags(c->attributes, &flags) == 0 && (flags & POSIX_SPAWN_RESETIDS);
 }
 
 /* What a program is left out of says so: the program's own image could not. */
-__attribute__((noinline)) static void look_whether_left_out(const call *c, char *const *environment)
-{
+__attribute__((noinline)) static void look_whether_left_out(const call *c, char *const *environment) {
     int before = errno;
     const char *why = nw_left_out(environment, resets_ids(c));
     size_t bytes = why ? file_bytes(c) : 1;
@@ -269,22 +249,19 @@ __attribute__((noinline)) static void look_whether_left_out(const call *c, char 
 }
 
 /* Where our library is in it, -1: nowhere. */
-static ssize_t variable_of(char *const *environment)
-{
+static ssize_t variable_of(char *const *environment) {
     for (ssize_t i = 0; environment && environment[i]; i++)
         if (begins(environment[i], VARIABLE) && strstr(environment[i], OURS))
             return i;
     return -1;
 }
 
-int nw_is_preloaded(char *const *environment)
-{
+int nw_is_preloaded(char *const *environment) {
     ssize_t at = variable_of(environment);
     return at >= 0 && in_sight(environment[at] + strlen(VARIABLE));
 }
 
-static int start(const call *c, char *const *environment)
-{
+static int start(const call *c, char *const *environment) {
     if (c->path && nw_left_out)
         look_whether_left_out(c, environment);
     ssize_t at = c->path ? variable_of(environment) : -1;
@@ -293,31 +270,27 @@ static int start(const call *c, char *const *environment)
     return execute(c, environment);
 }
 
-EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
-{
+EXPORTED int execve(const char *path, char *const arguments[], char *const environment[]) {
     call c = {.way = BY_PATH, .path = path, .arguments = arguments};
     return start(&c, environment);
 }
 
 EXPORTED int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
 
-EXPORTED int execvpe(const char *name, char *const arguments[], char *const environment[])
-{
+EXPORTED int execvpe(const char *name, char *const arguments[], char *const environment[]) {
     call c = {.way = BY_NAME, .path = name, .arguments = arguments};
     return start(&c, environment);
 }
 
 EXPORTED int execvp(const char *name, char *const arguments[]) { return execvpe(name, arguments, environ); }
 
-EXPORTED int execveat(int folder, const char *path, char *const arguments[], char *const environment[], int flags)
-{
+EXPORTED int execveat(int folder, const char *path, char *const arguments[], char *const environment[], int flags) {
     call c = {.way = BY_DESCRIPTOR, .path = path, .arguments = arguments, .folder = folder, .flags = flags};
     return start(&c, environment);
 }
 
 /* The C library refuses what the kernel would take: an environment that was cleared away. */
-EXPORTED int fexecve(int file, char *const arguments[], char *const environment[])
-{
+EXPORTED int fexecve(int file, char *const arguments[], char *const environment[]) {
     if (file < 0 || !environment) {
         errno = EINVAL;
         return -1;
@@ -326,22 +299,19 @@ EXPORTED int fexecve(int file, char *const arguments[], char *const environment[
 }
 
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
-{
+                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     call c = {SPAWN, path, 0, 0, arguments, pid, actions, attributes};
     return start(&c, environment);
 }
 
 EXPORTED int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
-                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
-{
+                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     call c = {SPAWN_BY_NAME, name, 0, 0, arguments, pid, actions, attributes};
     return start(&c, environment);
 }
 
 /* How many of the arguments, the terminating null included. */
-static size_t counted(va_list more)
-{
+static size_t counted(va_list more) {
     size_t count = 1;
     va_list again;
     va_copy(again, more);
@@ -351,31 +321,28 @@ static size_t counted(va_list more)
     return count + 1;
 }
 
-#define GATHER(first, last)                                                                                          \
-    va_list last;                                                                                                    \
-    va_start(last, first);                                                                                           \
-    size_t count = counted(last);                                                                                    \
-    char *arguments[count];                                                                                          \
-    arguments[0] = (char *)first;                                                                                    \
-    for (size_t i = 1; i < count; i++)                                                                               \
-        arguments[i] = va_arg(last, char *)
+#define GATHER(first, last)            \
+    va_list last;                      \
+    va_start(last, first);             \
+    size_t count = counted(last);      \
+    char *arguments[count];            \
+    arguments[0] = (char *)first;      \
+    for (size_t i = 1; i < count; i++) \
+    arguments[i] = va_arg(last, char *)
 
-EXPORTED int execl(const char *path, const char *first, ...)
-{
+EXPORTED int execl(const char *path, const char *first, ...) {
     GATHER(first, more);
     va_end(more);
     return execve(path, arguments, environ);
 }
 
-EXPORTED int execlp(const char *name, const char *first, ...)
-{
+EXPORTED int execlp(const char *name, const char *first, ...) {
     GATHER(first, more);
     va_end(more);
     return execvpe(name, arguments, environ);
 }
 
-EXPORTED int execle(const char *path, const char *first, ...)
-{
+EXPORTED int execle(const char *path, const char *first, ...) {
     GATHER(first, more);
     char *const *environment = va_arg(more, char *const *);
     va_end(more);

@@ -24,8 +24,7 @@ static struct {
     const void *dynamic; /* tells modules apart that had one entry of the loader's, one after the other */
 } known[KNOWN];
 
-static void add_part(nw_loaded *module, const ElfW(Phdr) *part)
-{
+static void add_part(nw_loaded *module, const ElfW(Phdr) * part) {
     uintptr_t start = module->bias + part->p_vaddr, end = start + part->p_memsz;
     if (part->p_type == PT_GNU_EH_FRAME)
         module->unwinding = start;
@@ -36,8 +35,7 @@ static void add_part(nw_loaded *module, const ElfW(Phdr) *part)
 }
 
 /* The program's headers are told by the kernel, others' follow their file's header. */
-static int find_parts(nw_readable *sight, const struct link_map *map, uintptr_t *parts, unsigned long *count)
-{
+static int find_parts(nw_readable *sight, const struct link_map *map, uintptr_t *parts, unsigned long *count) {
     ElfW(Ehdr) header;
     *parts = getauxval(AT_PHDR);
     *count = getauxval(AT_PHNUM);
@@ -50,8 +48,7 @@ static int find_parts(nw_readable *sight, const struct link_map *map, uintptr_t 
     return 1;
 }
 
-static int measure(nw_readable *sight, const struct link_map *map, nw_loaded *module)
-{
+static int measure(nw_readable *sight, const struct link_map *map, nw_loaded *module) {
     ElfW(Phdr) part;
     uintptr_t parts;
     unsigned long count;
@@ -66,21 +63,19 @@ static int measure(nw_readable *sight, const struct link_map *map, nw_loaded *mo
     return module->start < module->end;
 }
 
-static int holds(const nw_loaded *module, uintptr_t address)
-{
+static int holds(const nw_loaded *module, uintptr_t address) {
     return address >= module->start && address < module->end;
 }
 
 /* Still what it was, as far as the loader's entry says. */
-static int is_current(nw_readable *sight, const nw_loaded *module, const void *dynamic)
-{
+static int is_current(nw_readable *sight, const nw_loaded *module, const void *dynamic) {
     struct link_map map;
-    return nw_read(sight, &map, (uintptr_t)module->map, sizeof map) && map.l_addr == module->bias && map.l_ld == dynamic;
+    return nw_read(sight, &map, (uintptr_t)module->map, sizeof map) && map.l_addr == module->bias &&
+           map.l_ld == dynamic;
 }
 
 /* A handler that interrupts this finds the entry unfinished and takes another. */
-static void remember(const nw_loaded *module, const void *dynamic)
-{
+static void remember(const nw_loaded *module, const void *dynamic) {
     for (uint32_t i = 0; i < KNOWN; i++) {
         int expected = FREE;
         if (!atomic_compare_exchange_strong(&known[i].state, &expected, FILLING))
@@ -92,8 +87,7 @@ static void remember(const nw_loaded *module, const void *dynamic)
     }
 }
 
-static int search(uintptr_t address, nw_loaded *found)
-{
+static int search(uintptr_t address, nw_loaded *found) {
     struct link_map map;
     nw_readable sight = {0, 0};
     for (uint32_t i = 0; i < KNOWN; i++) {
@@ -116,8 +110,7 @@ static int search(uintptr_t address, nw_loaded *found)
     return 0;
 }
 
-void nw_loaded_each(nw_visit_listed *visit, void *opaque)
-{
+void nw_loaded_each(nw_visit_listed *visit, void *opaque) {
     struct link_map map;
     nw_readable sight = {0, 0};
     const struct link_map *next = _r_debug.r_map;
@@ -135,13 +128,11 @@ void nw_loaded_each(nw_visit_listed *visit, void *opaque)
 static __typeof__(_dl_find_object) *find_object;
 
 /* By name, so that what is built with a newer C library runs with an older one. */
-__attribute__((constructor(102))) static void find_finder(void)
-{
+__attribute__((constructor(102))) static void find_finder(void) {
     *(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
 }
 
-int nw_loaded_at(uintptr_t address, nw_loaded *found)
-{
+int nw_loaded_at(uintptr_t address, nw_loaded *found) {
     struct dl_find_object object;
     if (find_object == NULL)
         return search(address, found);
@@ -158,8 +149,5 @@ int nw_loaded_at(uintptr_t address, nw_loaded *found)
     return 1;
 }
 #else
-int nw_loaded_at(uintptr_t address, nw_loaded *found)
-{
-    return search(address, found);
-}
+int nw_loaded_at(uintptr_t address, nw_loaded *found) { return search(address, found); }
 #endif

@@ -19,8 +19,7 @@ typedef struct search {
     void *found;
 } search;
 
-static uint32_t hash_of(const char *name)
-{
+static uint32_t hash_of(const char *name) {
     uint32_t hash = 5381;
     while (*name != 0)
         hash = hash * 33 + (unsigned char)*name++;
@@ -28,13 +27,11 @@ static uint32_t hash_of(const char *name)
 }
 
 /* The loader has added the bias to most modules' entries, but not to those it cannot write. */
-static uintptr_t placed(const nw_listed *module, uintptr_t address)
-{
+static uintptr_t placed(const nw_listed *module, uintptr_t address) {
     return address < module->bias ? address + module->bias : address;
 }
 
-static int find_tables(nw_readable *sight, const nw_listed *module, uintptr_t tables[3])
-{
+static int find_tables(nw_readable *sight, const nw_listed *module, uintptr_t tables[3]) {
     static const ElfW(Sxword) tags[] = {DT_GNU_HASH, DT_SYMTAB, DT_STRTAB};
     ElfW(Dyn) entry;
     uintptr_t at = module->dynamic;
@@ -45,15 +42,13 @@ static int find_tables(nw_readable *sight, const nw_listed *module, uintptr_t ta
     return tables[0] != 0 && tables[1] != 0 && tables[2] != 0;
 }
 
-static int is_named(nw_readable *sight, uintptr_t text, const search *wanted)
-{
+static int is_named(nw_readable *sight, uintptr_t text, const search *wanted) {
     char name[64];
     return wanted->bytes <= sizeof name && nw_read(sight, name, text, wanted->bytes) &&
            memcmp(name, wanted->name, wanted->bytes) == 0;
 }
 
-static int look_in(const nw_listed *module, void *opaque)
-{
+static int look_in(const nw_listed *module, void *opaque) {
     search *wanted = opaque;
     nw_readable sight = {0, 0}, texts = {0, 0};
     uintptr_t tables[3] = {0};
@@ -79,8 +74,7 @@ static int look_in(const nw_listed *module, void *opaque)
     return 1;
 }
 
-void *nw_loaded_function(const char *name)
-{
+void *nw_loaded_function(const char *name) {
     search wanted = {name, strlen(name) + 1, hash_of(name), NULL};
     nw_loaded_each(look_in, &wanted);
     return wanted.found;

@@ -4,11 +4,11 @@
 #include "readable.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #define MODULES 1024
 
@@ -18,16 +18,14 @@ static struct {
 static size_t modules;
 static uint32_t looks; /* since dlopen was called last, and one; 0: it never was */
 
-static bool is_known(const nw_listed *module)
-{
+static bool is_known(const nw_listed *module) {
     for (size_t i = 0; i < modules; i++)
         if (known[i].bias == module->bias && known[i].parts == module->parts)
             return true;
     return false;
 }
 
-static void log_module(const nw_listed *module, const char *path)
-{
+static void log_module(const nw_listed *module, const char *path) {
     nw_readable sight = {0, 0};
     nw_line line = {0};
     nw_line_begin(&line, "module");
@@ -47,8 +45,7 @@ static void log_module(const nw_listed *module, const char *path)
     nw_event(&line);
 }
 
-static bool read_text(char *to, size_t room, uintptr_t from)
-{
+static bool read_text(char *to, size_t room, uintptr_t from) {
     nw_readable sight = {0, 0};
     for (size_t i = 0; i < room && nw_read(&sight, &to[i], from + i, 1); i++)
         if (to[i] == 0)
@@ -57,8 +54,7 @@ static bool read_text(char *to, size_t room, uintptr_t from)
 }
 
 /* Libraries opened by a relative path are known by it: the recorder is elsewhere. */
-static const char *absolute(const char *path, char *room, size_t bytes)
-{
+static const char *absolute(const char *path, char *room, size_t bytes) {
     if (path == NULL || path[0] == '/' || strchr(path, '/') == NULL)
         return path; /* without a slash: the kernel's own */
     long length = nw_system(SYS_getcwd, room, bytes);
@@ -68,8 +64,7 @@ static const char *absolute(const char *path, char *room, size_t bytes)
     return room;
 }
 
-static const char *path_of(const nw_listed *module, char *name, char *room, size_t bytes)
-{
+static const char *path_of(const nw_listed *module, char *name, char *room, size_t bytes) {
     if (!read_text(name, bytes, module->path))
         return NULL;
     if (*name != 0)
@@ -80,8 +75,7 @@ static const char *path_of(const nw_listed *module, char *name, char *room, size
     return room;
 }
 
-static int visit(const nw_listed *module, void *unused)
-{
+static int visit(const nw_listed *module, void *unused) {
     static char name[1024], room[1024]; /* one scan at a time; handlers' stacks are small */
     (void)unused;
     if (modules == MODULES)
@@ -99,8 +93,7 @@ static int visit(const nw_listed *module, void *unused)
     return 1;
 }
 
-void nw_modules_scan(void)
-{
+void nw_modules_scan(void) {
     static int scanning;
     if (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&looks, 1, __ATOMIC_RELEASE); /* the scan under way may have passed it */
@@ -112,8 +105,7 @@ void nw_modules_scan(void)
 
 /* It cannot be told when a call of dlopen is over: the first looks may come too early, so the second, fourth, eighth
  * and so on are taken too. */
-void nw_modules_check(void)
-{
+void nw_modules_check(void) {
     if (nw_likely(__atomic_load_n(&looks, __ATOMIC_RELAXED) == 0) || !nw_recording())
         return;
     uint32_t look = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
@@ -131,8 +123,7 @@ static struct {
 } thread_local_parts[MODULES];
 static size_t thread_locals;
 
-static int note_thread_locals(struct dl_phdr_info *info, size_t size, void *unused)
-{
+static int note_thread_locals(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_TLS || info->dlpi_tls_data == NULL || thread_locals == MODULES)
@@ -144,8 +135,7 @@ static int note_thread_locals(struct dl_phdr_info *info, size_t size, void *unus
     return 0;
 }
 
-void nw_modules_tls(nw_line *line, uint32_t ordinal)
-{
+void nw_modules_tls(nw_line *line, uint32_t ordinal) {
     for (size_t i = 0; i < thread_locals; i++) {
         nw_line_next(line, "tls");
         nw_line_number(line, ordinal);
@@ -155,8 +145,7 @@ void nw_modules_tls(nw_line *line, uint32_t ordinal)
     }
 }
 
-void nw_modules_start(void)
-{
+void nw_modules_start(void) {
     nw_modules_scan();
     dl_iterate_phdr(note_thread_locals, NULL);
 }
@@ -169,16 +158,14 @@ static struct {
 } next;
 
 /* Early: once threads run, another may hold the loader's lock and wait for this one. */
-__attribute__((constructor(101))) static void look_up(void)
-{
+__attribute__((constructor(101))) static void look_up(void) {
     next.close = (__typeof__(next.close))dlsym(RTLD_NEXT, "dlclose");
     next.open = (__typeof__(next.open))dlsym(RTLD_NEXT, "dlopen");
 }
 
 /* What it opens depends on the caller ($ORIGIN, RPATH, RUNPATH), whom the C library knows by the return address: the
  * real one must be jumped to, and the scan comes later. */
-NW_EXPORT void *dlopen(const char *path, int flags)
-{
+NW_EXPORT void *dlopen(const char *path, int flags) {
     if (next.open == NULL)
         look_up();
     __atomic_store_n(&looks, 1, __ATOMIC_RELEASE);
@@ -186,21 +173,16 @@ NW_EXPORT void *dlopen(const char *path, int flags)
 }
 
 /* Nothing may have happened since the module was opened that had us look. */
-static void look_again(void)
-{
+static void look_again(void) {
     if (__atomic_load_n(&looks, __ATOMIC_RELAXED) != 0 && nw_recording())
         nw_modules_scan();
 }
 
-NW_EXPORT int dlclose(void *handle)
-{
+NW_EXPORT int dlclose(void *handle) {
     if (next.close == NULL)
         look_up();
     look_again();
     __attribute__((musttail)) return next.close(handle);
 }
 
-__attribute__((destructor)) static void at_exit(void)
-{
-    look_again();
-}
+__attribute__((destructor)) static void at_exit(void) { look_again(); }

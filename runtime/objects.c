@@ -14,16 +14,14 @@
 
 /* ---- Large allocations. ---- */
 
-static void put_chain(nw_line *line, const uintptr_t *chain, uint32_t depth)
-{
+static void put_chain(nw_line *line, const uintptr_t *chain, uint32_t depth) {
     nw_observer *observer = nw_here();
     nw_line_number(line, observer == NULL ? 0 : observer->ordinal);
     for (uint32_t i = 0; i < depth; i++)
         nw_line_number(line, chain[i]);
 }
 
-static void log_new(const nw_allocation *object)
-{
+static void log_new(const nw_allocation *object) {
     nw_modules_check();
     nw_line line = {0};
     nw_line_begin(&line, "heap");
@@ -35,8 +33,7 @@ static void log_new(const nw_allocation *object)
 }
 
 /* Its place's object, larger than it was or once more. */
-static void log_again(const nw_allocation *object)
-{
+static void log_again(const nw_allocation *object) {
     nw_line line = {0};
     nw_line_begin(&line, "again");
     nw_line_number(&line, (uintptr_t)object->before);
@@ -54,8 +51,7 @@ static uint32_t repeats_used;
 enum { TAG_NEW, TAG_LOGGED, TAG_COUNTED };
 
 /* Counted in shared memory, so that the log does not grow with the program's steps. */
-static bool count_again(const nw_allocation *object)
-{
+static bool count_again(const nw_allocation *object) {
     if (pool == NULL)
         return false;
     if (*object->tag == TAG_LOGGED) {
@@ -76,8 +72,7 @@ static bool count_again(const nw_allocation *object)
     return true;
 }
 
-static void log_heap(const nw_allocation *object)
-{
+static void log_heap(const nw_allocation *object) {
     if (!nw_recording())
         return;
     if (object->tag == NULL || *object->tag == TAG_NEW) {
@@ -93,8 +88,7 @@ static void log_heap(const nw_allocation *object)
 }
 
 /* What is kept for its place stays the object's. */
-static void log_freed(void *address, size_t mapped, int kept)
-{
+static void log_freed(void *address, size_t mapped, int kept) {
     if (!nw_recording() || kept)
         return;
     nw_line line = {0};
@@ -107,8 +101,7 @@ static void log_freed(void *address, size_t mapped, int kept)
 /* ---- Small allocations: one pool, its sites by bytes. ---- */
 
 /* The caller's entry, taken if free; the last one when the neighbourhood is full. */
-static nw_pool_entry *pool_entry(uintptr_t caller)
-{
+static nw_pool_entry *pool_entry(uintptr_t caller) {
     nw_pool_entry *entries = (nw_pool_entry *)pool;
     size_t slot = (caller * 0x9e3779b97f4a7c15ull) >> 32;
     for (int probe = 0; probe < 16; probe++) {
@@ -128,8 +121,7 @@ static nw_pool_entry *pool_entry(uintptr_t caller)
 static uintptr_t arenas[1024];
 static __thread uintptr_t last_arena __attribute__((tls_model("initial-exec")));
 
-static void log_arena(uintptr_t arena)
-{
+static void log_arena(uintptr_t arena) {
     last_arena = arena;
     for (size_t probe = 0; probe < 16; probe++) {
         uintptr_t *slot = &arenas[(arena + probe) % (sizeof arenas / sizeof *arenas)], owner = 0;
@@ -147,8 +139,7 @@ static void log_arena(uintptr_t arena)
     nw_event(&line);
 }
 
-static void count_pooled(uintptr_t caller, const void *address, size_t bytes)
-{
+static void count_pooled(uintptr_t caller, const void *address, size_t bytes) {
     if (pool == NULL || !nw_recording())
         return;
     if (nw_unlikely((uintptr_t)address >> ARENA_SHIFT != last_arena))
@@ -161,33 +152,24 @@ static void count_pooled(uintptr_t caller, const void *address, size_t bytes)
 static const nw_heap_hooks hooks = {.allocated = log_heap, .freed = log_freed, .pooled = count_pooled};
 
 /* In a forked child a new one, in the parent's place. */
-static void open_pool(void)
-{
+static void open_pool(void) {
     bool backed;
     pool = nw_map_backed("pool", NW_NO_NUMBER, 0, POOL_BYTES, pool, &backed);
 }
 
-void nw_objects_start(void)
-{
+void nw_objects_start(void) {
     nw_here(); /* the main thread is number 0 */
     open_pool();
     nw_heap_start(&hooks);
 }
 
-void nw_objects_stop(void)
-{
-    nw_heap_stop();
-}
+void nw_objects_stop(void) { nw_heap_stop(); }
 
-void nw_objects_after_fork(void)
-{
-    open_pool();
-}
+void nw_objects_after_fork(void) { open_pool(); }
 
 /* ---- Mappings the program makes itself. ---- */
 
-static void put_file(nw_line *line, unsigned file)
-{
+static void put_file(nw_line *line, unsigned file) {
     char link[32] = "/proc/self/fd/", digits[12], *digit = digits + sizeof digits - 1, *path = nw_scratch_take();
     *digit = 0;
     do
@@ -203,8 +185,7 @@ static void put_file(nw_line *line, unsigned file)
     nw_scratch_give(path);
 }
 
-static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller)
-{
+static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller) {
     uintptr_t chain[NW_CHAIN];
     nw_line line = {0};
     nw_line_begin(&line, "map");
@@ -216,8 +197,7 @@ static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller)
     nw_event(&line);
 }
 
-static void log_unmapped(const void *address, size_t bytes)
-{
+static void log_unmapped(const void *address, size_t bytes) {
     nw_line line = {0};
     nw_line_begin(&line, "unmap");
     nw_line_number(&line, (uintptr_t)address);
@@ -225,8 +205,7 @@ static void log_unmapped(const void *address, size_t bytes)
     nw_event(&line);
 }
 
-static void *returned(long result)
-{
+static void *returned(long result) {
     if (result < 0 && result > -4096) {
         errno = (int)-result;
         return MAP_FAILED;
@@ -236,33 +215,28 @@ static void *returned(long result)
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller)
-{
+static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     void *address = returned(nw_system(SYS_mmap, at, bytes, protection, flags, file, offset));
     if (address != MAP_FAILED && nw_recording())
         log_mapping(address, bytes, flags & MAP_ANONYMOUS ? -1 : file, caller);
     return address;
 }
 
-NW_EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
-{
+NW_EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
     return map(at, bytes, protection, flags, file, offset, CALLER);
 }
 
-NW_EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset)
-{
+NW_EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset) {
     return map(at, bytes, protection, flags, file, offset, CALLER);
 }
 
-NW_EXPORT int munmap(void *address, size_t bytes)
-{
+NW_EXPORT int munmap(void *address, size_t bytes) {
     if (nw_recording())
         log_unmapped(address, bytes);
     return returned(nw_system(SYS_munmap, address, bytes)) == MAP_FAILED ? -1 : 0;
 }
 
-NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...)
-{
+NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...) {
     va_list more;
     va_start(more, flags);
     void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;

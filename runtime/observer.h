@@ -39,8 +39,7 @@ void nw_mark_truncated(const char *why);
 /* Results below zero are -errno. */
 long nw_call(long number, long a, long b, long c, long d, long e, long f);
 
-#define NW_CALL_6(n, a, b, c, d, e, f, ...)                                                            \
-    nw_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define NW_CALL_6(n, a, b, c, d, e, f, ...) nw_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define nw_system(n, ...) NW_CALL_6(n, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
 /* What stops a recording, in words; `error` is -errno of a file that could not be written. */

@@ -14,16 +14,14 @@ nw_functions nw_outlined;
 
 /* As the compiler pass knows them (compiler/region.cpp); the body that clang wraps for the debugger is
  * inside its wrapper. */
-static bool is_outlined(const char *name)
-{
+static bool is_outlined(const char *name) {
     if (strstr(name, ".cold") != NULL || strstr(name, "_debug__") != NULL)
         return false;
     return strstr(name, ".omp_outlined") != NULL || strstr(name, ".omp_task_entry") != NULL ||
            strstr(name, "._omp_fn") != NULL;
 }
 
-static void add(uint64_t start, uint64_t size)
-{
+static void add(uint64_t start, uint64_t size) {
     uint32_t next = nw_outlined.count;
     if (next == NW_OUTLINED || size == 0)
         return;
@@ -33,8 +31,7 @@ static void add(uint64_t start, uint64_t size)
 
 /* Nothing in the file is trusted to lie inside it. */
 static void scan_symbols(const char *file, uint64_t bytes, const Elf64_Shdr *table, const Elf64_Shdr *names,
-                         uint64_t bias)
-{
+                         uint64_t bias) {
     if (table->sh_offset > bytes || table->sh_size > bytes - table->sh_offset || names->sh_offset > bytes ||
         names->sh_size > bytes - names->sh_offset || names->sh_size == 0 ||
         file[names->sh_offset + names->sh_size - 1] != 0)
@@ -46,8 +43,7 @@ static void scan_symbols(const char *file, uint64_t bytes, const Elf64_Shdr *tab
             add(bias + symbols[i].st_value, symbols[i].st_size);
 }
 
-static void scan(const char *file, uint64_t bytes, uint64_t bias)
-{
+static void scan(const char *file, uint64_t bytes, uint64_t bias) {
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)file;
     uint64_t sections = (uint64_t)elf->e_shnum * sizeof(Elf64_Shdr);
     if (bytes < sizeof *elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_shoff > bytes ||
@@ -59,8 +55,7 @@ static void scan(const char *file, uint64_t bytes, uint64_t bias)
             scan_symbols(file, bytes, &section[i], &section[section[i].sh_link], bias);
 }
 
-void nw_outlined_scan(const char *path, uint64_t bias)
-{
+void nw_outlined_scan(const char *path, uint64_t bias) {
     long file = nw_system(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return;

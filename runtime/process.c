@@ -25,8 +25,7 @@ static char raw[NW_PATH_BYTES - 64];
 static char control[NW_PATH_BYTES]; /* its page */
 static uint64_t events_before_fork;
 
-static void log_process(void)
-{
+static void log_process(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     nw_line line = {0};
@@ -40,18 +39,14 @@ static void log_process(void)
     nw_event(&line);
 }
 
-int *nw_state_word(void)
-{
-    return &state;
-}
+int *nw_state_word(void) { return &state; }
 
 static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
 /* Makes the folder of this process image. Without one it goes unrecorded, and says so. */
-static bool enter_image(void)
-{
+static bool enter_image(void) {
     static const char why[] = "a process cannot make its folder in the profile";
     if (nw_folder_make(nw_folder, raw))
         return true;
@@ -64,8 +59,7 @@ static const char *left_out(char *const *environment, int reset);
 static void lacks(const char *why, const char *file);
 
 /* The recorder is there, and this program's user may not write to it: nothing else would tell. */
-static void say_if_denied(void)
-{
+static void say_if_denied(void) {
     static const char why[] = "nodewise: not recorded: this user may not write the profile\n";
     long file = nw_open(control, O_RDWR);
     if (file == -EACCES)
@@ -74,8 +68,7 @@ static void say_if_denied(void)
         nw_close(file);
 }
 
-static bool start(const char *folder)
-{
+static bool start(const char *folder) {
     if (folder == NULL || folder[0] != '/' || strlen(folder) >= sizeof raw)
         return false;
     stpcpy(raw, folder);
@@ -94,8 +87,7 @@ static bool start(const char *folder)
 
 /* The state is settled before threads exist: by the constructor, or by an earlier constructor's
  * first access. */
-bool nw_recording(void)
-{
+bool nw_recording(void) {
     if (nw_unlikely(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == NW_UNKNOWN)) {
         __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE); /* for what start itself calls */
         __atomic_store_n(&state, NW_RECORDING, __ATOMIC_RELEASE);
@@ -110,18 +102,13 @@ bool nw_recording(void)
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == NW_RECORDING;
 }
 
-__attribute__((constructor(101))) static void at_load(void)
-{
-    nw_recording();
-}
+__attribute__((constructor(101))) static void at_load(void) { nw_recording(); }
 
-static bool recorder_left(void)
-{
+static bool recorder_left(void) {
     return nw_control_page == NULL || !__atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE);
 }
 
-void nw_switch_off(const char *why)
-{
+void nw_switch_off(const char *why) {
     int recording = NW_RECORDING;
     if (!__atomic_compare_exchange_n(&state, &recording, NW_OFF, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
@@ -136,8 +123,7 @@ void nw_switch_off(const char *why)
 
 /* Whether a program that is executed now may do that with a file of the recording: as exec leaves them, users other
  * than root have the ambient capabilities only. Kernels before 5.8 look with the real ids. */
-static bool will_be_allowed(const char *path, int how, bool reset)
-{
+static bool will_be_allowed(const char *path, int how, bool reset) {
     bool same = reset || (nw_system(SYS_getuid, 0) == nw_system(SYS_geteuid, 0) &&
                           nw_system(SYS_getgid, 0) == nw_system(SYS_getegid, 0));
     long with_real = nw_system(SYS_faccessat, AT_FDCWD, path, how);
@@ -145,13 +131,12 @@ static bool will_be_allowed(const char *path, int how, bool reset)
         long with_effective = nw_system(SYS_faccessat2, AT_FDCWD, path, how, AT_EACCESS);
         return (with_effective == -ENOSYS ? with_real : with_effective) == 0;
     }
-    return with_real == 0 || (with_real == -EACCES &&
-                              nw_system(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_DAC_OVERRIDE) == 1);
+    return with_real == 0 ||
+           (with_real == -EACCES && nw_system(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_DAC_OVERRIDE) == 1);
 }
 
 /* In a child of vfork too: memory of its parent's stays as it is. */
-static const char *left_out(char *const *environment, int reset)
-{
+static const char *left_out(char *const *environment, int reset) {
     static const char variable[] = "NODEWISE_RAW=";
     if (*nw_state_word() != NW_RECORDING || recorder_left())
         return NULL;
@@ -163,8 +148,7 @@ static const char *left_out(char *const *environment, int reset)
 }
 
 /* An emulator counts in whatever is executed. */
-static void lacks(const char *why, const char *file)
-{
+static void lacks(const char *why, const char *file) {
     if (nw_emulated() ? access(file, X_OK) == 0 : nw_counts(file))
         nw_mark_truncated(why);
 }
@@ -173,19 +157,14 @@ static void lacks(const char *why, const char *file)
 
 static sigset_t signals_before_fork;
 
-static void fork_prepare(void)
-{
+static void fork_prepare(void) {
     nw_threads_lock(&signals_before_fork);
     events_before_fork = nw_recording() ? nw_events_written() : 0;
 }
 
-static void fork_parent(void)
-{
-    nw_threads_unlock(&signals_before_fork);
-}
+static void fork_parent(void) { nw_threads_unlock(&signals_before_fork); }
 
-static void fork_child(void)
-{
+static void fork_child(void) {
     static char parent[NW_PATH_BYTES];
     nw_descriptors_forget();
     stpcpy(parent, nw_folder);

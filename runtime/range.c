@@ -3,14 +3,9 @@
 
 #define LINE_OF(offset) ((uint32_t)(offset) >> NW_LINE_SHIFT)
 
-static inline uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes,
-                         uint64_t lines)
-{
+static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_t writes, uint64_t lines) {
     slot->counter->reads += reads;
     slot->counter->writes += writes;
     slot->bitmap |= lines;
@@ -20,15 +15,13 @@ static inline void add(nw_thread *thread, nw_slot *slot, uint64_t reads, uint64_
     }
 }
 
-static inline uint64_t lines_of(uint32_t offset, uint32_t bytes)
-{
+static inline uint64_t lines_of(uint32_t offset, uint32_t bytes) {
     return nw_lines(LINE_OF(offset), LINE_OF(min_u32(offset + bytes - 1, NW_PAGE_MASK)));
 }
 
 /* `times` repetitions of the group at one address whose accesses begin on different pages. */
-static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times,
-                             const nw_group *group, const void *code)
-{
+static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times, const nw_group *group,
+                             const void *code) {
     for (uint32_t i = 0; i < group->accesses;) {
         uint64_t begin = address + (uint64_t)group->access[i].offset;
         uint64_t end = (begin | NW_PAGE_MASK) + 1 - address;
@@ -44,8 +37,7 @@ static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times
 }
 
 /* Lines of `times` groups from `offset` on, all beginning on one page. */
-static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span)
-{
+static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t times, uint32_t span) {
     if (times == 1)
         return lines_of(offset, span);
     if (nw_likely(stride < span + (1u << NW_LINE_SHIFT)))
@@ -58,8 +50,7 @@ static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t 
 
 /* Of `times` repetitions from `offset` on, how many have all their accesses begin on this page; the
  * first one has. The division is for those that leave the page. */
-static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last)
-{
+static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last) {
     uint32_t room = NW_PAGE_MASK - last - offset;
     if (stride > room)
         return 1;
@@ -70,8 +61,7 @@ static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times,
 
 /* Ascending, stride > 0; each repetition counts `weight` times. */
 static inline void ascending(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t weight,
-                             const nw_group *group, const void *code)
-{
+                             const nw_group *group, const void *code) {
     while (times > 0) {
         uint32_t offset = address & NW_PAGE_MASK;
         if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
@@ -89,8 +79,7 @@ static inline void ascending(nw_thread *thread, uint64_t address, uint64_t strid
 }
 
 static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times, const nw_group *group,
-                            const void *code)
-{
+                            const void *code) {
     uint32_t offset = address & NW_PAGE_MASK;
     if (nw_unlikely(offset + group->last > NW_PAGE_MASK)) {
         crossing(thread, address, times, group, code);
@@ -101,8 +90,7 @@ static inline void in_place(nw_thread *thread, uint64_t address, uint64_t times,
 }
 
 static inline void range(nw_thread *thread, uint64_t address, int64_t stride, uint64_t times, uint64_t weight,
-                         const nw_group *group, const void *code)
-{
+                         const nw_group *group, const void *code) {
     if (times == 0 || weight == 0)
         return;
     if (stride == 0 || times == 1)
@@ -115,15 +103,13 @@ static inline void range(nw_thread *thread, uint64_t address, int64_t stride, ui
         nw_slice_reached(thread);
 }
 
-void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group)
-{
+void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *group) {
     range(nw_thread_here(), address, stride, times, 1, group, __builtin_return_address(0));
 }
 
 /* Dense rows, ascending: those that lie on one page are found together. */
 static void rows(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t across,
-                 uint64_t repeats, const nw_group *group, const void *code)
-{
+                 uint64_t repeats, const nw_group *group, const void *code) {
     uint64_t last = (repeats - 1) * across + group->last, span = (repeats - 1) * across + group->span;
     while (times > 0) {
         uint64_t offset = address & NW_PAGE_MASK, lines = 0, n = 0;
@@ -142,8 +128,7 @@ static void rows(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t 
 
 /* The order of counting within a grid is free: it is made to ascend. */
 void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
-             const nw_group *group)
-{
+             const nw_group *group) {
     nw_thread *thread = nw_thread_here();
     const void *code = __builtin_return_address(0);
     uint64_t dense = group->span + (1u << NW_LINE_SHIFT);
@@ -174,8 +159,7 @@ void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, u
     }
 }
 
-void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group)
-{
+void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group) {
     nw_thread *thread = nw_thread_here();
     for (uint32_t i = 0; i < lanes; i++)
         if (mask >> i & 1)

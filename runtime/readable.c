@@ -9,8 +9,7 @@
 /* Asked to move those who wait for a word, none of them, if it has a value, the kernel reads the word and says
  * whether it could. Unlike process_vm_readv this is there under QEMU and in every sandbox that lets threads run, and
  * unlike mincore it knows pages without access. */
-static int answers(uintptr_t word)
-{
+static int answers(uintptr_t word) {
     int before = errno;
     long result = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0L, word, 0);
     int answered = result == 0 || errno == EAGAIN;
@@ -19,8 +18,7 @@ static int answers(uintptr_t word)
 }
 
 /* The pages known are neighbours: others begin anew. */
-int nw_look(nw_readable *known, uintptr_t address, size_t bytes)
-{
+int nw_look(nw_readable *known, uintptr_t address, size_t bytes) {
     if (address + bytes < address)
         return 0;
     for (uintptr_t page = address & -(uintptr_t)NW_LOOK; page < address + bytes; page += NW_LOOK) {

@@ -19,8 +19,7 @@ typedef struct nw_readable {
 __attribute__((visibility("hidden"))) int nw_look(nw_readable *known, uintptr_t address, size_t bytes);
 
 /* Copies `bytes` from `address`. 0: they cannot be read, and nothing was copied. */
-static inline int nw_read(nw_readable *known, void *to, uintptr_t address, size_t bytes)
-{
+static inline int nw_read(nw_readable *known, void *to, uintptr_t address, size_t bytes) {
     int can = (address >= known->from && address < known->to && bytes <= known->to - address) ||
               nw_look(known, address, bytes);
     if (can)
@@ -29,8 +28,7 @@ static inline int nw_read(nw_readable *known, void *to, uintptr_t address, size_
 }
 
 /* The pages around something that is there. */
-static inline nw_readable nw_around(const void *what, size_t bytes)
-{
+static inline nw_readable nw_around(const void *what, size_t bytes) {
     uintptr_t from = (uintptr_t)what;
     return (nw_readable){from & -(uintptr_t)NW_LOOK, (from + bytes + NW_LOOK - 1) & -(uintptr_t)NW_LOOK};
 }

@@ -2,19 +2,16 @@
 
 #include "counters.h"
 
-static uint16_t *chain_of(nw_recent *recent, uint64_t page)
-{
+static uint16_t *chain_of(nw_recent *recent, uint64_t page) {
     return &recent->chains[(page * 0x9e3779b97f4a7c15ull >> 32) & (NW_RECENT_CHAINS - 1)];
 }
 
-static void unlink(nw_recent_page *pages, uint16_t place)
-{
+static void unlink(nw_recent_page *pages, uint16_t place) {
     pages[pages[place].newer].older = pages[place].older;
     pages[pages[place].older].newer = pages[place].newer;
 }
 
-static void link_newest(nw_recent_page *pages, uint16_t place)
-{
+static void link_newest(nw_recent_page *pages, uint16_t place) {
     pages[place].newer = 0;
     pages[place].older = pages[0].older;
     pages[pages[0].older].newer = place;
@@ -22,8 +19,7 @@ static void link_newest(nw_recent_page *pages, uint16_t place)
 }
 
 /* Whether its page was touched since this was asked last. */
-static bool touched(nw_thread *thread, const nw_slot *slot)
-{
+static bool touched(nw_thread *thread, const nw_slot *slot) {
     uint64_t accesses = slot->counter->reads + slot->counter->writes;
     uint64_t *seen = &thread->recent->seen[slot - thread->window];
     bool more = accesses != *seen;
@@ -32,8 +28,7 @@ static bool touched(nw_thread *thread, const nw_slot *slot)
 }
 
 /* The page stays in the window, its lines have left the cache. */
-static void forget_lines(nw_slot *slot)
-{
+static void forget_lines(nw_slot *slot) {
     nw_pay(slot);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     slot->bitmap = 0;
@@ -42,8 +37,7 @@ static void forget_lines(nw_slot *slot)
 }
 
 /* The place of the page that is forgotten: the oldest that the window has not seen since. */
-static uint16_t give_up_oldest(nw_thread *thread)
-{
+static uint16_t give_up_oldest(nw_thread *thread) {
     nw_recent *recent = thread->recent;
     uint16_t oldest;
     for (;;) {
@@ -67,15 +61,13 @@ static uint16_t give_up_oldest(nw_thread *thread)
     return oldest;
 }
 
-static void renew(nw_recent *recent, uint16_t place)
-{
+static void renew(nw_recent *recent, uint16_t place) {
     unlink(recent->pages, place);
     link_newest(recent->pages, place);
 }
 
 /* The page is the newest now; returns its place. */
-static uint16_t come(nw_thread *thread, uint64_t page)
-{
+static uint16_t come(nw_thread *thread, uint64_t page) {
     nw_recent *recent = thread->recent;
     uint16_t *chain = chain_of(recent, page), place = *chain;
     while (place && recent->pages[place].page != page)
@@ -92,8 +84,7 @@ static uint16_t come(nw_thread *thread, uint64_t page)
 }
 
 /* A page whose lines were forgotten has come anew if it was touched since. */
-static void look_at(nw_thread *thread, const nw_slot *slot)
-{
+static void look_at(nw_thread *thread, const nw_slot *slot) {
     uint16_t *inside = &thread->recent->inside[slot - thread->window];
     if (!touched(thread, slot))
         return;
@@ -103,8 +94,7 @@ static void look_at(nw_thread *thread, const nw_slot *slot)
         *inside = come(thread, slot->key & NW_KEY_PAGE);
 }
 
-uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page)
-{
+uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page) {
     nw_recent *recent = thread->recent;
     uint16_t *inside = &recent->inside[slot - thread->window];
     if (slot->key != NW_KEY_NONE)
@@ -116,8 +106,7 @@ uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page)
     return recent->pages[*inside].lines;
 }
 
-void nw_recent_entered(nw_thread *thread, const nw_slot *slot)
-{
+void nw_recent_entered(nw_thread *thread, const nw_slot *slot) {
     nw_recent *recent = thread->recent;
     touched(thread, slot);
     for (uint32_t i = 0; i < NW_HAND_SLOTS; i++) {

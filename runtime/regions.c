@@ -14,15 +14,13 @@ static struct {
 } openmp;
 
 /* Not by dlsym: the thread that opens a library waits, with the loader's lock, for the team of its constructor. */
-static void find_openmp(void)
-{
+static void find_openmp(void) {
     openmp.omp_get_thread_num = (int (*)(void))nw_loaded_function("omp_get_thread_num");
     openmp.omp_get_num_threads = (int (*)(void))nw_loaded_function("omp_get_num_threads");
     __atomic_store_n(&openmp.omp_get_level, (int (*)(void))nw_loaded_function("omp_get_level"), __ATOMIC_RELEASE);
 }
 
-uint32_t nw_region_register(nw_region *region)
-{
+uint32_t nw_region_register(nw_region *region) {
     sigset_t before;
     nw_threads_lock(&before);
     uint32_t id = __atomic_load_n(&region->id, __ATOMIC_ACQUIRE);
@@ -45,8 +43,7 @@ uint32_t nw_region_register(nw_region *region)
     return id;
 }
 
-static void log_openmp_number(nw_observer *observer)
-{
+static void log_openmp_number(nw_observer *observer) {
     observer->openmp_known = 1;
     nw_line line = {0};
     nw_line_begin(&line, "openmp");
@@ -56,8 +53,7 @@ static void log_openmp_number(nw_observer *observer)
 }
 
 /* The last thread of the team to leave ends the region. */
-static bool last_of_team(const nw_region *region)
-{
+static bool last_of_team(const nw_region *region) {
     static uint32_t left[1024];
     uint32_t *mine = &left[region->id % 1024];
     uint32_t team = openmp.omp_get_num_threads == NULL ? 1 : (uint32_t)openmp.omp_get_num_threads();
@@ -67,8 +63,7 @@ static bool last_of_team(const nw_region *region)
     return true;
 }
 
-void nw_region_left(nw_thread *thread, const nw_region *region)
-{
+void nw_region_left(nw_thread *thread, const nw_region *region) {
     nw_observer *observer = thread->observer;
     if (observer == NULL || !nw_recording())
         return;

@@ -106,13 +106,11 @@ bool nw_touched_prepare(void);
 /* No page was touched. */
 void nw_touched_forget(void);
 
-static inline uint32_t nw_segment_of(uint64_t entry)
-{
+static inline uint32_t nw_segment_of(uint64_t entry) {
     return (31u - NW_FIRST_SHIFT + 1u) - (uint32_t)__builtin_clz((uint32_t)entry | (NW_FIRST_ENTRIES - 1));
 }
 
-static inline nw_counter *nw_counter_at(const nw_thread *thread, uint64_t number)
-{
+static inline nw_counter *nw_counter_at(const nw_thread *thread, uint64_t number) {
     return (nw_counter *)thread->counters[nw_segment_of(number)] + number;
 }
 

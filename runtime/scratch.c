@@ -14,27 +14,25 @@ enum { ROOMS = 64 };
 static _Alignas(16) char rooms[ROOMS][NW_SCRATCH_BYTES];
 static uint64_t taken;
 
-static void *map(void)
-{
+static void *map(void) {
     int before = errno;
     long room = syscall(SYS_mmap, NULL, NW_SCRATCH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
     errno = before;
     return room == -1 ? NULL : (void *)room;
 }
 
-void *nw_scratch_take(void)
-{
+void *nw_scratch_take(void) {
     uint64_t before = __atomic_load_n(&taken, __ATOMIC_RELAXED);
     while (~before != 0) {
         unsigned number = (unsigned)__builtin_ctzll(~before);
-        if (__atomic_compare_exchange_n(&taken, &before, before | 1ull << number, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&taken, &before, before | 1ull << number, 1, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
             return rooms[number];
     }
     return map();
 }
 
-void nw_scratch_give(void *room)
-{
+void nw_scratch_give(void *room) {
     uintptr_t at = (uintptr_t)room - (uintptr_t)rooms;
     int before = errno;
     if (at < sizeof rooms)

@@ -13,23 +13,20 @@
 
 static uint64_t accesses; /* of all threads, in whole quanta */
 
-int64_t nw_slice_budget(nw_observer *observer)
-{
+int64_t nw_slice_budget(nw_observer *observer) {
     if (!nw_recording() || nw_control_page->slicing != NW_SLICE_ACCESSES)
         return INT64_MAX;
     observer->quantum = (int64_t)((nw_control_page->slice_accesses + QUANTA - 1) / QUANTA);
     return observer->quantum;
 }
 
-static bool recorder_answers(void)
-{
+static bool recorder_answers(void) {
     return __atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE) &&
            nw_system(SYS_kill, nw_control_page->recorder_pid, 0) != -ESRCH;
 }
 
 /* Asks for a snapshot and waits until it is whole. A recorder that died is not waited for. */
-void nw_slice_cut(void)
-{
+void nw_slice_cut(void) {
     uint32_t *taken = &nw_control_page->slices_taken;
     uint32_t mine = __atomic_add_fetch(&nw_control_page->slices_requested, 1, __ATOMIC_ACQ_REL);
     nw_system(SYS_futex, &nw_control_page->slices_requested, FUTEX_WAKE, INT32_MAX);
@@ -42,8 +39,7 @@ void nw_slice_cut(void)
     }
 }
 
-void nw_slice_reached(nw_thread *thread)
-{
+void nw_slice_reached(nw_thread *thread) {
     nw_observer *observer = thread->observer;
     if (observer == NULL || !nw_recording()) {
         thread->until_slice = INT64_MAX;
@@ -58,8 +54,7 @@ void nw_slice_reached(nw_thread *thread)
 }
 
 /* Pages that never leave the window have not been charged to the slice yet. */
-void nw_slice_charge(nw_thread *thread)
-{
+void nw_slice_charge(nw_thread *thread) {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++) {
         nw_slot *slot = &thread->window[i];
         if (slot->key == NW_KEY_NONE)

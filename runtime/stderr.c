@@ -20,13 +20,9 @@ static struct {
     ino_t inode;
 } first;
 
-static int identity(struct stat *status)
-{
-    return syscall(SYS_fstat, STDERR_FILENO, status) == 0;
-}
+static int identity(struct stat *status) { return syscall(SYS_fstat, STDERR_FILENO, status) == 0; }
 
-void nw_stderr_start(void)
-{
+void nw_stderr_start(void) {
     struct stat status;
     int before = errno;
     if (identity(&status)) {
@@ -39,8 +35,7 @@ void nw_stderr_start(void)
     errno = before;
 }
 
-static int is_the_same(void)
-{
+static int is_the_same(void) {
     struct stat status;
     if (first.absent || !identity(&status))
         return 0;
@@ -48,16 +43,14 @@ static int is_the_same(void)
 }
 
 /* A pipe that is full would stop the program until someone reads. */
-static int is_ready(void)
-{
+static int is_ready(void) {
     struct pollfd stream = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct timespec none = {0};
     return syscall(SYS_ppoll, &stream, 1, &none, NULL, KERNEL_SET_BYTES) == 1 && stream.revents == POLLOUT;
 }
 
 /* SIGPIPE would end the program where its reader has gone: it is held back, and taken if the write raised it. */
-static void write_without_signal(const char *text, size_t length)
-{
+static void write_without_signal(const char *text, size_t length) {
     struct timespec none = {0};
     uint64_t pipe = 1ull << (SIGPIPE - 1), before, pending = 0;
     if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &pipe, &before, KERNEL_SET_BYTES) != 0)
@@ -69,8 +62,7 @@ static void write_without_signal(const char *text, size_t length)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SET_BYTES);
 }
 
-void nw_stderr_line(const char *text, size_t length)
-{
+void nw_stderr_line(const char *text, size_t length) {
     int before = errno;
     if (is_the_same() && is_ready())
         write_without_signal(text, length);

@@ -13,8 +13,7 @@ typedef struct nw_cursor {
     int failed; /* something was not there: what was read since is 0 */
 } nw_cursor;
 
-static inline uint64_t nw_fixed(nw_cursor *from, unsigned bytes)
-{
+static inline uint64_t nw_fixed(nw_cursor *from, unsigned bytes) {
     uint64_t value = 0; /* both machines are little-endian */
     if (from->failed || from->end - from->at < bytes || !nw_read(from->sight, &value, from->at, bytes)) {
         from->failed = 1;
@@ -24,15 +23,13 @@ static inline uint64_t nw_fixed(nw_cursor *from, unsigned bytes)
     return value;
 }
 
-static inline int64_t nw_fixed_signed(nw_cursor *from, unsigned bytes)
-{
+static inline int64_t nw_fixed_signed(nw_cursor *from, unsigned bytes) {
     unsigned unused = 64 - 8 * bytes;
     return (int64_t)(nw_fixed(from, bytes) << unused) >> unused;
 }
 
 /* LEB128. */
-static inline uint64_t nw_variable(nw_cursor *from)
-{
+static inline uint64_t nw_variable(nw_cursor *from) {
     uint64_t value = 0, byte = 0x80;
     for (unsigned shift = 0; byte & 0x80 && !from->failed; shift += 7) {
         byte = nw_fixed(from, 1);
@@ -42,8 +39,7 @@ static inline uint64_t nw_variable(nw_cursor *from)
     return value;
 }
 
-static inline int64_t nw_variable_signed(nw_cursor *from)
-{
+static inline int64_t nw_variable_signed(nw_cursor *from) {
     uint64_t value = 0, byte = 0x80;
     unsigned shift = 0;
     for (; byte & 0x80 && !from->failed; shift += 7) {
@@ -57,8 +53,7 @@ static inline int64_t nw_variable_signed(nw_cursor *from)
 }
 
 /* A part of `bytes` that begins here, over which the cursor goes. */
-static inline nw_cursor nw_part(nw_cursor *from, uint64_t bytes)
-{
+static inline nw_cursor nw_part(nw_cursor *from, uint64_t bytes) {
     nw_cursor part = *from;
     if (bytes > from->end - from->at)
         from->failed = part.failed = 1;

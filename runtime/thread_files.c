@@ -14,14 +14,10 @@
 
 static uint32_t files; /* numbers given out in this process image */
 
-void nw_thread_files_forget(void)
-{
-    __atomic_store_n(&files, 0, __ATOMIC_RELAXED);
-}
+void nw_thread_files_forget(void) { __atomic_store_n(&files, 0, __ATOMIC_RELAXED); }
 
 /* The next part of the file, of which `*offset` is the beginning, or private memory (0); null: no room. */
-static char *extend(nw_observer *observer, void *at, size_t bytes, uint64_t *offset)
-{
+static char *extend(nw_observer *observer, void *at, size_t bytes, uint64_t *offset) {
     bool backed;
     char *part = nw_map_backed("thread", observer->number, observer->file_bytes, bytes, at, &backed);
     *offset = backed ? observer->file_bytes : 0;
@@ -30,8 +26,7 @@ static char *extend(nw_observer *observer, void *at, size_t bytes, uint64_t *off
 }
 
 /* Each segment is as large as all before it. */
-static bool grow(nw_observer *observer, nw_segment *segments, uintptr_t *places, uint64_t *room, size_t entry)
-{
+static bool grow(nw_observer *observer, nw_segment *segments, uintptr_t *places, uint64_t *room, size_t entry) {
     uint64_t begin = *room, offset;
     if (observer == NULL || begin >> 31 != 0)
         return false;
@@ -45,21 +40,18 @@ static bool grow(nw_observer *observer, nw_segment *segments, uintptr_t *places,
     return true;
 }
 
-bool nw_counters_grow(nw_thread *thread)
-{
+bool nw_counters_grow(nw_thread *thread) {
     return grow(thread->observer, thread->header->counter_segment, thread->counters, &thread->counters_room,
                 sizeof(nw_counter));
 }
 
-bool nw_touches_grow(nw_thread *thread)
-{
+bool nw_touches_grow(nw_thread *thread) {
     return grow(thread->observer, thread->header->touch_segment, thread->touches, &thread->touches_room,
                 sizeof(nw_touch));
 }
 
 /* Segment 0 is part of the base; `from` on, replaced by private memory or given back. */
-static void drop_segments(nw_segment *segments, uintptr_t *places, uint32_t to, size_t entry, bool replace)
-{
+static void drop_segments(nw_segment *segments, uintptr_t *places, uint32_t to, size_t entry, bool replace) {
     for (uint32_t i = 1; i < to; i++) {
         size_t bytes = ROUND_UP(((size_t)NW_FIRST_ENTRIES << (i - 1)) * entry);
         if (places[i] == 0)
@@ -72,14 +64,12 @@ static void drop_segments(nw_segment *segments, uintptr_t *places, uint32_t to, 
     }
 }
 
-static void drop_all_segments(nw_thread *thread, bool replace)
-{
+static void drop_all_segments(nw_thread *thread, bool replace) {
     drop_segments(thread->header->counter_segment, thread->counters, NW_SEGMENTS, sizeof(nw_counter), replace);
     drop_segments(thread->header->touch_segment, thread->touches, NW_SEGMENTS, sizeof(nw_touch), replace);
 }
 
-static void log_counters(const nw_observer *observer)
-{
+static void log_counters(const nw_observer *observer) {
     nw_line line = {0};
     nw_line_begin(&line, "counters");
     nw_line_number(&line, observer->ordinal);
@@ -90,8 +80,7 @@ static void log_counters(const nw_observer *observer)
 }
 
 /* At `observer->base` if there is one. */
-static bool open_file(nw_observer *observer)
-{
+static bool open_file(nw_observer *observer) {
     nw_thread *thread = &observer->thread;
     uint64_t offset;
     observer->number = __atomic_fetch_add(&files, 1, __ATOMIC_RELAXED);
@@ -117,21 +106,19 @@ static bool open_file(nw_observer *observer)
 }
 
 /* Goes on where a finished thread ended: its entries are final. */
-static void take_over(nw_thread *thread)
-{
+static void take_over(nw_thread *thread) {
     nw_window_settle(thread);
     nw_thread_release(thread);
     thread->first = thread->header->counters;
     thread->region = 0;
-    drop_segments(thread->header->counter_segment, thread->counters, nw_segment_of(thread->first),
-                  sizeof(nw_counter), false);
+    drop_segments(thread->header->counter_segment, thread->counters, nw_segment_of(thread->first), sizeof(nw_counter),
+                  false);
     drop_segments(thread->header->touch_segment, thread->touches, nw_segment_of(thread->header->touches),
                   sizeof(nw_touch), false);
 }
 
 /* Counted in a file that is not this thread's by the log would be counted for another. */
-bool nw_thread_open(nw_observer *observer)
-{
+bool nw_thread_open(nw_observer *observer) {
     bool taken = observer->base != NULL && nw_recording();
     if (taken)
         take_over(&observer->thread);
@@ -148,8 +135,7 @@ bool nw_thread_open(nw_observer *observer)
 }
 
 /* A signal handler may have forked: the code that it interrupted goes on with a counter's address. */
-bool nw_thread_reopen(nw_observer *observer)
-{
+bool nw_thread_reopen(nw_observer *observer) {
     nw_thread_release(&observer->thread);
     drop_all_segments(&observer->thread, true);
     nw_thread_files_forget();
@@ -161,8 +147,7 @@ bool nw_thread_reopen(nw_observer *observer)
     return true;
 }
 
-void nw_thread_close(nw_observer *observer)
-{
+void nw_thread_close(nw_observer *observer) {
     nw_thread_release(&observer->thread);
     if (observer->base != NULL) {
         drop_all_segments(&observer->thread, false);

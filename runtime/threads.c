@@ -24,39 +24,31 @@ static long process; /* not asked again: a child made behind libc's back leaves 
 #define LOOKS 4
 
 /* A handler may attach the thread that it interrupts: signals stay out while that is under way, or a lock held. */
-static void hold_signals(sigset_t *before)
-{
+static void hold_signals(sigset_t *before) {
     sigset_t every;
     memset(&every, 0xff, sizeof every);
     nw_system(SYS_rt_sigprocmask, SIG_BLOCK, &every, before, 8);
 }
 
-static void let_signals(const sigset_t *before)
-{
-    nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8);
-}
+static void let_signals(const sigset_t *before) { nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8); }
 
-void nw_threads_lock(sigset_t *before)
-{
+void nw_threads_lock(sigset_t *before) {
     hold_signals(before);
     while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
         nw_system(SYS_sched_yield, 0);
 }
 
-void nw_threads_unlock(const sigset_t *before)
-{
+void nw_threads_unlock(const sigset_t *before) {
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
     let_signals(before);
 }
 
 /* Threads are not told apart from their destructors' end, so the kernel is asked whether one is gone. */
-static bool is_vacant(const nw_observer *observer)
-{
+static bool is_vacant(const nw_observer *observer) {
     return observer->vacant || (observer->tid != 0 && nw_system(SYS_tgkill, process, observer->tid, 0) == -ESRCH);
 }
 
-static nw_observer *find_vacant(void)
-{
+static nw_observer *find_vacant(void) {
     for (int i = 0; i < LOOKS && all != NULL; i++) {
         hand = hand == NULL || hand->next == NULL ? all : hand->next;
         if (is_vacant(hand))
@@ -65,8 +57,7 @@ static nw_observer *find_vacant(void)
     return NULL;
 }
 
-static nw_observer *take_observer(void)
-{
+static nw_observer *take_observer(void) {
     sigset_t before;
     nw_threads_lock(&before);
     if (process == 0)
@@ -91,16 +82,14 @@ static nw_observer *take_observer(void)
     return observer;
 }
 
-static void release(nw_observer *observer)
-{
+static void release(nw_observer *observer) {
     nw_thread_close(observer);
     nw_unmap(observer, sizeof *observer);
 }
 
 /* ---- What the log says about a thread. ---- */
 
-static void log_created(const nw_observer *observer, const nw_observer *creator)
-{
+static void log_created(const nw_observer *observer, const nw_observer *creator) {
     nw_line line = {0};
     nw_line_begin(&line, "thread");
     nw_line_number(&line, observer->ordinal);
@@ -110,8 +99,7 @@ static void log_created(const nw_observer *observer, const nw_observer *creator)
 }
 
 /* The mapping that holds `address`, from the kernel's text about them: its bytes, 0 if there is none. */
-static size_t mapping_of(uint64_t address, void **start)
-{
+static size_t mapping_of(uint64_t address, void **start) {
     char text[512];
     uint64_t number = 0, from = 0;
     long read, file = nw_system(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
@@ -140,8 +128,7 @@ static size_t mapping_of(uint64_t address, void **start)
 /* The main thread's stack is the recorder's to find, as it grows; under an emulator it has one size and other
  * neighbours. libc would have to allocate to tell that of the main thread, and an allocator that maps its first
  * memory may be who called. */
-static void log_started(nw_observer *observer)
-{
+static void log_started(nw_observer *observer) {
     void *stack = NULL;
     size_t bytes = 0;
     pthread_attr_t attributes;
@@ -161,8 +148,7 @@ static void log_started(nw_observer *observer)
     nw_event(&line);
 }
 
-static void begin(nw_observer *observer)
-{
+static void begin(nw_observer *observer) {
     here = observer;
     nw_heap_lane(observer->lane);
     __atomic_store_n(&observer->tid, (uint32_t)nw_system(SYS_gettid, 0), __ATOMIC_RELEASE);
@@ -172,8 +158,7 @@ static void begin(nw_observer *observer)
         nw_seat_take(observer);
 }
 
-nw_observer *nw_here(void)
-{
+nw_observer *nw_here(void) {
     if (nw_unlikely(here == NULL)) {
         sigset_t before;
         hold_signals(&before);
@@ -186,8 +171,7 @@ nw_observer *nw_here(void)
 }
 
 /* When there is no memory even for a sink: shared by all threads, counts nothing anybody reads. */
-static nw_thread *last_resort(void)
-{
+static nw_thread *last_resort(void) {
     static nw_slot window[NW_WINDOW_SLOTS];
     static nw_thread_header header;
     static nw_thread thread = {.window = window, .header = &header, .until_slice = INT64_MAX};
@@ -195,8 +179,7 @@ static nw_thread *last_resort(void)
     return nw_self = &thread;
 }
 
-static nw_thread *attach(void)
-{
+static nw_thread *attach(void) {
     if (nw_recording() && !nw_emulated() && !nw_touched_prepare())
         nw_switch_off("out of address space");
     nw_observer *observer = nw_here();
@@ -207,8 +190,7 @@ static nw_thread *attach(void)
     return nw_self = &observer->thread;
 }
 
-nw_thread *nw_thread_attach(void)
-{
+nw_thread *nw_thread_attach(void) {
     sigset_t before;
     hold_signals(&before);
     nw_thread *thread = nw_self != NULL ? nw_self : attach();
@@ -217,8 +199,7 @@ nw_thread *nw_thread_attach(void)
 }
 
 /* In the child: one thread, the first of a new process image, at the same addresses. */
-void nw_threads_after_fork(void)
-{
+void nw_threads_after_fork(void) {
     while (all != NULL) {
         nw_observer *observer = all;
         all = observer->next;
@@ -256,15 +237,13 @@ static struct {
 } next;
 
 /* Early: once threads run, another may hold the loader's lock and wait for this one. */
-__attribute__((constructor(101))) static void look_up(void)
-{
+__attribute__((constructor(101))) static void look_up(void) {
     next.standard = (__typeof__(next.standard))dlsym(RTLD_NEXT, "thrd_create");
     next.create = (__typeof__(next.create))dlsym(RTLD_NEXT, "pthread_create");
 }
 
 /* Null when it is not to be counted. */
-static nw_observer *expect(void *(*start)(void *), void *argument)
-{
+static nw_observer *expect(void *(*start)(void *), void *argument) {
     if (next.create == NULL) /* another library's constructor came before ours */
         look_up();
     nw_observer *creator = nw_recording() ? nw_here() : NULL;
@@ -278,8 +257,7 @@ static nw_observer *expect(void *(*start)(void *), void *argument)
     return observer;
 }
 
-static void *run_thread(void *opaque)
-{
+static void *run_thread(void *opaque) {
     nw_observer *observer = opaque;
     void *(*start)(void *) = observer->start;
     void *argument = observer->argument;
@@ -288,8 +266,7 @@ static void *run_thread(void *opaque)
 }
 
 NW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
-                             void *argument)
-{
+                             void *argument) {
     nw_observer *observer = expect(start, argument);
     if (observer == NULL)
         return next.create(thread, attributes, start, argument);
@@ -299,8 +276,7 @@ NW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     return error;
 }
 
-static int run_thrd(void *opaque)
-{
+static int run_thrd(void *opaque) {
     nw_observer *observer = opaque;
     thrd_start_t start = (thrd_start_t)(void *)observer->start;
     void *argument = observer->argument;
@@ -308,8 +284,7 @@ static int run_thrd(void *opaque)
     return start(argument);
 }
 
-NW_EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
-{
+NW_EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument) {
     nw_observer *observer = expect((void *(*)(void *))(void *)start, argument);
     if (observer == NULL)
         return next.standard(thread, start, argument);

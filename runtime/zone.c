@@ -20,13 +20,9 @@
 static uintptr_t zone_next = ZONE_BEGIN;
 static void *blocks[CHAPTERS];
 
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) & ~(to - 1);
-}
+static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) & ~(to - 1); }
 
-uintptr_t nw_zone_take(size_t bytes, size_t alignment)
-{
+uintptr_t nw_zone_take(size_t bytes, size_t alignment) {
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : NW_BLOCK;
     if (alignment > align)
         align = alignment;
@@ -41,11 +37,10 @@ uintptr_t nw_zone_take(size_t bytes, size_t alignment)
 }
 
 /* A table of zeros, whoever was the first to make it; null when memory is out. */
-static void *table_create(void **at, size_t bytes)
-{
+static void *table_create(void **at, size_t bytes) {
     void *none = NULL;
-    long result = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                          0L);
+    long result = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                          -1, 0L);
     if (result == -1)
         return NULL;
     if (__atomic_compare_exchange_n(at, &none, (void *)result, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -54,8 +49,7 @@ static void *table_create(void **at, size_t bytes)
     return none;
 }
 
-nw_block *nw_zone_block(const void *address, int create)
-{
+nw_block *nw_zone_block(const void *address, int create) {
     uintptr_t offset = (uintptr_t)address - ZONE_BEGIN;
     if (offset >= ZONE_END - ZONE_BEGIN || offset % NW_BLOCK != 0)
         return NULL;
@@ -90,19 +84,14 @@ static void *areas[AREAS];
 static uint32_t laneless;
 static __thread uint32_t own_lane __attribute__((tls_model("initial-exec")));
 
-void nw_place_lane(uint32_t lane)
-{
-    own_lane = lane;
-}
+void nw_place_lane(uint32_t lane) { own_lane = lane; }
 
-static uint64_t mix(uint64_t key, uint64_t with)
-{
+static uint64_t mix(uint64_t key, uint64_t with) {
     key = (key ^ with) * 0x9e3779b97f4a7c15ull;
     return key ^ key >> 29;
 }
 
-static uint64_t key_of(const uintptr_t *chain, uint32_t depth)
-{
+static uint64_t key_of(const uintptr_t *chain, uint32_t depth) {
     if (own_lane == 0) /* a thread that nothing was told about */
         own_lane = UINT32_MAX - __atomic_fetch_add(&laneless, 1, __ATOMIC_RELAXED);
     uint64_t key = mix(0xcbf29ce484222325ull, own_lane);
@@ -111,20 +100,17 @@ static uint64_t key_of(const uintptr_t *chain, uint32_t depth)
     return key;
 }
 
-static shelf *shelf_at(uint32_t area, uint64_t key, uint32_t probe)
-{
+static shelf *shelf_at(uint32_t area, uint64_t key, uint32_t probe) {
     char *begin = __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE);
     return begin == NULL ? NULL : (shelf *)(begin + ((key >> 32) + probe) % SHELVES * SHELF_BYTES);
 }
 
 /* Takes over a shelf without blocks: the addresses of its places are not used again. */
-static shelf *take_over(uint64_t key)
-{
+static shelf *take_over(uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES * AREAS; probe++) {
         shelf *at = shelf_at(probe / PROBES, key, probe % PROBES);
         uint32_t none = 0;
-        if (at == NULL ||
-            !__atomic_compare_exchange_n(&at->used, &none, FULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (at == NULL || !__atomic_compare_exchange_n(&at->used, &none, FULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         __atomic_store_n(&at->key, key, __ATOMIC_RELEASE);
         memset(at->places, 0, sizeof at->places);
@@ -135,8 +121,7 @@ static shelf *take_over(uint64_t key)
 }
 
 /* The key's shelf, or a free one, in this area. */
-static shelf *find_in(uint32_t area, uint64_t key)
-{
+static shelf *find_in(uint32_t area, uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES; probe++) {
         shelf *at = shelf_at(area, key, probe);
         if (at == NULL)
@@ -150,8 +135,7 @@ static shelf *find_in(uint32_t area, uint64_t key)
     return NULL;
 }
 
-static shelf *find_shelf(uint64_t key)
-{
+static shelf *find_shelf(uint64_t key) {
     for (uint32_t area = 0; area < AREAS; area++) {
         shelf *at = find_in(area, key);
         if (at == NULL && __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE) == NULL &&
@@ -164,8 +148,7 @@ static shelf *find_shelf(uint64_t key)
 }
 
 /* The first place without a block; null when all have one. */
-static nw_place *take_from(shelf *from, uint64_t key)
-{
+static nw_place *take_from(shelf *from, uint64_t key) {
     uint32_t used = __atomic_load_n(&from->used, __ATOMIC_ACQUIRE);
     while (used != FULL && used != (1u << SHELF) - 1) {
         uint32_t number = (uint32_t)__builtin_ctz(~used);
@@ -180,8 +163,7 @@ static nw_place *take_from(shelf *from, uint64_t key)
     return NULL;
 }
 
-nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth)
-{
+nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth) {
     uint64_t first = key_of(chain, depth);
     for (uint32_t i = 0; i < MOST_SHELVES; i++) {
         uint64_t key = mix(first, i) | 1;
@@ -193,20 +175,17 @@ nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth)
     return NULL;
 }
 
-void nw_place_give(nw_place *place)
-{
+void nw_place_give(nw_place *place) {
     shelf *of = (shelf *)((uintptr_t)place & ~(uintptr_t)(SHELF_BYTES - 1));
     __atomic_fetch_and(&of->used, ~(1u << (uint32_t)(place - of->places)), __ATOMIC_RELEASE);
 }
 
-uintptr_t nw_place_own(const nw_place *place, size_t pages, size_t alignment)
-{
+uintptr_t nw_place_own(const nw_place *place, size_t pages, size_t alignment) {
     return place != NULL && pages <= place->room && (place->address & (alignment - 1)) == 0 ? place->address : 0;
 }
 
 /* A power of two: a block that is larger each time moves a few times only. */
-size_t nw_place_room(const nw_place *place, size_t pages)
-{
+size_t nw_place_room(const nw_place *place, size_t pages) {
     if (place == NULL || pages < 2)
         return pages;
     return (size_t)1 << (64 - __builtin_clzll(pages - 1));

@@ -24,8 +24,7 @@ static const double lambda = 0.4; /* diffusion · time step / distance² */
 static double *sine;   /* sin(π (i + 1) / (n + 1)): the initial array is its threefold product */
 static double *pivot;  /* of the elimination, the same for all lines */
 
-static void tabulate(long n)
-{
+static void tabulate(long n) {
     double step = acos(-1.0) / (double)(n + 1);
     for (long i = 0; i < n; i++) {
         sine[i] = sin((double)(i + 1) * step);
@@ -33,8 +32,7 @@ static void tabulate(long n)
     }
 }
 
-static void initialise(double *u, long n, int parallel)
-{
+static void initialise(double *u, long n, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long z = 0; z < n; z++)
         for (long y = 0; y < n; y++)
@@ -43,8 +41,7 @@ static void initialise(double *u, long n, int parallel)
 }
 
 /* Solves (1 + 2λ) u[i] - λ (u[i-1] + u[i+1]) = old u[i] along x, in place. */
-static void sweep_x(double *u, long n)
-{
+static void sweep_x(double *u, long n) {
 #pragma omp parallel for
     for (long z = 0; z < n; z++)
         for (long y = 0; y < n; y++) {
@@ -58,8 +55,7 @@ static void sweep_x(double *u, long n)
 }
 
 /* One plane of lines that are `stride` apart, n points each; x runs in the inner loop. */
-static void sweep_plane(double *plane, long n, long stride)
-{
+static void sweep_plane(double *plane, long n, long stride) {
     for (long x = 0; x < n; x++)
         plane[x] *= pivot[0] / lambda;
     for (long i = 1; i < n; i++) {
@@ -74,23 +70,20 @@ static void sweep_plane(double *plane, long n, long stride)
     }
 }
 
-static void sweep_y(double *u, long n)
-{
+static void sweep_y(double *u, long n) {
 #pragma omp parallel for
     for (long z = 0; z < n; z++)
         sweep_plane(u + z * n * n, n, n);
 }
 
-static void sweep_z(double *u, long n)
-{
+static void sweep_z(double *u, long n) {
 #pragma omp parallel for
     for (long y = 0; y < n; y++)
         sweep_plane(u + y * n, n, n * n);
 }
 
 /* The largest difference from `factor` times the initial array. */
-static double largest_error(const double *u, long n, double factor)
-{
+static double largest_error(const double *u, long n, double factor) {
     double worst = 0.0;
 #pragma omp parallel for reduction(max : worst)
     for (long z = 0; z < n; z++)
@@ -100,8 +93,7 @@ static double largest_error(const double *u, long n, double factor)
     return worst;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&adi, argc, argv);
     long n = o.size;
     size_t edge = (size_t)n, points = edge * edge * edge;

@@ -10,17 +10,15 @@
 
 namespace {
 
-const workload bfs = {"bfs", "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0, nullptr};
+const workload bfs = {"bfs",  "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0,
+                      nullptr};
 
 const int unreached = -1;
 
 // An array that nobody has touched yet, unlike std::vector's.
 template <class T> using array = std::unique_ptr<T[]>;
 
-template <class T> array<T> untouched(long n)
-{
-    return array<T>(new T[static_cast<size_t>(n)]);
-}
+template <class T> array<T> untouched(long n) { return array<T>(new T[static_cast<size_t>(n)]); }
 
 struct graph {
     long vertices;
@@ -29,14 +27,12 @@ struct graph {
 };
 
 // Between 4 and 60 edges, few vertices having many.
-long degree(long vertex)
-{
+long degree(long vertex) {
     uint64_t r = mix(static_cast<uint64_t>(vertex));
     return 4 + (r % 8 ? static_cast<long>(r >> 8) % 12 : static_cast<long>(r >> 8) % 57);
 }
 
-graph random_graph(long n, bool parallel)
-{
+graph random_graph(long n, bool parallel) {
     graph g = {n, untouched<long>(n + 1), nullptr};
     g.first[0] = 0;
     for (long v = 0; v < n; v++)
@@ -50,8 +46,7 @@ graph random_graph(long n, bool parallel)
 }
 
 // Visits the frontier's neighbours; those seen for the first time are the next frontier.
-std::vector<int> expand(const graph &g, const std::vector<int> &frontier, int *distance, int level)
-{
+std::vector<int> expand(const graph &g, const std::vector<int> &frontier, int *distance, int level) {
     std::vector<int> next;
 #pragma omp parallel
     {
@@ -62,8 +57,7 @@ std::vector<int> expand(const graph &g, const std::vector<int> &frontier, int *d
             for (long e = g.first[v]; e < g.first[v + 1]; e++) {
                 int t = g.target[e], none = unreached;
                 if (__atomic_load_n(&distance[t], __ATOMIC_RELAXED) == unreached &&
-                    __atomic_compare_exchange_n(&distance[t], &none, level, false, __ATOMIC_RELAXED,
-                                                __ATOMIC_RELAXED))
+                    __atomic_compare_exchange_n(&distance[t], &none, level, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                     found.push_back(t);
             }
         }
@@ -73,8 +67,7 @@ std::vector<int> expand(const graph &g, const std::vector<int> &frontier, int *d
     return next;
 }
 
-void search(const graph &g, int root, int *distance, bool parallel)
-{
+void search(const graph &g, int root, int *distance, bool parallel) {
 #pragma omp parallel for if (parallel)
     for (long v = 0; v < g.vertices; v++)
         distance[v] = unreached;
@@ -84,8 +77,7 @@ void search(const graph &g, int root, int *distance, bool parallel)
         frontier = expand(g, frontier, distance, level);
 }
 
-bool right(const graph &g, int root, const int *distance)
-{
+bool right(const graph &g, int root, const int *distance) {
     std::vector<char> has_predecessor(static_cast<size_t>(g.vertices), 0);
     has_predecessor[static_cast<size_t>(root)] = 1;
     for (long v = 0; v < g.vertices; v++)
@@ -104,8 +96,7 @@ bool right(const graph &g, int root, const int *distance)
 
 } // namespace
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&bfs, argc, argv);
     try {
         graph g = random_graph(o.size, o.parallel);

@@ -27,8 +27,7 @@ typedef struct {
 } equation;
 
 /* The derivative of what is carried past a point, and what diffuses to its neighbour. */
-static inline void fill(block out, const double *u, int direction, double carried, double spread)
-{
+static inline void fill(block out, const double *u, int direction, double carried, double spread) {
     double own = carried * speed(u, direction);
     for (int m = 0; m < FIELDS; m++)
         for (int c = 0; c < FIELDS; c++)
@@ -36,8 +35,7 @@ static inline void fill(block out, const double *u, int direction, double carrie
 }
 
 /* The equations of the points (i, j, ·) along a direction. */
-static void build_line(const grid *g, int direction, long i, long j)
-{
+static void build_line(const grid *g, int direction, long i, long j) {
     double distance = g->distance[direction];
     double carried = 0.25 * step / distance, spread = step * diffusion / (distance * distance);
     long next = stride(g, direction);
@@ -53,16 +51,14 @@ static void build_line(const grid *g, int direction, long i, long j)
 }
 
 /* rhs -= a · x */
-static inline void matvec_sub(block a, const double *x, double *rhs)
-{
+static inline void matvec_sub(block a, const double *x, double *rhs) {
     for (int m = 0; m < FIELDS; m++)
         for (int c = 0; c < FIELDS; c++)
             rhs[m] -= a[m][c] * x[c];
 }
 
 /* b -= a · c */
-static inline void matmul_sub(block a, block c, block b)
-{
+static inline void matmul_sub(block a, block c, block b) {
     for (int m = 0; m < FIELDS; m++)
         for (int k = 0; k < FIELDS; k++)
             for (int l = 0; l < FIELDS; l++)
@@ -70,8 +66,7 @@ static inline void matmul_sub(block a, block c, block b)
 }
 
 /* Solves b · x = c and b · x = rhs in place, by Gauss and Jordan; diagonals dominate. */
-static inline void solve(block b, block c, double *rhs)
-{
+static inline void solve(block b, block c, double *rhs) {
     for (int p = 0; p < FIELDS; p++) {
         double pivot = 1.0 / b[p][p];
         for (int l = p + 1; l < FIELDS; l++)
@@ -93,8 +88,7 @@ static inline void solve(block b, block c, double *rhs)
 }
 
 /* On the boundary, before the first equation, there is none and nothing changes. */
-static void eliminate_line(const grid *g, int direction, long i, long j)
-{
+static void eliminate_line(const grid *g, int direction, long i, long j) {
     long next = stride(g, direction);
     for (long k = 1; k < g->nz - 1; k++) {
         equation *lhs = (equation *)g->lhs + at(g, i, j, k);
@@ -107,8 +101,7 @@ static void eliminate_line(const grid *g, int direction, long i, long j)
     }
 }
 
-static void substitute_line(const grid *g, int direction, long i, long j)
-{
+static void substitute_line(const grid *g, int direction, long i, long j) {
     long next = stride(g, direction);
     for (long k = g->nz - 2; k >= 1; k--) {
         equation *lhs = (equation *)g->lhs + at(g, i, j, k);
@@ -117,8 +110,7 @@ static void substitute_line(const grid *g, int direction, long i, long j)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const solver s = {change, build_line, eliminate_line, substitute_line, sizeof(equation)};
     return run(&bt, argc, argv, &s);
 }

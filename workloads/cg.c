@@ -33,19 +33,14 @@ typedef struct {
 } matrix;
 
 /* The k-th distance, anywhere in the matrix but never 0 or half of it (those would meet twice). */
-static long distance(long n, int k)
-{
-    return 1 + (long)(mix((uint64_t)k) % (uint64_t)((n - 1) / 2 - 1));
-}
+static long distance(long n, int k) { return 1 + (long)(mix((uint64_t)k) % (uint64_t)((n - 1) / 2 - 1)); }
 
-static double element(long i, long j)
-{
+static double element(long i, long j) {
     long low = i < j ? i : j, high = i < j ? j : i;
     return -1.0 + mix_unit((uint64_t)low * 0x100000001u + (uint64_t)high);
 }
 
-static void initialise(matrix *a, int parallel)
-{
+static void initialise(matrix *a, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < a->n; i++) {
         long at = i * (ROW + 1), diagonal = at;
@@ -66,8 +61,7 @@ static void initialise(matrix *a, int parallel)
 }
 
 /* out = A x */
-static void multiply(const matrix *a, const double *restrict x, double *restrict out)
-{
+static void multiply(const matrix *a, const double *restrict x, double *restrict out) {
 #pragma omp parallel for
     for (long i = 0; i < a->n; i++) {
         double sum = 0.0;
@@ -78,8 +72,7 @@ static void multiply(const matrix *a, const double *restrict x, double *restrict
 }
 
 /* Sums block by block, so that the result does not depend on the number of threads. */
-static double dot(const double *x, const double *y, long n)
-{
+static double dot(const double *x, const double *y, long n) {
     long blocks = (n + BLOCK - 1) / BLOCK;
     double partial[blocks], sum = 0.0;
 #pragma omp parallel for
@@ -96,29 +89,23 @@ static double dot(const double *x, const double *y, long n)
 }
 
 /* y = x + factor · y */
-static void combine(double *restrict y, const double *restrict x, double factor, long n)
-{
+static void combine(double *restrict y, const double *restrict x, double factor, long n) {
 #pragma omp parallel for
     for (long i = 0; i < n; i++)
         y[i] = x[i] + factor * y[i];
 }
 
 /* y += factor · x */
-static void add(double *restrict y, const double *restrict x, double factor, long n)
-{
+static void add(double *restrict y, const double *restrict x, double factor, long n) {
 #pragma omp parallel for
     for (long i = 0; i < n; i++)
         y[i] += factor * x[i];
 }
 
-static double known(long i)
-{
-    return 1.0 + mix_unit((uint64_t)i);
-}
+static double known(long i) { return 1.0 + mix_unit((uint64_t)i); }
 
 /* The energy norm of x - known; uses `error` and `product`. */
-static double error_norm(const matrix *a, const double *x, double *error, double *product)
-{
+static double error_norm(const matrix *a, const double *x, double *error, double *product) {
 #pragma omp parallel for
     for (long i = 0; i < a->n; i++)
         error[i] = x[i] - known(i);
@@ -127,15 +114,13 @@ static double error_norm(const matrix *a, const double *x, double *error, double
 }
 
 /* Has the rows of an array, `columns` items each, lie with the threads that work on them. */
-static void distribute(void *array, size_t item, size_t rows, size_t columns)
-{
+static void distribute(void *array, size_t item, size_t rows, size_t columns) {
     size_t extents[] = {rows, columns};
     nw_adopt(array, item, 2, extents);
     nw_place(array, nw_bind(NW_ROWS));
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&cg, argc, argv);
     long n = o.size;
     if (n < 100)

@@ -33,19 +33,14 @@ typedef struct {
     block **at; /* blocks × blocks */
 } matrix;
 
-static inline block *block_at(const matrix *m, long i, long j)
-{
-    return m->at[i * m->blocks + j];
-}
+static inline block *block_at(const matrix *m, long i, long j) { return m->at[i * m->blocks + j]; }
 
-static inline int owner(const matrix *m, long i, long j)
-{
+static inline int owner(const matrix *m, long i, long j) {
     return (int)(i % m->rows) * m->columns + (int)(j % m->columns);
 }
 
 /* Blocks owner after owner, each owner's from a page on. */
-static void lay_out(matrix *m)
-{
+static void lay_out(matrix *m) {
     size_t count = (size_t)(m->blocks * m->blocks), threads = (size_t)m->threads;
     m->at = malloc(count * sizeof *m->at);
     m->memory = aligned_alloc(PAGE, (count * sizeof(block) / PAGE + threads + 1) * PAGE);
@@ -63,19 +58,16 @@ static void lay_out(matrix *m)
 }
 
 /* Larger on the diagonal than the sum of its row, so that it needs no pivots. */
-static double element(const matrix *m, long i, long j)
-{
+static double element(const matrix *m, long i, long j) {
     return mix_unit((uint64_t)(i * m->n + j)) - 0.5 + (i == j ? (double)m->n : 0.0);
 }
 
 /* Whether this thread has the block; of one thread all are its own. */
-static inline int is_mine(const matrix *m, long i, long j)
-{
+static inline int is_mine(const matrix *m, long i, long j) {
     return owner(m, i, j) % omp_get_num_threads() == omp_get_thread_num();
 }
 
-static void initialise(const matrix *m, int parallel)
-{
+static void initialise(const matrix *m, int parallel) {
 #pragma omp parallel if (parallel)
     for (long i = 0; i < m->blocks; i++)
         for (long j = 0; j < m->blocks; j++) {
@@ -89,8 +81,7 @@ static void initialise(const matrix *m, int parallel)
 }
 
 /* Of the diagonal: L with ones on its diagonal, and U, in place. */
-static void factor(block *diagonal)
-{
+static void factor(block *diagonal) {
     double(*a)[EDGE] = *diagonal;
     for (int k = 0; k < EDGE; k++)
         for (int i = k + 1; i < EDGE; i++) {
@@ -101,8 +92,7 @@ static void factor(block *diagonal)
 }
 
 /* Below the diagonal: by U's inverse. */
-static void divide(block *below, const block *diagonal)
-{
+static void divide(block *below, const block *diagonal) {
     double(*a)[EDGE] = *below;
     const double(*d)[EDGE] = *diagonal;
     for (int i = 0; i < EDGE; i++)
@@ -114,8 +104,7 @@ static void divide(block *below, const block *diagonal)
 }
 
 /* Beside the diagonal: by L's inverse. */
-static void solve(block *beside, const block *diagonal)
-{
+static void solve(block *beside, const block *diagonal) {
     double(*a)[EDGE] = *beside;
     const double(*d)[EDGE] = *diagonal;
     for (int k = 0; k < EDGE; k++)
@@ -124,16 +113,14 @@ static void solve(block *beside, const block *diagonal)
                 a[i][j] -= d[i][k] * a[k][j];
 }
 
-static void subtract_product(block *c, const block *a, const block *b)
-{
+static void subtract_product(block *c, const block *a, const block *b) {
     for (int k = 0; k < EDGE; k++)
         for (int i = 0; i < EDGE; i++)
             for (int j = 0; j < EDGE; j++)
                 (*c)[i][j] -= (*a)[i][k] * (*b)[k][j];
 }
 
-static void perimeter(const matrix *m, long k)
-{
+static void perimeter(const matrix *m, long k) {
     const block *diagonal = block_at(m, k, k);
     for (long i = k + 1; i < m->blocks; i++) {
         if (is_mine(m, i, k))
@@ -143,16 +130,14 @@ static void perimeter(const matrix *m, long k)
     }
 }
 
-static void interior(const matrix *m, long k)
-{
+static void interior(const matrix *m, long k) {
     for (long i = k + 1; i < m->blocks; i++)
         for (long j = k + 1; j < m->blocks; j++)
             if (is_mine(m, i, j))
                 subtract_product(block_at(m, i, j), block_at(m, i, k), block_at(m, k, j));
 }
 
-static void factorise(const matrix *m)
-{
+static void factorise(const matrix *m) {
 #pragma omp parallel num_threads(m->threads)
     for (long k = 0; k < m->blocks; k++) {
         if (is_mine(m, k, k))
@@ -165,14 +150,12 @@ static void factorise(const matrix *m)
     }
 }
 
-static inline double factor_at(const matrix *m, long i, long j)
-{
+static inline double factor_at(const matrix *m, long i, long j) {
     return (*block_at(m, i / EDGE, j / EDGE))[i % EDGE][j % EDGE];
 }
 
 /* Solves A x = b, where b is A times ones; the largest distance of x from ones. */
-static double distance_from_ones(const matrix *m)
-{
+static double distance_from_ones(const matrix *m) {
     double *x = malloc((size_t)m->n * sizeof *x), worst = 0.0;
     need_memory(&dense_lu, x != NULL);
     for (long i = 0; i < m->n; i++) {
@@ -192,8 +175,7 @@ static double distance_from_ones(const matrix *m)
     return worst;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&dense_lu, argc, argv);
     if (o.size % EDGE)
         give_up(&dense_lu, "--size is a multiple of 16", "");

@@ -36,34 +36,27 @@ typedef struct {
 } matrix;
 
 /* Thread t's first row. */
-static long first_row(const matrix *m, long t, long threads)
-{
-    return m->root * t / threads;
-}
+static long first_row(const matrix *m, long t, long threads) { return m->root * t / threads; }
 
-static long padded(long root, long threads)
-{
+static long padded(long root, long threads) {
     long rows = (root + threads - 1) / threads, page = PAGE / (long)sizeof(number);
     long pages = rows * root / page + 1;
     return pages * page / rows;
 }
 
 /* exp(2πi k / n) */
-static inline number unit(long k, long n)
-{
+static inline number unit(long k, long n) {
     double angle = 2.0 * acos(-1.0) * (double)k / (double)n;
     return cos(angle) + I * sin(angle);
 }
 
 /* (a + bi)(c + di) without the care for infinities that the language asks for. */
-static inline number times(number p, number q)
-{
+static inline number times(number p, number q) {
     double a = creal(p), b = cimag(p), c = creal(q), d = cimag(q);
     return (a * c - b * d) + I * (a * d + b * c);
 }
 
-static void transpose(const matrix *m, const number *restrict from, number *restrict to)
-{
+static void transpose(const matrix *m, const number *restrict from, number *restrict to) {
 #pragma omp parallel
     {
         long thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -80,8 +73,7 @@ static void transpose(const matrix *m, const number *restrict from, number *rest
     }
 }
 
-static void reverse(number *row, long n)
-{
+static void reverse(number *row, long n) {
     for (long k = 0, r = 0; k < n; k++) {
         if (k < r) {
             number other = row[k];
@@ -96,8 +88,7 @@ static void reverse(number *row, long n)
 }
 
 /* `roots` are exp(-2πi k / n), k < n/2, or their conjugates for the way back. */
-static void transform(number *row, const number *roots, long n)
-{
+static void transform(number *row, const number *roots, long n) {
     reverse(row, n);
     for (long half = 1; half < n; half *= 2)
         for (long from = 0; from < n; from += 2 * half)
@@ -109,8 +100,7 @@ static void transform(number *row, const number *roots, long n)
             }
 }
 
-static number *private_roots(long n, int back)
-{
+static number *private_roots(long n, int back) {
     number *roots = malloc((size_t)(n / 2) * sizeof *roots);
     need_memory(&fft, roots != NULL);
     for (long k = 0; k < n / 2; k++)
@@ -118,8 +108,7 @@ static number *private_roots(long n, int back)
     return roots;
 }
 
-static void transform_rows(const matrix *m, number *a, int back, int twiddled)
-{
+static void transform_rows(const matrix *m, number *a, int back, int twiddled) {
     double scale = back && !twiddled ? 1.0 / (double)(m->root * m->root) : 1.0;
 #pragma omp parallel
     {
@@ -138,8 +127,7 @@ static void transform_rows(const matrix *m, number *a, int back, int twiddled)
     }
 }
 
-static void copy(const matrix *m, const number *restrict from, number *restrict to)
-{
+static void copy(const matrix *m, const number *restrict from, number *restrict to) {
 #pragma omp parallel
     {
         long thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -149,8 +137,7 @@ static void copy(const matrix *m, const number *restrict from, number *restrict 
     }
 }
 
-static void six_steps(const matrix *m, int back)
-{
+static void six_steps(const matrix *m, int back) {
     transpose(m, m->x, m->scratch);
     transform_rows(m, m->scratch, back, 1);
     transpose(m, m->scratch, m->x);
@@ -162,14 +149,12 @@ static void six_steps(const matrix *m, int back)
 enum { FREQUENCY = 5 };
 
 /* Point k of the wave. */
-static number wave(const matrix *m, long k)
-{
+static number wave(const matrix *m, long k) {
     long n = m->root * m->root;
     return unit(FREQUENCY * k % n, n);
 }
 
-static void initialise(const matrix *m, int parallel)
-{
+static void initialise(const matrix *m, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < m->root; i++)
         for (long j = 0; j < m->root; j++) {
@@ -180,8 +165,7 @@ static void initialise(const matrix *m, int parallel)
         }
 }
 
-static double largest_error(const matrix *m)
-{
+static double largest_error(const matrix *m) {
     double worst = 0.0;
 #pragma omp parallel for reduction(max : worst)
     for (long i = 0; i < m->root; i++)
@@ -190,16 +174,14 @@ static double largest_error(const matrix *m)
     return worst;
 }
 
-static number *allocate(const matrix *m)
-{
+static number *allocate(const matrix *m) {
     size_t bytes = (size_t)(m->root * m->width) * sizeof(number);
     number *a = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
     need_memory(&fft, a != NULL);
     return a;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&fft, argc, argv);
     if (o.size < 4 || o.size & (o.size - 1) || !(o.size & 0x5555555555555555))
         give_up(&fft, "--size is a power of four, at least 4", "");

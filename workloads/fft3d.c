@@ -31,8 +31,7 @@ enum { TILE = 8 }; /* lines transformed together: eight numbers fill two cache l
 static number *root;    /* exp(-2πi k / n), k < n/2 */
 static long *reversed;  /* k with its bits in reverse order */
 
-static void tabulate(long n)
-{
+static void tabulate(long n) {
     double step = -2.0 * acos(-1.0) / (double)n;
     for (long k = 0; k < n / 2; k++)
         root[k] = cos((double)k * step) + I * sin((double)k * step);
@@ -46,15 +45,13 @@ static void tabulate(long n)
 }
 
 /* (a + bi)(c + di) without the care for infinities that the language asks for. */
-static inline number times(number p, number q)
-{
+static inline number times(number p, number q) {
     double a = creal(p), b = cimag(p), c = creal(q), d = cimag(q);
     return (a * c - b * d) + I * (a * d + b * c);
 }
 
 /* TILE transforms of length n at once; element k of line t is at line[k * TILE + t]. */
-static void transform(number *line, long n, int back)
-{
+static void transform(number *line, long n, int back) {
     for (long half = 1; half < n; half *= 2)
         for (long from = 0; from < n; from += 2 * half)
             for (long k = 0; k < half; k++) {
@@ -71,8 +68,7 @@ static void transform(number *line, long n, int back)
 }
 
 /* Transforms the TILE lines that begin at a[0], a[apart], …; points of a line are `stride` apart. */
-static void lines(number *a, number *buffer, long n, long stride, long apart, int back)
-{
+static void lines(number *a, number *buffer, long n, long stride, long apart, int back) {
     double scale = back ? 1.0 / (double)n : 1.0;
     for (long k = 0; k < n; k++)
         for (int t = 0; t < TILE; t++)
@@ -88,8 +84,7 @@ typedef struct {
     nw_distr *by_z, *by_y;
 } layout;
 
-static layout lay_out(number *a, long n, program_form form)
-{
+static layout lay_out(number *a, long n, program_form form) {
     size_t edge = (size_t)n, extents[] = {edge, edge, edge};
     layout l = {NULL, NULL};
     if (form == FORM_DEFAULT)
@@ -103,14 +98,12 @@ static layout lay_out(number *a, long n, program_form form)
 }
 
 /* Called by all threads of the team. */
-static void move(const nw_distr *to)
-{
+static void move(const nw_distr *to) {
 #pragma omp single
     nw_distribute(to);
 }
 
-static void fft(number *a, long n, int back, layout l)
-{
+static void fft(number *a, long n, int back, layout l) {
 #pragma omp parallel
     {
         number buffer[n * TILE];
@@ -133,14 +126,12 @@ static void fft(number *a, long n, int back, layout l)
 }
 
 /* A wave of frequency (1, 2, 3) and unit height. */
-static number wave(long n, long x, long y, long z)
-{
+static number wave(long n, long x, long y, long z) {
     long k = (x + 2 * y + 3 * z) % n;
     return k < n / 2 ? conj(root[k]) : -conj(root[k - n / 2]);
 }
 
-static void initialise(number *a, long n, int parallel)
-{
+static void initialise(number *a, long n, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long z = 0; z < n; z++)
         for (long y = 0; y < n; y++)
@@ -148,8 +139,7 @@ static void initialise(number *a, long n, int parallel)
                 a[(z * n + y) * n + x] = wave(n, x, y, z);
 }
 
-static double largest_error(const number *a, long n)
-{
+static double largest_error(const number *a, long n) {
     double worst = 0.0;
 #pragma omp parallel for reduction(max : worst)
     for (long z = 0; z < n; z++)
@@ -159,8 +149,7 @@ static double largest_error(const number *a, long n)
     return worst;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&fft3d, argc, argv);
     long n = o.size;
     if (n < TILE || n & (n - 1))

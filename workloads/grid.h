@@ -35,30 +35,22 @@ static const double carry[DIRECTIONS][FIELDS] = {
 };
 static const double diffusion = 0.1;
 
-static inline double speed(const double *u, int direction)
-{
+static inline double speed(const double *u, int direction) {
     double sum = 0.0;
     for (int m = 0; m < FIELDS; m++)
         sum += carry[direction][m] * u[m];
     return sum;
 }
 
-static inline size_t at(const grid *g, long i, long j, long k)
-{
-    return (size_t)((i * g->n + j) * g->nz + k);
-}
+static inline size_t at(const grid *g, long i, long j, long k) { return (size_t)((i * g->n + j) * g->nz + k); }
 
 /* From a point to the next one in a direction. */
-static inline long stride(const grid *g, int direction)
-{
+static inline long stride(const grid *g, int direction) {
     return direction == X ? g->n * g->nz : direction == Y ? g->nz : 1;
 }
 
 /* The coordinate of a point along a direction. */
-static inline long along(int direction, long i, long j, long k)
-{
-    return direction == X ? i : direction == Y ? j : k;
-}
+static inline long along(int direction, long i, long j, long k) { return direction == X ? i : direction == Y ? j : k; }
 
 /* ---- The equations of bt and lu. ---- */
 
@@ -69,8 +61,7 @@ typedef void change_function(const grid *g, const point *u, const long strides[D
 
 /* The fields are carried, by (speed · u) / 2, and diffuse. */
 static inline void change(const grid *g, const point *u, const long strides[DIRECTIONS],
-                          const long position[DIRECTIONS], double *sum)
-{
+                          const long position[DIRECTIONS], double *sum) {
     (void)position; /* the same everywhere */
     for (int m = 0; m < FIELDS; m++)
         sum[m] = 0.0;
@@ -86,8 +77,7 @@ static inline void change(const grid *g, const point *u, const long strides[DIRE
 /* ---- The known solution, and the fields at the start. ---- */
 
 /* Anywhere. */
-static inline point solution(const grid *g, long i, long j, long k)
-{
+static inline point solution(const grid *g, long i, long j, long k) {
     double x = (double)i * g->distance[X], y = (double)j * g->distance[Y], z = (double)k * g->distance[Z];
     point p = {{0}};
     for (int m = 0; m < FIELDS; m++)
@@ -95,8 +85,7 @@ static inline point solution(const grid *g, long i, long j, long k)
     return p;
 }
 
-static inline void initial_line(const grid *g, long i, long j)
-{
+static inline void initial_line(const grid *g, long i, long j) {
     for (long k = 0; k < g->nz; k++) {
         double x = (double)i * g->distance[X], y = (double)j * g->distance[Y], z = (double)k * g->distance[Z];
         double away = 30.0 * x * (1.0 - x) * y * (1.0 - y) * z * (1.0 - z);
@@ -108,8 +97,7 @@ static inline void initial_line(const grid *g, long i, long j)
 }
 
 /* What keeps the solution where it is. */
-static inline void force_line(const grid *g, long i, long j, change_function *change)
-{
+static inline void force_line(const grid *g, long i, long j, change_function *change) {
     static const long strides[DIRECTIONS] = {25, 5, 1};
     for (long k = 1; k < g->nz - 1; k++) {
         const long position[DIRECTIONS] = {i, j, k};
@@ -126,8 +114,7 @@ static inline void force_line(const grid *g, long i, long j, change_function *ch
     }
 }
 
-static inline void initialise(const grid *g, change_function *change)
-{
+static inline void initialise(const grid *g, change_function *change) {
     long n = g->n;
 #pragma omp parallel if (g->parallel)
     for (int part = 0; part < g->rows.parts; part++) {
@@ -148,8 +135,7 @@ typedef struct {
     uint64_t bits;
 } measure;
 
-static inline void measure_line(const grid *g, long i, long j, measure *sum)
-{
+static inline void measure_line(const grid *g, long i, long j, measure *sum) {
     for (long k = 0; k < g->nz; k++) {
         const point *u = &g->u[at(g, i, j, k)];
         point want = solution(g, i, j, k);
@@ -162,8 +148,7 @@ static inline void measure_line(const grid *g, long i, long j, measure *sum)
     }
 }
 
-static inline measure measured(const grid *g)
-{
+static inline measure measured(const grid *g) {
     double error = 0.0;
     uint64_t bits = 0;
 #pragma omp parallel reduction(max : error) reduction(+ : bits)
@@ -182,8 +167,7 @@ static inline measure measured(const grid *g)
 
 /* ---- Set-up. ---- */
 
-static inline grid make_grid(const workload *w, const options *o)
-{
+static inline grid make_grid(const workload *w, const options *o) {
     if (o->size < 5)
         give_up(w, "at least 5 points, not fewer", "");
     long n = o->size, nz = n < 16 ? 4 : n / 4;
@@ -200,10 +184,7 @@ static inline grid make_grid(const workload *w, const options *o)
     return g;
 }
 
-static inline void free_grid(grid *g)
-{
-    nw_free(g->u), nw_free(g->rhs), nw_free(g->forcing);
-}
+static inline void free_grid(grid *g) { nw_free(g->u), nw_free(g->rhs), nw_free(g->forcing); }
 
 /* ---- The verdict. ---- */
 
@@ -213,20 +194,17 @@ typedef struct {
     int ok;
 } fall;
 
-static inline void note(fall *f, double error)
-{
+static inline void note(fall *f, double error) {
     f->ok &= error <= f->error || error < 1e-11; /* where rounding ends it */
     f->error = error;
 }
 
-static inline void look(fall *f, const grid *g, long iteration)
-{
+static inline void look(fall *f, const grid *g, long iteration) {
     if ((iteration & (iteration + 1)) == 0)
         note(f, measured(g).error);
 }
 
-static inline int finish(const workload *w, const options *o, const grid *g, fall f)
-{
+static inline int finish(const workload *w, const options *o, const grid *g, fall f) {
     measure end = measured(g);
     note(&f, end.error);
     return verdict(w, o->size, o->iterations, (double)(end.bits >> 11), f.ok);

@@ -37,19 +37,14 @@ static long rows, columns;
 static double *wave; /* of the smooth part of the terrain */
 
 /* Falling, level (within an interval) or rising. */
-static inline int trend(double from, double to, double interval)
-{
+static inline int trend(double from, double to, double interval) {
     return (to > from + interval) - (to < from - interval);
 }
 
 /* How a run goes on that has `steps` behind it: the step to the neighbour, then that one's own run. */
-static inline int prolong(int steps, int step, int next)
-{
-    return steps > 0 && step == next ? steps + 1 : 1;
-}
+static inline int prolong(int steps, int step, int next) { return steps > 0 && step == next ? steps + 1 : 1; }
 
-static void initialise(layer *l, int which, int parallel)
-{
+static void initialise(layer *l, int which, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < columns; j++) {
@@ -63,8 +58,7 @@ static void initialise(layer *l, int which, int parallel)
 }
 
 /* Along a row, each thread its rows. */
-static void look_west(layer *l, double interval)
-{
+static void look_west(layer *l, double interval) {
 #pragma omp parallel for
     for (long i = 0; i < rows; i++) {
         const double *h = l->height[i];
@@ -78,8 +72,7 @@ static void look_west(layer *l, double interval)
     }
 }
 
-static void look_east(layer *l, double interval)
-{
+static void look_east(layer *l, double interval) {
 #pragma omp parallel for
     for (long i = 0; i < rows; i++) {
         const double *h = l->height[i];
@@ -93,8 +86,7 @@ static void look_east(layer *l, double interval)
     }
 }
 
-static inline unsigned category_of(const layer *l, long i, long j)
-{
+static inline unsigned category_of(const layer *l, long i, long j) {
     unsigned category = 0;
     for (int d = 0; d < DIRECTIONS; d++)
         category |= (unsigned)(l->run[d][i][j] >= FAR) << d;
@@ -105,8 +97,7 @@ static int inside(long i, long n) { return i >= 0 && i < n; }
 
 /* Row by row, each row dealt to the threads: runs of row i from those of row i + `to`, whose own first
  * step went to row i + 2 * `to`. The last direction brings the category. */
-static void look_along(layer *l, enum direction d, long i, long to, double interval)
-{
+static void look_along(layer *l, enum direction d, long i, long to, double interval) {
     int border = !inside(i + to, rows);
     long near = border ? i : i + to, far = inside(i + 2 * to, rows) ? i + 2 * to : near;
     const double *h = l->height[i], *next = l->height[near], *after = l->height[far];
@@ -120,21 +111,18 @@ static void look_along(layer *l, enum direction d, long i, long to, double inter
     }
 }
 
-static void look_north(layer *l, double interval)
-{
+static void look_north(layer *l, double interval) {
     for (long i = 1; i < rows; i++)
         look_along(l, NORTH, i, -1, interval);
 }
 
-static void look_south(layer *l, double interval)
-{
+static void look_south(layer *l, double interval) {
     for (long i = rows - 1; i >= 0; i--)
         look_along(l, SOUTH, i, 1, interval);
 }
 
 /* How many cells of all layers have each category. */
-static void count(long *cells)
-{
+static void count(long *cells) {
     memset(cells, 0, CATEGORIES * sizeof *cells);
     for (int which = 0; which < LAYERS; which++)
 #pragma omp parallel for reduction(+ : cells[ : CATEGORIES])
@@ -144,8 +132,7 @@ static void count(long *cells)
 }
 
 /* The run by its definition: steps with the trend of the first one. */
-static int walk(const layer *l, long i, long j, enum direction d, double interval)
-{
+static int walk(const layer *l, long i, long j, enum direction d, double interval) {
     long down = d == SOUTH ? 1 : d == NORTH ? -1 : 0, right = d == EAST ? 1 : d == WEST ? -1 : 0;
     int steps = 0, first = 0;
     for (; inside(i + down, rows) && inside(j + right, columns); i += down, j += right, steps++) {
@@ -158,8 +145,7 @@ static int walk(const layer *l, long i, long j, enum direction d, double interva
     return steps;
 }
 
-static int samples_right(double interval)
-{
+static int samples_right(double interval) {
     for (uint64_t s = 0; s < SAMPLES; s++) {
         const layer *l = &layers[mix(3 * s) % LAYERS];
         long i = (long)(mix(3 * s + 1) % (uint64_t)rows), j = (long)(mix(3 * s + 2) % (uint64_t)columns);
@@ -172,8 +158,7 @@ static int samples_right(double interval)
     return 1;
 }
 
-static void allocate(const options *o, layer *l)
-{
+static void allocate(const options *o, layer *l) {
     int nx = (int)rows, ny = (int)columns;
     l->height = place(o, mai_alloc_2D(nx, ny, sizeof(double), DOUBLE));
     l->category = place(o, mai_alloc_2D(nx, ny, 1, CHAR));
@@ -185,8 +170,7 @@ static void allocate(const options *o, layer *l)
     need_memory(&ictm, whole);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&ictm, argc, argv);
     long cells[CATEGORIES];
     columns = o.size;

@@ -31,8 +31,7 @@ typedef struct {
     long *parts; /* of each thread: how many keys lie in its part of the values */
 } table;
 
-static void generate(table *s, int parallel)
-{
+static void generate(table *s, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < s->n; i++) {
         double sum = 0.0;
@@ -43,15 +42,13 @@ static void generate(table *s, int parallel)
 }
 
 /* Thread t's part of n things, as schedule(static) deals them. */
-static long cut(long n, long t, long threads)
-{
+static long cut(long n, long t, long threads) {
     long more = n % threads;
     return n / threads * t + (t < more ? t : more);
 }
 
 /* Counts, then `before`. */
-static void rank(table *s)
-{
+static void rank(table *s) {
 #pragma omp parallel num_threads(s->threads)
     {
         long thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -82,8 +79,7 @@ static void rank(table *s)
 }
 
 /* Every thread puts its keys behind those of the threads before it. */
-static void sort(table *s, int *sorted)
-{
+static void sort(table *s, int *sorted) {
 #pragma omp parallel num_threads(s->threads)
     {
         long thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -102,8 +98,7 @@ static void sort(table *s, int *sorted)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&is, argc, argv);
     if (o.size < 1024)
         give_up(&is, "--size is at least 1024", "");

@@ -5,8 +5,7 @@
 #include "workload.h"
 
 /* A sum that knows which keys there are, not where. */
-static uint64_t contents(const int *keys, long n)
-{
+static uint64_t contents(const int *keys, long n) {
     uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum)
     for (long i = 0; i < n; i++)
@@ -14,8 +13,7 @@ static uint64_t contents(const int *keys, long n)
     return sum;
 }
 
-static int ascends(const int *keys, long n)
-{
+static int ascends(const int *keys, long n) {
     int ok = 1;
 #pragma omp parallel for reduction(&& : ok)
     for (long i = 1; i < n; i++)

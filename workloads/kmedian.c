@@ -36,8 +36,7 @@ typedef struct {
     double cost;
 } clustering;
 
-static double distance(const chunk *c, long p, long q)
-{
+static double distance(const chunk *c, long p, long q) {
     const float *a = c->coordinate + p * DIMENSIONS, *b = c->coordinate + q * DIMENSIONS;
     float sum = 0.0f;
     for (int k = 0; k < DIMENSIONS; k++)
@@ -46,8 +45,7 @@ static double distance(const chunk *c, long p, long q)
 }
 
 /* Fills the chunk with the points of the stream from `from` on: CENTRES clouds, well apart. */
-static void read_stream(chunk *c, long from, int parallel)
-{
+static void read_stream(chunk *c, long from, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long p = 0; p < c->n; p++) {
         uint64_t id = (uint64_t)(from + p), cloud = mix(id) % CENTRES;
@@ -62,8 +60,7 @@ static void read_stream(chunk *c, long from, int parallel)
 
 /* Finds each point's nearest and second nearest centre; returns the cost. Sums go block by block, so
  * that they do not depend on the number of threads. */
-static double assign(chunk *c, const clustering *k)
-{
+static double assign(chunk *c, const clustering *k) {
     long blocks = (c->n + BLOCK - 1) / BLOCK;
     double partial[blocks], cost = 0.0;
 #pragma omp parallel for
@@ -90,8 +87,7 @@ static double assign(chunk *c, const clustering *k)
 }
 
 /* What opening a centre at `candidate` saves, and what closing each old one would then lose. */
-static double evaluate(const chunk *c, long candidate, double loss[CENTRES])
-{
+static double evaluate(const chunk *c, long candidate, double loss[CENTRES]) {
     long blocks = (c->n + BLOCK - 1) / BLOCK;
     double(*partial)[CENTRES + 1] = calloc((size_t)blocks, sizeof *partial), saving = 0.0;
     need_memory(&kmedian, partial != NULL);
@@ -117,8 +113,7 @@ static double evaluate(const chunk *c, long candidate, double loss[CENTRES])
 }
 
 /* Opens the candidate, or swaps it for the old centre that is missed least, if that pays. */
-static void consider(chunk *c, clustering *k, long candidate)
-{
+static void consider(chunk *c, clustering *k, long candidate) {
     double loss[CENTRES], saving = evaluate(c, candidate, loss);
     int worst = 0;
     for (int m = 1; m < k->count; m++)
@@ -136,8 +131,7 @@ static void consider(chunk *c, clustering *k, long candidate)
 }
 
 /* Local search; clears `ok` when the cost rises or is not what was kept up to date. */
-static clustering cluster(chunk *c, int *ok)
-{
+static clustering cluster(chunk *c, int *ok) {
     clustering k = {.point = {0}, .count = 1};
     double first = k.cost = assign(c, &k);
     for (uint64_t i = 0; i < CANDIDATES; i++)
@@ -149,8 +143,7 @@ static clustering cluster(chunk *c, int *ok)
 }
 
 /* Appends a chunk's centres, each with the weight of its points. */
-static void keep(const chunk *c, const clustering *k, chunk *kept)
-{
+static void keep(const chunk *c, const clustering *k, chunk *kept) {
     for (int m = 0; m < k->count; m++) {
         memcpy(kept->coordinate + (kept->n + m) * DIMENSIONS, c->coordinate + k->point[m] * DIMENSIONS,
                DIMENSIONS * sizeof(float));
@@ -161,13 +154,11 @@ static void keep(const chunk *c, const clustering *k, chunk *kept)
     kept->n += k->count;
 }
 
-static void release(chunk *c)
-{
+static void release(chunk *c) {
     free(c->coordinate), free(c->weight), free(c->nearest), free(c->second), free(c->centre);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&kmedian, argc, argv);
     size_t points = (size_t)o.size, most = (size_t)o.iterations * CENTRES;
     chunk c = {.n = o.size}, kept = {.n = 0};

@@ -27,13 +27,9 @@ static const double relax = 1.2; /* NAS LU's */
 
 /* A thread's rows. All are dealt, though those on the boundary have nothing to do, so that chunks of
  * both orders are the same where threads divide rows. */
-static nw_range interior(const grid *g, nw_range rows)
-{
-    return nw_meet(rows, 1, g->n - 1);
-}
+static nw_range interior(const grid *g, nw_range rows) { return nw_meet(rows, 1, g->n - 1); }
 
-static void compute_rhs(const grid *g)
-{
+static void compute_rhs(const grid *g) {
     const long strides[DIRECTIONS] = {stride(g, X), stride(g, Y), stride(g, Z)};
 #pragma omp parallel
     {
@@ -50,8 +46,7 @@ static void compute_rhs(const grid *g)
 }
 
 /* Adds to `sum` what a neighbour's fields `u` make of its change `v`, the derivative of change(). */
-static inline void couple(const grid *g, const point *u, const point *v, int direction, int sign, double *sum)
-{
+static inline void couple(const grid *g, const point *u, const point *v, int direction, int sign, double *sum) {
     double distance = g->distance[direction], carried = sign * 0.25 * step / distance;
     double mixed = carried * speed(v->v, direction);
     double own = carried * speed(u->v, direction) - step * diffusion / (distance * distance);
@@ -60,8 +55,7 @@ static inline void couple(const grid *g, const point *u, const point *v, int dir
 }
 
 /* Takes from the points (i, j, ·) what their neighbours on one side have: sign -1 before, 1 after. */
-static inline void relax_point(const grid *g, size_t p, int sign, double taken[FIELDS])
-{
+static inline void relax_point(const grid *g, size_t p, int sign, double taken[FIELDS]) {
     for (int m = 0; m < FIELDS; m++)
         taken[m] = 0.0;
     for (int d = 0; d < DIRECTIONS; d++) {
@@ -71,16 +65,14 @@ static inline void relax_point(const grid *g, size_t p, int sign, double taken[F
 }
 
 /* What a point has of itself. */
-static double diagonal(const grid *g)
-{
+static double diagonal(const grid *g) {
     double sum = 1.0;
     for (int d = 0; d < DIRECTIONS; d++)
         sum += 2.0 * step * diffusion / (g->distance[d] * g->distance[d]);
     return sum;
 }
 
-static void lower_line(const grid *g, long i, long j, double scale)
-{
+static void lower_line(const grid *g, long i, long j, double scale) {
     for (size_t p = at(g, i, j, 1); p < at(g, i, j, g->nz - 1); p++) {
         double taken[FIELDS];
         relax_point(g, p, -1, taken);
@@ -89,8 +81,7 @@ static void lower_line(const grid *g, long i, long j, double scale)
     }
 }
 
-static void upper_line(const grid *g, long i, long j, double scale)
-{
+static void upper_line(const grid *g, long i, long j, double scale) {
     for (size_t p = at(g, i, j, g->nz - 2); p >= at(g, i, j, 1); p--) {
         double taken[FIELDS];
         relax_point(g, p, 1, taken);
@@ -100,8 +91,7 @@ static void upper_line(const grid *g, long i, long j, double scale)
 }
 
 /* Ascending: the thread of the chunk before is one column ahead. */
-static void lower(const grid *g)
-{
+static void lower(const grid *g) {
     double scale = 1.0 / diagonal(g);
 #pragma omp parallel
     {
@@ -117,8 +107,7 @@ static void lower(const grid *g)
 }
 
 /* Descending: iteration 0 is the last row. */
-static void upper(const grid *g)
-{
+static void upper(const grid *g) {
     double scale = 1.0 / diagonal(g);
     long last = g->n - 1;
 #pragma omp parallel
@@ -137,8 +126,7 @@ static void upper(const grid *g)
     }
 }
 
-static void add(const grid *g)
-{
+static void add(const grid *g) {
     double scale = 1.0 / (relax * (2.0 - relax));
 #pragma omp parallel
     {
@@ -150,8 +138,7 @@ static void add(const grid *g)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&lu, argc, argv);
     grid g = make_grid(&lu, &o);
     initialise(&g, change);

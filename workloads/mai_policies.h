@@ -7,8 +7,7 @@
 #include <omp.h>
 
 /* The least prime above the number of nodes: with that number itself the order would be cyclic. */
-static inline int virtual_nodes(void)
-{
+static inline int virtual_nodes(void) {
     for (int prime = mai_get_num_nodes() + 1;; prime++) {
         int d = 2;
         while (d * d <= prime && prime % d)
@@ -24,24 +23,22 @@ static inline void place_skew_rows(void *a) { mai_skew_mapp_rows(a, 1); }
 static inline void place_prime(void *a) { mai_prime_mapp(a, virtual_nodes()); }
 static inline void place_prime_rows(void *a) { mai_prime_mapp_rows(a, virtual_nodes(), 1); }
 static inline void place_random_rows(void *a) { mai_random_rows(a, 1); }
-static const char *const mai_policies[] = {"none",       "cyclic",     "cyclic-rows",   "skew",   "skew-rows",   "prime",
-                                           "prime-rows", "bind-block", "bind-columns", "random", "random-rows", "bind-all",
-                                           NULL};
-static void (*const place_by[])(void *) = {place_none,       mai_cyclic,    place_cyclic_rows, mai_skew_mapp,
-                                           place_skew_rows,  place_prime,   place_prime_rows,  mai_bind_rows,
-                                           mai_bind_columns, mai_random,    place_random_rows, mai_bind_all};
+static const char *const mai_policies[] = {"none",        "cyclic",     "cyclic-rows", "skew",         "skew-rows",
+                                           "prime",       "prime-rows", "bind-block",  "bind-columns", "random",
+                                           "random-rows", "bind-all",   NULL};
+static void (*const place_by[])(void *) = {place_none,       mai_cyclic,  place_cyclic_rows, mai_skew_mapp,
+                                           place_skew_rows,  place_prime, place_prime_rows,  mai_bind_rows,
+                                           mai_bind_columns, mai_random,  place_random_rows, mai_bind_all};
 
 /* Starts MAI and binds the threads, one to a core. */
-static inline void start_mai(void)
-{
+static inline void start_mai(void) {
     mai_init(NULL);
 #pragma omp parallel
     bind_thread_omp(omp_get_thread_num());
 }
 
 /* An array under the policy that was asked for. */
-static inline void *place(const options *o, void *array)
-{
+static inline void *place(const options *o, void *array) {
     if (array)
         place_by[o->policy](array);
     return array;

@@ -36,12 +36,11 @@ static double ***charges; /* the right-hand side, on the finest level */
 static double *sums;      /* by plane */
 
 /* A grid as the compiler likes it: one piece of memory and an extent that it knows. */
-#define GRID(name, table, n) double (*restrict name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
-#define SHARED_GRID(name, table, n) double (*name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
+#define GRID(name, table, n) double(*restrict name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
+#define SHARED_GRID(name, table, n) double(*name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
 
 /* The first touch: the rows of each plane to the threads. */
-static void initialise(double ***table, long n, int parallel)
-{
+static void initialise(double ***table, long n, int parallel) {
     GRID(a, table, n);
     for (long i = 0; i < n + 2; i++)
 #pragma omp parallel for if (parallel)
@@ -50,8 +49,7 @@ static void initialise(double ***table, long n, int parallel)
                 a[i][j][k] = 0.0;
 }
 
-static void clear(double ***table, long n)
-{
+static void clear(double ***table, long n) {
     GRID(a, table, n);
 #pragma omp parallel for
     for (long i = 0; i < n + 2; i++)
@@ -61,8 +59,7 @@ static void clear(double ***table, long n)
 }
 
 /* What lies beyond a face is what lies inside the opposite one. */
-static void close_faces(double ***table, long n)
-{
+static void close_faces(double ***table, long n) {
     GRID(a, table, n);
 #pragma omp parallel
     {
@@ -81,16 +78,15 @@ static void close_faces(double ***table, long n)
 }
 
 /* Sums over the neighbours of a row's points in the four rows beside it, and in the four across. */
-#define ROW_SUMS(a, n, i, j, beside, across)                                                       \
-    for (long k = 0; k < (n) + 2; k++) {                                                           \
-        beside[k] = a[i][j - 1][k] + a[i][j + 1][k] + a[i - 1][j][k] + a[i + 1][j][k];             \
+#define ROW_SUMS(a, n, i, j, beside, across)                                                           \
+    for (long k = 0; k < (n) + 2; k++) {                                                               \
+        beside[k] = a[i][j - 1][k] + a[i][j + 1][k] + a[i - 1][j][k] + a[i + 1][j][k];                 \
         across[k] = a[i - 1][j - 1][k] + a[i - 1][j + 1][k] + a[i + 1][j - 1][k] + a[i + 1][j + 1][k]; \
     }
 
 /* r = f - A u with NAS MG's operator: -8/3 of the point, 1/6 of its 12 second and 1/12 of its 8 third
  * neighbours. */
-static void compute_residual(double ***solution, double ***right, double ***residual, long n)
-{
+static void compute_residual(double ***solution, double ***right, double ***residual, long n) {
     SHARED_GRID(u, solution, n);
     SHARED_GRID(f, right, n); /* may be r */
     SHARED_GRID(r, residual, n);
@@ -109,8 +105,7 @@ static void compute_residual(double ***solution, double ***right, double ***resi
 }
 
 /* u += S r, NAS MG's smoother. */
-static void smooth(double ***residual, double ***solution, long n)
-{
+static void smooth(double ***residual, double ***solution, long n) {
     GRID(r, residual, n);
     GRID(u, solution, n);
 #pragma omp parallel for
@@ -127,8 +122,7 @@ static void smooth(double ***residual, double ***solution, long n)
 }
 
 /* A point of the coarse grid from the 27 around it, by distance 1/2, 1/4, 1/8, 1/16. */
-static void restrict_to(double ***coarse, double ***fine, long m)
-{
+static void restrict_to(double ***coarse, double ***fine, long m) {
     GRID(c, coarse, m);
     GRID(a, fine, 2 * m);
 #pragma omp parallel for
@@ -148,8 +142,7 @@ static void restrict_to(double ***coarse, double ***fine, long m)
 }
 
 /* Adds to two fine rows what the mean of some coarse rows, summed in `row`, has at and between points. */
-static void spread(double *fine, const double *row, double share, long m)
-{
+static void spread(double *fine, const double *row, double share, long m) {
     for (long k = 1; k <= m; k++) {
         fine[2 * k - 1] += 0.5 * share * (row[k - 1] + row[k]);
         fine[2 * k] += share * row[k];
@@ -157,8 +150,7 @@ static void spread(double *fine, const double *row, double share, long m)
 }
 
 /* Trilinear: the fine planes between two coarse ones, and on the second. */
-static void interpolate(double ***coarse, double ***fine, long m)
-{
+static void interpolate(double ***coarse, double ***fine, long m) {
     GRID(c, coarse, m);
     GRID(a, fine, 2 * m);
 #pragma omp parallel for
@@ -180,8 +172,7 @@ static void interpolate(double ***coarse, double ***fine, long m)
 }
 
 /* Plane by plane, so that the sum does not depend on the number of threads. */
-static double norm(double ***table, long n)
-{
+static double norm(double ***table, long n) {
     GRID(a, table, n);
     double sum = 0.0;
 #pragma omp parallel for
@@ -197,8 +188,7 @@ static double norm(double ***table, long n)
     return sqrt(sum / ((double)n * (double)n * (double)n));
 }
 
-static void cycle(void)
-{
+static void cycle(void) {
     for (int l = 1; l <= coarsest; l++)
         restrict_to(levels[l].residual, levels[l - 1].residual, levels[l].n);
     clear(levels[coarsest].solution, levels[coarsest].n);
@@ -214,8 +204,7 @@ static void cycle(void)
     compute_residual(levels[0].solution, charges, levels[0].residual, levels[0].n);
 }
 
-static double ***grid(const options *o, long n)
-{
+static double ***grid(const options *o, long n) {
     int extent = (int)n + 2;
     double ***table = place(o, mai_alloc_3D(extent, extent, extent, sizeof(double), DOUBLE));
     need_memory(&mg, table != NULL);
@@ -224,8 +213,7 @@ static double ***grid(const options *o, long n)
 }
 
 /* As many positive charges as negative ones, anywhere; points may be hit twice. */
-static void charge(double ***f, long n)
-{
+static void charge(double ***f, long n) {
     uint64_t extent = (uint64_t)n;
     for (uint64_t c = 0; c < CHARGES; c++) {
         uint64_t i = mix(3 * c) % extent, j = mix(3 * c + 1) % extent, k = mix(3 * c + 2) % extent;
@@ -234,8 +222,7 @@ static void charge(double ***f, long n)
     close_faces(f, n);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&mg, argc, argv);
     long n = o.size;
     if (n < 8 || n & (n - 1))

@@ -33,21 +33,19 @@ static double ***fields[FIELDS];
 static double ***inverse_density, ***lame_at, ***shear_at;
 
 /* A grid as the compiler likes it; `columns` are n and a halo at both ends. */
-#define GRID(name, table, n) double (*restrict name)[n][(n) + 2 * HALO] = (void *)&(table)[0][0][0]
+#define GRID(name, table, n) double(*restrict name)[n][(n) + 2 * HALO] = (void *)&(table)[0][0][0]
 
 /* Indices of the two neighbours on either side, modulo n. */
 typedef struct {
     long before2, before, here, after, after2;
 } around;
 
-static inline around wrapped(long i, long n)
-{
+static inline around wrapped(long i, long n) {
     around a = {(i + n - 2) % n, (i + n - 1) % n, i, (i + 1) % n, (i + 2) % n};
     return a;
 }
 
-static inline double slope(double before2, double before, double after, double after2)
-{
+static inline double slope(double before2, double before, double after, double after2) {
     return near * (after - before) + far * (after2 - before2);
 }
 
@@ -71,16 +69,14 @@ static inline double slope(double before2, double before, double after, double a
     GRID(sxz, fields[SXZ], n); \
     GRID(syz, fields[SYZ], n)
 
-static inline void close_row(double *row, long n)
-{
+static inline void close_row(double *row, long n) {
     for (long h = 0; h < HALO; h++) {
         row[h] = row[n + h];
         row[n + HALO + h] = row[HALO + h];
     }
 }
 
-static void step_stresses(long n)
-{
+static void step_stresses(long n) {
     FIELD_GRIDS(n);
     GRID(lambda, lame_at, n);
     GRID(mu, shear_at, n);
@@ -106,8 +102,7 @@ static void step_stresses(long n)
     }
 }
 
-static void step_velocities(long n)
-{
+static void step_velocities(long n) {
     FIELD_GRIDS(n);
     GRID(lightness, inverse_density, n);
 #pragma omp parallel for
@@ -145,8 +140,7 @@ static const int half_on[FIELDS][AXES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0
 
 /* Of a wave of unit velocity, the height of a field: stress runs ahead by the square root of modulus and
  * density, and pressure along the wave presses sideways too. */
-static double height_in(plane_wave w, int field)
-{
+static double height_in(plane_wave w, int field) {
     static const int stress[AXES][AXES] = {{SXX, SXY, SXZ}, {SXY, SYY, SYZ}, {SXZ, SYZ, SZZ}};
     int pressure = w.along == w.moves;
     double modulus = pressure ? lame + 2.0 * shear : shear, ahead = -sqrt(modulus * density);
@@ -158,8 +152,7 @@ static double height_in(plane_wave w, int field)
 }
 
 /* What a field is along each axis after so many time steps; its value at a point is the sum of three. */
-static void tabulate(double *table, int field, long n, long step)
-{
+static void tabulate(double *table, int field, long n, long step) {
     double pi = acos(-1.0), time = (double)step - (field <= VZ ? 0.0 : 0.5);
     memset(table, 0, (size_t)(AXES * n) * sizeof *table);
     for (int c = 0; c < WAVES; c++) {
@@ -175,8 +168,7 @@ static void tabulate(double *table, int field, long n, long step)
     }
 }
 
-static void initialise(double ***field, const double *table, long n, int parallel)
-{
+static void initialise(double ***field, const double *table, long n, int parallel) {
     GRID(a, field, n);
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < n; i++)
@@ -187,8 +179,7 @@ static void initialise(double ***field, const double *table, long n, int paralle
         }
 }
 
-static double largest_error(double ***field, const double *table, long n)
-{
+static double largest_error(double ***field, const double *table, long n) {
     GRID(a, field, n);
     double worst = 0.0;
 #pragma omp parallel for reduction(max : worst)
@@ -199,8 +190,7 @@ static double largest_error(double ***field, const double *table, long n)
     return worst;
 }
 
-static double ***grid(const options *o)
-{
+static double ***grid(const options *o) {
     int n = (int)o->size;
     double ***table = place(o, mai_alloc_3D(n, n, n + 2 * HALO, sizeof(double), DOUBLE));
     need_memory(&ondes, table != NULL);
@@ -208,8 +198,7 @@ static double ***grid(const options *o)
 }
 
 /* The same everywhere. */
-static double ***material(const options *o, double value, double *table)
-{
+static double ***material(const options *o, double value, double *table) {
     double ***a = grid(o);
     for (long i = 0; i < AXES * o->size; i++)
         table[i] = value / AXES;
@@ -217,8 +206,7 @@ static double ***material(const options *o, double value, double *table)
     return a;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&ondes, argc, argv);
     long n = o.size;
     if (n < 8)

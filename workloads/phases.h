@@ -25,17 +25,16 @@ static const double step = 0.05; /* of time */
 
 /* All rows and columns are dealt, though those on the boundary have nothing to do, so that loops are
  * cut where arrays are. */
-#define for_rows(i, g, part)                                 \
-    nw_for_exclusive (i, 0, (g)->n, (g)->rows, part)         \
+#define for_rows(i, g, part)                         \
+    nw_for_exclusive (i, 0, (g)->n, (g)->rows, part) \
         if (i > 0 && i < (g)->n - 1)
-#define for_columns(j, g, part)                              \
-    nw_for_exclusive (j, 0, (g)->n, (g)->columns, part)      \
+#define for_columns(j, g, part)                         \
+    nw_for_exclusive (j, 0, (g)->n, (g)->columns, part) \
         if (j > 0 && j < (g)->n - 1)
 
 /* ---- The phases. ---- */
 
-static inline void rhs_line(const grid *g, change_function *change, long i, long j)
-{
+static inline void rhs_line(const grid *g, change_function *change, long i, long j) {
     const long strides[DIRECTIONS] = {stride(g, X), stride(g, Y), stride(g, Z)};
     for (long k = 1; k < g->nz - 1; k++) {
         const long position[DIRECTIONS] = {i, j, k};
@@ -47,8 +46,7 @@ static inline void rhs_line(const grid *g, change_function *change, long i, long
     }
 }
 
-static inline void compute_rhs(const grid *g, const solver *s)
-{
+static inline void compute_rhs(const grid *g, const solver *s) {
     long end = g->n - 1;
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
@@ -60,8 +58,7 @@ static inline void compute_rhs(const grid *g, const solver *s)
 }
 
 /* 3.2, iteration redistribution: of x_solve's loops, the one that carries nothing from row to row. */
-static inline void build_x(const grid *g, const solver *s)
-{
+static inline void build_x(const grid *g, const solver *s) {
     long end = g->n - 1;
 #pragma omp parallel
     for_rows (i, g, 0)
@@ -70,8 +67,7 @@ static inline void build_x(const grid *g, const solver *s)
 }
 
 /* Down the rows and up again; only between parts do threads wait for each other. */
-static inline void x_solve(const grid *g, const solver *s)
-{
+static inline void x_solve(const grid *g, const solver *s) {
     long end = g->n - 1;
     int parts = g->rows.parts, built = g->form == FORM_ITERATE;
     if (built)
@@ -99,8 +95,7 @@ static inline void x_solve(const grid *g, const solver *s)
 }
 
 /* Likewise along the columns. */
-static inline void y_solve(const grid *g, const solver *s)
-{
+static inline void y_solve(const grid *g, const solver *s) {
     long end = g->n - 1;
     int parts = g->columns.parts;
 #pragma omp parallel
@@ -124,8 +119,7 @@ static inline void y_solve(const grid *g, const solver *s)
     }
 }
 
-static inline void z_solve(const grid *g, const solver *s)
-{
+static inline void z_solve(const grid *g, const solver *s) {
     long end = g->n - 1;
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
@@ -139,8 +133,7 @@ static inline void z_solve(const grid *g, const solver *s)
     }
 }
 
-static inline void add(const grid *g)
-{
+static inline void add(const grid *g) {
     long end = g->n - 1;
 #pragma omp parallel
     for (int part = 0; part < g->rows.parts; part++) {
@@ -155,8 +148,7 @@ static inline void add(const grid *g)
 /* ---- Where the arrays lie. ---- */
 
 /* A Latin square of blocks, and loops cut as it is (Figure 11). */
-static inline void match(grid *g)
-{
+static inline void match(grid *g) {
     void *const arrays[] = {g->u, g->rhs, g->lhs, g->forcing};
     for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++) {
         data_distr_t *square = create_block_exclusive_distr(arrays[a], (size_t)(g->n * g->n * g->nz), 0);
@@ -176,8 +168,7 @@ typedef struct {
     data_distr_t *rows[MOVED], *columns[MOVED]; /* null: nothing moves */
 } layouts;
 
-static inline layouts make_layouts(const grid *g)
-{
+static inline layouts make_layouts(const grid *g) {
     void *const arrays[MOVED] = {g->u, g->rhs, g->lhs};
     layouts l = {{NULL}, {NULL}};
     for (int a = 0; a < MOVED && g->form == FORM_REDISTRIBUTE; a++) {
@@ -187,16 +178,14 @@ static inline layouts make_layouts(const grid *g)
     return l;
 }
 
-static inline void redistribute(data_distr_t *const layout[MOVED])
-{
+static inline void redistribute(data_distr_t *const layout[MOVED]) {
     for (int a = 0; a < MOVED; a++)
         if (layout[a])
             distribute_to(layout[a]);
 }
 
 /* What it took, and its end. */
-static inline void free_layouts(const workload *w, layouts l)
-{
+static inline void free_layouts(const workload *w, layouts l) {
     nw_statistics s;
     nw_get_statistics(&s);
     if (l.rows[0])
@@ -207,8 +196,7 @@ static inline void free_layouts(const workload *w, layouts l)
     }
 }
 
-static inline int run(const workload *w, int argc, char **argv, const solver *s)
-{
+static inline int run(const workload *w, int argc, char **argv, const solver *s) {
     options o = parse_options(w, argc, argv);
     grid g = make_grid(w, &o);
     g.lhs = nw_alloc_3d((size_t)g.n, (size_t)g.n, (size_t)g.nz, s->equation);

@@ -41,26 +41,18 @@ typedef struct {
     digits *counts; /* of each thread: how often it has each digit */
 } table;
 
-static long cut(const table *s, long t)
-{
-    return s->n * t / s->threads;
-}
+static long cut(const table *s, long t) { return s->n * t / s->threads; }
 
 /* Every sort has other keys. */
-static void generate(const table *s, long round, int parallel)
-{
+static void generate(const table *s, long round, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < s->n; i++)
         s->keys[0][i] = (int)(mix((uint64_t)(round * s->n + i)) % KEYS);
 }
 
-static inline int digit(int key, int pass)
-{
-    return key >> (pass * DIGIT_BITS) & (DIGITS - 1);
-}
+static inline int digit(int key, int pass) { return key >> (pass * DIGIT_BITS) & (DIGITS - 1); }
 
-static void count(const table *s, int pass)
-{
+static void count(const table *s, int pass) {
 #pragma omp parallel for schedule(static, 1)
     for (int thread = 0; thread < s->threads; thread++) {
         int *own = s->counts[thread];
@@ -72,8 +64,7 @@ static void count(const table *s, int pass)
 }
 
 /* Leaves sums over all threads up to each in the table returned. */
-static int sum(const table *s)
-{
+static int sum(const table *s) {
     int from = 0;
     for (int distance = 1; distance < s->threads; distance *= 2, from = !from) {
 #pragma omp parallel for schedule(static, 1)
@@ -87,8 +78,7 @@ static int sum(const table *s)
     return from;
 }
 
-static void permute(const table *s, int pass, int summed)
-{
+static void permute(const table *s, int pass, int summed) {
     const int *from = s->keys[pass % 2], *all = s->nodes[s->threads - 1].sums[summed];
     int *to = s->keys[(pass + 1) % 2];
 #pragma omp parallel for schedule(static, 1)
@@ -104,15 +94,13 @@ static void permute(const table *s, int pass, int summed)
     }
 }
 
-static void *pages(size_t bytes)
-{
+static void *pages(size_t bytes) {
     void *memory = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
     need_memory(&radix, memory != NULL);
     return memory;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&radix, argc, argv);
     table s = {.n = o.size, .threads = omp_get_max_threads()};
     for (int i = 0; i < 2; i++)

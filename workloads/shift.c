@@ -15,32 +15,23 @@ static const workload shift = {
     .iterations = 60,
 };
 
-static double initial(long i)
-{
-    return mix_unit((uint64_t)i);
-}
+static double initial(long i) { return mix_unit((uint64_t)i); }
 
-static double step(double value)
-{
-    return 0.75 * value + 0.125;
-}
+static double step(double value) { return 0.75 * value + 0.125; }
 
-static void forwards(double *vector, long n)
-{
+static void forwards(double *vector, long n) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < n; i++)
         vector[i] = step(vector[i]);
 }
 
-static void inverse(double *vector, long n)
-{
+static void inverse(double *vector, long n) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < n; i++)
         vector[n - 1 - i] = step(vector[n - 1 - i]);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&shift, argc, argv);
     double *vector = malloc((size_t)o.size * sizeof *vector);
     need_memory(&shift, vector != NULL);

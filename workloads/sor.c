@@ -20,14 +20,12 @@ static const workload sor = {
 static const double factor = 1.7;
 
 /* The known solution; `scale` is the distance between two points. */
-static inline double solution(long i, long j, double scale)
-{
+static inline double solution(long i, long j, double scale) {
     double x = (double)i * scale, y = (double)j * scale;
     return x * x * (1.0 - y) + x * y * y;
 }
 
-static void initialise(double *restrict grid, double *restrict rhs, long n, int parallel)
-{
+static void initialise(double *restrict grid, double *restrict rhs, long n, int parallel) {
     double scale = 1.0 / (double)(n + 1);
     long width = n + 2;
 #pragma omp parallel for if (parallel)
@@ -42,8 +40,7 @@ static void initialise(double *restrict grid, double *restrict rhs, long n, int 
         }
 }
 
-static void relax(double *restrict grid, const double *restrict rhs, long n, int colour)
-{
+static void relax(double *restrict grid, const double *restrict rhs, long n, int colour) {
     long width = n + 2;
 #pragma omp parallel for
     for (long i = 1; i <= n; i++)
@@ -56,8 +53,7 @@ static void relax(double *restrict grid, const double *restrict rhs, long n, int
 
 /* The square of the error's energy norm: the sum over all neighbours of their squared difference.
  * Rows are summed one by one, so the result does not depend on the number of threads. */
-static double error_energy(const double *grid, double *rows, long n)
-{
+static double error_energy(const double *grid, double *rows, long n) {
     double scale = 1.0 / (double)(n + 1), sum = 0.0;
     long width = n + 2;
 #pragma omp parallel for
@@ -76,8 +72,7 @@ static double error_energy(const double *grid, double *rows, long n)
     return sum;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&sor, argc, argv);
     size_t points = (size_t)(o.size + 2) * (size_t)(o.size + 2);
     double *grid = malloc(points * sizeof *grid);

@@ -30,8 +30,7 @@ typedef struct {
 /* ---- The right-hand side. ---- */
 
 /* The fourth difference leaves out what lies on the boundary or beyond. */
-static inline void fourth_difference(long position, long points, double out[COEFFICIENTS])
-{
+static inline void fourth_difference(long position, long points, double out[COEFFICIENTS]) {
     static const double whole[COEFFICIENTS] = {1.0, -4.0, 6.0, -4.0, 1.0};
     for (long c = 0; c < COEFFICIENTS; c++) {
         long at = position + c - HERE;
@@ -43,20 +42,13 @@ static inline void fourth_difference(long position, long points, double out[COEF
 
 /* To the points two before and two after; beyond the boundary there are none, and what has no weight
  * may be read anywhere. */
-static inline long two_before(long next, long position)
-{
-    return position > 1 ? 2 * next : next;
-}
+static inline long two_before(long next, long position) { return position > 1 ? 2 * next : next; }
 
-static inline long two_after(long next, long position, long points)
-{
-    return position < points - 2 ? 2 * next : next;
-}
+static inline long two_after(long next, long position, long points) { return position < points - 2 ? 2 * next : next; }
 
 /* The fields are carried, diffuse and are damped. */
 static inline void change_damped(const grid *g, const point *u, const long strides[DIRECTIONS],
-                                 const long position[DIRECTIONS], double *sum)
-{
+                                 const long position[DIRECTIONS], double *sum) {
     const long points[DIRECTIONS] = {g->n, g->n, g->nz};
     for (int m = 0; m < FIELDS; m++)
         sum[m] = 0.0;
@@ -69,17 +61,16 @@ static inline void change_damped(const grid *g, const point *u, const long strid
         const point *after2 = u + two_after(strides[d], position[d], points[d]);
         for (int m = 0; m < FIELDS; m++)
             sum[m] += carried * (before->v[m] - after->v[m]) + spread * (before->v[m] - 2.0 * u->v[m] + after->v[m]) -
-                      damping * (weights[BEFORE2] * before2->v[m] + weights[BEFORE] * before->v[m] +
-                                 weights[HERE] * u->v[m] + weights[AFTER] * after->v[m] +
-                                 weights[AFTER2] * after2->v[m]);
+                      damping *
+                          (weights[BEFORE2] * before2->v[m] + weights[BEFORE] * before->v[m] + weights[HERE] * u->v[m] +
+                           weights[AFTER] * after->v[m] + weights[AFTER2] * after2->v[m]);
     }
 }
 
 /* ---- One line's equations. ---- */
 
 /* The equations of the points (i, j, ·) along a direction. */
-static void build_line(const grid *g, int direction, long i, long j)
-{
+static void build_line(const grid *g, int direction, long i, long j) {
     double distance = g->distance[direction], spread = step * diffusion / (distance * distance);
     for (long k = 1; k < g->nz - 1; k++) {
         size_t p = at(g, i, j, k);
@@ -96,8 +87,7 @@ static void build_line(const grid *g, int direction, long i, long j)
 /* Removes what comes before from an equation and makes its middle coefficient 1. Equations on the
  * boundary are zero. */
 static inline void eliminate(equation *here, const equation *before, const equation *before2, point *rhs,
-                             const point *rhs_before, const point *rhs_before2)
-{
+                             const point *rhs_before, const point *rhs_before2) {
     double far = here->of[BEFORE2], near = here->of[BEFORE] - far * before2->of[AFTER];
     double pivot = here->of[HERE] - far * before2->of[AFTER2] - near * before->of[AFTER];
     double scale = 1.0 / pivot;
@@ -107,8 +97,7 @@ static inline void eliminate(equation *here, const equation *before, const equat
         rhs->v[m] = scale * (rhs->v[m] - far * rhs_before2->v[m] - near * rhs_before->v[m]);
 }
 
-static void eliminate_line(const grid *g, int direction, long i, long j)
-{
+static void eliminate_line(const grid *g, int direction, long i, long j) {
     long next = stride(g, direction);
     for (long k = 1; k < g->nz - 1; k++) {
         equation *here = (equation *)g->lhs + at(g, i, j, k);
@@ -118,8 +107,7 @@ static void eliminate_line(const grid *g, int direction, long i, long j)
     }
 }
 
-static void substitute_line(const grid *g, int direction, long i, long j)
-{
+static void substitute_line(const grid *g, int direction, long i, long j) {
     long next = stride(g, direction), points = direction == Z ? g->nz : g->n;
     for (long k = g->nz - 2; k >= 1; k--) {
         const equation *here = (equation *)g->lhs + at(g, i, j, k);
@@ -130,8 +118,7 @@ static void substitute_line(const grid *g, int direction, long i, long j)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const solver s = {change_damped, build_line, eliminate_line, substitute_line, sizeof(equation)};
     return run(&sp, argc, argv, &s);
 }

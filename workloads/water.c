@@ -58,25 +58,15 @@ static const double longest_cutoff = 6.2;
 static const double thermal = 249.4; /* 300 K in units of energy */
 static const double unit_of_force = 0x1p24;
 
-static long cut(const liquid *l, long t)
-{
-    return l->n * t / l->threads;
-}
+static long cut(const liquid *l, long t) { return l->n * t / l->threads; }
 
-static inline int64_t whole(double force)
-{
-    return (int64_t)llrint(force * unit_of_force);
-}
+static inline int64_t whole(double force) { return (int64_t)llrint(force * unit_of_force); }
 
-static inline double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
+static inline double dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 /* --- the state at the beginning --- */
 
-static void place(molecule *m, long i, long per_edge, double distance)
-{
+static void place(molecule *m, long i, long per_edge, double distance) {
     static const double shape[ATOMS][AXES] = {{0, 0, 0}, {0.8165, 0.5773, 0}, {-0.8165, 0.5773, 0}};
     long corner[AXES] = {i / per_edge / per_edge, i / per_edge % per_edge, i % per_edge};
     int turn = (int)(mix((uint64_t)i) % AXES), flip = mix((uint64_t)i) >> 32 & 1 ? -1 : 1;
@@ -90,8 +80,7 @@ static void place(molecule *m, long i, long per_edge, double distance)
         }
 }
 
-static void initialise(const liquid *l, int parallel)
-{
+static void initialise(const liquid *l, int parallel) {
     long per_edge = 1;
     while (per_edge * per_edge * per_edge < l->n)
         per_edge++;
@@ -104,8 +93,7 @@ static void initialise(const liquid *l, int parallel)
 /* --- forces --- */
 
 /* Between two atoms of a molecule; returns the energy. */
-static double spring(molecule *m, int a, int b, double length, double strength)
-{
+static double spring(molecule *m, int a, int b, double length, double strength) {
     double apart[AXES], distance;
     for (int x = 0; x < AXES; x++)
         apart[x] = m->order[0][a][x] - m->order[0][b][x];
@@ -119,23 +107,20 @@ static double spring(molecule *m, int a, int b, double length, double strength)
     return 0.5 * strength * stretch * stretch;
 }
 
-static double within(molecule *m)
-{
+static double within(molecule *m) {
     memset(m->force, 0, sizeof m->force);
     return spring(m, 0, 1, bond, bond_spring) + spring(m, 0, 2, bond, bond_spring) +
            spring(m, 1, 2, across, across_spring);
 }
 
 /* Fades from one to nothing between 0.8 of the cut-off and all of it; the slope goes to *slope. */
-static double fade(double distance, double cutoff, double *slope)
-{
+static double fade(double distance, double cutoff, double *slope) {
     double from = 0.8 * cutoff, t = (distance - from) / (cutoff - from);
     *slope = t <= 0.0 ? 0.0 : -30.0 * t * t * (1.0 - t) * (1.0 - t) / (cutoff - from);
     return t <= 0.0 ? 1.0 : 1.0 - t * t * t * (10.0 - 15.0 * t + 6.0 * t * t);
 }
 
-static void push(forces mine, forces theirs, int a, int b, const double *apart, double strength)
-{
+static void push(forces mine, forces theirs, int a, int b, const double *apart, double strength) {
     for (int x = 0; x < AXES; x++) {
         int64_t force = whole(strength * apart[x]);
         mine[a][x] += force;
@@ -145,8 +130,7 @@ static void push(forces mine, forces theirs, int a, int b, const double *apart, 
 
 /* Between two molecules, whose oxygens are `shift` farther apart than they look in a periodic box. */
 static double between(const molecule *p, const molecule *q, const double *shift, double distance, double cutoff,
-                      forces mine, forces theirs)
-{
+                      forces mine, forces theirs) {
     double slope, faded = fade(distance, cutoff, &slope), energy = 0.0, apart[ATOMS][ATOMS][AXES];
     for (int a = 0; a < ATOMS; a++)
         for (int b = 0; b < ATOMS; b++) {
@@ -165,8 +149,7 @@ static double between(const molecule *p, const molecule *q, const double *shift,
 }
 
 /* How far to move q's picture so that it is the nearest to p; true if within the cut-off. */
-static int is_near(const liquid *l, const molecule *p, const molecule *q, double *shift, double *distance)
-{
+static int is_near(const liquid *l, const molecule *p, const molecule *q, double *shift, double *distance) {
     double apart[AXES];
     for (int x = 0; x < AXES; x++) {
         apart[x] = p->order[0][0][x] - q->order[0][0][x];
@@ -178,8 +161,7 @@ static int is_near(const liquid *l, const molecule *p, const molecule *q, double
 }
 
 /* Adds what a thread has found to molecules, beginning with its own, and forgets it. */
-static void hand_over(const liquid *l, forces *found, long begin)
-{
+static void hand_over(const liquid *l, forces *found, long begin) {
     for (long k = 0; k < l->n; k++) {
         long i = (begin + k) % l->n;
         for (int a = 0; a < ATOMS; a++)
@@ -195,14 +177,10 @@ static void hand_over(const liquid *l, forces *found, long begin)
 }
 
 /* Energies are summed as integers too, in millionths. */
-static int64_t counted(double energy)
-{
-    return (int64_t)llrint(energy * 1e6);
-}
+static int64_t counted(double energy) { return (int64_t)llrint(energy * 1e6); }
 
 /* All pairs: each molecule with the half of the others that follow it. */
-static int64_t forces_between(const liquid *l)
-{
+static int64_t forces_between(const liquid *l) {
     int64_t energy = 0;
 #pragma omp parallel for schedule(static, 1) reduction(+ : energy)
     for (int thread = 0; thread < l->threads; thread++) {
@@ -214,8 +192,7 @@ static int64_t forces_between(const liquid *l)
                     continue; /* the opposite one, once */
                 double shift[AXES], distance;
                 if (is_near(l, &l->at[i], &l->at[j], shift, &distance))
-                    energy += counted(
-                        between(&l->at[i], &l->at[j], shift, distance, l->cutoff, found[i], found[j]));
+                    energy += counted(between(&l->at[i], &l->at[j], shift, distance, l->cutoff, found[i], found[j]));
             }
         hand_over(l, found, cut(l, thread));
     }
@@ -225,8 +202,7 @@ static int64_t forces_between(const liquid *l)
 /* --- time --- */
 
 /* Taylor's series, by Pascal's triangle. */
-static void predict_molecule(molecule *m)
-{
+static void predict_molecule(molecule *m) {
     for (int from = 0; from < ORDERS - 1; from++)
         for (int k = ORDERS - 2; k >= from; k--)
             for (int a = 0; a < ATOMS; a++)
@@ -234,8 +210,7 @@ static void predict_molecule(molecule *m)
                     m->order[k][a][x] += m->order[k + 1][a][x];
 }
 
-static int64_t predict(const liquid *l)
-{
+static int64_t predict(const liquid *l) {
     int64_t energy = 0;
 #pragma omp parallel for schedule(static, 1) reduction(+ : energy)
     for (int thread = 0; thread < l->threads; thread++)
@@ -246,8 +221,7 @@ static int64_t predict(const liquid *l)
     return energy;
 }
 
-static void correct_molecule(molecule *m)
-{
+static void correct_molecule(molecule *m) {
     static const double gear[ORDERS] = {863.0 / 6048, 665.0 / 1008, 1, 25.0 / 36, 35.0 / 144, 1.0 / 24, 1.0 / 360};
     for (int a = 0; a < ATOMS; a++)
         for (int x = 0; x < AXES; x++) {
@@ -259,8 +233,7 @@ static void correct_molecule(molecule *m)
 }
 
 /* Back into the box, all atoms of a molecule together. */
-static void enter_box(const liquid *l, molecule *m)
-{
+static void enter_box(const liquid *l, molecule *m) {
     for (int x = 0; x < AXES; x++) {
         double out = floor(m->order[0][0][x] / l->edge) * l->edge;
         for (int a = 0; a < ATOMS; a++)
@@ -269,8 +242,7 @@ static void enter_box(const liquid *l, molecule *m)
 }
 
 /* Returns the kinetic energy. */
-static int64_t correct(const liquid *l)
-{
+static int64_t correct(const liquid *l) {
     int64_t energy = 0;
 #pragma omp parallel for schedule(static, 1) reduction(+ : energy)
     for (int thread = 0; thread < l->threads; thread++)
@@ -284,8 +256,7 @@ static int64_t correct(const liquid *l)
     return energy;
 }
 
-static int forces_cancel(const liquid *l)
-{
+static int forces_cancel(const liquid *l) {
     int64_t sum[AXES] = {0};
     for (long i = 0; i < l->n; i++)
         for (int a = 0; a < ATOMS; a++)
@@ -299,16 +270,14 @@ typedef struct {
     double potential, kinetic;
 } energies;
 
-static energies advance(const liquid *l)
-{
+static energies advance(const liquid *l) {
     int64_t potential = predict(l);
     potential += forces_between(l);
     int64_t kinetic = correct(l);
     return (energies){(double)potential * 1e-6, (double)kinetic * 1e-6};
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     options o = parse_options(&water, argc, argv);
     if (o.size < 8)
         give_up(&water, "--size is at least 8", "");

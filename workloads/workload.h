@@ -42,22 +42,19 @@ typedef struct {
     int policy; /* index in the workload's list */
 } options;
 
-static inline void give_up(const workload *w, const char *what, const char *where)
-{
+static inline void give_up(const workload *w, const char *what, const char *where) {
     fprintf(stderr, "%s: %s%s; try --help\n", w->name, what, where);
     exit(2);
 }
 
-static inline void print_help(const workload *w)
-{
+static inline void print_help(const workload *w) {
     printf("%s: %s\n"
            "usage: %s [--init master|parallel] [--size N|small] [--iterations N]%s%s [--help]\n"
            "  --init        who touches the arrays first (%s)\n"
            "  --size        %s (%ld; small is %ld)\n"
            "  --iterations  how often (%ld)\n",
-           w->name, w->does, w->name, w->forms ? " [--form F]" : "",
-           w->policies ? " [--policy P]" : "", w->parallel ? "parallel" : "master", w->size_is,
-           w->size, w->small, w->iterations);
+           w->name, w->does, w->name, w->forms ? " [--form F]" : "", w->policies ? " [--policy P]" : "",
+           w->parallel ? "parallel" : "master", w->size_is, w->size, w->small, w->iterations);
     for (int f = 0; f < FORMS; f++)
         if (w->forms >> f & 1)
             printf("%s%s", f ? ", " : "  --form        ", form_names[f]);
@@ -68,8 +65,7 @@ static inline void print_help(const workload *w)
     exit(0);
 }
 
-static inline program_form parse_form(const workload *w, const char *text)
-{
+static inline program_form parse_form(const workload *w, const char *text) {
     for (int f = 0; f < FORMS; f++)
         if (w->forms >> f & 1 && !strcmp(text, form_names[f]))
             return (program_form)f;
@@ -77,8 +73,7 @@ static inline program_form parse_form(const workload *w, const char *text)
     return FORM_DEFAULT;
 }
 
-static inline int parse_policy(const workload *w, const char *text)
-{
+static inline int parse_policy(const workload *w, const char *text) {
     for (int p = 0; w->policies[p]; p++)
         if (!strcmp(text, w->policies[p]))
             return p;
@@ -86,8 +81,7 @@ static inline int parse_policy(const workload *w, const char *text)
     return 0;
 }
 
-static inline long parse_number(const workload *w, const char *text, long largest)
-{
+static inline long parse_number(const workload *w, const char *text, long largest) {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
@@ -96,8 +90,7 @@ static inline long parse_number(const workload *w, const char *text, long larges
     return value;
 }
 
-static inline options parse_options(const workload *w, int argc, char **argv)
-{
+static inline options parse_options(const workload *w, int argc, char **argv) {
     options o = {w->parallel, w->size, w->iterations, FORM_DEFAULT, 0};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
@@ -126,8 +119,7 @@ static inline options parse_options(const workload *w, int argc, char **argv)
     return o;
 }
 
-static inline void need_memory(const workload *w, int got_it)
-{
+static inline void need_memory(const workload *w, int got_it) {
     if (!got_it) {
         fprintf(stderr, "%s: out of memory; choose a smaller --size\n", w->name);
         exit(2);
@@ -135,16 +127,14 @@ static inline void need_memory(const workload *w, int got_it)
 }
 
 /* Prints the verdict and returns the exit status. */
-static inline int verdict(const workload *w, long size, long iterations, double checksum, int ok)
-{
+static inline int verdict(const workload *w, long size, long iterations, double checksum, int ok) {
     printf("%s: size %ld, %ld iterations, checksum %.10e, %s\n", w->name, size, iterations, checksum,
            ok ? "verified" : "WRONG");
     return ok ? 0 : 1;
 }
 
 /* A well-mixed function of an integer (splitmix64), so that arrays can be filled in any order. */
-static inline uint64_t mix(uint64_t x)
-{
+static inline uint64_t mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -152,9 +142,6 @@ static inline uint64_t mix(uint64_t x)
 }
 
 /* Likewise, in [0, 1). */
-static inline double mix_unit(uint64_t x)
-{
-    return (double)(mix(x) >> 11) * 0x1p-53;
-}
+static inline double mix_unit(uint64_t x) { return (double)(mix(x) >> 11) * 0x1p-53; }
 
 #endif

@@ -2,6 +2,7 @@
 
 from programs import ALGORITHMS, PROGRAMS
 from recordings import START
+
 from web import Finding
 
 # Times that differ by less do not differ: the paper reads bars off a figure.

@@ -4,6 +4,7 @@ import plots
 from findings import at, gains, speedup
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS, table1
 from recordings import FOLDER, MACHINE, START
+
 from web import document, escape, figure, table, verdicts, write_csv
 
 STATIC = "locality"

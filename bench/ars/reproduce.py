@@ -10,12 +10,13 @@ from statistics import fmean, median_low
 
 import page
 import recordings
-import web
 from choices import CHOSEN, KNOBS, options, policy_text
 from findings import findings
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS
 from recordings import FOLDER, START, TAKES
 from slices import best_shares, size
+
+import web
 
 RATIOS = [10, 20, 30, 50, 100]
 MIDDLE = 30

@@ -96,7 +96,8 @@ def three():
         distinct=len({round(weighted(s), 3) for s in sets}),
         sets=table(["rank", "nodes", "all flows together, GB/s", "hops"], rows, left=2),
         fewest=", ".join(f"{name(s)} (rank {rank(sets, s, weighted)})" for s in fewest),
-        spread=weighted(sets[0]) / weighted(sets[-1]), masters=table(["master", "others", "from the master, GB/s", "hops"], masters, left=2),
+        spread=weighted(sets[0]) / weighted(sets[-1]),
+        masters=table(["master", "others", "from the master, GB/s", "hops"], masters, left=2),
         master_best=rates[0] / mean(rates), master_worst=mean(rates) / rates[-1],
         masters_differ=sum(m > 1 + 1e-6 for m in matters), master_matters=max(matters), common=len({*sets[:10]} & {*by_master[:10]}))
     best = min(crossed(s) for s in sets)
@@ -127,7 +128,8 @@ def five():
         rows.append((what, f"{good} of 56", gigabytes(measure(BEST)), f"{bad} of 56", gigabytes(measure(BAD))))
     first = ranked(sets, weighted)[0]
     before, top = sum(good < bad for good, bad in ranks), sum(good == 1 for good, _ in ranks)
-    text = FIVE.format(rows=table(["by", name(BEST), "GB/s", name(BAD), "GB/s"], rows), first=name(first), before=so_many(before, len(ranks)),
+    text = FIVE.format(rows=table(["by", name(BEST), "GB/s", name(BAD), "GB/s"], rows), first=name(first),
+                       before=so_many(before, len(ranks)),
                        top=so_many(top, len(ranks)).lower(), verdict="" if top else ": **Table 2's best set is not reproduced**")
     return text, [
         Check("Table 2: streamcluster's best five nodes are better than its bad ones", "64 %",

@@ -28,8 +28,8 @@ geometric mean is best, static: what one would choose who knew all times.
 {why}
 """
 
-WHY = """**What differs, and why.** Programs on sets of nodes of their own meet on the ways that lead through other sets' nodes only, so what one
-gets depends on its own nodes more than on who is beside it: {company}. Logarithms of
+WHY = """**What differs, and why.** Programs on sets of nodes of their own meet on the ways that lead through other sets' nodes only, so
+what one gets depends on its own nodes more than on who is beside it: {company}. Logarithms of
 millions are alike, so the weighted bandwidth nearly adds up all clusters' bandwidth, also that of a program which needs little.
 bfs and water hardly use links and cannot win, as matrixmultiply cannot in the paper."""
 

@@ -13,14 +13,14 @@ TEXT = """## What the text says about links
 
 def users(*ends):
     """The nodes whose traffic crosses a link, either way."""
-    wanted = [i for i, l in enumerate(machine()["links"]) if {*l["from"], *l["to"]} == set(ends)]
+    wanted = [i for i, link in enumerate(machine()["links"]) if {*link["from"], *link["to"]} == set(ends)]
     return sorted({n for r in machine()["routes"] if set(r["links"]) & set(wanted) for n in (r["memory"], r["reader"])})
 
 
 def checks():
     write, read = route(7, 3)["bandwidth_MBps"] / 1000, route(3, 7)["bandwidth_MBps"] / 1000
     shared, alone = users(2, 3), users(3, 4)
-    ends = {(l["from"][0], l["to"][0]) for l in machine()["links"]}
+    ends = {(link["from"][0], link["to"][0]) for link in machine()["links"]}
     one_way = sorted(e for e in ends if e[::-1] not in ends)
     wide = [r for r in machine()["routes"] if machine()["links"][r["links"][0]]["class"] == "16bit" and len(r["links"]) == 1]
     best = max(r["bandwidth_MBps"] for r in machine()["routes"])

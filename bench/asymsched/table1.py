@@ -34,9 +34,12 @@ the same model. *Simulator* is what [`nodewise simulate`](model.md)'s model says
 {rows}
 Median error: time {time:.1f} %, latency {latency:.1f} %; *slowest* {slowest:.1f} %, *simulator* {simulator:.1f} %.
 The measured time lies between model and *slowest*, give or take 1 %, in {between} of 15 rows: streamcluster waits for its slowest
-threads part of the time, and the more the narrower the link. A fit to all sixteen rows (least squares), time = {offset:.1f} + {slope:.1f} / b
-(*b* in GB/s), has a mean error of {fit:.1f} %; it is a fit. Row 13 has the bandwidth of rows 6 and 9, and the time and latency of row 4, whose bandwidth is higher:
-it looks misprinted. Which end of the model is nearer was known when this was written; neither has a number to turn. Time over latency is {least:.3f} to {most:.3f} s a
+threads part of the time, and the more the narrower the link. A fit to all sixteen rows (least squares), time =
+{offset:.1f} + {slope:.1f} / b
+(*b* in GB/s), has a mean error of {fit:.1f} %; it is a fit. Row 13 has the bandwidth of rows 6 and 9, and the time and latency of row 4,
+whose bandwidth is higher:
+it looks misprinted. Which end of the model is nearer was known when this was written; neither has a number to turn.
+Time over latency is {least:.3f} to {most:.3f} s a
 cycle ({first:.3f} in the first row).
 
 """

@@ -1,6 +1,7 @@
 """What the paper found, as checks on our workloads. A finding that does not hold says where and why."""
 
 from plots import average
+
 from web import Finding
 
 # A falling exclusivity has fallen "a little" by no more than this on average (the paper: 6 and 11 points).

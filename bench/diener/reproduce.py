@@ -6,9 +6,10 @@ import time
 import figures
 import page
 import plots
-import web
 from findings import SAME, findings
 from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate, thresholds
+
+import web
 
 # The paper's machines, with page size, the best threshold of mixed there, and threads at once.
 MACHINES = {
@@ -53,19 +54,19 @@ def draw(data):
         return [get(p) for p in programs.values()]
 
     keys = ["4 nodes, 4K", "4 nodes, 2M", "64 nodes, 4K", "64 nodes, 2M"]
-    series = {key: column(lambda p: 100 * p["exclusivity"][key]) for key in keys}
+    series = {key: column(lambda p, key=key: 100 * p["exclusivity"][key]) for key in keys}
     plots.grouped(FOLDER / "figure1.svg", programs, series, "exclusivity (%)", (0, 100))
-    series = {label: column(lambda p: 100 * p[key]["first-touch"])
+    series = {label: column(lambda p, key=key: 100 * p[key]["first-touch"])
               for label, key in (("pages", "page_balance"), ("accesses", "access_balance"))}
     plots.grouped(FOLDER / "figure2.svg", programs, series, "balance (%)", (0, 100))
-    series = {policy: column(lambda p: 100 * p["access_balance"][policy])
+    series = {policy: column(lambda p, policy=policy: 100 * p["access_balance"][policy])
               for policy in ("locality", "interleave", "mixed")}
     plots.grouped(FOLDER / "figure3.svg", programs, series, "access balance (%)", (0, 100))
     figures.pages_by_moves(FOLDER / "figure4.svg", list(programs), column(lambda p: p["moves"]))
     for number, machine in enumerate(MACHINES, 5):
         policies = ["random", "interleave", "locality", "balanced", "mixed"]
-        gain = {n: column(lambda p: 100 * (p["speedup"][machine][n] - 1)) for n in policies}
-        ends = {n: column(lambda p: [100 * (s - 1) for s in p["speedup_range"][machine][n]]) for n in policies}
+        gain = {n: column(lambda p, machine=machine, n=n: 100 * (p["speedup"][machine][n] - 1)) for n in policies}
+        ends = {n: column(lambda p, machine=machine, n=n: [100 * (s - 1) for s in p["speedup_range"][machine][n]]) for n in policies}
         plots.grouped(FOLDER / f"figure{number}.svg", programs, gain, "improvement (%)", errors=ends)
 
 

@@ -48,8 +48,7 @@ ALWAYS void inverse(loop l, unsigned long *sum) {
 }
 
 ALWAYS void exclusive(loop l, unsigned long *sum) {
-    for (nw_exclusive e = nw_exclusive_begin(l.begin, l.end, l.cuts, l.id, l.thread, l.threads);
-         nw_exclusive_next(&e);)
+    for (nw_exclusive e = nw_exclusive_begin(l.begin, l.end, l.cuts, l.id, l.thread, l.threads); nw_exclusive_next(&e);)
         work(e.begin, e.end, sum);
 }
 
@@ -71,9 +70,9 @@ ALWAYS void sweeps(void (*chunk)(loop, unsigned long *), int known, unsigned lon
     }
 }
 
-#define SWEEPS_OF(chunk)                                                                                     \
-    __attribute__((noinline)) static void chunk##_loop(unsigned long *sum) { sweeps(chunk, LOOP, sum); }      \
-    __attribute__((noinline)) static void chunk##_sweep(unsigned long *sum) { sweeps(chunk, SWEEP, sum); }    \
+#define SWEEPS_OF(chunk)                                                                                   \
+    __attribute__((noinline)) static void chunk##_loop(unsigned long *sum) { sweeps(chunk, LOOP, sum); }   \
+    __attribute__((noinline)) static void chunk##_sweep(unsigned long *sum) { sweeps(chunk, SWEEP, sum); } \
     __attribute__((noinline)) static void chunk##_fresh(unsigned long *sum) { sweeps(chunk, FRESH, sum); }
 SWEEPS_OF(plain)
 SWEEPS_OF(library_static)
@@ -85,9 +84,10 @@ int main(void) {
         const char *name;
         void (*run)(unsigned long *);
     } all[] = {
-#define ALL_OF(name, chunk) {name " loop", chunk##_loop}, {name " sweep", chunk##_sweep}, {name " fresh", chunk##_fresh}
-        ALL_OF("plain", plain), ALL_OF("static", library_static),
-        ALL_OF("static-inverse", inverse), ALL_OF("block-exclusive", exclusive)};
+#define ALL_OF(name, chunk) \
+    {name " loop", chunk##_loop}, {name " sweep", chunk##_sweep}, { name " fresh", chunk##_fresh }
+        ALL_OF("plain", plain), ALL_OF("static", library_static), ALL_OF("static-inverse", inverse),
+        ALL_OF("block-exclusive", exclusive)};
     enum { ALL = sizeof all / sizeof *all };
     double best[ALL];
     unsigned long sum = 0;

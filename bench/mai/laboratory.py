@@ -4,9 +4,9 @@ which node's memory, beside what the policy's definition makes of the accesses i
 import json
 
 import duckdb
-
 from commands import run
 from recordings import FOLDER, NODEWISE, PLAIN, RECORDED, command
+
 from web import Finding
 
 MACHINE, NODES, THREADS = "mai-itanium2-fss", 4, 8

@@ -3,6 +3,7 @@
 import plots
 from findings import FEW, SAME
 from recordings import FOLDER
+
 from web import document, escape, figure, table, verdicts
 
 TITLES = {"mg": "MG", "ictm": "ICTM", "ondes": "Ondes 3D"}

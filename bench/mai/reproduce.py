@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import laboratory
 import page
-import web
 from findings import NAMES, findings
 from recordings import FOLDER, MACHINES, QUICK, SIZES, SLOWER, predictions, record
+
+import web
 
 THREADS = [2, 4, 8, 16]
 # What the assumption about the paper's cores is worth: the same with others.

@@ -6,14 +6,10 @@
 
 static const uint64_t PAGE_NUMBER = (UINT64_C(1) << 48) - 1; /* above it: the process */
 
-uint32_t nodewise_policy_abi(void)
-{
-    return NODEWISE_POLICY_ABI;
-}
+uint32_t nodewise_policy_abi(void) { return NODEWISE_POLICY_ABI; }
 
 /* The first of the histogram's pages that is not below `page`. */
-static uint64_t find(const nodewise_histogram *h, uint64_t page)
-{
+static uint64_t find(const nodewise_histogram *h, uint64_t page) {
     uint64_t low = 0, high = h->pages;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -25,8 +21,7 @@ static uint64_t find(const nodewise_histogram *h, uint64_t page)
     return low;
 }
 
-int nodewise_policy(const nodewise_histogram *h, uint32_t *node)
-{
+int nodewise_policy(const nodewise_histogram *h, uint32_t *node) {
     const char *name = getenv("MAJO_PLACED");
     FILE *in = name ? fopen(name, "r") : NULL;
     if (!in)

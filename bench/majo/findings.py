@@ -3,6 +3,7 @@
 from laboratory import PROFILED
 from plots import average
 from programs import EXCLUDED, PROGRAMS, TRANSFORMED
+
 from web import Finding
 
 SMALL, LARGE = "nehalem-2s", "westmere-4s"

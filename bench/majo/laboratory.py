@@ -51,7 +51,7 @@ def measure(machine):
                "--batch", str(batch)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(cpus)}
     for _ in range(2):  # on a host that is very busy a guest may not come up
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        done = subprocess.run(command, check=False, capture_output=True, text=True,
                               env=environment, cwd=FOLDER.parents[1])
         if "did not come up" not in done.stderr:
             break

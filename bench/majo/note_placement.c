@@ -21,8 +21,7 @@ static struct {
 } described[LIVE];
 static int count;
 
-static void note(const void *array, const nw_distr *distr)
-{
+static void note(const void *array, const nw_distr *distr) {
     const char *name = getenv("MAJO_PLACED");
     FILE *out = name ? fopen(name, "a") : NULL;
     nw_shape shape;
@@ -40,21 +39,16 @@ static void note(const void *array, const nw_distr *distr)
     fclose(out);
 }
 
-nw_distr *__wrap_nw_describe_by(const void *array, const nw_policy *policy)
-{
+nw_distr *__wrap_nw_describe_by(const void *array, const nw_policy *policy) {
     nw_distr *distr = __real_nw_describe_by(array, policy);
     described[count % LIVE].distr = distr;
     described[count++ % LIVE].array = array;
     return distr;
 }
 
-nw_distr *__wrap_nw_describe(const void *array, nw_policy policy)
-{
-    return __wrap_nw_describe_by(array, &policy);
-}
+nw_distr *__wrap_nw_describe(const void *array, nw_policy policy) { return __wrap_nw_describe_by(array, &policy); }
 
-int __wrap_nw_distribute(const nw_distr *distr)
-{
+int __wrap_nw_distribute(const nw_distr *distr) {
     for (int back = 1; back <= LIVE && back <= count; back++)
         if (described[(count - back) % LIVE].distr == distr) {
             note(described[(count - back) % LIVE].array, distr);
@@ -63,15 +57,11 @@ int __wrap_nw_distribute(const nw_distr *distr)
     return __real_nw_distribute(distr);
 }
 
-int __wrap_nw_place_by(void *array, const nw_policy *policy)
-{
+int __wrap_nw_place_by(void *array, const nw_policy *policy) {
     nw_distr *distr = __real_nw_describe_by(array, policy);
     note(array, distr);
     nw_distr_free(distr);
     return __real_nw_place_by(array, policy);
 }
 
-int __wrap_nw_place(void *array, nw_policy policy)
-{
-    return __wrap_nw_place_by(array, &policy);
-}
+int __wrap_nw_place(void *array, nw_policy policy) { return __wrap_nw_place_by(array, &policy); }

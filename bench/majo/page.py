@@ -6,6 +6,7 @@ from laboratory import MACHINES, PROFILED
 from programs import EXCLUDED, PROGRAMS, TRANSFORMED
 from recordings import FOLDER
 from sharing import CLASSES
+
 from web import document, figure, table, verdicts, write_csv
 
 LAB = "laboratory: exact counts of accesses to the programs' arrays"
@@ -144,8 +145,8 @@ def write(data, found):
         "<h2>Program transformations</h2>",
         figure("figure15a", f"Figure 15(a). Remote accesses on {SMALL} ({LAB})."),
         figure("figure15a-traffic", f"Figure 15(a), as traffic: lines fetched from the other node of {SMALL} ({MODEL})."),
-        figure("figure15b", "Figure 15(b). Uniformly shared pages (recorded, exact). Profile-based placement shares as the default does: it "
-                            "moves pages, not accesses."),
+        figure("figure15b", "Figure 15(b). Uniformly shared pages (recorded, exact). Profile-based placement shares as the default does: "
+                            "it moves pages, not accesses."),
         tabled("sharing", ["% of pages used by the computation", *CLASSES], sharing_rows(data)),
         figure("figure15c", f"Figure 15(c). Improvement over the default form on {SMALL}, 8 threads ({MODEL})."),
         "<h2>Scalability</h2>",

@@ -7,7 +7,6 @@ import pathlib
 import subprocess
 
 import duckdb
-
 from programs import APART, PROGRAMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

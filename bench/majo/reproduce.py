@@ -7,11 +7,12 @@ import time
 import laboratory
 import page
 import recordings
-import web
 from findings import findings
 from programs import PROGRAMS, TRANSFORMED
 from recordings import AS_PLACED, FOLDER, SHAPES
 from sharing import sharing
+
+import web
 
 # Threads of the predictions. The paper's 8 on the smaller machine, its four settings on the larger.
 THREADS = {"nehalem-2s": [4, 8], "westmere-4s": [4, 8, 16, 32]}

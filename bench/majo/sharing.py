@@ -1,7 +1,6 @@
 """Who shares which pages, by Majo and Gross's section 2.2, read from a profile's tables."""
 
 import duckdb
-
 from programs import APART
 
 CLASSES = ["non-shared", "node-shared", "uniformly shared"]

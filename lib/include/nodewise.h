@@ -139,13 +139,14 @@ typedef struct nw_policy {
     nw_kind kind;
     nw_unit unit;
     size_t block;            /* units in a block; 0 is 1 */
-    const int *nodes;        /* null: all nodes this process may use (those with CPUs for NW_BIND_BLOCK and NW_BLOCK_EXCLUSIVE) */
+    const int
+        *nodes; /* null: all nodes this process may use (those with CPUs for NW_BIND_BLOCK and NW_BLOCK_EXCLUSIVE) */
     int node_count;
     const unsigned *weights; /* one a node, not all zero; null: equal */
-    unsigned prime;          /* NW_PRIME */
-    uint64_t seed;           /* NW_RANDOM */
-    int threads;             /* NW_BIND_BLOCK, as nw_set_threads takes; 0: those in force */
-    unsigned dimensions;     /* NW_BLOCK_EXCLUSIVE: bit d is dimension d; 0: the first two */
+    unsigned prime; /* NW_PRIME */
+    uint64_t seed; /* NW_RANDOM */
+    int threads; /* NW_BIND_BLOCK, as nw_set_threads takes; 0: those in force */
+    unsigned dimensions; /* NW_BLOCK_EXCLUSIVE: bit d is dimension d; 0: the first two */
     nw_granule granule;
 } nw_policy;
 
@@ -245,11 +246,11 @@ NW_API int nw_page_nodes(const void *array, int *nodes, size_t size);
 NW_API int nw_histogram(const void *array, size_t *pages, int size, size_t *untouched);
 
 typedef struct nw_statistics {
-    uint64_t pages_moved;    /* base pages that a call of ours moved to another node */
-    double page_seconds;     /* wall time in the calls that did */
-    uint64_t threads_moved;  /* threads bound to another node than they ran on */
+    uint64_t pages_moved; /* base pages that a call of ours moved to another node */
+    double page_seconds; /* wall time in the calls that did */
+    uint64_t threads_moved; /* threads bound to another node than they ran on */
     double thread_seconds;
-    uint64_t calls;          /* system calls made to place and to move */
+    uint64_t calls; /* system calls made to place and to move */
 } nw_statistics;
 
 NW_API void nw_get_statistics(nw_statistics *statistics);

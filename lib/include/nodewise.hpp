@@ -299,7 +299,9 @@ protected:
     placeable(placeable &&other) noexcept : view_type(static_cast<view_type &>(other)) { other.become({}); }
     placeable &operator=(placeable &&other) noexcept = delete;
     void become(const view_type &other) noexcept { static_cast<view_type &>(*this) = other; }
-    void swap(placeable &other) noexcept { std::swap(static_cast<view_type &>(*this), static_cast<view_type &>(other)); }
+    void swap(placeable &other) noexcept {
+        std::swap(static_cast<view_type &>(*this), static_cast<view_type &>(other));
+    }
 
 private:
     // Queries fail for wrong arguments only.
@@ -371,7 +373,8 @@ template <class T, std::size_t Rank = 1> class adopted : public placeable<T, Ran
     using base = placeable<T, Rank>;
 
 public:
-    template <class Container, class = std::enable_if_t<Rank == 1 && std::is_same<detail::item_of<Container>, T>::value>>
+    template <class Container,
+              class = std::enable_if_t<Rank == 1 && std::is_same<detail::item_of<Container>, T>::value>>
     explicit adopted(Container &items) : adopted(view<T, Rank>(std::data(items), {std::size(items)})) {}
     explicit adopted(view<T, Rank> memory) : base(memory.data(), memory.extents()) {
         (void)status(nw_adopt(memory.data(), sizeof(T), static_cast<int>(Rank), memory.extents().data()));
@@ -469,7 +472,8 @@ private:
         return bytes >= placed_bytes && alignment <= detail::most_alignment;
     }
     void *do_allocate(std::size_t bytes, std::size_t alignment) override {
-        return placed(bytes, alignment) ? detail::allocate_placed(bytes, 1, by_) : upstream_->allocate(bytes, alignment);
+        return placed(bytes, alignment) ? detail::allocate_placed(bytes, 1, by_)
+                                        : upstream_->allocate(bytes, alignment);
     }
     void do_deallocate(void *memory, std::size_t bytes, std::size_t alignment) override {
         if (placed(bytes, alignment))

@@ -157,7 +157,7 @@ NW_INLINE nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, in
         int nodes = cuts.parts > 0 ? cuts.parts : 1;
         id = id % nodes + (id % nodes < 0 ? nodes : 0);
     }
-    nw_exclusive e = {0, 0, begin, end, cuts, id, s->node, s->last, s->each, s->more,
+    nw_exclusive e = {0,         0,         begin,          end,           cuts, id, s->node, s->last, s->each, s->more,
                       s->offset, s->length, s->offset_more, s->length_more};
     return e;
 }
@@ -184,21 +184,20 @@ NW_API nw_exclusive nw_exclusive_begin_call(long begin, long end, nw_cuts cuts, 
 NW_API int nw_exclusive_next_call(nw_exclusive *e);
 
 /* for (i = begin; i < end; i++), inside a parallel region, without a barrier at the end. */
-#define nw_for_static(i, begin_, end_)                                                                       \
-    for (nw_range nw_r_##i = nw_static(begin_, end_, NW_THREAD, NW_THREADS), *nw_once_##i = &nw_r_##i;       \
-         nw_once_##i; nw_once_##i = NULL)                                                                    \
+#define nw_for_static(i, begin_, end_)                                                                              \
+    for (nw_range nw_r_##i = nw_static(begin_, end_, NW_THREAD, NW_THREADS), *nw_once_##i = &nw_r_##i; nw_once_##i; \
+         nw_once_##i = NULL)                                                                                        \
         for (long i = nw_r_##i.begin; i < nw_r_##i.end; i++)
 
-#define nw_for_static_inverse(i, begin_, end_)                                                               \
-    for (nw_range nw_r_##i = nw_static_inverse(begin_, end_, NW_THREAD, NW_THREADS),                         \
-                  *nw_once_##i = &nw_r_##i;                                                                  \
-         nw_once_##i; nw_once_##i = NULL)                                                                    \
+#define nw_for_static_inverse(i, begin_, end_)                                                                 \
+    for (nw_range nw_r_##i = nw_static_inverse(begin_, end_, NW_THREAD, NW_THREADS), *nw_once_##i = &nw_r_##i; \
+         nw_once_##i; nw_once_##i = NULL)                                                                      \
         for (long i = nw_r_##i.begin; i < nw_r_##i.end; i++)
 
 /* Part `id` of a sweep, cut as the distribution cuts this loop's dimension. `break` leaves one block. */
-#define nw_for_exclusive(i, begin_, end_, cuts_, id_)                                                        \
-    for (nw_exclusive nw_e_##i = nw_exclusive_begin(begin_, end_, cuts_, id_, NW_THREAD, NW_THREADS);        \
-         nw_exclusive_next(&nw_e_##i);)                                                                      \
+#define nw_for_exclusive(i, begin_, end_, cuts_, id_)                                                 \
+    for (nw_exclusive nw_e_##i = nw_exclusive_begin(begin_, end_, cuts_, id_, NW_THREAD, NW_THREADS); \
+         nw_exclusive_next(&nw_e_##i);)                                                               \
         for (long i = nw_e_##i.begin; i < nw_e_##i.end; i++)
 
 /* The paper's schedule(block-exclusive, view, id): the loop's own bounds are cut, over all nodes. */
@@ -206,7 +205,7 @@ static inline nw_cuts nw_cuts_of(long begin, long end) {
     nw_cuts cuts = {begin, end, nw_processors()};
     return cuts;
 }
-#define nw_for_block_exclusive(i, begin_, end_, view_, id_)                                                  \
+#define nw_for_block_exclusive(i, begin_, end_, view_, id_) \
     nw_for_exclusive (i, begin_, end_, ((void)(view_), nw_cuts_of(begin_, end_)), id_)
 
 #ifdef _OPENMP

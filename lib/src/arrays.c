@@ -115,8 +115,8 @@ static int adoptable(const nw_shape *shape, const void *memory) {
         return NW_OK;
     if (known->mapped || known->data != memory)
         return nw_fail(NW_INVALID, "%p is an array already", memory);
-    return nw_fail(NW_INVALID, "%p is adopted already as %zux%zux%zux%zu items of %zu bytes: nw_forget it first", memory,
-                   n[0], n[1], n[2], n[3], known->shape.item);
+    return nw_fail(NW_INVALID, "%p is adopted already as %zux%zux%zux%zu items of %zu bytes: nw_forget it first",
+                   memory, n[0], n[1], n[2], n[3], known->shape.item);
 }
 
 /* The array of new memory, or of adopted (`mapped` is 0) that may be one already. */
@@ -155,8 +155,8 @@ static void *good_address(size_t bytes) {
     for (int nodes = 1; nodes < machine->node_count; nodes *= 2)
         alignment *= 2;
     size_t room = bytes + alignment;
-    void *free_room = (void *)syscall(SYS_mmap, NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                      -1, 0ul);
+    void *free_room = (void *)syscall(SYS_mmap, NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                      0ul);
     if (free_room == MAP_FAILED)
         return NULL;
     syscall(SYS_munmap, free_room, room);

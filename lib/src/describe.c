@@ -35,8 +35,8 @@ static int none_of_ours(const nw_machine *machine, int node) {
     for (int i = 0; i < machine->node_count; i++)
         nw_mask_add(&ours, machine->nodes[i]);
     nw_name_nodes(names, sizeof names, &ours);
-    return wrong("node %d: this process may use the memory of node%s %s only", node,
-                 machine->node_count > 1 ? "s" : "", names);
+    return wrong("node %d: this process may use the memory of node%s %s only", node, machine->node_count > 1 ? "s" : "",
+                 names);
 }
 
 /* The list of the policy, or the nodes of this process; those of no weight are left out. */

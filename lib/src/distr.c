@@ -28,7 +28,8 @@ static int block_fits(const nw_shape *shape, size_t block_size, size_t processor
     size_t least = columns / processors * depth, most = (columns + processors - 1) / processors * depth;
     if (block_size == least || block_size == most)
         return 1;
-    nw_fail(NW_INVALID, "a block size of %zu items: %zu columns over %zu processors make blocks of %zu in a row (or 0 for that)",
+    nw_fail(NW_INVALID,
+            "a block size of %zu items: %zu columns over %zu processors make blocks of %zu in a row (or 0 for that)",
             block_size, columns, processors, most);
     return 0;
 }
@@ -37,8 +38,10 @@ static int block_fits(const nw_shape *shape, size_t block_size, size_t processor
 static int make_matrix(nw_shape *shape, size_t block_size, size_t processors) {
     size_t row;
     if (!block_size || __builtin_mul_overflow(block_size, processors, &row) || shape->items % row) {
-        nw_fail(NW_INVALID, "a block size of %zu items: in an array of one dimension, %zu blocks make a row, and rows must divide its %zu items",
-                block_size, processors, shape->items);
+        nw_fail(
+            NW_INVALID,
+            "a block size of %zu items: in an array of one dimension, %zu blocks make a row, and rows must divide its %zu items",
+            block_size, processors, shape->items);
         return 0;
     }
     shape->dimensions = 2;

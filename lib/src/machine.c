@@ -23,9 +23,7 @@ typedef struct bits {
     unsigned long words[CPUS / 64];
 } bits;
 
-static int has(const bits *set, int bit) {
-    return bit >= 0 && bit < CPUS && set->words[bit / 64] >> (bit % 64) & 1;
-}
+static int has(const bits *set, int bit) { return bit >= 0 && bit < CPUS && set->words[bit / 64] >> (bit % 64) & 1; }
 static void add(bits *set, int bit) {
     if (bit >= 0 && bit < CPUS)
         set->words[bit / 64] |= 1ul << (bit % 64);
@@ -240,7 +238,8 @@ static int pretend(void) {
         cpus = atoi(of_cpus);
     }
     if (nodes < 1 || cpus < 1 || nodes > NW_MASK_NODES || nodes * cpus > CPUS) {
-        snprintf(machine.ignored, sizeof machine.ignored, "NODEWISE_PRETEND=%.24s is not NODESxCPUS (as 4x2): ignored", text);
+        snprintf(machine.ignored, sizeof machine.ignored, "NODEWISE_PRETEND=%.24s is not NODESxCPUS (as 4x2): ignored",
+                 text);
         fprintf(stderr, "nodewise: %s\n", machine.ignored);
         return 0;
     }

@@ -13,9 +13,7 @@ static _Thread_local int last_status;
 /* A child must not inherit a lock that a thread it does not have holds. */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void survive_forks(void) {
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 mai_state *mai_enter(const char *function) {
     pthread_mutex_lock(&lock);

@@ -38,8 +38,8 @@ static int check(const char *function, int dimensions, const int *sizes, size_t 
     if (!bytes)
         return nw_fail(NW_INVALID, "%s: type %d is none of CHAR, INT, FLOAT, DOUBLE, STRUCT", function, type);
     if (item == 0 || item % bytes != 0)
-        return nw_fail(NW_INVALID, "%s: an item of %zu bytes does not hold whole items of its type, of %zu",
-                       function, item, bytes);
+        return nw_fail(NW_INVALID, "%s: an item of %zu bytes does not hold whole items of its type, of %zu", function,
+                       item, bytes);
     return NW_OK;
 }
 
@@ -179,13 +179,10 @@ static int carry_out(const mai_config *config, mai_array *array, deal d) {
     switch (d.what) {
     case MIGRATE:
         return (d.policy.unit == NW_ROWS ? nw_migrate_rows : nw_migrate_columns)(array->data, (int)d.node,
-                                                                        (size_t)d.count, (size_t)d.first);
-    case SCATTER:
-        return nw_scatter(array->data, config->nodes, (int)d.node);
-    case GATHER:
-        return nw_gather(array->data, (int)d.node);
-    default:
-        return place(config, array, d.policy, d.to_threads);
+                                                                                 (size_t)d.count, (size_t)d.first);
+    case SCATTER: return nw_scatter(array->data, config->nodes, (int)d.node);
+    case GATHER: return nw_gather(array->data, (int)d.node);
+    default: return place(config, array, d.policy, d.to_threads);
     }
 }
 
@@ -231,39 +228,27 @@ static void deal_blocks(const char *function, void *p, nw_policy policy, int blo
 
 void mai_cyclic(void *p) { deal_blocks("mai_cyclic", p, nw_cyclic(NW_PAGES, 1), 1, 0); }
 void mai_skew_mapp(void *p) { deal_blocks("mai_skew_mapp", p, nw_skew(NW_PAGES, 1), 1, 0); }
-void mai_prime_mapp(void *p, int prime) {
-    deal_blocks("mai_prime_mapp", p, nw_prime(NW_PAGES, 1, 0), 1, prime);
-}
+void mai_prime_mapp(void *p, int prime) { deal_blocks("mai_prime_mapp", p, nw_prime(NW_PAGES, 1, 0), 1, prime); }
 
 void mai_cyclic_rows(void *p, int nr) { deal_blocks("mai_cyclic_rows", p, nw_cyclic(NW_ROWS, 1), nr, 0); }
-void mai_skew_mapp_rows(void *p, int nr) {
-    deal_blocks("mai_skew_mapp_rows", p, nw_skew(NW_ROWS, 1), nr, 0);
-}
+void mai_skew_mapp_rows(void *p, int nr) { deal_blocks("mai_skew_mapp_rows", p, nw_skew(NW_ROWS, 1), nr, 0); }
 void mai_prime_mapp_rows(void *p, int prime, int nr) {
     deal_blocks("mai_prime_mapp_rows", p, nw_prime(NW_ROWS, 1, 0), nr, prime);
 }
 
-void mai_cyclic_columns(void *p, int nc) {
-    deal_blocks("mai_cyclic_columns", p, nw_cyclic(NW_COLUMNS, 1), nc, 0);
-}
-void mai_skew_mapp_columns(void *p, int nc) {
-    deal_blocks("mai_skew_mapp_columns", p, nw_skew(NW_COLUMNS, 1), nc, 0);
-}
+void mai_cyclic_columns(void *p, int nc) { deal_blocks("mai_cyclic_columns", p, nw_cyclic(NW_COLUMNS, 1), nc, 0); }
+void mai_skew_mapp_columns(void *p, int nc) { deal_blocks("mai_skew_mapp_columns", p, nw_skew(NW_COLUMNS, 1), nc, 0); }
 void mai_prime_mapp_columns(void *p, int prime, int nc) {
     deal_blocks("mai_prime_mapp_columns", p, nw_prime(NW_COLUMNS, 1, 0), nc, prime);
 }
 
 void mai_bind_all(void *p) { run("mai_bind_all", p, (deal){.policy = nw_bind_all()}); }
 void mai_bind_rows(void *p) { run("mai_bind_rows", p, (deal){.policy = nw_bind(NW_ROWS), .to_threads = 1}); }
-void mai_bind_columns(void *p) {
-    run("mai_bind_columns", p, (deal){.policy = nw_bind(NW_COLUMNS), .to_threads = 1});
-}
+void mai_bind_columns(void *p) { run("mai_bind_columns", p, (deal){.policy = nw_bind(NW_COLUMNS), .to_threads = 1}); }
 
 void mai_random(void *p) { deal_blocks("mai_random", p, nw_random(NW_PAGES, 1), 1, 0); }
 void mai_random_rows(void *p, int nr) { deal_blocks("mai_random_rows", p, nw_random(NW_ROWS, 1), nr, 0); }
-void mai_random_columns(void *p, int nc) {
-    deal_blocks("mai_random_columns", p, nw_random(NW_COLUMNS, 1), nc, 0);
-}
+void mai_random_columns(void *p, int nc) { deal_blocks("mai_random_columns", p, nw_random(NW_COLUMNS, 1), nc, 0); }
 
 /* ---- Migration ---------------------------------------------------------------------------------- */
 

@@ -51,8 +51,8 @@ static int accept(reader *r, list *numbers, const char *word, long number) {
     const nw_machine *machine = nw_machine_now();
     if (numbers == &r->threads) {
         if (number < 1 || number > MOST_THREADS)
-            return nw_fail(NW_INVALID, "%s:%d: threads: %ld: give a number from 1 to %d", r->filename, r->line,
-                           number, MOST_THREADS);
+            return nw_fail(NW_INVALID, "%s:%d: threads: %ld: give a number from 1 to %d", r->filename, r->line, number,
+                           MOST_THREADS);
         if (numbers->count)
             return nw_fail(NW_INVALID, "%s:%d: threads: give one number", r->filename, r->line);
     } else {
@@ -90,8 +90,8 @@ static int read_list(reader *r, list *numbers, const char *word, char *text) {
             last = number_at(&text);
         }
         if (first < 0 || last < first || text != item + length)
-            return nw_fail(NW_INVALID, "%s:%d: %s: `%.*s` is no number or range such as 0-3", r->filename,
-                           r->line, word, length > 40 ? 40 : length, item);
+            return nw_fail(NW_INVALID, "%s:%d: %s: `%.*s` is no number or range such as 0-3", r->filename, r->line,
+                           word, length > 40 ? 40 : length, item);
         for (long number = first; number <= last; number++) {
             int status = accept(r, numbers, word, number);
             if (status < 0)
@@ -116,8 +116,7 @@ static int read_line(reader *r, char *text) {
                     : !strcmp(text, "threads") ? &r->threads
                                                : NULL;
     if (!numbers)
-        return nw_fail(NW_INVALID, "%s:%d: `%.40s` is neither nodes, cpus nor threads", r->filename, r->line,
-                       text);
+        return nw_fail(NW_INVALID, "%s:%d: `%.40s` is neither nodes, cpus nor threads", r->filename, r->line, text);
     if (numbers->given++)
         return nw_fail(NW_INVALID, "%s:%d: %s are set twice", r->filename, r->line, text);
     return read_list(r, numbers, text, rest);

@@ -78,9 +78,9 @@ int mai_number_page_migration(unsigned long *pageaddrs, int size) {
         sum = nw_fail(NW_INVALID, "mai_number_page_migration: %d addresses", size);
     for (int i = 0; pageaddrs && i < size && sum >= 0; i++) {
         long moves = moves_of(s, pageaddrs[i]);
-        sum = moves < 0 ? nw_fail(NW_NO_ARRAY, "mai_number_page_migration: %#lx is in no array of mai_alloc_*",
-                                  pageaddrs[i])
-                        : sum + moves;
+        sum = moves < 0
+                  ? nw_fail(NW_NO_ARRAY, "mai_number_page_migration: %#lx is in no array of mai_alloc_*", pageaddrs[i])
+                  : sum + moves;
     }
     mai_leave(sum < 0 ? (int)sum : NW_OK);
     return sum > INT_MAX ? INT_MAX : (int)sum;
@@ -91,7 +91,9 @@ static void print_page(uintptr_t address, int node) {
     if (node >= 0)
         printf("node %d\n", node);
     else
-        puts(node == -ENOENT ? "not touched" : node == -EFAULT ? "no memory, or never read or written" : strerror(-node));
+        puts(node == -ENOENT   ? "not touched"
+             : node == -EFAULT ? "no memory, or never read or written"
+                               : strerror(-node));
 }
 
 void mai_print_pagenodes(unsigned long *pageaddrs, int size) {

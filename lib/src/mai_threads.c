@@ -41,8 +41,8 @@ static int bind_self(const char *function, int id) {
         return NW_NOT_STARTED;
     int threads = s->config.threads;
     if (id < 0 || id >= threads)
-        return mai_leave(nw_fail(NW_INVALID, "%s: there is no thread %d: numbers are 0 to %d", function, id,
-                                 threads - 1));
+        return mai_leave(
+            nw_fail(NW_INVALID, "%s: there is no thread %d: numbers are 0 to %d", function, id, threads - 1));
     return mai_leave(move(s, gettid(), s->config.thread_cpus[id], id));
 }
 

@@ -117,7 +117,8 @@ static int verdict(const batch *of, int error) {
     }
     if (wrong == 0)
         return NW_OK;
-    return nw_fail(NW_PARTLY, "%zu of %zu touched pages lie elsewhere, %zu of them on node %zu: full nodes, or pages in use",
+    return nw_fail(NW_PARTLY,
+                   "%zu of %zu touched pages lie elsewhere, %zu of them on node %zu: full nodes, or pages in use",
                    wrong, (size_t)of->touched, of->elsewhere[most], most);
 }
 

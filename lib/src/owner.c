@@ -54,12 +54,9 @@ static int in_turn(const nw_distr *distr, uint64_t block) {
         if (distr->until)
             return weighed(distr, block % weight_of_all(distr));
         return (int)nw_formula_cyclic(block, nodes);
-    case NW_SKEW:
-        return (int)nw_formula_skew(block, nodes);
-    case NW_PRIME:
-        return (int)nw_formula_prime(block, distr->prime, nodes);
-    default:
-        break;
+    case NW_SKEW: return (int)nw_formula_skew(block, nodes);
+    case NW_PRIME: return (int)nw_formula_prime(block, distr->prime, nodes);
+    default: break;
     }
     if (!distr->until)
         return (int)nw_formula_random(block, distr->seed, nodes);
@@ -70,14 +67,13 @@ static int in_turn(const nw_distr *distr, uint64_t block) {
 static owner owner_of_part(const nw_distr *distr, size_t block) {
     if (distr->kind == NW_BIND_BLOCK) {
         uint32_t thread = nw_formula_static(block, distr->blocks, (uint32_t)distr->threads);
-        return (owner){distr->thread_nodes[thread],
-                       nw_static_cut(distr->blocks, (size_t)distr->threads, thread + 1ul)};
+        return (owner){distr->thread_nodes[thread], nw_static_cut(distr->blocks, (size_t)distr->threads, thread + 1ul)};
     }
     int part = distr->until ? weighed_part(distr, block)
                             : (int)nw_formula_static(block, distr->blocks, (uint32_t)distr->node_count);
-    return (owner){distr->nodes[part],
-                   distr->until ? weighed_end(distr, part)
-                                : nw_static_cut(distr->blocks, (size_t)distr->node_count, (size_t)part + 1)};
+    return (owner){distr->nodes[part], distr->until
+                                           ? weighed_end(distr, part)
+                                           : nw_static_cut(distr->blocks, (size_t)distr->node_count, (size_t)part + 1)};
 }
 
 /* Of units first to first + count. */
@@ -164,9 +160,8 @@ int nw_distr_granule_node(const nw_distr *distr, size_t granule, size_t *next) {
         return found.node;
     }
     owner found = owner_of_item(distr, middle_byte(distr, granule) / distr->shape.item);
-    size_t end = found.end == distr->shape.items
-                     ? nw_distr_granules(distr)
-                     : (distr->head + found.end * distr->shape.item) / distr->granule;
+    size_t end = found.end == distr->shape.items ? nw_distr_granules(distr)
+                                                 : (distr->head + found.end * distr->shape.item) / distr->granule;
     *next = end > granule ? end : granule + 1;
     return found.node;
 }
@@ -174,8 +169,8 @@ int nw_distr_granule_node(const nw_distr *distr, size_t granule, size_t *next) {
 /* Of adopted memory, a page that holds other memory too. */
 static int stays(const nw_distr *distr, size_t page) {
     size_t end = distr->head % distr->page + bytes_of(distr);
-    return distr->adopted && ((page == 0 && distr->head % distr->page) ||
-                              (page == distr->shape.pages - 1 && end % distr->page));
+    return distr->adopted &&
+           ((page == 0 && distr->head % distr->page) || (page == distr->shape.pages - 1 && end % distr->page));
 }
 
 int nw_distr_page_node(const nw_distr *distr, size_t page) {
@@ -228,23 +223,32 @@ static void say_rounded(nw_distr *distr, size_t item) {
     distr->status = NW_ROUNDED;
     if (distr->kind == NW_SOME_UNITS && names[0])
         snprintf(distr->message, sizeof distr->message, "no page has its middle in these %s: nothing was moved",
-                 distr->unit == NW_COLUMNS ? "columns" : distr->unit == NW_ROWS ? "rows" : "items");
+                 distr->unit == NW_COLUMNS ? "columns"
+                 : distr->unit == NW_ROWS  ? "rows"
+                                           : "items");
     else
         snprintf(distr->message, sizeof distr->message,
                  "rounded to pages of %zu bytes: the array's parts are finer (first at item %zu), so each page goes to "
                  "the owner of its middle byte%s%s%s; use rows of whole pages or larger blocks",
-                 distr->granule, item, !names[0] ? "" : several ? ", and nodes " : ", and node ", names,
-                 !names[0] ? "" : several ? " get no page" : " gets no page");
+                 distr->granule, item,
+                 !names[0] ? ""
+                 : several ? ", and nodes "
+                           : ", and node ",
+                 names,
+                 !names[0] ? ""
+                 : several ? " get no page"
+                           : " gets no page");
 }
 
 void nw_distr_judge(nw_distr *distr) {
     distr->status = NW_OK;
     if (distr->no_huge) {
         distr->status = NW_ROUNDED;
-        snprintf(distr->message, sizeof distr->message,
-                 "no huge pages %s: placed by pages of %zu bytes",
-                 nw_machine_now()->huge ? "in an array that is shorter than one" : "on this machine (see "
-                 "/sys/kernel/mm/transparent_hugepage/enabled)", distr->page);
+        snprintf(distr->message, sizeof distr->message, "no huge pages %s: placed by pages of %zu bytes",
+                 nw_machine_now()->huge ? "in an array that is shorter than one"
+                                        : "on this machine (see "
+                                          "/sys/kernel/mm/transparent_hugepage/enabled)",
+                 distr->page);
     }
     if (distr->unit == NW_PAGES && distr->kind != NW_BLOCK_EXCLUSIVE)
         return;

@@ -216,7 +216,8 @@ static int place_coarser(nw_array *array, const nw_distr *distr) {
     int error = prefer_runs(array, &coarse), moved = error ? refused(error) : nw_move_touched(array, &coarse);
     if (moved != NW_OK)
         return moved;
-    return nw_fail(NW_PARTLY, "dealt in parts of %zu bytes: smaller ones would take more mappings than the kernel allows",
+    return nw_fail(NW_PARTLY,
+                   "dealt in parts of %zu bytes: smaller ones would take more mappings than the kernel allows",
                    granule);
 }
 

@@ -47,8 +47,8 @@ static int verdict(const nw_copies *copies) {
         wrong += nw_count_elsewhere(copies->of[i], pages, machine->processors[i]);
     if (wrong == 0)
         return NW_OK;
-    return nw_fail(NW_PARTLY, "%zu of the %zu pages of %d copies lie on other nodes than they are for: full nodes", wrong,
-                   pages * (size_t)copies->count, copies->count);
+    return nw_fail(NW_PARTLY, "%zu of the %zu pages of %d copies lie on other nodes than they are for: full nodes",
+                   wrong, pages * (size_t)copies->count, copies->count);
 }
 
 int nw_replicate(void *pointer) {
@@ -83,5 +83,6 @@ const void *nw_nearest(const void *pointer) {
         return NULL;
     nw_copies *copies = atomic_load_explicit(&array->copies, memory_order_acquire);
     int node = copies ? nw_cpu_node_of(machine, sched_getcpu()) : -1;
-    return node >= 0 && node < machine->near_size && machine->nearest ? copies->of[machine->nearest[node]] : array->data;
+    return node >= 0 && node < machine->near_size && machine->nearest ? copies->of[machine->nearest[node]]
+                                                                      : array->data;
 }

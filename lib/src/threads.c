@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "library.h"
-#include "threads.h"
 #include "nodewise_schedule.h"
+#include "threads.h"
 
 /* What has been bound, by thread number; guarded by `lock`. */
 typedef struct seat {
@@ -36,9 +36,7 @@ static void renewed(void) {
         seats[thread].tid = 0;
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
-__attribute__((constructor(101))) static void survive_forks(void) {
-    pthread_atfork(before_fork, after_fork, renewed);
-}
+__attribute__((constructor(101))) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
 
 /* ---- How many, and where ------------------------------------------------------------------------ */
 
@@ -90,8 +88,8 @@ static int cpu_by_rule(int thread, int threads) {
 }
 
 static int no_such_thread(int thread, int threads) {
-    return nw_fail(NW_INVALID, "there is no thread %d of %d: numbers are 0 to %d (see nw_set_threads)", thread,
-                   threads, threads - 1);
+    return nw_fail(NW_INVALID, "there is no thread %d of %d: numbers are 0 to %d (see nw_set_threads)", thread, threads,
+                   threads - 1);
 }
 
 int nw_thread_node(int thread) {
@@ -134,9 +132,7 @@ static long long start_of(pid_t tid) {
     return flags < 0 || flags & EXITING ? -1 : task_field(tid, STARTED);
 }
 
-int nw_running_on(pid_t tid) {
-    return tid == gettid() ? sched_getcpu() : (int)task_field(tid, LAST_CPU);
-}
+int nw_running_on(pid_t tid) { return tid == gettid() ? sched_getcpu() : (int)task_field(tid, LAST_CPU); }
 
 /* Binds a thread of this process to a CPU; 0 or an errno. */
 static int move(pid_t tid, int cpu) {

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define REFUSED(call, status)                                                                                \
-    do {                                                                                                     \
-        int got_ = (call);                                                                                   \
-        CHECK(got_ == (status) && nw_last_error()[0], "%s: %d, \"%s\"", #call, got_, nw_last_error());       \
+#define REFUSED(call, status)                                                                          \
+    do {                                                                                               \
+        int got_ = (call);                                                                             \
+        CHECK(got_ == (status) && nw_last_error()[0], "%s: %d, \"%s\"", #call, got_, nw_last_error()); \
     } while (0)
 #define NOTHING(call) CHECK((call) == NULL && nw_last_error()[0], "%s: \"%s\"", #call, nw_last_error())
 
@@ -103,7 +103,8 @@ static void adopted(void) {
     nw_distr_free(distr);
     CHECK(nw_adopt(memory, 1, 1, &pages) == NW_OK, "after nw_forget: %s", nw_last_error());
     nw_shape shape;
-    CHECK(nw_shape_of(memory, &shape) == NW_OK && shape.dimensions == 1 && shape.items == sizeof memory, "the new shape");
+    CHECK(nw_shape_of(memory, &shape) == NW_OK && shape.dimensions == 1 && shape.items == sizeof memory,
+          "the new shape");
     CHECK(nw_forget(memory) == NW_OK, "%s", nw_last_error());
     REFUSED(nw_forget(memory), NW_NO_ARRAY);
     double *array = nw_alloc_1d(1000, sizeof *array);
@@ -140,11 +141,11 @@ static void policies(void) {
     int *array = nw_alloc(sizeof *array, 3, extents), none[] = {-1}, far[] = {99999}, own;
     unsigned zero[64] = {0};
     nw_policy policy = nw_cyclic(NW_PAGES, 1);
-#define WRONG()                                                                                              \
-    do {                                                                                                     \
-        REFUSED(nw_place(array, policy), NW_INVALID);                                                        \
-        NOTHING(nw_describe(array, policy));                                                                 \
-        policy = nw_cyclic(NW_PAGES, 1);                                                                     \
+#define WRONG()                                       \
+    do {                                              \
+        REFUSED(nw_place(array, policy), NW_INVALID); \
+        NOTHING(nw_describe(array, policy));          \
+        policy = nw_cyclic(NW_PAGES, 1);              \
     } while (0)
     nw_nodes(&own, 1);
     policy.nodes = none, policy.node_count = 1;

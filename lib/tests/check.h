@@ -8,20 +8,20 @@
 static int check_passed, check_failed;
 
 /* Each place in the source that fails speaks once; repeated checks of one law count once. */
-#define CHECK(holds, ...)                                                                                    \
-    do {                                                                                                     \
-        static int seen_, broken_;                                                                           \
-        int holds_ = (holds);                                                                                \
-        check_passed += !seen_ && holds_;                                                                    \
-        if (!holds_ && !broken_) {                                                                           \
-            check_passed -= seen_;                                                                           \
-            check_failed++;                                                                                  \
-            printf("FAILED %s:%d: %s: ", __FILE__, __LINE__, #holds);                                        \
-            printf(__VA_ARGS__);                                                                             \
-            printf("\n");                                                                                    \
-        }                                                                                                    \
-        broken_ |= !holds_;                                                                                  \
-        seen_ = 1;                                                                                           \
+#define CHECK(holds, ...)                                             \
+    do {                                                              \
+        static int seen_, broken_;                                    \
+        int holds_ = (holds);                                         \
+        check_passed += !seen_ && holds_;                             \
+        if (!holds_ && !broken_) {                                    \
+            check_passed -= seen_;                                    \
+            check_failed++;                                           \
+            printf("FAILED %s:%d: %s: ", __FILE__, __LINE__, #holds); \
+            printf(__VA_ARGS__);                                      \
+            printf("\n");                                             \
+        }                                                             \
+        broken_ |= !holds_;                                           \
+        seen_ = 1;                                                    \
     } while (0)
 
 static inline int check_end(void) {

@@ -27,7 +27,9 @@ static int one_round(unsigned long of) {
     double *array = nw_alloc_2d(rows, 600, sizeof *array), **table = nw_index(array);
     if (!array || !table)
         return 0;
-    nw_policy policy = of % 3 == 0 ? nw_cyclic(NW_PAGES, 1) : of % 3 == 1 ? nw_block_exclusive(0) : nw_random(NW_ROWS, 2);
+    nw_policy policy = of % 3 == 0   ? nw_cyclic(NW_PAGES, 1)
+                       : of % 3 == 1 ? nw_block_exclusive(0)
+                                     : nw_random(NW_ROWS, 2);
     int fine = nw_place(array, policy) >= 0;
     for (size_t i = 0; i < rows; i++)
         table[i][0] = (double)i;

@@ -54,7 +54,8 @@ static void same(const data_distr_t *a, const nw_distr *b, size_t items) {
 
 static void block_exclusive(void) {
     enum { NX = 17, NY = 13, NZ = 5 };
-    size_t processors = (size_t)nw_processors(), least = NY / processors * NZ, most = (NY + processors - 1) / processors * NZ;
+    size_t processors = (size_t)nw_processors(), least = NY / processors * NZ,
+           most = (NY + processors - 1) / processors * NZ;
     double *m = nw_alloc_3d(NX, NY, NZ, sizeof *m);
     nw_distr *plain = nw_describe(m, nw_block_exclusive(0));
     size_t fits[] = {0, least, most};

@@ -116,16 +116,13 @@ static int *deal(const dealing *of, size_t n) {
             }
             virtual_node = (virtual_node + 1) % of->policy.prime;
             break;
-        case NW_RANDOM:
-            node[b] = drawn(of, b);
-            break;
+        case NW_RANDOM: node[b] = drawn(of, b); break;
         case NW_BIND_ALL:
             node[b] = of->list[0];
             for (int i = 1; i < of->count; i++)
                 node[b] = of->list[i] == of->list[0] ? node[b] : -1;
             break;
-        default:
-            node[b] = -1;
+        default: node[b] = -1;
         }
     }
     return node;
@@ -181,7 +178,8 @@ static int *deal_items(const dealing *of) {
 
 static const char *told(const dealing *of) {
     static char text[256];
-    snprintf(text, sizeof text, "kind %d, unit %d, block %zu, %d nodes, %s, granule %d, %d dimensions %zu %zu %zu %zu of %zu, head %zu",
+    snprintf(text, sizeof text,
+             "kind %d, unit %d, block %zu, %d nodes, %s, granule %d, %d dimensions %zu %zu %zu %zu of %zu, head %zu",
              of->policy.kind, of->policy.unit, of->policy.block, of->count, of->policy.weights ? "weights" : "equal",
              of->policy.granule, of->dimensions, of->extents[0], of->extents[1], of->extents[2], of->extents[3],
              of->item, (size_t)of->data % nw_page_bytes());
@@ -213,15 +211,16 @@ static void compare(const dealing *of, const nw_distr *distr, size_t granule) {
         uintptr_t from = (uintptr_t)of->data / page * page, at = (uintptr_t)of->data + low;
         for (uintptr_t end = (uintptr_t)of->data + high; at < end; at = at / page * page + page) {
             uintptr_t begins = at / page * page;
-            int shared = of->adopted && (begins < (uintptr_t)of->data ||
-                                         begins + page > (uintptr_t)of->data + of->items * of->item);
+            int shared = of->adopted &&
+                         (begins < (uintptr_t)of->data || begins + page > (uintptr_t)of->data + of->items * of->item);
             int got = nw_distr_page_node(distr, (begins - from) / page);
             CHECK(got == (shared ? -1 : wanted), "page %zu on %d, not %d: %s", (begins - from) / page, got, wanted,
                   told(of));
         }
     }
     for (size_t i = 0; i < of->items; i += 1 + of->items / 4096) {
-        int wanted = items ? items[i] : granules[((uintptr_t)of->data % granule + i * of->item) / granule / of->policy.block];
+        int wanted = items ? items[i]
+                           : granules[((uintptr_t)of->data % granule + i * of->item) / granule / of->policy.block];
         CHECK(nw_distr_item_node(distr, i) == wanted, "item %zu on %d, not %d: %s", i, nw_distr_item_node(distr, i),
               wanted, told(of));
     }
@@ -255,7 +254,9 @@ static void draw_shape(dealing *of, size_t most) {
     of->dimensions = (int)check_between(1, NW_DIMENSIONS);
     of->items = 1;
     for (int d = 0; d < NW_DIMENSIONS; d++) {
-        of->extents[d] = d < of->dimensions ? (size_t)check_between(1, of->dimensions == 1 ? 3000 : 140 >> of->dimensions) : 1;
+        of->extents[d] = d < of->dimensions
+                             ? (size_t)check_between(1, of->dimensions == 1 ? 3000 : 140 >> of->dimensions)
+                             : 1;
         of->items *= of->extents[d];
     }
     of->item = (size_t)(check_between(0, 1) ? check_between(1, 5000) : 1l << check_between(0, 12));
@@ -288,8 +289,9 @@ static void one_case(void) {
     } else
         of.data = nw_alloc(of.item, of.dimensions, of.extents);
     nw_distr *distr = nw_describe(of.data, of.policy);
-    size_t granule = of.policy.granule == NW_GRANULE_HUGE && of.items * of.item >= nw_huge_page_bytes() ? nw_huge_page_bytes()
-                                                                                                   : nw_page_bytes();
+    size_t granule = of.policy.granule == NW_GRANULE_HUGE && of.items * of.item >= nw_huge_page_bytes()
+                         ? nw_huge_page_bytes()
+                         : nw_page_bytes();
     CHECK(distr != NULL, "%s: %s", nw_last_error(), told(&of));
     if (distr)
         compare(&of, distr, granule);

@@ -117,7 +117,8 @@ void distributions_are_asked_before_they_are_enforced() {
     CHECK(latin.item_node(0) == nodes[0], "the first block");
     (void)latin.distribute();
     nw::distribution moved(std::move(latin));
-    CHECK(moved.item_node(a.size() - 1) == nodes[static_cast<std::size_t>((2 * processors - 2) % processors)], "the last");
+    CHECK(moved.item_node(a.size() - 1) == nodes[static_cast<std::size_t>((2 * processors - 2) % processors)],
+          "the last");
 }
 
 void memory_from_elsewhere() {
@@ -175,7 +176,8 @@ void containers_with_the_allocator() {
     s.assign(70000, 'y'), u = std::move(t), t.assign(80000, 'z');
     CHECK(s[69999] == 'y' && t[79999] == 'z' && u.size() == 100000 && known(t.data()), "strings");
     nw::allocator<long> wrong(nw::cyclic(nw::unit::rows).on({4095}));
-    CHECK(throws<std::invalid_argument>([&] { (std::vector<long, nw::allocator<long>>(100000, wrong)); }), "a wrong policy");
+    CHECK(throws<std::invalid_argument>([&] { (std::vector<long, nw::allocator<long>>(100000, wrong)); }),
+          "a wrong policy");
     CHECK(throws<std::bad_array_new_length>([&] { (void)rows.allocate(~std::size_t(0) / 4); }), "overflow");
     struct alignas(256) wide {
         char bytes[256];

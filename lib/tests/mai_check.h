@@ -8,8 +8,8 @@
 #include "check.h"
 
 /* The last call failed so, with a message that has these words. */
-#define REFUSED(status, words)                                                                               \
-    CHECK(mai_last_status() == (status) && strstr(nw_last_error(), words), "status %d, message `%s`",        \
+#define REFUSED(status, words)                                                                        \
+    CHECK(mai_last_status() == (status) && strstr(nw_last_error(), words), "status %d, message `%s`", \
           mai_last_status(), nw_last_error())
 
 /* The last call did what it could: one node is no error. */

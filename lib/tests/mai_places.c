@@ -72,14 +72,10 @@ static int prime_node(size_t block, size_t prime) {
 static int wanted(const shape *s, kind k, unit of, size_t block, size_t prime, size_t number) {
     size_t n = (size_t)node_count, at = unit_at(s, of, number), b = at / block;
     switch (k) {
-    case CYCLIC:
-        return (int)nodes[b % n];
-    case SKEW:
-        return (int)nodes[(b % n + b / n) % n];
-    case PRIME:
-        return prime_node(b, prime);
-    default:
-        return own_node[dealt_to(at, units(s, of), threads)];
+    case CYCLIC: return (int)nodes[b % n];
+    case SKEW: return (int)nodes[(b % n + b / n) % n];
+    case PRIME: return prime_node(b, prime);
+    default: return own_node[dealt_to(at, units(s, of), threads)];
     }
 }
 
@@ -97,12 +93,9 @@ static void *allocate(shape *s) {
     s->items = (size_t)n[0] * (size_t)n[1] * (size_t)n[2] * (size_t)n[3];
     s->pages = (s->items * s->item + page - 1) / page;
     switch (s->dimensions) {
-    case 2:
-        return mai_alloc_2D(n[0], n[1], s->item, STRUCT);
-    case 3:
-        return mai_alloc_3D(n[0], n[1], n[2], s->item, DOUBLE);
-    default:
-        return mai_alloc_4D(n[0], n[1], n[2], n[3], s->item, DOUBLE);
+    case 2: return mai_alloc_2D(n[0], n[1], s->item, STRUCT);
+    case 3: return mai_alloc_3D(n[0], n[1], n[2], s->item, DOUBLE);
+    default: return mai_alloc_4D(n[0], n[1], n[2], n[3], s->item, DOUBLE);
     }
 }
 
@@ -170,9 +163,8 @@ static void compare(const char *when, const call *c, void *a, const shape *s) {
             wrong++;
             first = p;
         }
-    CHECK(wrong == 0, "%s, %s, %d dimensions: %zu of %zu pages elsewhere, page %zu on %d, not on %d", c->name,
-          when, s->dimensions, wrong, s->pages, first, found[first],
-          wanted(s, c->k, c->of, c->block, c->prime, first));
+    CHECK(wrong == 0, "%s, %s, %d dimensions: %zu of %zu pages elsewhere, page %zu on %d, not on %d", c->name, when,
+          s->dimensions, wrong, s->pages, first, found[first], wanted(s, c->k, c->of, c->block, c->prime, first));
     free(found);
 }
 

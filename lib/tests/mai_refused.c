@@ -9,10 +9,10 @@ static void not_started(const char *when) {
     unsigned long address = (unsigned long)&address;
     unsigned number = 0;
     double *p = NULL;
-#define NOTHING(call)                                                                                        \
-    call;                                                                                                    \
-    CHECK(mai_last_status() == NW_NOT_STARTED && strstr(nw_last_error(), "mai_init"), "%s: %s: %s", when,    \
-          #call, nw_last_error())
+#define NOTHING(call)                                                                                            \
+    call;                                                                                                        \
+    CHECK(mai_last_status() == NW_NOT_STARTED && strstr(nw_last_error(), "mai_init"), "%s: %s: %s", when, #call, \
+          nw_last_error())
     NOTHING(CHECK(mai_get_num_nodes() == NW_NOT_STARTED, "%s", when));
     NOTHING(CHECK(mai_get_num_threads() == NW_NOT_STARTED, "%s", when));
     NOTHING(CHECK(mai_get_num_cpu() == NW_NOT_STARTED, "%s", when));

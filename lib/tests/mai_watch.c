@@ -9,9 +9,7 @@ void *__real_mai_alloc_2D(int nx, int ny, size_t item, int type);
 void __real_mai_final(void);
 
 static void *array;
-void *__wrap_mai_alloc_1D(int nx, size_t item, int type) {
-    return array = __real_mai_alloc_1D(nx, item, type);
-}
+void *__wrap_mai_alloc_1D(int nx, size_t item, int type) { return array = __real_mai_alloc_1D(nx, item, type); }
 void *__wrap_mai_alloc_2D(int nx, int ny, size_t item, int type) {
     return array = __real_mai_alloc_2D(nx, ny, item, type);
 }

@@ -94,7 +94,8 @@ static int wishes(wish *all) {
     }
     some[0] = nodes[0];
     some[1] = nodes[node_count - 1];
-#define WISH(...) all[n++] = (wish){#__VA_ARGS__, __VA_ARGS__}
+#define WISH(...) \
+    all[n++] = (wish) { #__VA_ARGS__, __VA_ARGS__ }
     WISH(nw_cyclic(NW_PAGES, 1));
     WISH(nw_cyclic(NW_PAGES, 5));
     WISH(nw_cyclic(NW_ROWS, 3));
@@ -172,7 +173,9 @@ static void half_touched(void) {
     for (int times = 0; times < 3; times++) {
         char *array = nw_alloc_1d(pages * page, 1);
         fill(array, pages * page / 3);
-        nw_policy policy = times == 0 ? nw_cyclic(NW_PAGES, 1) : times == 1 ? nw_blocks(NW_PAGES) : nw_skew(NW_PAGES, 1);
+        nw_policy policy = times == 0   ? nw_cyclic(NW_PAGES, 1)
+                           : times == 1 ? nw_blocks(NW_PAGES)
+                                        : nw_skew(NW_PAGES, 1);
         CHECK(placed(nw_place(array, policy)), "%s", nw_last_error());
         fill(array + pages * page / 3, pages * page - pages * page / 3);
         CHECK(elsewhere(array, policy, "half touched") == 0, "half touched, %d", times);
@@ -211,7 +214,8 @@ static void short_of_memory(void) {
     CHECK(array && nw_place(array, policy) == NW_PARTLY, "%s", nw_last_error());
     CHECK(statistics().calls - before <= 8192 + 64, "%d calls", (int)(statistics().calls - before));
     size_t untouched, histogram[NODES];
-    CHECK(nw_histogram(array, histogram, NODES, &untouched) == NW_OK && untouched == bytes / page, "%zu untouched", untouched);
+    CHECK(nw_histogram(array, histogram, NODES, &untouched) == NW_OK && untouched == bytes / page, "%zu untouched",
+          untouched);
     nw_free(array);
 }
 
@@ -262,7 +266,8 @@ static void migration(void) {
     fill(array, rows * columns);
     CHECK(nw_migrate_rows(array, last, 8, 16) == NW_OK, "%s", nw_last_error());
     int *map = map_of(array, &all);
-    CHECK(on_node(map, 64, 96, last) == 32 && on_node(map, 0, all, last) == 32, "rows: %zu", on_node(map, 0, all, last));
+    CHECK(on_node(map, 64, 96, last) == 32 && on_node(map, 0, all, last) == 32, "rows: %zu",
+          on_node(map, 0, all, last));
     free(map);
     CHECK(nw_gather(array, nodes[0]) == NW_OK, "%s", nw_last_error());
     CHECK(elsewhere(array, home, "gathered") == 0, "gather");

@@ -21,17 +21,18 @@ static int refuse(int error) {
     struct sock_filter filter[COUNT + 3];
     filter[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (unsigned i = 0; i < COUNT; i++)
-        filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (unsigned char)(COUNT - i), 0);
+        filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (unsigned char)(COUNT - i),
+                                                     0);
     filter[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     filter[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
     struct sock_fprog program = {COUNT + 3, filter};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-#define NOT_DONE(call)                                                                                       \
-    do {                                                                                                     \
-        int got_ = (call);                                                                                   \
-        CHECK(got_ == NW_NOT_DONE && nw_last_error()[0], "%s: %d, \"%s\"", #call, got_, nw_last_error());    \
+#define NOT_DONE(call)                                                                                    \
+    do {                                                                                                  \
+        int got_ = (call);                                                                                \
+        CHECK(got_ == NW_NOT_DONE && nw_last_error()[0], "%s: %d, \"%s\"", #call, got_, nw_last_error()); \
     } while (0)
 
 int main(int count, char **arguments) {

@@ -116,7 +116,8 @@ static void exclusive_covers_any_bounds(void) {
     nw_exclusive e = nw_exclusive_begin(LONG_MAX - 3, LONG_MAX, one, 0, 1, 2);
     CHECK(nw_exclusive_next(&e) && e.begin == LONG_MAX - 3 && e.end == LONG_MAX, "the last iterations");
     e = nw_exclusive_begin(0, LONG_MAX, many, INT_MAX, INT_MAX - 1, INT_MAX);
-    CHECK(nw_exclusive_next(&e) && e.end == LONG_MAX && !nw_exclusive_next(&e), "as many nodes and threads as there can be");
+    CHECK(nw_exclusive_next(&e) && e.end == LONG_MAX && !nw_exclusive_next(&e),
+          "as many nodes and threads as there can be");
     e = nw_exclusive_begin(0, LONG_MAX, many, 0, INT_MAX, INT_MAX);
     CHECK(!nw_exclusive_next(&e), "one thread too many");
 }

@@ -33,7 +33,8 @@ static void places(int expected_nodes) {
 #pragma omp parallel
 #pragma omp critical
     {
-        int thread = omp_get_thread_num(), threads = omp_get_num_threads(), node = nw_cpu_node(sched_getcpu()), list[64];
+        int thread = omp_get_thread_num(), threads = omp_get_num_threads(), node = nw_cpu_node(sched_getcpu()),
+            list[64];
         nw_nodes(list, 64);
         CHECK(node == list[thread * nw_processors() / threads], "thread %d of %d on node %d", thread, threads, node);
         CHECK(node == nw_thread_node(thread), "thread %d: another node was promised", thread);

@@ -148,7 +148,8 @@ static void by_order_of_start(void) {
         CHECK(bound_to(tids[t]) == expected_cpu(t, TEAM), "thread %d is on CPU %d", t, bound_to(tids[t]));
     if (in_order && !pretended) { /* by hand: the last thread to the last CPU; its node is that one's then */
         int last = cpus[cpu_count - 1];
-        CHECK(nw_migrate_thread(tids[TEAM - 1], last) == NW_OK && bound_to(tids[TEAM - 1]) == last, "%s", nw_last_error());
+        CHECK(nw_migrate_thread(tids[TEAM - 1], last) == NW_OK && bound_to(tids[TEAM - 1]) == last, "%s",
+              nw_last_error());
         CHECK(nw_thread_node(TEAM - 1) == nw_cpu_node(last), "its node");
         CHECK(nw_migrate_thread(0, last) == NW_OK && bound_to(0) == last, "the caller");
         nw_set_threads(4); /* fewer than there are: round again */

@@ -28,9 +28,13 @@ static int file_of(const char *text) {
 }
 
 int __wrap_open(const char *path, int flags, ...) {
-    static const char *const texts[][2] = {{"/node/has_memory", "0-1\n"}, {"/node/online", "0-1\n"},
-        {"/node0/cpulist", "0\n"}, {"/node1/cpulist", "1\n"}, {"/distance", "10 20\n"},
-        {"/self/status", "Mems_allowed_list:\t0-1\n"}, {"hugepage/enabled", "always madvise [never]\n"}};
+    static const char *const texts[][2] = {{"/node/has_memory", "0-1\n"},
+                                           {"/node/online", "0-1\n"},
+                                           {"/node0/cpulist", "0\n"},
+                                           {"/node1/cpulist", "1\n"},
+                                           {"/distance", "10 20\n"},
+                                           {"/self/status", "Mems_allowed_list:\t0-1\n"},
+                                           {"hugepage/enabled", "always madvise [never]\n"}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strstr(path, texts[i][0]))
             return file_of(texts[i][1]);
@@ -128,12 +132,13 @@ static void memory_ends(void) {
     for (int call = 0; call < 3; call++)
         for (int after = 0;; after++) {
             memory_left = after;
-            int status = call == 0 ? nw_place(array, bind)
+            int status = call == 0   ? nw_place(array, bind)
                          : call == 1 ? nw_scatter(array, NULL, 0)
                                      : nw_migrate_rows(array, 1, 8, 8);
             int failed = memory_left < 0;
             memory_left = -1;
-            CHECK(status == (failed ? NW_NO_MEMORY : NW_OK), "call %d, allocation %d: %d, %s", call, after, status, nw_last_error());
+            CHECK(status == (failed ? NW_NO_MEMORY : NW_OK), "call %d, allocation %d: %d, %s", call, after, status,
+                  nw_last_error());
             CHECK(failed || after >= 2, "call %d allocates %d times", call, after);
             if (!failed)
                 break;
@@ -155,8 +160,8 @@ static void nothing_in_the_middle(void) {
           nw_last_error());
     CHECK(nw_migrate_columns(array, 9, 3, 0) == NW_INVALID && strstr(nw_last_error(), "nodes 0-1 only"), "%s",
           nw_last_error());
-    CHECK(nw_place(array, nw_cyclic(NW_COLUMNS, 64)) == NW_ROUNDED && strstr(nw_last_error(), "node 1 gets no page"), "%s",
-          nw_last_error());
+    CHECK(nw_place(array, nw_cyclic(NW_COLUMNS, 64)) == NW_ROUNDED && strstr(nw_last_error(), "node 1 gets no page"),
+          "%s", nw_last_error());
     CHECK(nw_free(array) == NW_OK, "%s", nw_last_error());
 }
 

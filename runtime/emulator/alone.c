@@ -42,8 +42,7 @@ static struct {
 /* ---- What runs here. ---- */
 
 /* False if it is none of ours, or asks for a dynamic linker. */
-static bool read_program(const char *path, uint64_t entry)
-{
+static bool read_program(const char *path, uint64_t entry) {
     Elf64_Ehdr elf;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     bool whole = file >= 0 && pread(file, &elf, sizeof elf, 0) == (ssize_t)sizeof elf && elf.e_phnum <= HEADERS;
@@ -60,16 +59,14 @@ static bool read_program(const char *path, uint64_t entry)
 }
 
 /* Whether the program's addresses are this process's own. */
-static bool is_here(uint64_t address, const uint8_t *bytes, size_t size)
-{
+static bool is_here(uint64_t address, const uint8_t *bytes, size_t size) {
     uint8_t found[NW_INSN_MOST];
     struct iovec to = {found, size}, from = {(void *)address, size};
     return size <= sizeof found && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size &&
            memcmp(found, bytes, size) == 0;
 }
 
-void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size)
-{
+void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size) {
     static bool looked;
     if (looked)
         return;
@@ -85,28 +82,18 @@ void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size)
         nw_outlined_scan(program.path, program.bias);
 }
 
-bool nw_alone(void)
-{
-    return alone;
-}
+bool nw_alone(void) { return alone; }
 
-bool nw_alone_stands(void)
-{
-    return alone && !seated;
-}
+bool nw_alone_stands(void) { return alone && !seated; }
 
-void nw_alone_give_way(void)
-{
-    alone = false;
-}
+void nw_alone_give_way(void) { alone = false; }
 
 /* ---- The log. ---- */
 
-#define log_numbers(word, ...)                                                                         \
+#define log_numbers(word, ...) \
     log_line(word, (const uint64_t[]){__VA_ARGS__}, sizeof(uint64_t[]){__VA_ARGS__} / sizeof(uint64_t), NULL)
 
-static void log_line(const char *word, const uint64_t *numbers, size_t count, const char *path)
-{
+static void log_line(const char *word, const uint64_t *numbers, size_t count, const char *path) {
     nw_line line = {0};
     nw_line_begin(&line, word);
     for (size_t i = 0; i < count; i++)
@@ -119,16 +106,14 @@ static void log_line(const char *word, const uint64_t *numbers, size_t count, co
 }
 
 /* Where break and stack are is not known yet: nothing lies above UINT64_MAX, no stack at 0. */
-static void log_process(void)
-{
+static void log_process(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     log_numbers("process", (uint64_t)getpid(), (uint64_t)getppid(),
                 (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, UINT64_MAX, 0);
 }
 
-static void log_program(void)
-{
+static void log_program(void) {
     static uint64_t numbers[1 + 3 * HEADERS];
     size_t count = 0;
     numbers[count++] = program.bias;
@@ -146,8 +131,7 @@ static void log_program(void)
 static uint64_t events_before_fork;
 
 /* The first stack is what QEMU mapped for it; another's is for the recorder to find among mappings. */
-static void log_started(const nw_seat *seat, uint64_t stack, bool first)
-{
+static void log_started(const nw_seat *seat, uint64_t stack, bool first) {
     FILE *maps = first && stack != 0 ? fopen("/proc/self/maps", "re") : NULL;
     static char line[4352]; /* of the first thread */
     uint64_t from = 0, to = 0;
@@ -165,8 +149,7 @@ static void log_started(const nw_seat *seat, uint64_t stack, bool first)
 /* ---- The process image. ---- */
 
 /* Logged before anything is counted. */
-static void open_image(nw_seat *seat)
-{
+static void open_image(nw_seat *seat) {
     static char parent[NW_PATH_BYTES];
     const char *raw = getenv("NODEWISE_RAW");
     strcpy(parent, folder);
@@ -186,8 +169,7 @@ static void open_image(nw_seat *seat)
 }
 
 /* The first thread of an image sits down before there are others. */
-bool nw_alone_sit(unsigned vcpu, uint64_t stack)
-{
+bool nw_alone_sit(unsigned vcpu, uint64_t stack) {
     if (!nw_alone_stands())
         return false;
     seated = true;
@@ -209,27 +191,21 @@ bool nw_alone_sit(unsigned vcpu, uint64_t stack)
     return nw_place_of(vcpu)->observer != NULL;
 }
 
-void nw_alone_before_fork(void)
-{
-    events_before_fork = alone && state == NW_RECORDING ? nw_events_written() : 0;
-}
+void nw_alone_before_fork(void) { events_before_fork = alone && state == NW_RECORDING ? nw_events_written() : 0; }
 
-void nw_alone_after_fork(void)
-{
+void nw_alone_after_fork(void) {
     seated = false;
     state = state == NW_RECORDING ? NW_UNKNOWN : state;
 }
 
 /* ---- Memory. ---- */
 
-void nw_alone_asked(const uint64_t arguments[5])
-{
+void nw_alone_asked(const uint64_t arguments[5]) {
     if (alone)
         memcpy(asked, arguments, sizeof asked);
 }
 
-static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int file)
-{
+static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int file) {
     char link[64], *path = nw_scratch_take();
     const uint64_t numbers[] = {address, bytes, nw_place_of(vcpu)->observer->ordinal};
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
@@ -241,33 +217,24 @@ static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int fil
 }
 
 /* The heap below the break is one pool. */
-static void log_break(uint64_t at)
-{
+static void log_break(uint64_t at) {
     if (program.brk != 0 && at > program.brk)
         log_numbers("arena", program.brk, at - program.brk);
     program.brk = at;
 }
 
-void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result)
-{
+void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result) {
     bool failed = result < 0 && result > -4096;
     if (!alone || failed || nw_place_of(vcpu)->observer == NULL || !nw_recording())
         return;
     switch (number) {
-    case SYS_mmap:
-        log_mapping(vcpu, (uint64_t)result, asked[1], asked[3] & MAP_ANONYMOUS ? -1 : (int)asked[4]);
-        break;
+    case SYS_mmap: log_mapping(vcpu, (uint64_t)result, asked[1], asked[3] & MAP_ANONYMOUS ? -1 : (int)asked[4]); break;
     case SYS_mremap:
         log_numbers("unmap", asked[0], asked[1]);
         log_mapping(vcpu, (uint64_t)result, asked[2], -1);
         break;
-    case SYS_munmap:
-        log_numbers("unmap", asked[0], asked[1]);
-        break;
-    case SYS_brk:
-        log_break((uint64_t)result);
-        break;
-    default:
-        break;
+    case SYS_munmap: log_numbers("unmap", asked[0], asked[1]); break;
+    case SYS_brk: log_break((uint64_t)result); break;
+    default: break;
     }
 }

@@ -25,8 +25,7 @@ static char plugin[4352]; /* its path and arguments */
 
 static char head[256]; /* the file's beginning; a program that executes has one thread left that matters */
 
-void nw_execute_prepare(const char *library, const char *arguments)
-{
+void nw_execute_prepare(const char *library, const char *arguments) {
     Dl_info self;
     preload = library;
     if (dladdr(plugin, &self) != 0)
@@ -34,8 +33,7 @@ void nw_execute_prepare(const char *library, const char *arguments)
 }
 
 /* Into `head`, zeros behind. */
-static bool read_head(const char *path)
-{
+static bool read_head(const char *path) {
     memset(head, 0, sizeof head);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     bool read_some = file >= 0 && read(file, head, sizeof head - 1) > 0;
@@ -45,8 +43,7 @@ static bool read_head(const char *path)
 }
 
 /* Whether `head` is an x86-64 program's. */
-static bool is_program(void)
-{
+static bool is_program(void) {
     Elf64_Ehdr elf;
     memcpy(&elf, head, sizeof elf);
     return memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 && elf.e_machine == EM_X86_64 &&
@@ -54,8 +51,7 @@ static bool is_program(void)
 }
 
 /* A name for the recorder: this one ran and was not counted. */
-static void tell_uncounted(const char *path)
-{
+static void tell_uncounted(const char *path) {
     const char *raw = getenv("NODEWISE_RAW");
     static char line[4352]; /* see `head` */
     if (raw == NULL)
@@ -74,28 +70,20 @@ typedef struct list {
     size_t count;
 } list;
 
-static void add(list *list, const char *text)
-{
-    list->entry[list->count++] = text;
-}
+static void add(list *list, const char *text) { list->entry[list->count++] = text; }
 
-static size_t length(char *const *texts)
-{
+static size_t length(char *const *texts) {
     size_t count = 0;
     while (texts != NULL && texts[count] != NULL)
         count++;
     return count;
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 /* The dynamic linker's variables are the program's, not QEMU's; ours are there even if the program has
  * cleared its environment. */
-static void split_environment(char *const *environment, list *emulator, list *own)
-{
+static void split_environment(char *const *environment, list *emulator, list *own) {
     bool preloaded = false;
     for (size_t i = 0; i < length(environment); i++) {
         const char *variable = environment[i];
@@ -120,8 +108,7 @@ static void split_environment(char *const *environment, list *emulator, list *ow
 }
 
 /* `path` becomes the interpreter that the script in `head` names; false: it is no script. */
-static bool interpreted(const char **path, list *before)
-{
+static bool interpreted(const char **path, list *before) {
     if (head[0] != '#' || head[1] != '!')
         return false;
     head[strcspn(head, "\n")] = 0;
@@ -140,8 +127,7 @@ static bool interpreted(const char **path, list *before)
 
 /* The file that the program means, by a name that holds after its descriptors are closed; one that has no
  * name any more keeps its descriptor's. */
-static const char *name_of(int folder, const char *path)
-{
+static const char *name_of(int folder, const char *path) {
     static char at[4352], real[PATH_MAX];
     if (strcmp(path, "/proc/self/exe") == 0)
         return qemu_plugin_path_to_binary();
@@ -152,8 +138,7 @@ static const char *name_of(int folder, const char *path)
     return begins(path, DESCRIPTORS) && realpath(path, real) != NULL ? real : path;
 }
 
-void nw_execute(int folder, const char *path, char *const *arguments, char *const *environment)
-{
+void nw_execute(int folder, const char *path, char *const *arguments, char *const *environment) {
     struct stat status;
     if (preload == NULL || getenv("NODEWISE_RAW") == NULL || path == NULL)
         return;

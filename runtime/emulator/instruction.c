@@ -17,8 +17,7 @@ typedef struct code {
     bool rex_w, rex_b;
 } code;
 
-static bool take(code *code, uint8_t *byte)
-{
+static bool take(code *code, uint8_t *byte) {
     if (code->at == code->end)
         return false;
     *byte = *code->at++;
@@ -26,8 +25,7 @@ static bool take(code *code, uint8_t *byte)
 }
 
 /* C5 and C4: prefix, map and length in one. */
-static bool read_vex(code *code, uint8_t first)
-{
+static bool read_vex(code *code, uint8_t first) {
     uint8_t payload, map = 1;
     if (!take(code, &payload))
         return false;
@@ -45,8 +43,7 @@ static bool read_vex(code *code, uint8_t first)
     return map <= MAP_0F3A && take(code, &code->opcode);
 }
 
-static bool read_escape(code *code)
-{
+static bool read_escape(code *code) {
     if (code->opcode != 0x0f)
         return true;
     code->map = MAP_0F;
@@ -59,8 +56,7 @@ static bool read_escape(code *code)
 }
 
 /* Prefixes and opcode. The last of F2 and F3 goes before 66. */
-static bool read_opcode(code *code)
-{
+static bool read_opcode(code *code) {
     uint8_t byte;
     while (take(code, &byte)) {
         if (byte == 0xf3 || byte == 0xf2)
@@ -87,8 +83,7 @@ typedef struct range {
     uint8_t first, last;
 } range;
 
-static bool in(const range *ranges, size_t count, uint8_t opcode)
-{
+static bool in(const range *ranges, size_t count, uint8_t opcode) {
     for (size_t i = 0; i < count; i++)
         if (opcode >= ranges[i].first && opcode <= ranges[i].last)
             return true;
@@ -101,24 +96,27 @@ static bool in(const range *ranges, size_t count, uint8_t opcode)
 /* The shifts by a count in memory take 16 bytes at any length. */
 static const range shifts[] = {{0xd1, 0xd3}, {0xe1, 0xe2}, {0xf1, 0xf3}};
 
-static uint8_t width_0f(const code *code, uint8_t full)
-{
-    static const range packed[] = {{0x10, 0x11}, {0x14, 0x15}, {0x28, 0x29}, {0x2b, 0x2b}, {0x51, 0x59},
-                                   {0x5c, 0x5f}, {0xc2, 0xc2}, {0xc6, 0xc6}};
+static uint8_t width_0f(const code *code, uint8_t full) {
+    static const range packed[] = {{0x10, 0x11}, {0x14, 0x15}, {0x28, 0x29}, {0x2b, 0x2b},
+                                   {0x51, 0x59}, {0x5c, 0x5f}, {0xc2, 0xc2}, {0xc6, 0xc6}};
     static const range integer[] = {{0x60, 0x6d}, {0x74, 0x76}, {0xd1, 0xd5}, {0xd8, 0xe5},
                                     {0xe7, 0xef}, {0xf1, 0xf6}, {0xf8, 0xfe}};
     uint8_t opcode = code->opcode;
     switch (opcode) {
     case 0x12: return code->prefix == PF3 || (code->prefix == PF2 && full == 32) ? full : 0;
     case 0x16: return code->prefix == PF3 ? full : 0;
-    case 0x2c: case 0x2d: return code->prefix == P66 && !code->vex ? 16 : 0;
+    case 0x2c:
+    case 0x2d: return code->prefix == P66 && !code->vex ? 16 : 0;
     case 0x5a: return code->prefix == P66 ? full : code->prefix == NONE && full == 32 ? 16 : 0;
     case 0x5b: return code->prefix != PF2 ? full : 0;
-    case 0x6f: case 0x7f: return code->prefix == P66 || code->prefix == PF3 ? full : 0;
+    case 0x6f:
+    case 0x7f: return code->prefix == P66 || code->prefix == PF3 ? full : 0;
     case 0x70: return code->prefix != NONE ? full : 0;
     case 0xe6: return code->prefix == PF3 ? full == 32 ? 16 : 0 : full;
     case 0xf0: return code->prefix == PF2 ? full : 0;
-    case 0x7c: case 0x7d: case 0xd0: return full;
+    case 0x7c:
+    case 0x7d:
+    case 0xd0: return full;
     }
     if (IN(packed, opcode))
         return code->prefix == NONE || code->prefix == P66 ? full : 0;
@@ -127,8 +125,7 @@ static uint8_t width_0f(const code *code, uint8_t full)
     return 0;
 }
 
-static uint8_t width_0f38(const code *code, uint8_t full)
-{
+static uint8_t width_0f38(const code *code, uint8_t full) {
     static const range whole[] = {{0x00, 0x0f}, {0x10, 0x10}, {0x14, 0x17}, {0x1c, 0x1e}, {0x28, 0x2b},
                                   {0x36, 0x41}, {0x45, 0x47}, {0xcf, 0xcf}, {0xdb, 0xdf}};
     static const range sha[] = {{0xc8, 0xcd}};
@@ -151,11 +148,9 @@ static uint8_t width_0f38(const code *code, uint8_t full)
     return 0;
 }
 
-static uint8_t width_0f3a(const code *code, uint8_t full)
-{
-    static const range whole[] = {{0x00, 0x02}, {0x04, 0x06}, {0x08, 0x09}, {0x0c, 0x0f}, {0x40, 0x42},
-                                  {0x44, 0x44}, {0x46, 0x46}, {0x4a, 0x4c}, {0x60, 0x63}, {0xce, 0xcf},
-                                  {0xdf, 0xdf}};
+static uint8_t width_0f3a(const code *code, uint8_t full) {
+    static const range whole[] = {{0x00, 0x02}, {0x04, 0x06}, {0x08, 0x09}, {0x0c, 0x0f}, {0x40, 0x42}, {0x44, 0x44},
+                                  {0x46, 0x46}, {0x4a, 0x4c}, {0x60, 0x63}, {0xce, 0xcf}, {0xdf, 0xdf}};
     uint8_t opcode = code->opcode;
     if (opcode == 0xcc && code->prefix == NONE)
         return 16;
@@ -168,8 +163,7 @@ static uint8_t width_0f3a(const code *code, uint8_t full)
     return IN(whole, opcode) ? full : 0;
 }
 
-static uint8_t width(const code *code, uint8_t reg)
-{
+static uint8_t width(const code *code, uint8_t reg) {
     uint8_t full = code->wide ? 32 : 16;
     switch (code->map) {
     case BYTE: return !code->vex && code->opcode == 0xdb && (reg == 5 || reg == 7) ? 10 : 0; /* fld, fstp */
@@ -186,8 +180,7 @@ static uint8_t width(const code *code, uint8_t reg)
 /* ---- Read-modify-write. ---- */
 
 /* The operand is read, then written; those that only may write it (cmpxchg8b) are none. */
-static bool modifies(const code *code, uint8_t reg)
-{
+static bool modifies(const code *code, uint8_t reg) {
     static const range byte[] = {{0x86, 0x87}, {0xc0, 0xc1}, {0xd0, 0xd3}, {0xfe, 0xff}};
     static const range map_0f[] = {{0xa4, 0xa5}, {0xab, 0xad}, {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}};
     uint8_t opcode = code->opcode;
@@ -208,14 +201,12 @@ static bool modifies(const code *code, uint8_t reg)
 
 /* ---- The stack. ---- */
 
-static bool based_on_rsp(const code *code, uint8_t modrm)
-{
+static bool based_on_rsp(const code *code, uint8_t modrm) {
     return (modrm & 7) == 4 && code->at < code->end && (*code->at & 7) == 4 && !code->rex_b;
 }
 
 /* Instructions without a ModRM byte: they use the stack without saying so, or jump. */
-static void implicit(const code *code, nw_instruction *found)
-{
+static void implicit(const code *code, nw_instruction *found) {
     uint8_t opcode = code->opcode;
     if (code->map == MAP_0F) {
         found->stack_writes = opcode == 0xa0 || opcode == 0xa8;
@@ -233,22 +224,20 @@ static void implicit(const code *code, nw_instruction *found)
     }
     found->stack_writes = (opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6a || opcode == 0xe8 ||
                           opcode == 0x9c || opcode == 0xc8;
-    found->stack_reads =
-        (opcode >= 0x58 && opcode <= 0x5f) || found->returns || opcode == 0xc9 || opcode == 0x9d || opcode == 0xc8;
+    found->stack_reads = (opcode >= 0x58 && opcode <= 0x5f) || found->returns || opcode == 0xc9 || opcode == 0x9d ||
+                         opcode == 0xc8;
 }
 
 /* rep movs, stos, lods on elements below 8 bytes. */
-static bool is_repeated(const code *code)
-{
+static bool is_repeated(const code *code) {
     static const range strings[] = {{0xa4, 0xa5}, {0xaa, 0xad}};
     return code->map == BYTE && !code->vex && code->prefix == PF3 && IN(strings, code->opcode) &&
            (!(code->opcode & 1) || !code->rex_w);
 }
 
-static bool has_modrm(const code *code)
-{
-    static const range byte[] = {{0x62, 0x63}, {0x69, 0x69}, {0x6b, 0x6b}, {0x80, 0x8f}, {0xc0, 0xc1}, {0xc6, 0xc7},
-                                 {0xd0, 0xd3}, {0xd8, 0xdf}, {0xf6, 0xf7}, {0xfe, 0xff}};
+static bool has_modrm(const code *code) {
+    static const range byte[] = {{0x62, 0x63}, {0x69, 0x69}, {0x6b, 0x6b}, {0x80, 0x8f}, {0xc0, 0xc1},
+                                 {0xc6, 0xc7}, {0xd0, 0xd3}, {0xd8, 0xdf}, {0xf6, 0xf7}, {0xfe, 0xff}};
     static const range none[] = {{0x04, 0x0b}, {0x0e, 0x0e}, {0x30, 0x37}, {0x77, 0x77},
                                  {0x80, 0x8f}, {0xa0, 0xa2}, {0xa8, 0xaa}, {0xc8, 0xcf}};
     if (code->map == BYTE)
@@ -256,8 +245,7 @@ static bool has_modrm(const code *code)
     return code->map != MAP_0F || !IN(none, code->opcode);
 }
 
-static void memory_operand(const code *code, uint8_t modrm, nw_instruction *found)
-{
+static void memory_operand(const code *code, uint8_t modrm, nw_instruction *found) {
     uint8_t reg = modrm >> 3 & 7;
     found->operand = true;
     found->width = width(code, reg);
@@ -274,8 +262,7 @@ static void memory_operand(const code *code, uint8_t modrm, nw_instruction *foun
     found->stack_reads = own || pops;
 }
 
-nw_instruction nw_decode(const uint8_t *bytes, size_t size)
-{
+nw_instruction nw_decode(const uint8_t *bytes, size_t size) {
     nw_instruction found = {0};
     code code = {.at = bytes, .end = bytes + size};
     if (!read_opcode(&code))

@@ -23,10 +23,10 @@
 
 #if defined __x86_64__
 /* Aligned, so that no-op and load lie on one page: one translation sees both. */
-#define nw_mark(op, address)                                                                             \
-    __asm__ volatile(".balign 16\n\tnopl %c0(%%rax)\n\tmovb (%1), %%al"                                  \
-                     :                                                                                   \
-                     : "i"(NW_MARK_MAGIC + (op)), "r"(address)                                           \
+#define nw_mark(op, address)                                            \
+    __asm__ volatile(".balign 16\n\tnopl %c0(%%rax)\n\tmovb (%1), %%al" \
+                     :                                                  \
+                     : "i"(NW_MARK_MAGIC + (op)), "r"(address)          \
                      : "rax", "memory")
 #else
 #define nw_mark(op, address) ((void)(address))

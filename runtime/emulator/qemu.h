@@ -48,8 +48,8 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, qemu_plugin_v
                                           enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_udata_cb_t,
                                             enum qemu_plugin_cb_flags, void *);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_mem_cb_t,
-                                      enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw, void *);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_mem_cb_t, enum qemu_plugin_cb_flags,
+                                      enum qemu_plugin_mem_rw, void *);
 typedef void (*qemu_plugin_vcpu_syscall_cb_t)(qemu_plugin_id_t, unsigned vcpu, int64_t number, uint64_t, uint64_t,
                                               uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 typedef void (*qemu_plugin_vcpu_syscall_ret_cb_t)(qemu_plugin_id_t, unsigned vcpu, int64_t number, int64_t result);
@@ -88,8 +88,7 @@ typedef struct nw_meminfo {
 } nw_meminfo;
 
 /* False if this QEMU keeps them in a way that is not known here. */
-static inline bool nw_meminfo_learn(nw_meminfo *found)
-{
+static inline bool nw_meminfo_learn(nw_meminfo *found) {
     *found = (nw_meminfo){0};
     for (unsigned bit = 1; bit < 31; bit++) {
         if (qemu_plugin_mem_size_shift(1u << bit) == 1)
@@ -101,16 +100,14 @@ static inline bool nw_meminfo_learn(nw_meminfo *found)
            qemu_plugin_mem_size_shift(4u << found->size) == 4 && !qemu_plugin_mem_is_store(1u << found->direction);
 }
 
-static inline unsigned nw_mem_bytes(const nw_meminfo *at, qemu_plugin_meminfo_t info)
-{
+static inline unsigned nw_mem_bytes(const nw_meminfo *at, qemu_plugin_meminfo_t info) {
     return 1u << (info >> at->size & 7);
 }
 
 #define NW_INSN_MOST 15 /* bytes of the longest x86 instruction */
 
 /* Copies the instruction's bytes to `to` (NW_INSN_MOST of room) and returns how many they are. */
-static inline size_t nw_insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *to)
-{
+static inline size_t nw_insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *to) {
     size_t size = qemu_plugin_insn_size(insn);
     if (size > NW_INSN_MOST)
         size = NW_INSN_MOST;

@@ -13,13 +13,9 @@ static calls under_way[NW_PLACES];
 static nw_functions *known;
 static uint32_t ids;
 
-void nw_regions_known(nw_functions *functions)
-{
-    known = functions;
-}
+void nw_regions_known(nw_functions *functions) { known = functions; }
 
-nw_function *nw_regions_find(uint64_t address)
-{
+nw_function *nw_regions_find(uint64_t address) {
     uint32_t count = known == NULL ? 0 : __atomic_load_n(&known->count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < NW_OUTLINED; i++)
         if (address >= known->entry[i].start && address < known->entry[i].end)
@@ -28,8 +24,7 @@ nw_function *nw_regions_find(uint64_t address)
 }
 
 /* Logs it when it is first entered, so that the profile lists no more than what ran. */
-static uint32_t identify(nw_function *function)
-{
+static uint32_t identify(nw_function *function) {
     static int locked;
     uint32_t id = __atomic_load_n(&function->id, __ATOMIC_ACQUIRE);
     if (nw_likely(id != 0))
@@ -50,14 +45,12 @@ static uint32_t identify(nw_function *function)
     return id;
 }
 
-uint64_t nw_regions_current(unsigned vcpu)
-{
+uint64_t nw_regions_current(unsigned vcpu) {
     const calls *calls = &under_way[vcpu];
     return calls->depth == 0 ? 0 : (uint64_t)calls->region[calls->depth - 1] << NW_REGION_SHIFT;
 }
 
-static void entered(unsigned vcpu, void *function)
-{
+static void entered(unsigned vcpu, void *function) {
     if (vcpu >= NW_PLACES)
         return;
     calls *calls = &under_way[vcpu];
@@ -68,8 +61,7 @@ static void entered(unsigned vcpu, void *function)
 }
 
 /* What was entered since and not left (longjmp, an exception) is left with it. */
-static void left(unsigned vcpu, void *function)
-{
+static void left(unsigned vcpu, void *function) {
     if (vcpu >= NW_PLACES)
         return;
     calls *calls = &under_way[vcpu];
@@ -81,8 +73,7 @@ static void left(unsigned vcpu, void *function)
     nw_places[vcpu].region = nw_regions_current(vcpu);
 }
 
-void nw_regions_listen(struct qemu_plugin_insn *insn, const nw_instruction *seen, nw_function *function)
-{
+void nw_regions_listen(struct qemu_plugin_insn *insn, const nw_instruction *seen, nw_function *function) {
     uint64_t address = qemu_plugin_insn_vaddr(insn);
     uint64_t to = address + qemu_plugin_insn_size(insn) + (uint64_t)(int64_t)seen->distance;
     if (address == function->start)

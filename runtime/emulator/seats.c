@@ -23,16 +23,11 @@ char nw_folder[NW_PATH_BYTES];
 nw_control *nw_control_page;
 static int *state;
 
-bool nw_recording(void)
-{
-    return state != NULL && __atomic_load_n(state, __ATOMIC_ACQUIRE) == NW_RECORDING;
-}
+bool nw_recording(void) { return state != NULL && __atomic_load_n(state, __ATOMIC_ACQUIRE) == NW_RECORDING; }
 
-void nw_switch_off(const char *why)
-{
+void nw_switch_off(const char *why) {
     int recording = NW_RECORDING;
-    if (state == NULL ||
-        !__atomic_compare_exchange_n(state, &recording, NW_OFF, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (state == NULL || !__atomic_compare_exchange_n(state, &recording, NW_OFF, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
     if (!__atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE))
         return;
@@ -40,8 +35,7 @@ void nw_switch_off(const char *why)
     nw_say_stopped(why);
 }
 
-void nw_image_enter(const nw_seat *seat)
-{
+void nw_image_enter(const nw_seat *seat) {
     state = seat->state;
     nw_control_page = seat->control;
     nw_regions_known(seat->outlined);
@@ -58,8 +52,7 @@ void nw_image_enter(const nw_seat *seat)
 static nw_observer *vacant; /* of threads that have ended, for those to come */
 static int locked;
 
-static nw_observer *take_vacant(void)
-{
+static nw_observer *take_vacant(void) {
     while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
         nw_system(SYS_sched_yield, 0);
     nw_observer *observer = vacant;
@@ -68,8 +61,7 @@ static nw_observer *take_vacant(void)
     return observer != NULL ? observer : nw_map_private(NULL, sizeof *observer);
 }
 
-static void leave_vacant(nw_observer *observer)
-{
+static void leave_vacant(nw_observer *observer) {
     while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
         nw_system(SYS_sched_yield, 0);
     observer->next = vacant;
@@ -77,13 +69,9 @@ static void leave_vacant(nw_observer *observer)
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
 }
 
-static void empty(nw_place *place)
-{
-    *place = (nw_place){.window = nothing};
-}
+static void empty(nw_place *place) { *place = (nw_place){.window = nothing}; }
 
-void nw_place_open(unsigned vcpu)
-{
+void nw_place_open(unsigned vcpu) {
     if (nothing[0].key != NW_KEY_NONE)
         nw_window_clear(nothing);
     empty(nw_place_of(vcpu));
@@ -98,16 +86,14 @@ void nw_place_open(unsigned vcpu)
     nw_places[vcpu].ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
 }
 
-void nw_place_close(unsigned vcpu)
-{
+void nw_place_close(unsigned vcpu) {
     nw_observer *observer = nw_place_of(vcpu)->observer;
     empty(nw_place_of(vcpu));
     if (observer != NULL)
         leave_vacant(observer);
 }
 
-void nw_places_forget(void)
-{
+void nw_places_forget(void) {
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); /* whoever held it is not in the child */
     for (unsigned i = 0; i < places; i++)
         nw_place_close(i);
@@ -124,15 +110,13 @@ void nw_places_forget(void)
 }
 
 /* The program may use a mark by accident: what is there is looked at with care. */
-static bool read_seat(uint64_t address, nw_seat *seat)
-{
+static bool read_seat(uint64_t address, nw_seat *seat) {
     struct iovec to = {seat, sizeof *seat}, from = {(void *)address, sizeof *seat};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *seat &&
-           seat->magic == NW_SEAT_MAGIC && seat->version == NW_LAYOUT_VERSION;
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *seat && seat->magic == NW_SEAT_MAGIC &&
+           seat->version == NW_LAYOUT_VERSION;
 }
 
-bool nw_place_take(unsigned vcpu, uint64_t address)
-{
+bool nw_place_take(unsigned vcpu, uint64_t address) {
     nw_seat seat;
     if (!read_seat(address, &seat))
         return false;
@@ -141,8 +125,7 @@ bool nw_place_take(unsigned vcpu, uint64_t address)
     return true;
 }
 
-void nw_place_sit(unsigned vcpu, const nw_seat *seat)
-{
+void nw_place_sit(unsigned vcpu, const nw_seat *seat) {
     nw_place_close(vcpu);
     nw_image_enter(seat);
     if (vcpu >= NW_PLACES) {

@@ -24,10 +24,7 @@ typedef struct nw_place {
 #endif
 extern _Alignas(64) nw_place nw_places[NW_PLACES + 1]; /* the last: of all who find none, where nobody sits */
 
-static inline nw_place *nw_place_of(unsigned vcpu)
-{
-    return &nw_places[vcpu < NW_PLACES ? vcpu : NW_PLACES];
-}
+static inline nw_place *nw_place_of(unsigned vcpu) { return &nw_places[vcpu < NW_PLACES ? vcpu : NW_PLACES]; }
 
 void nw_place_open(unsigned vcpu);
 void nw_place_close(unsigned vcpu);

@@ -235,8 +235,7 @@ static void access_any(unsigned which, qemu_plugin_meminfo_t info, uint64_t addr
 
 /* Pieces are one access. If the second page of an operand faults, the instruction is repeated from its
  * first piece, which has been counted. */
-static inline void count_pieces(vcpu *own, pieces *of, qemu_plugin_meminfo_t info, uint64_t address,
-                                uint64_t whole) {
+static inline void count_pieces(vcpu *own, pieces *of, qemu_plugin_meminfo_t info, uint64_t address, uint64_t whole) {
     bool first = of->next >= of->end || address != of->next;
     if (first && !(of->next < of->end && address == of->first))
         count(own, info, address);
@@ -287,9 +286,7 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
     nw_row row = {.vcpu = which, .number = own->number, .page = address >> PAGE_SHIFT};
     pthread_mutex_lock(&writing);
     switch ((uintptr_t)operation) {
-    case NW_MARK_NUMBER:
-        own->number = address % (1u << PAGE_SHIFT);
-        break;
+    case NW_MARK_NUMBER: own->number = address % (1u << PAGE_SHIFT); break;
     case NW_MARK_NODE:
         row.kind = NW_ROW_NODE;
         row.frame = frame_of(info, address);
@@ -310,9 +307,7 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
         forget(own, row.number + 1);
         write_rows(&row, 1);
         break;
-    case NW_MARK_END:
-        write_end(which);
-        break;
+    case NW_MARK_END: write_end(which); break;
     }
     pthread_mutex_unlock(&writing);
 }

@@ -23,28 +23,22 @@ static nw_meminfo at;
 
 /* ---- An access. ---- */
 
-static inline nw_thread *thread_of(const nw_place *place)
-{
-    return &place->observer->thread;
-}
+static inline nw_thread *thread_of(const nw_place *place) { return &place->observer->thread; }
 
-static NW_COLD nw_slot *missed(const nw_place *place, uint64_t key, uint64_t code)
-{
+static NW_COLD nw_slot *missed(const nw_place *place, uint64_t key, uint64_t code) {
     if (place->observer == NULL && !nw_alone_sit((unsigned)(place - nw_places), 0))
         return NULL;
     return nw_fill(thread_of(place), key, (const void *)code);
 }
 
 /* The lines from the first to the last byte that are on the page. */
-static inline uint64_t lines(uint64_t address, unsigned bytes)
-{
+static inline uint64_t lines(uint64_t address, unsigned bytes) {
     uint32_t first = address & NW_PAGE_MASK, last = first + bytes - 1;
     return nw_lines(first >> NW_LINE_SHIFT, (last > NW_PAGE_MASK ? NW_PAGE_MASK : last) >> NW_LINE_SHIFT);
 }
 
 static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, unsigned bytes, uint64_t code,
-                         bool paced)
-{
+                         bool paced) {
     uint64_t page = address >> NW_PAGE_SHIFT, key = page | place->region;
     nw_slot *slot = nw_slot_of(place->window, page);
     if (nw_unlikely(slot->key != key) && (slot = missed(place, key, code)) == NULL)
@@ -63,8 +57,8 @@ static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t a
 }
 
 /* The pieces of one access ascend; the first one counts for all. */
-static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what, bool paced)
-{
+static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what,
+                              bool paced) {
     unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56, direction = info >> (at.direction + 1) & 1;
     uint64_t *next = &place->pieces[direction].next, *end = &place->pieces[direction].end;
     if (address == *next) {
@@ -76,19 +70,16 @@ static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint6
     count(place, info, address, width, what & ((1ull << 56) - 1), paced);
 }
 
-static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
-{
+static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
 }
 
-static void access_wide(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
-{
+static void access_wide(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what) {
     count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, false);
 }
 
 /* For slices by accesses. */
-static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what)
-{
+static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what) {
     if ((uint64_t)what >> 56)
         count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, true);
     else
@@ -96,20 +87,17 @@ static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t add
 }
 
 /* push and call through memory read their operand, pop writes it; the rest is stack. */
-static void access_read(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
-{
+static void access_read(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     if (info >> at.direction & 1)
         access_paced(vcpu, info, address, code);
 }
 
-static void access_written(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code)
-{
+static void access_written(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     if (info >> (at.direction + 1) & 1)
         access_paced(vcpu, info, address, code);
 }
 
-static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused)
-{
+static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)info;
     (void)unused;
     if (nw_place_take(vcpu, address))
@@ -117,8 +105,7 @@ static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, 
 }
 
 /* A thread's first access to its stack, if nobody has told us of it. */
-static void stacked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused)
-{
+static void stacked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)info;
     (void)unused;
     nw_alone_sit(vcpu, address);
@@ -131,8 +118,7 @@ static bool by_accesses;
 /* Our own library inside the program: from the first page of its mapping to the last. */
 static uint64_t ours, ours_end;
 
-static void find_ours(void)
-{
+static void find_ours(void) {
     FILE *maps = fopen("/proc/self/maps", "re");
     static char line[4352];
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
@@ -146,8 +132,7 @@ static void find_ours(void)
         fclose(maps);
 }
 
-static bool is_ours(uint64_t address)
-{
+static bool is_ours(uint64_t address) {
     static uint64_t looked_at; /* the page after which we last looked */
     if (ours == 0 && looked_at != address >> NW_PAGE_SHIFT) {
         looked_at = address >> NW_PAGE_SHIFT;
@@ -157,8 +142,7 @@ static bool is_ours(uint64_t address)
 }
 
 /* Null: nothing to hear but the thread's own stack. */
-static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen)
-{
+static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
     bool stack = seen->stack_reads || seen->stack_writes;
     if ((stack && !seen->operand) || (seen->stack_reads && seen->stack_writes))
         return NULL;
@@ -167,8 +151,7 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen)
     return by_accesses ? access_paced : seen->width || seen->word ? access_wide : access_narrow;
 }
 
-static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen)
-{
+static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
     /* As a return address would be: inside the instruction. */
     uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)(seen->width + seen->word) << 56;
@@ -177,21 +160,18 @@ static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen)
 }
 
 /* What a thread that has no seat translates is what it executes next. */
-static void listen_for_stack(struct qemu_plugin_insn *insn, const nw_instruction *seen)
-{
+static void listen_for_stack(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     if (nw_alone_stands() && (seen->stack_reads || seen->stack_writes))
         qemu_plugin_register_vcpu_mem_cb(insn, stacked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
 }
 
-static void look_at(const struct qemu_plugin_tb *block)
-{
+static void look_at(const struct qemu_plugin_tb *block) {
     uint8_t bytes[NW_INSN_MOST];
     size_t size = nw_insn_bytes(qemu_plugin_tb_get_insn(block, 0), bytes);
     nw_alone_look(qemu_plugin_tb_vaddr(block), bytes, size);
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
-{
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     (void)id;
     look_at(block);
     bool silent = !nw_alone() && is_ours(qemu_plugin_tb_vaddr(block));
@@ -215,14 +195,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 
 /* ---- The rest. ---- */
 
-static void vcpu_began(qemu_plugin_id_t id, unsigned vcpu)
-{
+static void vcpu_began(qemu_plugin_id_t id, unsigned vcpu) {
     (void)id;
     nw_place_open(vcpu);
 }
 
-static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu)
-{
+static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu) {
     (void)id;
     nw_place_close(vcpu);
 }
@@ -230,8 +208,7 @@ static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu)
 NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
 
 static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-                  uint64_t e, uint64_t f, uint64_t g, uint64_t h)
-{
+                  uint64_t e, uint64_t f, uint64_t g, uint64_t h) {
     (void)id, (void)vcpu, (void)f, (void)g, (void)h;
     if (number == SYS_execve)
         nw_execute(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c);
@@ -240,21 +217,18 @@ static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a
     nw_alone_asked((const uint64_t[]){a, b, c, d, e});
 }
 
-static void answered(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
-{
+static void answered(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
     (void)id;
     nw_alone_answered(vcpu, number, result);
 }
 
-static void forked(void)
-{
+static void forked(void) {
     nw_places_forget();
     nw_alone_after_fork();
 }
 
 /* Arguments: `preload=` and libnodewise-rt.so; `slices=accesses` if slices are cut by accesses. */
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments)
-{
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments) {
     if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0 || !nw_meminfo_learn(&at)) {
         fputs("nodewise: this QEMU's plugin interface is not known here\n", stderr);
         return 1;

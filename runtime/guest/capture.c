@@ -13,8 +13,9 @@ static int files;
 
 /* Says nothing about where memory and CPUs are. */
 static int is_noise(const char *name) {
-    static const char *const noise[] = {"power", "uevent", "vulnerabilities", "cpufreq", "cpuidle", "microcode",
-                                        "hotplug", "crash_hotplug", "smt", "thermal_throttle", "compact"};
+    static const char *const noise[] = {"power",   "uevent",           "vulnerabilities", "cpufreq",
+                                        "cpuidle", "microcode",        "hotplug",         "crash_hotplug",
+                                        "smt",     "thermal_throttle", "compact"};
     for (unsigned i = 0; i < sizeof noise / sizeof *noise; i++)
         if (strcmp(name, noise[i]) == 0)
             return 1;

@@ -30,8 +30,8 @@ static void pump(int from, int to) {
     __asm__ volatile("1: mov %[splice], %%eax\n\tsyscall\n\ttest %%rax, %%rax\n\tjg 1b\n\t"
                      "xor %%edi, %%edi\n\tmov %[leave], %%eax\n\tsyscall"
                      :
-                     : [splice] "i"(SYS_splice), [leave] "i"(SYS_exit_group), "D"(from), "S"(0), "d"(to),
-                       "r"(offset), "r"(most), "r"(flags)
+                     : [splice] "i"(SYS_splice), [leave] "i"(SYS_exit_group), "D"(from), "S"(0), "d"(to), "r"(offset),
+                       "r"(most), "r"(flags)
                      : "rax", "rcx", "r11", "memory");
 #else
     while (splice(from, NULL, to, NULL, 1 << 20, 0) > 0)
@@ -109,7 +109,8 @@ static void read_counters(counters *all) {
 }
 
 static int tells(const char *name) {
-    static const char *const prefixes[] = {"numa_", "pgmigrate_", "thp_", "pgfault", "pgmajfault", "pgpromote", "pgdemote"};
+    static const char *const prefixes[] = {"numa_",      "pgmigrate_", "thp_",    "pgfault",
+                                           "pgmajfault", "pgpromote",  "pgdemote"};
     for (unsigned i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return 1;

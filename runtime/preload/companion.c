@@ -193,8 +193,8 @@ static void main_thread_leaves(void *unused) {
 static int libc_allocates(void) {
     Dl_info libc, first, next, own;
     void *outer = dlsym(RTLD_DEFAULT, "calloc"), *inner = dlsym(RTLD_NEXT, "calloc");
-    return outer && inner && dladdr(dlsym(RTLD_NEXT, "fork"), &libc) && dladdr(outer, &first) &&
-           dladdr(inner, &next) && dladdr((void *)nw_companion_start, &own) && next.dli_fbase == libc.dli_fbase &&
+    return outer && inner && dladdr(dlsym(RTLD_NEXT, "fork"), &libc) && dladdr(outer, &first) && dladdr(inner, &next) &&
+           dladdr((void *)nw_companion_start, &own) && next.dli_fbase == libc.dli_fbase &&
            (first.dli_fbase == libc.dli_fbase || first.dli_fbase == own.dli_fbase);
 }
 

@@ -71,15 +71,17 @@ static void each_in(int file, char *text, visit_function *visit, void *with) {
                 permissions[letters++] = *c;
                 field = letters == sizeof permissions ? REST : PERMISSIONS;
                 if (field == REST && permissions[3] == 'p')
-                    visit((nw_pages){bounds[0] >> nw_page_shift, bounds[1] >> nw_page_shift},
-                          permissions[1] == 'w', with);
+                    visit((nw_pages){bounds[0] >> nw_page_shift, bounds[1] >> nw_page_shift}, permissions[1] == 'w',
+                          with);
             }
         }
 }
 
 static int each_mapping(visit_function *visit, void *with) {
     char *text = nw_scratch_take();
-    int file = text ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1, status = file >= 0 ? 0 : text ? -errno : -ENOMEM;
+    int file = text ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1, status = file >= 0 ? 0
+                                                                                   : text    ? -errno
+                                                                                             : -ENOMEM;
     if (file >= 0) {
         each_in(file, text, visit, with);
         close(file);

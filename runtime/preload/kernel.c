@@ -106,8 +106,8 @@ static int populate_node(const nw_stretch *stretches, uint32_t count, uint32_t n
     for (uint32_t i = 0; i < count && status == 0; i++) {
         if (stretches[i].node != node)
             continue;
-        status = result(madvise(address_of(stretches[i].page), stretches[i].pages << nw_page_shift,
-                                MADV_POPULATE_WRITE));
+        status = result(
+            madvise(address_of(stretches[i].page), stretches[i].pages << nw_page_shift, MADV_POPULATE_WRITE));
         if (status == -EINVAL) {
             touch(&stretches[i]);
             status = 0;
@@ -142,8 +142,7 @@ int nw_kernel_rest(const uint32_t *nodes, uint32_t count) {
     if (trace >= 0)
         return 0;
     mask set = mask_of(nodes, count);
-    return result(
-        syscall(SYS_set_mempolicy, count == 1 ? MODE_PREFERRED : MODE_INTERLEAVE, set.words, MASK_BITS));
+    return result(syscall(SYS_set_mempolicy, count == 1 ? MODE_PREFERRED : MODE_INTERLEAVE, set.words, MASK_BITS));
 }
 
 int nw_kernel_split_huge(uint64_t page, uint64_t pages) {
@@ -188,9 +187,7 @@ void nw_kernel_home(uint32_t cpu, uint32_t node) {
     home = syscall(SYS_set_mempolicy, MODE_PREFERRED, home_nodes.words, MASK_BITS) == 0;
 }
 
-int nw_kernel_home_put_aside(void) {
-    return home && syscall(SYS_set_mempolicy, before_home, NULL, 0ul) == 0;
-}
+int nw_kernel_home_put_aside(void) { return home && syscall(SYS_set_mempolicy, before_home, NULL, 0ul) == 0; }
 
 void nw_kernel_home_take_up(void) { syscall(SYS_set_mempolicy, MODE_PREFERRED, home_nodes.words, MASK_BITS); }
 

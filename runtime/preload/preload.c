@@ -63,8 +63,8 @@ static void allocated(const nw_allocation *allocation) {
     if (nw_placing()) {
         nw_place(&object);
         nw_objects_add(&object);
-        nw_worth_seen(allocation, object.rule < nw_placement->rules.count ||
-                                      nw_placement->fallback.kind != NW_FIRST_TOUCH);
+        nw_worth_seen(allocation,
+                      object.rule < nw_placement->rules.count || nw_placement->fallback.kind != NW_FIRST_TOUCH);
     }
     if (allocation->before != allocation->address || allocation->larger)
         nw_seen(&object);
@@ -172,7 +172,8 @@ __attribute__((constructor)) static void begin(void) {
 
 /* A child of vfork shares our memory, not our pages' fate. */
 __attribute__((destructor)) static void end(void) {
-    if (nw_placing() && !nw_report_is_inherited() && nw_report->state == NW_RUNNING && nw_report->pid == (uint32_t)getpid())
+    if (nw_placing() && !nw_report_is_inherited() && nw_report->state == NW_RUNNING &&
+        nw_report->pid == (uint32_t)getpid())
         nw_objects_read_back();
 }
 

@@ -30,12 +30,9 @@ static int distribution_sound(const nw_table *table, const nw_distribution *how)
     case NW_BY_THREAD:
     case NW_CYCLIC_BLOCKS:
     case NW_SKEW_BLOCKS:
-    case NW_RANDOM_BLOCKS:
-        return how->repeat > 0;
-    case NW_PRIME_BLOCKS:
-        return how->repeat > 0 && how->parameter >= how->count && how->parameter <= UINT32_MAX;
-    default:
-        return 1;
+    case NW_RANDOM_BLOCKS: return how->repeat > 0;
+    case NW_PRIME_BLOCKS: return how->repeat > 0 && how->parameter >= how->count && how->parameter <= UINT32_MAX;
+    default: return 1;
     }
 }
 
@@ -78,8 +75,8 @@ static const char *fault(const nw_table *table, uint64_t size) {
         return "the table is of another version";
     if (table->bytes != size)
         return "the table is cut short";
-#define NW_SECTION_FITS(type, name)                                                                          \
-    if (!fits(table, table->name, sizeof(type)))                                                             \
+#define NW_SECTION_FITS(type, name)              \
+    if (!fits(table, table->name, sizeof(type))) \
         return "the table's section " #name " is damaged";
     NW_SECTIONS(NW_SECTION_FITS)
 #undef NW_SECTION_FITS
@@ -103,8 +100,7 @@ const nw_table *nw_table_open(const char *path, const char **why) {
             close(file);
         return NULL;
     }
-    void *at = status.st_size > 0 ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0)
-                                  : MAP_FAILED;
+    void *at = status.st_size > 0 ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
     close(file);
     *why = at == MAP_FAILED ? "cannot map the table" : fault(at, (uint64_t)status.st_size);
     if (!*why)

@@ -68,17 +68,17 @@ typedef struct nw_variable {
 } nw_variable; /* no bytes: what is left of the executable's writable data */
 
 /* Sections, in the order of the header. */
-#define NW_SECTIONS(X)                                                                                       \
-    X(uint32_t, nodes)                                                                                       \
-    X(uint32_t, thread_nodes)                                                                                \
-    X(uint32_t, thread_cpus)                                                                                 \
-    X(nw_module, modules)                                                                                    \
-    X(uint32_t, frames)                                                                                      \
-    X(nw_site, sites)                                                                                        \
-    X(nw_range, ranges)                                                                                      \
-    X(nw_part, parts)                                                                                        \
-    X(nw_run, runs)                                                                                          \
-    X(nw_rule, rules)                                                                                        \
+#define NW_SECTIONS(X)        \
+    X(uint32_t, nodes)        \
+    X(uint32_t, thread_nodes) \
+    X(uint32_t, thread_cpus)  \
+    X(nw_module, modules)     \
+    X(uint32_t, frames)       \
+    X(nw_site, sites)         \
+    X(nw_range, ranges)       \
+    X(nw_part, parts)         \
+    X(nw_run, runs)           \
+    X(nw_rule, rules)         \
     X(nw_variable, variables)
 
 typedef struct nw_section {
@@ -98,9 +98,9 @@ typedef struct nw_table {
 #undef NW_SECTION_FIELD
 } nw_table;
 
-#define NW_SECTION_ACCESSOR(type, name)                                                                      \
-    static inline const type *nw_##name(const nw_table *table) {                                             \
-        return (const type *)(const void *)((const char *)table + table->name.offset);                       \
+#define NW_SECTION_ACCESSOR(type, name)                                                \
+    static inline const type *nw_##name(const nw_table *table) {                       \
+        return (const type *)(const void *)((const char *)table + table->name.offset); \
     }
 NW_SECTIONS(NW_SECTION_ACCESSOR)
 #undef NW_SECTION_ACCESSOR

@@ -28,9 +28,7 @@ static int policy(const void *at) {
 
 static int held(const void *at) { return policy(at) > 0 && policy(at) & BALANCING; }
 
-static char *map(size_t bytes) {
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
+static char *map(size_t bytes) { return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
 /* Whether it comes about within some seconds. */
 static int until(int (*holds)(const void *), const void *at, int wanted) {
@@ -66,7 +64,8 @@ static int moves(void) {
     memset(own, 1, 8 * MIB);
     if (!until(held, whole, 1) || !until(held, own, 1))
         return 1;
-    char *place = map(32 * MIB), *moved = mremap(whole, 8 * MIB, 8 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, place + 8 * MIB);
+    char *place = map(32 * MIB),
+         *moved = mremap(whole, 8 * MIB, 8 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, place + 8 * MIB);
     if (moved == MAP_FAILED || syscall(SYS_mbind, own, 4ul * MIB, MODE_INTERLEAVE, &node0, 65ul, 0u) != 0)
         return 2;
     mprotect(moved, 8 * MIB, PROT_READ);

@@ -18,8 +18,7 @@ struct walk {
 static long chains, different;
 static uint32_t longest;
 
-static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
-{
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque) {
     struct walk *walk = opaque;
     uintptr_t address = _Unwind_GetIP(context);
     if (walk->depth == 0 && address != walk->caller)
@@ -30,15 +29,13 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
     return walk->depth == NW_CHAIN ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-static uint32_t of_library(uintptr_t caller, uintptr_t *chain)
-{
+static uint32_t of_library(uintptr_t caller, uintptr_t *chain) {
     struct walk walk = {caller, chain, 0};
     _Unwind_Backtrace(step, &walk);
     return walk.depth;
 }
 
-void look(void)
-{
+void look(void) {
     uintptr_t caller = (uintptr_t)__builtin_return_address(0), found[NW_CHAIN], expected[NW_CHAIN];
     errno = 123;
     uint32_t depth = nw_backtrace(caller, found), wanted = of_library(caller, expected);
@@ -50,8 +47,7 @@ void look(void)
         fprintf(stderr, "%2u %lx %lx\n", i, i < depth ? found[i] : 0, i < wanted ? expected[i] : 0);
 }
 
-__attribute__((destructor)) static void say(void)
-{
+__attribute__((destructor)) static void say(void) {
     look();
     printf("%ld chains, %ld different, up to %u calls\n", chains, different, longest);
 }

@@ -2,4 +2,5 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-__attribute__((visibility("default"))) void look(void);
+    __attribute__((visibility("default"))) void
+    look(void);

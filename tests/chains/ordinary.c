@@ -11,14 +11,12 @@
 
 static volatile int sink;
 
-static int compare(const void *a, const void *b)
-{
+static int compare(const void *a, const void *b) {
     look();
     return *(const int *)a - *(const int *)b;
 }
 
-static __attribute__((noinline)) void deeper(int depth)
-{
+static __attribute__((noinline)) void deeper(int depth) {
     volatile char room[100];
     room[depth] = (char)depth;
     if (depth == 0)
@@ -29,8 +27,7 @@ static __attribute__((noinline)) void deeper(int depth)
 }
 
 /* The frame's size is known only when it runs. */
-static __attribute__((noinline)) void sized(size_t bytes)
-{
+static __attribute__((noinline)) void sized(size_t bytes) {
     volatile char *room = alloca(bytes);
     room[bytes - 1] = 1;
     deeper(2);
@@ -38,30 +35,26 @@ static __attribute__((noinline)) void sized(size_t bytes)
 }
 
 /* A frame that is aligned has its address in no register plus a number. */
-static __attribute__((noinline)) void aligned(size_t bytes)
-{
+static __attribute__((noinline)) void aligned(size_t bytes) {
     volatile char room[256] __attribute__((aligned(64)));
     room[bytes % 256] = 1;
     sized(bytes + (size_t)(room[bytes % 256]));
     deeper(1);
 }
 
-static __attribute__((noinline)) void large(void)
-{
+static __attribute__((noinline)) void large(void) {
     volatile char room[100000];
     room[5] = 1;
     aligned(5000);
     sink += room[5];
 }
 
-static void handler(int number)
-{
+static void handler(int number) {
     (void)number;
     deeper(1);
 }
 
-static void signals(void)
-{
+static void signals(void) {
     static char stack[65536];
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack}, none = {.ss_flags = SS_DISABLE};
     struct sigaction action = {.sa_handler = handler};
@@ -76,14 +69,12 @@ static void signals(void)
 
 static ucontext_t outside, inside;
 
-static void coroutine(void)
-{
+static void coroutine(void) {
     large();
     swapcontext(&inside, &outside);
 }
 
-static void coroutines(void)
-{
+static void coroutines(void) {
     static char stack[1 << 18];
     getcontext(&inside);
     inside.uc_stack.ss_sp = stack;
@@ -93,8 +84,7 @@ static void coroutines(void)
     swapcontext(&outside, &inside);
 }
 
-static void *thread(void *unused)
-{
+static void *thread(void *unused) {
     large();
     signals();
     return unused;
@@ -103,8 +93,7 @@ static void *thread(void *unused)
 static void at_exit(void) { deeper(3); }
 __attribute__((constructor)) static void at_start(void) { deeper(3); }
 
-int main(void)
-{
+int main(void) {
     int numbers[] = {5, 3, 4, 1, 2};
     pthread_t other;
     atexit(at_exit);

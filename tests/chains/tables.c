@@ -12,8 +12,7 @@
 static nw_loaded whole;
 static uintptr_t code[2];
 
-static int find(struct dl_phdr_info *info, size_t size, void *unused)
-{
+static int find(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
@@ -34,15 +33,13 @@ static int find(struct dl_phdr_info *info, size_t size, void *unused)
 
 static uint32_t state = 1;
 
-static uint32_t draw(uint32_t below)
-{
+static uint32_t draw(uint32_t below) {
     state = state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(state >> 4) * below >> 28);
 }
 
 /* Half of the damage is to one entry, so that it is met. */
-static void damage(unsigned char *bytes, uint32_t size)
-{
+static void damage(unsigned char *bytes, uint32_t size) {
     uint32_t count = draw(8), near = draw(size);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = draw(2) ? near + draw(64) : draw(size);
@@ -52,8 +49,7 @@ static void damage(unsigned char *bytes, uint32_t size)
 }
 
 /* Every rule that has to be computed, with what the registers might hold. */
-static void compute(const nw_loaded *in, const nw_row *row, nw_readable *sight)
-{
+static void compute(const nw_loaded *in, const nw_row *row, nw_readable *sight) {
     nw_registers registers = {.valid = draw(1u << 17)};
     nw_readable stack = nw_around(&registers, sizeof registers);
     uint64_t frame = (uintptr_t)&registers, value;
@@ -66,8 +62,7 @@ static void compute(const nw_loaded *in, const nw_row *row, nw_readable *sight)
     }
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     long rounds = count > 1 ? atol(arguments[1]) : 1000, rows = 0, damaged = 0;
     int computes = count > 2;
     dl_iterate_phdr(find, NULL);

@@ -1,7 +1,6 @@
 """The programs in the laboratory: many in one boot, each with the files that its plain run opened."""
 
 import os
-import pathlib
 import re
 import shlex
 import shutil

@@ -1,5 +1,6 @@
 """What a run of a command leaves: status, output, files. And whether two runs left the same."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -77,10 +78,8 @@ def run(command, folder, inputs, while_running=None):
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
     if status is not None and status < 0:
         status = 128 - status
     errors = logs[1].read_bytes()

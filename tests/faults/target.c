@@ -24,26 +24,20 @@ static char *halves, *shared;
 static atomic_bool over;
 static atomic_ulong touched;
 
-static double clock_of(clockid_t which)
-{
+static double clock_of(clockid_t which) {
     struct timespec t;
     clock_gettime(which, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double now(void)
-{
-    return clock_of(CLOCK_MONOTONIC);
-}
+static double now(void) { return clock_of(CLOCK_MONOTONIC); }
 
-static void write_pages(volatile char *memory, size_t bytes)
-{
+static void write_pages(volatile char *memory, size_t bytes) {
     for (size_t i = 0; i < bytes; i += PAGE)
         memory[i]++;
 }
 
-static void *use(void *which)
-{
+static void *use(void *which) {
     while (!over) {
         write_pages(halves + (which ? BYTES / 2 : 0), BYTES / 2);
         write_pages(shared, BYTES);
@@ -51,8 +45,7 @@ static void *use(void *which)
     return NULL;
 }
 
-static void *storm(void *unused)
-{
+static void *storm(void *unused) {
     (void)unused;
     const size_t bytes = 16ul << 20;
     while (!over) {
@@ -65,21 +58,16 @@ static void *storm(void *unused)
     return NULL;
 }
 
-static void *nothing(void *unused)
-{
-    return unused;
-}
+static void *nothing(void *unused) { return unused; }
 
 /* On a busy host longer, up to five times: the kernel samples by the time that threads are on a CPU. */
-static void wait_for(double seconds)
-{
-    for (double end = now() + seconds; now() < end ||
-         (clock_of(CLOCK_PROCESS_CPUTIME_ID) < 1.5 * seconds && now() < end + 4 * seconds);)
+static void wait_for(double seconds) {
+    for (double end = now() + seconds;
+         now() < end || (clock_of(CLOCK_PROCESS_CPUTIME_ID) < 1.5 * seconds && now() < end + 4 * seconds);)
         usleep(10000);
 }
 
-static void together(void *(*routine)(void *), double seconds, int crowd)
-{
+static void together(void *(*routine)(void *), double seconds, int crowd) {
     pthread_t threads[2], one;
     for (long i = 0; i < 2; i++)
         pthread_create(threads + i, NULL, routine, (void *)i);
@@ -94,8 +82,7 @@ static void together(void *(*routine)(void *), double seconds, int crowd)
         pthread_join(threads[i], NULL);
 }
 
-static int copy(void)
-{
+static int copy(void) {
     write_pages(halves, BYTES);
     int status = 0;
     pid_t child = fork();
@@ -107,8 +94,7 @@ static int copy(void)
     return status;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     double number = argc > 2 ? atof(argv[2]) : 0;
     halves = aligned_alloc(PAGE, BYTES);

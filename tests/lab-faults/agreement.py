@@ -25,7 +25,6 @@ import tempfile
 
 import numpy
 import pandas
-
 import shares
 import stated
 

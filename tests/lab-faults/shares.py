@@ -19,7 +19,6 @@ import subprocess
 
 import numpy
 import pandas
-
 import stated
 
 NODES, LEVEL, RARE = 4, 0.95, 0.001

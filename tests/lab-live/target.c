@@ -56,37 +56,45 @@ static uint64_t pattern(size_t page, size_t word) { return (page * WORDS + word)
 
 static void bind_to(void *start, size_t bytes, int mode, int node) {
     unsigned long mask = 1ul << node;
-    if (syscall(SYS_mbind, start, bytes, mode, mode ? &mask : NULL, mode ? 64 : 0, 0)) fail("mbind");
+    if (syscall(SYS_mbind, start, bytes, mode, mode ? &mask : NULL, mode ? 64 : 0, 0))
+        fail("mbind");
 }
 
 static void add_segment(const char *kind, int node, size_t pages) {
     size_t bytes = pages * PAGE;
     void *at = (void *)(BASE + (uintptr_t)segment_count * APART);
     void *start = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (start == MAP_FAILED || segment_count == MOST) fail(kind);
+    if (start == MAP_FAILED || segment_count == MOST)
+        fail(kind);
     struct segment *s = &segments[segment_count++];
     *s = (struct segment){start, pages, !strcmp(kind, "read"), !strcmp(kind, "anew")};
     madvise(start, bytes, MADV_NOHUGEPAGE);
     bind_to(start, bytes, BIND, node);
     for (size_t page = 0; page < pages; page++)
-        for (size_t word = 1; word < WORDS; word++) s->words[page * WORDS + word] = pattern(page, word);
+        for (size_t word = 1; word < WORDS; word++)
+            s->words[page * WORDS + word] = pattern(page, word);
     int kept = s->read || !strcmp(kind, "kept");
     bind_to(start, bytes, kept ? BIND | SAMPLED : DEFAULT, node);
 }
 
 static void one_pass(const struct segment *s) {
-    if (s->anew && madvise(s->words, ANEW * PAGE, MADV_DONTNEED)) fail("madvise");
+    if (s->anew && madvise(s->words, ANEW * PAGE, MADV_DONTNEED))
+        fail("madvise");
     for (size_t page = 0; page < s->pages; page++) {
         volatile uint64_t *word = &s->words[page * WORDS];
-        if (s->read) wrong_read |= word[1] != pattern(page, 1);
-        else if (s->anew && page < ANEW) *word = passes + 1;
-        else ++*word;
+        if (s->read)
+            wrong_read |= word[1] != pattern(page, 1);
+        else if (s->anew && page < ANEW)
+            *word = passes + 1;
+        else
+            ++*word;
     }
 }
 
 static void *work(void *unused) {
     while (!ending) {
-        for (int s = 0; s < segment_count; s++) one_pass(&segments[s]);
+        for (int s = 0; s < segment_count; s++)
+            one_pass(&segments[s]);
         passes++;
     }
     return unused;
@@ -99,10 +107,13 @@ static int wrong(int reads_only) {
             const struct segment *s = &segments[i];
             const uint64_t *words = s->words + page * WORDS;
             int fresh = s->anew && page < ANEW;
-            if (reads_only && !s->read) continue;
-            if (words[0] != (s->read ? 0 : passes)) return printf("WRONG count, page %zu: %lu of %lu\n", page, words[0], passes);
+            if (reads_only && !s->read)
+                continue;
+            if (words[0] != (s->read ? 0 : passes))
+                return printf("WRONG count, page %zu: %lu of %lu\n", page, words[0], passes);
             for (size_t word = 1; word < WORDS; word++)
-                if (words[word] != (fresh ? 0 : pattern(page, word))) return printf("WRONG page %zu word %zu\n", page, word);
+                if (words[word] != (fresh ? 0 : pattern(page, word)))
+                    return printf("WRONG page %zu word %zu\n", page, word);
         }
     return wrong_read;
 }
@@ -110,8 +121,10 @@ static int wrong(int reads_only) {
 /* The child has its parent's `read` pages, copied by nobody. */
 static pid_t reader(void) {
     pid_t child = fork();
-    if (child < 0) fail("fork");
-    if (child > 0) return child;
+    if (child < 0)
+        fail("fork");
+    if (child > 0)
+        return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t term;
     sigemptyset(&term);
@@ -119,15 +132,18 @@ static pid_t reader(void) {
     struct timespec pause = {0, 2000000};
     while (sigtimedwait(&term, NULL, &pause) < 0)
         for (int s = 0; s < segment_count; s++)
-            if (segments[s].read) one_pass(&segments[s]);
+            if (segments[s].read)
+                one_pass(&segments[s]);
     _exit(wrong(1) != 0);
 }
 
 static void *forks(void *unused) {
     while (!ending) {
         pid_t child = fork();
-        if (child == 0) _exit(0);
-        if (child > 0) waitpid(child, NULL, 0);
+        if (child == 0)
+            _exit(0);
+        if (child > 0)
+            waitpid(child, NULL, 0);
         usleep(50000);
     }
     return unused;
@@ -137,8 +153,10 @@ static void *unmaps(void *unused) {
     while (!ending) {
         size_t bytes = 1u << 20;
         char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (start == MAP_FAILED) fail("mmap");
-        for (size_t at = 0; at < bytes; at += PAGE) start[at] = 1;
+        if (start == MAP_FAILED)
+            fail("mmap");
+        for (size_t at = 0; at < bytes; at += PAGE)
+            start[at] = 1;
         usleep(20000);
         munmap(start, bytes);
     }
@@ -152,8 +170,10 @@ static void *threads(void *count) {
     int all = (int)(intptr_t)count;
     for (int done = 0; done < all; done += 8) {
         for (int i = 0; i < 8; i++)
-            if (pthread_create(&some[i], NULL, brief, NULL)) fail("thread");
-        for (int i = 0; i < 8; i++) pthread_join(some[i], NULL);
+            if (pthread_create(&some[i], NULL, brief, NULL))
+                fail("thread");
+        for (int i = 0; i < 8; i++)
+            pthread_join(some[i], NULL);
     }
     printf("ended %d threads\n", all);
     fflush(stdout);
@@ -164,7 +184,8 @@ static void run_on(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set)) fail("sched_setaffinity");
+    if (sched_setaffinity(0, sizeof set, &set))
+        fail("sched_setaffinity");
 }
 
 static int program(int count, char **arguments) {
@@ -181,16 +202,20 @@ static int program(int count, char **arguments) {
         char kind[8];
         int node;
         size_t pages;
-        if (sscanf(arguments[i], "%7[^:]:%d:%zu", kind, &node, &pages) == 3) add_segment(kind, node, pages);
+        if (sscanf(arguments[i], "%7[^:]:%d:%zu", kind, &node, &pages) == 3)
+            add_segment(kind, node, pages);
         sscanf(arguments[i], "threads:%d", &many);
     }
     printf("ready %d\n", getpid());
     fflush(stdout);
     pthread_create(&all[started++], NULL, work, NULL);
-    if (many) pthread_create(&all[started++], NULL, threads, (void *)(intptr_t)many);
+    if (many)
+        pthread_create(&all[started++], NULL, threads, (void *)(intptr_t)many);
     for (int i = 2; i < count; i++) {
-        if (!strcmp(arguments[i], "forks")) pthread_create(&all[started++], NULL, forks, NULL);
-        if (!strcmp(arguments[i], "unmaps")) pthread_create(&all[started++], NULL, unmaps, NULL);
+        if (!strcmp(arguments[i], "forks"))
+            pthread_create(&all[started++], NULL, forks, NULL);
+        if (!strcmp(arguments[i], "unmaps"))
+            pthread_create(&all[started++], NULL, unmaps, NULL);
     }
     while (sigwait(&set, &number) == 0 && number == SIGUSR1) {
         child = reader();
@@ -198,10 +223,12 @@ static int program(int count, char **arguments) {
         fflush(stdout);
     }
     ending = 1;
-    for (int i = 0; i < started; i++) pthread_join(all[i], NULL);
+    for (int i = 0; i < started; i++)
+        pthread_join(all[i], NULL);
     if (child && (kill(child, SIGTERM) || waitpid(child, &status, 0) != child || status))
         return printf("WRONG in the child: %d\n", status), 1;
-    if (wrong(0)) return 1;
+    if (wrong(0))
+        return 1;
     printf("right %lu passes\n", passes);
     return 0;
 }
@@ -219,11 +246,14 @@ static int hog(int node) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if (syscall(SYS_set_mempolicy, PREFERRED, &mask, 64)) fail("set_mempolicy");
+    if (syscall(SYS_set_mempolicy, PREFERRED, &mask, 64))
+        fail("set_mempolicy");
     for (int there = node; there == node; taken += step) {
         char *start = mmap(NULL, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (start == MAP_FAILED) fail("mmap");
-        for (size_t at = 0; at < step; at += PAGE) start[at] = 1;
+        if (start == MAP_FAILED)
+            fail("mmap");
+        for (size_t at = 0; at < step; at += PAGE)
+            start[at] = 1;
         there = node_of(start + step - PAGE);
     }
     printf("ready %zu\n", taken >> 20);
@@ -243,7 +273,8 @@ static long pages_on(int pid, int node) {
         pages += at ? atol(at + strlen(key)) : 0;
         lines++;
     }
-    if (file) fclose(file);
+    if (file)
+        fclose(file);
     return lines ? pages : -1;
 }
 
@@ -252,9 +283,11 @@ static int strike(int number, int victim, int pid, int node, long enough) {
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (now = begin; now.tv_sec - begin.tv_sec < 30; clock_gettime(CLOCK_MONOTONIC, &now)) {
         long pages = pages_on(pid, node);
-        if (pages < 0) break;
+        if (pages < 0)
+            break;
         if (pages >= enough) {
-            if (kill(victim, number)) fail("kill");
+            if (kill(victim, number))
+                fail("kill");
             return printf("%ld\n", pages), 0;
         }
         usleep(500);
@@ -267,8 +300,10 @@ static char state_of(int pid) {
     char path[64], line[1024], *at = NULL;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *file = fopen(path, "r");
-    if (file && fgets(line, sizeof line, file)) at = strrchr(line, ')');
-    if (file) fclose(file);
+    if (file && fgets(line, sizeof line, file))
+        at = strrchr(line, ')');
+    if (file)
+        fclose(file);
     return at ? at[2] : 0;
 }
 
@@ -291,10 +326,12 @@ static int stalls(int pid) {
         double looked = now_ms();
         stopped = state_of(pid) == 'T';
         otherwise += !stopped;
-        if (!stopped) continue;
+        if (!stopped)
+            continue;
         if (before) {
             all += looked - last;
-            if (looked - since > longest) longest = looked - since;
+            if (looked - since > longest)
+                longest = looked - since;
         } else {
             since = now_ms();
             times++;
@@ -307,31 +344,42 @@ static int stalls(int pid) {
 /* Stopped itself, STOPPER can let nobody run; it is killed if PID stands still then. */
 static int caught(int pid, int stopper) {
     for (int tries = 0; tries < 20000; tries++, usleep(200)) {
-        if (state_of(pid) != 'T') continue;
-        if (kill(stopper, SIGSTOP)) fail("kill");
-        while (state_of(stopper) != 'T') usleep(100);
+        if (state_of(pid) != 'T')
+            continue;
+        if (kill(stopper, SIGSTOP))
+            fail("kill");
+        while (state_of(stopper) != 'T')
+            usleep(100);
         usleep(1000);
-        if (state_of(pid) == 'T') return 1;
+        if (state_of(pid) == 'T')
+            return 1;
         kill(stopper, SIGCONT);
     }
     return 0;
 }
 
-static int catch(int pid, int stopper) {
-    if (!caught(pid, stopper)) return puts("never"), 1;
+static int catch (int pid, int stopper) {
+    if (!caught(pid, stopper))
+        return puts("never"), 1;
     double killed = now_ms(), now = killed;
-    if (kill(stopper, SIGKILL)) fail("kill");
-    for (; now - killed < 5000 && state_of(pid) == 'T'; now = now_ms()) usleep(1000);
+    if (kill(stopper, SIGKILL))
+        fail("kill");
+    for (; now - killed < 5000 && state_of(pid) == 'T'; now = now_ms())
+        usleep(1000);
     return printf("%s %.0f\n", now - killed < 5000 ? "running" : "stopped", now - killed), 0;
 }
 
 int main(int count, char **arguments) {
-    if (count == 3 && !strcmp(arguments[1], "hog")) return hog(atoi(arguments[2]));
+    if (count == 3 && !strcmp(arguments[1], "hog"))
+        return hog(atoi(arguments[2]));
     if (count == 4 && !strcmp(arguments[1], "pages"))
         return printf("%ld\n", pages_on(atoi(arguments[2]), atoi(arguments[3]))), 0;
-    if (count == 3 && !strcmp(arguments[1], "stalls")) return stalls(atoi(arguments[2]));
-    if (count == 4 && !strcmp(arguments[1], "catch")) return catch(atoi(arguments[2]), atoi(arguments[3]));
+    if (count == 3 && !strcmp(arguments[1], "stalls"))
+        return stalls(atoi(arguments[2]));
+    if (count == 4 && !strcmp(arguments[1], "catch"))
+        return catch (atoi(arguments[2]), atoi(arguments[3]));
     if (count == 7 && !strcmp(arguments[1], "strike"))
-        return strike(atoi(arguments[2]), atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]), atol(arguments[6]));
+        return strike(atoi(arguments[2]), atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]),
+                      atol(arguments[6]));
     return count > 1 ? program(count, arguments) : 3;
 }

@@ -35,45 +35,44 @@ static void fail(const char *what) {
     exit(99);
 }
 
-#define STEP(name, weight, instruction, ...)                                                                 \
-    static void name(char *at, uint64_t times) {                                                             \
-        __asm__ volatile("1:\n\t" instruction "\n\tdec %0\n\tjnz 1b"                                         \
-                         : "+r"(times)                                                                       \
-                         : "r"(at)                                                                           \
-                         : "memory", "cc" __VA_OPT__(, ) __VA_ARGS__);                                       \
-    }                                                                                                        \
+#define STEP(name, weight, instruction, ...)                           \
+    static void name(char *at, uint64_t times) {                       \
+        __asm__ volatile("1:\n\t" instruction "\n\tdec %0\n\tjnz 1b"   \
+                         : "+r"(times)                                 \
+                         : "r"(at)                                     \
+                         : "memory", "cc" __VA_OPT__(, ) __VA_ARGS__); \
+    }                                                                  \
     enum { name##_weight = weight };
 
 /* How often one execution counts: a read-modify-write is a read and a write, a string instruction counts
  * words of eight bytes as begun. */
-#define STEPS(X)                                                                                             \
-    X(load1, 1, "movb (%1), %%al", "rax")                                                                    \
-    X(load2, 1, "movw 2(%1), %%ax", "rax")                                                                   \
-    X(load4, 1, "movl 4(%1), %%eax", "rax")                                                                  \
-    X(load8, 1, "movq 8(%1), %%rax", "rax")                                                                  \
-    X(load8_across_lines, 1, "movq 60(%1), %%rax", "rax")                                                    \
-    X(load8_across_pages, 1, "movq 4092(%1), %%rax", "rax")                                                  \
-    X(load16, 1, "movups 16(%1), %%xmm0", "xmm0")                                                            \
-    X(load16_across_pages, 1, "movups 4091(%1), %%xmm0", "xmm0")                                             \
-    X(load16_whole, 1, "movaps 32(%1), %%xmm0", "xmm0")                                                      \
-    X(multiply8, 1, "mulsd 8(%1), %%xmm0", "xmm0")                                                           \
-    X(add16, 1, "addpd 16(%1), %%xmm0", "xmm0")                                                              \
-    X(load32, 1, "vmovups 64(%1), %%ymm0", "xmm0")                                                           \
-    X(load32_across_pages, 1, "vmovups 4080(%1), %%ymm0", "xmm0")                                            \
-    X(add32, 1, "vaddpd 32(%1), %%ymm0, %%ymm0", "xmm0")                                                     \
-    X(store1, 1, "movb %%al, (%1)")                                                                          \
-    X(store4, 1, "movl $7, 4(%1)")                                                                           \
-    X(store8, 1, "movq %%rax, 8(%1)")                                                                        \
-    X(store16, 1, "movups %%xmm0, 16(%1)")                                                                   \
-    X(store16_past, 1, "movntps %%xmm0, 16(%1)")                                                             \
-    X(store32, 1, "vmovups %%ymm0, 96(%1)")                                                                  \
-    X(store16_vex, 1, "vmovups %%xmm0, 96(%1)")                                                              \
-    X(modify4, 2, "addl $3, 12(%1)")                                                                         \
-    X(modify8_locked, 2, "lock addq $3, 16(%1)")                                                             \
-    X(exchange8, 2, "xchgq %%rax, 24(%1)", "rax")                                                           \
-    X(fill_words, 13, "lea 128(%1), %%rdi\n\tmov $100, %%ecx\n\trep stosb", "rcx", "rdi")                     \
-    X(copy_words, 26, "lea 512(%1), %%rsi\n\tlea 256(%1), %%rdi\n\tmov $25, %%ecx\n\trep movsl", "rcx",   \
-      "rsi", "rdi")
+#define STEPS(X)                                                                          \
+    X(load1, 1, "movb (%1), %%al", "rax")                                                 \
+    X(load2, 1, "movw 2(%1), %%ax", "rax")                                                \
+    X(load4, 1, "movl 4(%1), %%eax", "rax")                                               \
+    X(load8, 1, "movq 8(%1), %%rax", "rax")                                               \
+    X(load8_across_lines, 1, "movq 60(%1), %%rax", "rax")                                 \
+    X(load8_across_pages, 1, "movq 4092(%1), %%rax", "rax")                               \
+    X(load16, 1, "movups 16(%1), %%xmm0", "xmm0")                                         \
+    X(load16_across_pages, 1, "movups 4091(%1), %%xmm0", "xmm0")                          \
+    X(load16_whole, 1, "movaps 32(%1), %%xmm0", "xmm0")                                   \
+    X(multiply8, 1, "mulsd 8(%1), %%xmm0", "xmm0")                                        \
+    X(add16, 1, "addpd 16(%1), %%xmm0", "xmm0")                                           \
+    X(load32, 1, "vmovups 64(%1), %%ymm0", "xmm0")                                        \
+    X(load32_across_pages, 1, "vmovups 4080(%1), %%ymm0", "xmm0")                         \
+    X(add32, 1, "vaddpd 32(%1), %%ymm0, %%ymm0", "xmm0")                                  \
+    X(store1, 1, "movb %%al, (%1)")                                                       \
+    X(store4, 1, "movl $7, 4(%1)")                                                        \
+    X(store8, 1, "movq %%rax, 8(%1)")                                                     \
+    X(store16, 1, "movups %%xmm0, 16(%1)")                                                \
+    X(store16_past, 1, "movntps %%xmm0, 16(%1)")                                          \
+    X(store32, 1, "vmovups %%ymm0, 96(%1)")                                               \
+    X(store16_vex, 1, "vmovups %%xmm0, 96(%1)")                                           \
+    X(modify4, 2, "addl $3, 12(%1)")                                                      \
+    X(modify8_locked, 2, "lock addq $3, 16(%1)")                                          \
+    X(exchange8, 2, "xchgq %%rax, 24(%1)", "rax")                                         \
+    X(fill_words, 13, "lea 128(%1), %%rdi\n\tmov $100, %%ecx\n\trep stosb", "rcx", "rdi") \
+    X(copy_words, 26, "lea 512(%1), %%rsi\n\tlea 256(%1), %%rdi\n\tmov $25, %%ecx\n\trep movsl", "rcx", "rsi", "rdi")
 
 STEPS(STEP)
 

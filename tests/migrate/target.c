@@ -65,7 +65,8 @@ static void *work(void *argument) {
                 segments[s].words[page * WORDS]++;
                 if (page % 8 == 0) {
                     uint64_t at = now();
-                    if (at - last > longest[thread]) longest[thread] = at - last;
+                    if (at - last > longest[thread])
+                        longest[thread] = at - last;
                     last = at;
                 }
             }
@@ -104,31 +105,40 @@ static int wrong(void) {
 
 static void bind_to(void *start, size_t bytes, int node) {
     unsigned long mask = 1ul << node;
-    if (syscall(SYS_mbind, start, bytes, node < 0 ? 0 : 2, node < 0 ? NULL : &mask, node < 0 ? 0 : 64, 0)) fail("mbind");
+    if (syscall(SYS_mbind, start, bytes, node < 0 ? 0 : 2, node < 0 ? NULL : &mask, node < 0 ? 0 : 64, 0))
+        fail("mbind");
 }
 
 static void child_maps_too(const struct segment *s) {
     int ready[2];
-    if (pipe(ready)) fail("pipe");
+    if (pipe(ready))
+        fail("pipe");
     pid_t child = fork();
-    if (child < 0) fail("fork");
+    if (child < 0)
+        fail("fork");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         uint64_t sum = 0;
-        for (size_t page = 0; page < s->pages; page++) sum += ((volatile uint64_t *)s->words)[page * WORDS];
-        if (write(ready[1], &sum, 1) != 1) _exit(1);
-        for (;;) pause();
+        for (size_t page = 0; page < s->pages; page++)
+            sum += ((volatile uint64_t *)s->words)[page * WORDS];
+        if (write(ready[1], &sum, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
     }
     char byte;
-    if (read(ready[0], &byte, 1) != 1) fail("read");
+    if (read(ready[0], &byte, 1) != 1)
+        fail("read");
 }
 
 /* A pipe holds them until we end. */
 static void pin(const struct segment *s) {
     int ends[2];
-    if (pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, 256 * PAGE) < 0) fail("pipe");
+    if (pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, 256 * PAGE) < 0)
+        fail("pipe");
     struct iovec all = {s->words, s->pages * PAGE};
-    if (vmsplice(ends[1], &all, 1, 0) < 0) fail("vmsplice");
+    if (vmsplice(ends[1], &all, 1, 0) < 0)
+        fail("vmsplice");
 }
 
 static void add_segment(const char *kind, int node, size_t mib) {
@@ -136,25 +146,34 @@ static void add_segment(const char *kind, int node, size_t mib) {
     size_t bytes = mib << 20, align = 2u << 20;
     int flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE) | (hugetlb ? MAP_HUGETLB : 0);
     char *start = mmap(NULL, bytes + (hugetlb ? 0 : align), PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (start == MAP_FAILED) fail(kind);
-    if (!hugetlb) start += (align - (uintptr_t)start % align) % align;
+    if (start == MAP_FAILED)
+        fail(kind);
+    if (!hugetlb)
+        start += (align - (uintptr_t)start % align) % align;
     struct segment *s = &segments[segment_count++];
     *s = (struct segment){(uint64_t *)(void *)start, bytes / PAGE};
-    if (!hugetlb) madvise(start, bytes, strcmp(kind, "huge") ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    if (!hugetlb)
+        madvise(start, bytes, strcmp(kind, "huge") ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     bind_to(start, bytes, node);
     for (size_t page = 0; page < s->pages; page++)
-        for (size_t word = 1; word < WORDS; word++) s->words[page * WORDS + word] = pattern(page, word);
+        for (size_t word = 1; word < WORDS; word++)
+            s->words[page * WORDS + word] = pattern(page, word);
     bind_to(start, bytes, -1);
-    if (shared) child_maps_too(s);
-    if (!strcmp(kind, "locked") && mlock(start, bytes)) fail("mlock");
-    if (!strcmp(kind, "pinned")) pin(s);
+    if (shared)
+        child_maps_too(s);
+    if (!strcmp(kind, "locked") && mlock(start, bytes))
+        fail("mlock");
+    if (!strcmp(kind, "pinned"))
+        pin(s);
 }
 
 static void *forks(void *unused) {
     while (!ending) {
         pid_t child = fork();
-        if (child == 0) _exit(0);
-        if (child > 0) waitpid(child, NULL, 0);
+        if (child == 0)
+            _exit(0);
+        if (child > 0)
+            waitpid(child, NULL, 0);
         usleep(100000);
     }
     return unused;
@@ -164,8 +183,10 @@ static void *unmaps(void *unused) {
     while (!ending) {
         size_t bytes = 4u << 20;
         char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (start == MAP_FAILED) fail("mmap");
-        for (size_t at = 0; at < bytes; at += PAGE) start[at] = 1;
+        if (start == MAP_FAILED)
+            fail("mmap");
+        for (size_t at = 0; at < bytes; at += PAGE)
+            start[at] = 1;
         munmap(start, bytes);
     }
     return unused;
@@ -180,19 +201,24 @@ int main(int count, char **arguments) {
     sigaddset(&term, SIGUSR1);
     sigprocmask(SIG_BLOCK, &term, NULL);
     thread_count = count > 1 ? atoi(arguments[1]) : 0;
-    if (thread_count < 0 || thread_count > MOST || count > MOST) return 3;
+    if (thread_count < 0 || thread_count > MOST || count > MOST)
+        return 3;
     for (int i = 2; i < count; i++) {
         char kind[16];
         int node;
         size_t mib;
-        if (sscanf(arguments[i], "%15[^:]:%d:%zu", kind, &node, &mib) == 3) add_segment(kind, node, mib);
+        if (sscanf(arguments[i], "%15[^:]:%d:%zu", kind, &node, &mib) == 3)
+            add_segment(kind, node, mib);
     }
     for (int i = 2; i < count; i++) {
-        if (!strcmp(arguments[i], "forks")) pthread_create(&threads[started++], NULL, forks, NULL);
-        if (!strcmp(arguments[i], "unmaps")) pthread_create(&threads[started++], NULL, unmaps, NULL);
+        if (!strcmp(arguments[i], "forks"))
+            pthread_create(&threads[started++], NULL, forks, NULL);
+        if (!strcmp(arguments[i], "unmaps"))
+            pthread_create(&threads[started++], NULL, unmaps, NULL);
         exits |= !strcmp(arguments[i], "exits");
     }
-    for (intptr_t i = 0; i < thread_count; i++) pthread_create(&threads[started++], NULL, work, (void *)i);
+    for (intptr_t i = 0; i < thread_count; i++)
+        pthread_create(&threads[started++], NULL, work, (void *)i);
     printf("ready %d\n", getpid());
     fflush(stdout);
     int signal_number;
@@ -200,12 +226,16 @@ int main(int count, char **arguments) {
         printf("longest %lu\n", longest_of_all());
         fflush(stdout);
     }
-    if (exits) _exit(0);
+    if (exits)
+        _exit(0);
     ending = 1;
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
     uint64_t all = 0;
-    for (int i = 0; i < thread_count; i++) all += passes[i];
-    if (wrong()) return 1;
+    for (int i = 0; i < thread_count; i++)
+        all += passes[i];
+    if (wrong())
+        return 1;
     printf("right %lu passes\n", all);
     return 0;
 }

@@ -34,8 +34,7 @@ static bool parallel; /* writes go to the iteration's own share of `shared` only
 
 /* ---- chance ---- */
 
-static uint64_t next(void)
-{
+static uint64_t next(void) {
     state += 0x9e3779b97f4a7c15ull;
     uint64_t z = state;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -43,20 +42,13 @@ static uint64_t next(void)
     return z ^ z >> 31;
 }
 
-static long below(long n)
-{
-    return (long)(next() % (uint64_t)n);
-}
+static long below(long n) { return (long)(next() % (uint64_t)n); }
 
-static bool chance(int percent)
-{
-    return below(100) < percent;
-}
+static bool chance(int percent) { return below(100) < percent; }
 
 /* ---- writing ---- */
 
-__attribute__((format(printf, 1, 2))) static void line(const char *format, ...)
-{
+__attribute__((format(printf, 1, 2))) static void line(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     printf("%*s", 4 * indent, "");
@@ -66,8 +58,7 @@ __attribute__((format(printf, 1, 2))) static void line(const char *format, ...)
 }
 
 /* A bound, known to the compiler or not: declared before the loop that has it. */
-static const char *bound(char *into, int name, long value)
-{
+static const char *bound(char *into, int name, long value) {
     if (chance(60)) {
         sprintf(into, "n%d", name);
         line("const long n%d = opaque(%ld);", name, value);
@@ -78,8 +69,7 @@ static const char *bound(char *into, int name, long value)
 }
 
 /* An affine expression of the variables in scope, from 0 to `size` - 1. */
-static const char *index_of(char *into, long size)
-{
+static const char *index_of(char *into, long size) {
     long low = 0, high = 0;
     char *at = into;
     for (int i = 0; i < depth; i++) {
@@ -98,28 +88,23 @@ static const char *index_of(char *into, long size)
 }
 
 /* Something to read. */
-static const char *value(char *into)
-{
+static const char *value(char *into) {
     char index[256];
     index_of(index, ELEMENTS);
     switch (below(6)) {
-    case 0:
-        sprintf(into, "%s[indices[%s]]", arrays[below(ARRAYS)], index);
-        break;
+    case 0: sprintf(into, "%s[indices[%s]]", arrays[below(ARRAYS)], index); break;
     case 1: {
         bool big = chance(50);
         sprintf(into, "%s[%s].%s", big ? "wide" : "packed", index, big ? "at[1]" : chance(50) ? "a" : "b");
         break;
     }
-    default:
-        sprintf(into, "%s[%s]", arrays[below(ARRAYS)], index);
+    default: sprintf(into, "%s[%s]", arrays[below(ARRAYS)], index);
     }
     return into;
 }
 
 /* Something to write. */
-static const char *target(char *into)
-{
+static const char *target(char *into) {
     char index[256];
     if (parallel) {
         index_of(index, SHARE);
@@ -128,44 +113,31 @@ static const char *target(char *into)
     }
     index_of(index, ELEMENTS);
     switch (below(8)) {
-    case 0:
-        sprintf(into, "%s[indices[%s]]", arrays[below(ARRAYS)], index);
-        break;
-    case 1:
-        sprintf(into, "packed[%s].%s", index, chance(50) ? "a" : "b");
-        break;
-    case 2:
-        sprintf(into, "wide[%s].at[%ld]", index, below(5));
-        break;
-    case 3:
-        sprintf(into, "*(volatile unsigned *)&words[%s]", index);
-        break;
-    default:
-        sprintf(into, "%s[%s]", arrays[below(ARRAYS)], index);
+    case 0: sprintf(into, "%s[indices[%s]]", arrays[below(ARRAYS)], index); break;
+    case 1: sprintf(into, "packed[%s].%s", index, chance(50) ? "a" : "b"); break;
+    case 2: sprintf(into, "wide[%s].at[%ld]", index, below(5)); break;
+    case 3: sprintf(into, "*(volatile unsigned *)&words[%s]", index); break;
+    default: sprintf(into, "%s[%s]", arrays[below(ARRAYS)], index);
     }
     return into;
 }
 
 /* ---- statements ---- */
 
-static void assign(void)
-{
+static void assign(void) {
     char a[512], b[512], c[512];
     switch (below(4)) {
-    case 0:
-        line("%s = (unsigned char)7;", target(a));
-        break;
+    case 0: line("%s = (unsigned char)7;", target(a)); break;
     case 1:
-        line("{ double v = (double)%s + 0.5 * (double)%s; %s = (unsigned char)(long)clamp(v); }", value(a), value(b), target(c));
+        line("{ double v = (double)%s + 0.5 * (double)%s; %s = (unsigned char)(long)clamp(v); }", value(a), value(b),
+             target(c));
         break;
-    default:
-        line("%s += (unsigned char)(long)clamp((double)%s);", target(a), value(b));
+    default: line("%s += (unsigned char)(long)clamp((double)%s);", target(a), value(b));
     }
 }
 
 /* Easily vectorised. */
-static void arithmetic(void)
-{
+static void arithmetic(void) {
     static const char *const integers[] = {"bytes", "shorts", "words", "longs"};
     char a[512], b[256], c[256];
     const char *type = integers[below(4)];
@@ -175,8 +147,7 @@ static void arithmetic(void)
         line("%s[%s] += %s[%s];", type, index_of(b, ELEMENTS), type, index_of(c, ELEMENTS));
 }
 
-static void condition(void)
-{
+static void condition(void) {
     char a[512];
     line("if ((long)clamp((double)%s) %% %ld == %ld) {", value(a), 2 + below(5), below(2));
     indent++;
@@ -185,8 +156,7 @@ static void condition(void)
     line("}");
 }
 
-static void copy(void)
-{
+static void copy(void) {
     static const long lengths[] = {0, 1, 7, 8, 9, 16, 40, 128, 129, 1000, 5000};
     char a[256], b[256], n[64] = "";
     long bytes = lengths[below(sizeof lengths / sizeof *lengths)];
@@ -198,16 +168,12 @@ static void copy(void)
     case 0:
         line("memcpy((char *)doubles + (%s), (char *)longs + (%s), (size_t)%s);", a, index_of(b, ELEMENTS - 5000), n);
         break;
-    case 1:
-        line("memmove(bytes + (%s), bytes + (%s), (size_t)%s);", a, index_of(b, ELEMENTS - 5000), n);
-        break;
-    default:
-        line("memset((char *)words + (%s), 3, (size_t)%s);", a, n);
+    case 1: line("memmove(bytes + (%s), bytes + (%s), (size_t)%s);", a, index_of(b, ELEMENTS - 5000), n); break;
+    default: line("memset((char *)words + (%s), 3, (size_t)%s);", a, n);
     }
 }
 
-static void atomic(void)
-{
+static void atomic(void) {
     char a[256];
     index_of(a, ELEMENTS);
     if (chance(50))
@@ -218,8 +184,7 @@ static void atomic(void)
              a);
 }
 
-static void local(void)
-{
+static void local(void) {
     char a[512], b[256], c[256];
     long length = 1 + below(40);
     int name = names++;
@@ -229,8 +194,7 @@ static void local(void)
     line("%s += (unsigned char)(long)clamp(local%d[%s]);", target(a), name, index_of(c, length));
 }
 
-static void pointer_walk(void)
-{
+static void pointer_walk(void) {
     char a[256], n[64];
     long length = below(300), step = 1 + below(5);
     int name = names++;
@@ -245,8 +209,7 @@ static void pointer_walk(void)
 }
 
 /* Out of the innermost loop, of the kernel, or of the program's control. */
-static void leave(void)
-{
+static void leave(void) {
     char a[512];
     long rarely = 50 + below(200);
     if (depth == 0 || (parallel && depth == 1))
@@ -260,8 +223,7 @@ static void leave(void)
         line("    %s;", chance(50) ? "return" : "goto out");
 }
 
-static void call(void)
-{
+static void call(void) {
     char a[256];
     if (parallel)
         return assign();
@@ -272,27 +234,23 @@ static void call(void)
         line("may_leave();");
         line("longs[%s + 1] += 1;", a);
         break;
-    case 1:
-        line("longs[%s] += helper(%ld);", a, below(30));
-        break;
-    default:
-        line("guarded(%s);", a);
+    case 1: line("longs[%s] += helper(%ld);", a, below(30)); break;
+    default: line("guarded(%s);", a);
     }
 }
 
 static void loop(void);
 
-static void statement(void)
-{
-    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic, arithmetic, condition, condition, copy, atomic, local, pointer_walk, leave, call, call};
+static void statement(void) {
+    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic,   arithmetic, condition, condition,
+                                          copy,   atomic, local,      pointer_walk, leave,      call,      call};
     if (depth < DEPTH && chance(25))
         loop();
     else
         kinds[below(sizeof kinds / sizeof *kinds)]();
 }
 
-static void body(void)
-{
+static void body(void) {
     indent++;
     if (depth < DEPTH && chance(50))
         loop();
@@ -303,16 +261,14 @@ static void body(void)
 
 /* ---- loops ---- */
 
-static variable *declare(const char *text, long low, long high, bool steps)
-{
+static variable *declare(const char *text, long low, long high, bool steps) {
     variable *v = &scope[depth++];
     snprintf(v->text, sizeof v->text, "%s", text);
     v->low = low, v->high = high < low ? low : high, v->steps = steps;
     return v;
 }
 
-static void ascending(int name, long trips)
-{
+static void ascending(int name, long trips) {
     char v[64], n[64];
     long step = chance(70) ? 1 : 1 + below(9), from = below(20);
     const char *type = chance(70) ? "long" : "int";
@@ -324,8 +280,7 @@ static void ascending(int name, long trips)
     line("}");
 }
 
-static void descending(int name, long trips)
-{
+static void descending(int name, long trips) {
     char v[64], n[64];
     sprintf(v, "i%d", name);
     line("for (long i%d = %s - 1; i%d >= 0; i%d--) {", name, bound(n, name, trips), name, name);
@@ -334,8 +289,7 @@ static void descending(int name, long trips)
     line("}");
 }
 
-static void triangular(int name, long trips)
-{
+static void triangular(int name, long trips) {
     char v[64], n[64];
     if (depth == 0 || scope[depth - 1].low < 0 || scope[depth - 1].high > 60)
         return ascending(name, trips);
@@ -354,8 +308,7 @@ static void triangular(int name, long trips)
 }
 
 /* The induction variable wraps on its way. */
-static void wrapping(int name, long trips)
-{
+static void wrapping(int name, long trips) {
     static const struct {
         const char *type;
         uint64_t top;
@@ -375,8 +328,7 @@ static void wrapping(int name, long trips)
     line("}");
 }
 
-static void at_the_end(int name, long trips)
-{
+static void at_the_end(int name, long trips) {
     char v[64], n[64];
     sprintf(v, "i%d", name);
     bound(n, name, trips);
@@ -387,8 +339,7 @@ static void at_the_end(int name, long trips)
     line("} while (++i%d < %s);", name, n);
 }
 
-static void in_the_middle(int name, long trips)
-{
+static void in_the_middle(int name, long trips) {
     char v[64], n[64];
     sprintf(v, "i%d", name);
     bound(n, name, trips);
@@ -403,9 +354,9 @@ static void in_the_middle(int name, long trips)
     line("}");
 }
 
-static void loop(void)
-{
-    static void (*const kinds[])(int, long) = {ascending, ascending, ascending, descending, triangular, wrapping, at_the_end, in_the_middle};
+static void loop(void) {
+    static void (*const kinds[])(int, long) = {ascending,  ascending, ascending,  descending,
+                                               triangular, wrapping,  at_the_end, in_the_middle};
     static const long trips[] = {0, 1, 2, 3, 4, 5, 8, 13, 16, 33, 64, 100, 300, 1000};
     long n = trips[below(sizeof trips / sizeof *trips)];
     long saved = budget;
@@ -423,8 +374,7 @@ static void loop(void)
 
 /* ---- kernels ---- */
 
-static void kernel(int number)
-{
+static void kernel(int number) {
     parallel = chance(25);
     budget = 20000;
     line("%sstatic void kernel%d(void) {", chance(70) ? "__attribute__((noinline)) " : "", number);
@@ -497,8 +447,7 @@ static const char check_sum[] =
     "        packed[i].b = (unsigned)r; wide[i].at[1] = (unsigned)r; indices[i] = (int)(r % N);\n"
     "    }\n}\n\n";
 
-static void run_kernels(int kernels)
-{
+static void run_kernels(int kernels) {
     line("int main(void) {");
     line("    atexit(print);");
     line("    fill();");
@@ -514,8 +463,7 @@ static void run_kernels(int kernels)
     line("}");
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: generate SEED\n");
         return 2;

@@ -37,8 +37,7 @@ _Thread_local nw_thread *nw_self;
 static observed *threads[THREADS];
 static uint32_t thread_count, region_count, disagreements;
 
-static void *memory(size_t bytes)
-{
+static void *memory(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         abort();
@@ -47,8 +46,7 @@ static void *memory(size_t bytes)
 
 /* ---- what counters.c needs ---- */
 
-nw_thread *nw_thread_attach(void)
-{
+nw_thread *nw_thread_attach(void) {
     observed *o = memory(sizeof *o);
     uint32_t ordinal = __atomic_fetch_add(&thread_count, 1, __ATOMIC_RELAXED);
     if (ordinal >= THREADS)
@@ -74,53 +72,41 @@ nw_thread *nw_thread_attach(void)
     return nw_self = &o->thread;
 }
 
-bool nw_counters_grow(nw_thread *thread)
-{
+bool nw_counters_grow(nw_thread *thread) {
     (void)thread;
     return false;
 }
 
-bool nw_touches_grow(nw_thread *thread)
-{
+bool nw_touches_grow(nw_thread *thread) {
     (void)thread;
     return false;
 }
 
-void nw_switch_off(const char *why)
-{
+void nw_switch_off(const char *why) {
     fprintf(stderr, "oracle: %s\n", why);
     abort();
 }
 
-void nw_slice_reached(nw_thread *thread)
-{
-    thread->until_slice = INT64_MAX;
-}
+void nw_slice_reached(nw_thread *thread) { thread->until_slice = INT64_MAX; }
 
-uint32_t nw_region_register(nw_region *region)
-{
+uint32_t nw_region_register(nw_region *region) {
     uint32_t id = __atomic_add_fetch(&region_count, 1, __ATOMIC_RELAXED), none = 0;
     bool first = __atomic_compare_exchange_n(&region->id, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return first ? id : none;
 }
 
-void nw_region_left(nw_thread *thread, const nw_region *region)
-{
-    (void)thread, (void)region;
-}
+void nw_region_left(nw_thread *thread, const nw_region *region) { (void)thread, (void)region; }
 
 /* ---- counting one by one ---- */
 
-static entry *find(observed *o, uint64_t key)
-{
+static entry *find(observed *o, uint64_t key) {
     uint64_t i = key * 0x9e3779b97f4a7c15ull >> 20 & (o->slots - 1);
     while (o->table[i].reads + o->table[i].writes > 0 && o->table[i].key != key)
         i = (i + 1) & (o->slots - 1);
     return &o->table[i];
 }
 
-static void grow(observed *o)
-{
+static void grow(observed *o) {
     entry *old = o->table;
     uint64_t slots = o->slots;
     o->slots *= 2;
@@ -131,8 +117,7 @@ static void grow(observed *o)
     munmap(old, slots * sizeof(entry));
 }
 
-static void one(observed *o, uint64_t address, const nw_access *access)
-{
+static void one(observed *o, uint64_t address, const nw_access *access) {
     if (o->used * 2 > o->slots)
         grow(o);
     uint64_t page = address >> NW_PAGE_SHIFT;
@@ -146,22 +131,17 @@ static void one(observed *o, uint64_t address, const nw_access *access)
             e->lines |= 1ull << (a >> NW_LINE_SHIFT & 63);
 }
 
-static observed *here(void)
-{
-    return (observed *)nw_thread_here();
-}
+static observed *here(void) { return (observed *)nw_thread_here(); }
 
 NW_HOT void nw_check_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
-void nw_check_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group)
-{
+void nw_check_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group) {
     observed *o = here();
     for (uint64_t i = 0; i < count; i++)
         one(o, address + i * (uint64_t)stride, &group->access[0]);
 }
 
 NW_HOT void nw_check_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group);
-void nw_check_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group)
-{
+void nw_check_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, const nw_group *group) {
     observed *o = here();
     for (uint32_t i = 0; i < lanes; i++)
         if (mask >> i & 1)
@@ -170,24 +150,21 @@ void nw_check_lanes(const uint64_t *addresses, uint64_t mask, uint32_t lanes, co
 
 /* ---- comparing ---- */
 
-static void disagree(const observed *o, const char *what, uint64_t key, uint64_t wanted, uint64_t got)
-{
+static void disagree(const observed *o, const char *what, uint64_t key, uint64_t wanted, uint64_t got) {
     if (disagreements++ < 10)
-        fprintf(stderr, "oracle: thread %u page %#lx region %lu: %s %lu one by one, %lu counted\n",
-                o->ordinal, (unsigned long)(key & NW_KEY_PAGE), (unsigned long)(key >> NW_REGION_SHIFT),
-                what, (unsigned long)wanted, (unsigned long)got);
+        fprintf(stderr, "oracle: thread %u page %#lx region %lu: %s %lu one by one, %lu counted\n", o->ordinal,
+                (unsigned long)(key & NW_KEY_PAGE), (unsigned long)(key >> NW_REGION_SHIFT), what,
+                (unsigned long)wanted, (unsigned long)got);
 }
 
 /* The lines are comparable as long as the page has not left the window or changed the region. */
-static bool lines_of(const observed *o, const nw_counter *counter, uint64_t *lines)
-{
+static bool lines_of(const observed *o, const nw_counter *counter, uint64_t *lines) {
     const nw_slot *slot = nw_slot_of(o->thread.window, counter->key & NW_KEY_PAGE);
     *lines = slot->bitmap;
     return counter->lines == 0 && slot->key == counter->key && slot->known == 0;
 }
 
-static uint64_t compare(observed *o)
-{
+static uint64_t compare(observed *o) {
     uint64_t accesses = 0, lines;
     for (uint64_t i = 0; i < o->thread.header->counters; i++) {
         const nw_counter *counter = nw_counter_at(&o->thread, i);
@@ -211,8 +188,7 @@ static uint64_t compare(observed *o)
     return accesses;
 }
 
-static bool agree(void)
-{
+static bool agree(void) {
     uint64_t accesses = 0;
     for (uint32_t i = 0; i < thread_count; i++)
         if (threads[i])
@@ -223,19 +199,14 @@ static bool agree(void)
     return disagreements == 0;
 }
 
-__attribute__((visibility("default"), noreturn)) void _exit(int status)
-{
+__attribute__((visibility("default"), noreturn)) void _exit(int status) {
     syscall(SYS_exit_group, agree() ? status : DISAGREEMENT);
     __builtin_unreachable();
 }
 
-__attribute__((visibility("default"), noreturn)) void _Exit(int status)
-{
-    _exit(status);
-}
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) { _exit(status); }
 
-__attribute__((destructor)) static void end(void)
-{
+__attribute__((destructor)) static void end(void) {
     if (!agree()) {
         fflush(NULL);
         syscall(SYS_exit_group, DISAGREEMENT);

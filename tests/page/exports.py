@@ -5,11 +5,10 @@ import io
 import json
 import xml.etree.ElementTree as xml
 
-from PIL import Image
-
 import nodewise
 from browser import VIEWS, Watched
 from checks import check
+from PIL import Image
 
 
 def all_of_them(browser, address, profile):

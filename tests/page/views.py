@@ -13,11 +13,11 @@ FEWEST = 100
 
 
 def pointed(document, pointer):
-    for part in pointer.split("/")[1:]:
+    for token in pointer.split("/")[1:]:
         if document is None:
             return None
-        part = part.replace("~1", "/").replace("~0", "~")
-        document = document[int(part)] if isinstance(document, list) else document[part]
+        key = token.replace("~1", "/").replace("~0", "~")
+        document = document[int(key)] if isinstance(document, list) else document[key]
     return document
 
 

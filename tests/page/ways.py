@@ -57,7 +57,8 @@ def reachable(watched):
     for view in VIEWS:
         watched.view(view)
         nameless = watched.page.evaluate("""() => [...document.querySelectorAll('button, a[href], select, input, [tabindex="0"]')]
-            .filter(e => e.checkVisibility() && !(e.ariaLabel || e.getAttribute('aria-labelledby') || e.innerText?.trim() || e.labels?.length
+            .filter(e => e.checkVisibility() && !(e.ariaLabel || e.getAttribute('aria-labelledby') || e.innerText?.trim()
+                || e.labels?.length
                 || e.title)).map(e => e.outerHTML.slice(0, 120))""")
         check(f"whatever can be pressed in {view} has a name", not nameless, nameless[:3])
         watched.page.evaluate("() => document.activeElement.blur()")

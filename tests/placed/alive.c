@@ -6,8 +6,7 @@
 
 enum { OBJECTS = 3000 };
 
-static long touched(void)
-{
+static long touched(void) {
     long sum = 0;
     for (int i = 0; i < OBJECTS; i++) {
         char *object = malloc(1 << 16);
@@ -17,8 +16,7 @@ static long touched(void)
     return sum;
 }
 
-int main(void)
-{
+int main(void) {
     int status = 0;
     long sum = touched();
     pid_t child = fork();

@@ -1,6 +1,7 @@
 """What a program knows of its CPUs before, while and after its threads are bound for it, and what it hands to what it
 starts. Prints one JSON object; lists of CPUs are the kernel's, by /proc, where the name ends in `kernel`."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -71,10 +72,8 @@ def in_a_shell():
 
 
 def refused():
-    try:
+    with contextlib.suppress(OSError):
         os.execv("/absent", ["absent"])
-    except OSError:
-        pass
 
 
 def children(name):

@@ -14,8 +14,7 @@ static volatile long handled;
 static _Thread_local unsigned state = 1;
 static volatile int after;
 
-static void handler(int signal)
-{
+static void handler(int signal) {
     char *memory = mmap(NULL, 2 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)signal;
     if (memory == MAP_FAILED)
@@ -28,8 +27,7 @@ static void handler(int signal)
 static long objects(int depth);
 
 /* Each case is a call of its own, so that a depth of n has 4^n chains. */
-static __attribute__((noinline)) long deeper(int depth)
-{
+static __attribute__((noinline)) long deeper(int depth) {
     long sum;
     state = state * 1103515245 + 12345;
     switch (state >> 16 & 3) {
@@ -41,8 +39,7 @@ static __attribute__((noinline)) long deeper(int depth)
     return sum;
 }
 
-static __attribute__((noinline)) long objects(int depth)
-{
+static __attribute__((noinline)) long objects(int depth) {
     if (depth > 0)
         return deeper(depth);
     volatile char *object = malloc(80000);
@@ -52,15 +49,13 @@ static __attribute__((noinline)) long objects(int depth)
     return one;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *sum)
-{
+static int visit(struct dl_phdr_info *info, size_t size, void *sum) {
     (void)info, (void)size;
     *(long *)sum += objects(6);
     return 0;
 }
 
-static void *allocate(void *seed)
-{
+static void *allocate(void *seed) {
     long sum = 0;
     state = (unsigned)(size_t)seed;
     for (int i = 0; i < 10000; i++)
@@ -68,8 +63,7 @@ static void *allocate(void *seed)
     return (void *)sum;
 }
 
-static void callbacks(void)
-{
+static void callbacks(void) {
     pthread_t threads[2];
     long sum = 0;
     for (size_t i = 0; i < 2; i++)
@@ -81,8 +75,7 @@ static void callbacks(void)
     printf("callbacks %d\n", sum > 0);
 }
 
-static void handlers(void)
-{
+static void handlers(void) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct itimerval timer = {{0, 300}, {0, 300}}, never = {0};
     long sum = 0;
@@ -94,8 +87,7 @@ static void handlers(void)
     printf("handlers %d\n", handled >= 20);
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "once") == 0) {
         signal(SIGUSR1, handler);
         raise(SIGUSR1);

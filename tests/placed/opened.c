@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <threads.h>
 
-static int standard(void *sum)
-{
+static int standard(void *sum) {
     *(int *)sum += 1;
     return 1;
 }
 
-static void *uses(void *sum)
-{
+static void *uses(void *sum) {
     cpu_set_t set;
     thrd_t inner;
     int value = 0;
@@ -28,8 +26,7 @@ static void *uses(void *sum)
     return NULL;
 }
 
-__attribute__((constructor)) static void wait_for_thread(void)
-{
+__attribute__((constructor)) static void wait_for_thread(void) {
     pthread_t thread;
     int sum = 0;
     if (pthread_create(&thread, NULL, uses, &sum) == 0)

@@ -9,30 +9,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int of_kernel(void)
-{
+static int of_kernel(void) {
     cpu_set_t set;
     CPU_ZERO(&set);
     syscall(SYS_sched_getaffinity, 0, sizeof set, &set);
     return CPU_COUNT(&set);
 }
 
-static int seen(void)
-{
+static int seen(void) {
     cpu_set_t set, same;
     sched_getaffinity(0, sizeof set, &set);
     pthread_getaffinity_np(pthread_self(), sizeof same, &same);
     return CPU_EQUAL(&set, &same) ? CPU_COUNT(&set) : -1;
 }
 
-static void *other(void *name)
-{
+static void *other(void *name) {
     printf("%s %d %d\n", (char *)name, seen(), of_kernel());
     return NULL;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     int least = 1000, bound = 0;
     pthread_t thread;
 #pragma omp parallel num_threads(2) reduction(min : least) reduction(+ : bound)

@@ -13,16 +13,14 @@
 
 static sem_t expired;
 
-static int seen(void)
-{
+static int seen(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
 }
 
 static void *nothing(void *value) { return value; }
 
-static int standard(void *unused)
-{
+static int standard(void *unused) {
     cpu_set_t set;
     (void)unused;
     CPU_ZERO(&set);
@@ -31,8 +29,7 @@ static int standard(void *unused)
     return 7;
 }
 
-static void expires(union sigval unused)
-{
+static void expires(union sigval unused) {
     (void)unused;
     printf("timer: seen %d\nits child: ", seen());
     fflush(stdout);
@@ -40,8 +37,7 @@ static void expires(union sigval unused)
         sem_post(&expired);
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t first;
     thrd_t second;
     timer_t timer;

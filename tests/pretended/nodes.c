@@ -102,8 +102,7 @@ static void make_tree(int count) {
     char text[32];
     int cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
     unsigned long kilobytes = total_kilobytes();
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("nodes", TREE, "tmpfs", 0, "mode=0755") != 0)
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("nodes", TREE, "tmpfs", 0, "mode=0755") != 0)
         not_here("a tree over " TREE);
     int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int node = 0; node < count; node++)
@@ -128,16 +127,22 @@ static void make_tree(int count) {
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #endif
 /* Eight instructions: of the call `number`, whose argument `mode` is a policy's. */
-#define POLICY_CALL(number, mode)                                                                            \
+#define POLICY_CALL(number, mode)                                                                             \
     LOAD(nr), IF(number, 0, 6), LOAD(args[mode]), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (unsigned)~MODE_FLAGS), \
         IF(MODE_PREFERRED, 2, 0), IF(MODE_BIND, 1, 0), IF(MODE_PREFERRED_MANY, 0, 1), ANSWER(0)
 
 static void answer_calls(void) {
     struct sock_filter filter[] = {
-        LOAD(arch), IF(ARCHITECTURE, 1, 0), ALLOW,
+        LOAD(arch),
+        IF(ARCHITECTURE, 1, 0),
+        ALLOW,
         POLICY_CALL(SYS_mbind, 2),
         POLICY_CALL(SYS_set_mempolicy, 0),
-        LOAD(nr), IF(SYS_get_mempolicy, 0, 3), LOAD(args[4]), IF(FLAG_MEMS_ALLOWED, 0, 1), ANSWER(ENOSYS),
+        LOAD(nr),
+        IF(SYS_get_mempolicy, 0, 3),
+        LOAD(args[4]),
+        IF(FLAG_MEMS_ALLOWED, 0, 1),
+        ANSWER(ENOSYS),
         ALLOW,
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};

@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import threading
 import typing
 import unittest
@@ -448,7 +447,7 @@ class Places(unittest.TestCase):
         self.assertEqual(nodewise.histogram(a).pages[NODES[1]], 128)
         self.assertEqual(nodewise.statistics().pages_moved - before.pages_moved, 128)
         self.assertTrue(nodewise.scatter(a))
-        self.assertEqual(len({n for n in nodewise.page_nodes(a).tolist()}), len(NODES))
+        self.assertEqual(len(set(nodewise.page_nodes(a).tolist())), len(NODES))
 
     def test_nearest_copy_is_on_the_caller_s_node(self):
         a = nodewise.zeros(10000)

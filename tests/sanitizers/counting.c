@@ -27,8 +27,7 @@ void nw_slice_reached(nw_thread *thread) { thread->until_slice = INT64_MAX; }
 uint32_t nw_region_register(nw_region *region) { return region->id; }
 void nw_region_left(nw_thread *thread, const nw_region *region) { (void)thread, (void)region; }
 
-static nw_thread *fresh_thread(void)
-{
+static nw_thread *fresh_thread(void) {
     nw_thread *thread = calloc(1, sizeof *thread);
     thread->header = calloc(1, sizeof *thread->header);
     thread->window = calloc(NW_WINDOW_SLOTS, sizeof *thread->window);
@@ -44,8 +43,7 @@ static nw_thread *fresh_thread(void)
     return thread;
 }
 
-static void *count(void *argument)
-{
+static void *count(void *argument) {
     nw_self = argument;
     static const nw_group words = {.accesses = 1, .span = 8, .reads = 1, .writes = 1, .access = {{0, 8, 1, 1}}};
     for (int round = 0; round < ROUNDS; round++)
@@ -55,10 +53,11 @@ static void *count(void *argument)
 }
 
 /* In the recorder this is another process: the counts themselves are read while they grow. */
-__attribute__((no_sanitize("thread"))) static uint64_t peek(const uint64_t *count) { return *(const volatile uint64_t *)count; }
+__attribute__((no_sanitize("thread"))) static uint64_t peek(const uint64_t *count) {
+    return *(const volatile uint64_t *)count;
+}
 
-static void *read_along(void *unused)
-{
+static void *read_along(void *unused) {
     static uint64_t before[THREADS][PAGES + 1];
     do {
         for (int t = 0; t < THREADS; t++) {
@@ -76,8 +75,7 @@ static void *read_along(void *unused)
     return unused;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t workers[THREADS], reader;
     int passed = 0, failed = 0;
     if (!nw_touched_prepare())

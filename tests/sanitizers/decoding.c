@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     long cases = count > 1 ? atol(arguments[1]) : 1000, operands = 0, wide = 0;
     unsigned long long state = 88172645463325252ull;
     for (long i = 0; i < cases; i++) {
@@ -14,7 +13,8 @@ int main(int count, char **arguments)
         unsigned char *bytes = malloc(size ? size : 1);
         for (size_t j = 0; j < size; j++) {
             state = state * 6364136223846793005ull + 1442695040888963407ull;
-            static const unsigned char often[] = {0xf3, 0xf2, 0x66, 0x0f, 0xc4, 0xc5, 0x48, 0x38, 0x3a, 0x84, 0x24, 0x28};
+            static const unsigned char often[] = {0xf3, 0xf2, 0x66, 0x0f, 0xc4, 0xc5,
+                                                  0x48, 0x38, 0x3a, 0x84, 0x24, 0x28};
             bytes[j] = state >> 62 ? often[(state >> 32) % sizeof often] : (unsigned char)(state >> 40);
         }
         nw_instruction found = nw_decode(bytes, size);

@@ -5,8 +5,8 @@
 #include "heap.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,13 +26,11 @@ static void *_Atomic shared[HELD];
 
 uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN]) { return chain[0] = caller, 1; }
 
-static void note(const nw_allocation *object)
-{
+static void note(const nw_allocation *object) {
     allocated++;
     bad += object->mapped < object->bytes || object->moved > object->mapped || object->chain[0] == 0;
 }
-static void forget(void *address, size_t mapped, int kept)
-{
+static void forget(void *address, size_t mapped, int kept) {
     (void)kept;
     freed++;
     bad += mapped == 0 || !address;
@@ -40,44 +38,36 @@ static void forget(void *address, size_t mapped, int kept)
 static const nw_heap_hooks hooks = {.allocated = note, .freed = forget};
 
 /* The first and the last word say how large the block is: found again whoever frees it. */
-static void sign(char *block, size_t bytes)
-{
+static void sign(char *block, size_t bytes) {
     memcpy(block, &bytes, sizeof bytes);
     memcpy(block + bytes - sizeof bytes, &bytes, sizeof bytes);
 }
-static void check(const char *block)
-{
+static void check(const char *block) {
     size_t bytes, last;
     memcpy(&bytes, block, sizeof bytes);
     memcpy(&last, block + bytes - sizeof bytes, sizeof last);
     bad += bytes != last || nw_malloc_usable_size((void *)block) < bytes || (bytes >= NW_LARGE) != nw_heap_owns(block);
 }
 
-static size_t draw(uint32_t *state)
-{
+static size_t draw(uint32_t *state) {
     *state = *state * 1664525u + 1013904223u;
     return (size_t)16 << ((*state >> 20) % 16) | (*state >> 8 & 0xff0);
 }
 
-static char *fresh(uint32_t *state, size_t bytes)
-{
+static char *fresh(uint32_t *state, size_t bytes) {
     char *block = NULL;
     switch (*state >> 24 & 3) {
     case 0:
         block = nw_calloc(bytes, 1);
         bad += block && (block[0] | block[bytes - 1]) != 0;
         break;
-    case 1:
-        bad += nw_posix_memalign((void **)&block, 4096, bytes) != 0 || (uintptr_t)block % 4096 != 0;
-        break;
-    default:
-        block = nw_malloc(bytes);
+    case 1: bad += nw_posix_memalign((void **)&block, 4096, bytes) != 0 || (uintptr_t)block % 4096 != 0; break;
+    default: block = nw_malloc(bytes);
     }
     return block;
 }
 
-static char *grown(char *block, size_t bytes)
-{
+static char *grown(char *block, size_t bytes) {
     size_t old;
     memcpy(&old, block, sizeof old);
     char *moved = nw_realloc(block, bytes);
@@ -87,8 +77,7 @@ static char *grown(char *block, size_t bytes)
     return moved;
 }
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     uint32_t state = (uint32_t)(uintptr_t)argument;
     for (int step = 0; step < STEPS; step++) {
         size_t bytes = draw(&state);
@@ -108,8 +97,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t threads[THREADS];
     int passed = 0, failed = 0;
     nw_heap_start(&hooks);

@@ -13,46 +13,30 @@
 _Thread_local nw_thread *nw_self;
 static int passed, failed;
 
-nw_thread *nw_thread_attach(void)
-{
-    abort();
-}
+nw_thread *nw_thread_attach(void) { abort(); }
 
-bool nw_counters_grow(nw_thread *thread)
-{
+bool nw_counters_grow(nw_thread *thread) {
     (void)thread;
     return false;
 }
 
-bool nw_touches_grow(nw_thread *thread)
-{
+bool nw_touches_grow(nw_thread *thread) {
     (void)thread;
     return false;
 }
 
-void nw_switch_off(const char *why)
-{
+void nw_switch_off(const char *why) {
     fprintf(stderr, "window: %s\n", why);
     abort();
 }
 
-void nw_slice_reached(nw_thread *thread)
-{
-    (void)thread;
-}
+void nw_slice_reached(nw_thread *thread) { (void)thread; }
 
-uint32_t nw_region_register(nw_region *region)
-{
-    return region->id;
-}
+uint32_t nw_region_register(nw_region *region) { return region->id; }
 
-void nw_region_left(nw_thread *thread, const nw_region *region)
-{
-    (void)thread, (void)region;
-}
+void nw_region_left(nw_thread *thread, const nw_region *region) { (void)thread, (void)region; }
 
-static nw_thread *fresh_thread(void)
-{
+static nw_thread *fresh_thread(void) {
     nw_thread *thread = calloc(1, sizeof *thread);
     thread->header = calloc(1, sizeof *thread->header);
     thread->window = calloc(NW_WINDOW_SLOTS, sizeof *thread->window);
@@ -66,8 +50,7 @@ static nw_thread *fresh_thread(void)
 }
 
 /* What the recorder reads. */
-static uint64_t lines_paid(const nw_thread *thread)
-{
+static uint64_t lines_paid(const nw_thread *thread) {
     uint64_t lines = 0;
     for (uint64_t i = 0; i < thread->header->counters; i++)
         lines += nw_counter_at(thread, i)->lines;
@@ -78,8 +61,7 @@ static uint64_t lines_paid(const nw_thread *thread)
 }
 
 /* All of `pages` pages from each of three arrays, `rounds` times, region by region. */
-static uint64_t sweep(const uint64_t base[3], uint32_t pages, uint32_t regions, uint32_t rounds)
-{
+static uint64_t sweep(const uint64_t base[3], uint32_t pages, uint32_t regions, uint32_t rounds) {
     static const nw_group load = {.accesses = 1, .span = 8, .reads = 1, .access = {{.size = 8, .reads = 1}}};
     nw_thread *thread = fresh_thread();
     for (uint32_t round = 0; round < rounds * regions; round++) {
@@ -90,8 +72,7 @@ static uint64_t sweep(const uint64_t base[3], uint32_t pages, uint32_t regions, 
     return lines_paid(thread);
 }
 
-static void expect(const char *law, uint64_t low, uint64_t high, uint64_t got)
-{
+static void expect(const char *law, uint64_t low, uint64_t high, uint64_t got) {
     bool holds = low <= got && got <= high;
     holds ? passed++ : failed++;
     if (!holds)
@@ -99,15 +80,11 @@ static void expect(const char *law, uint64_t low, uint64_t high, uint64_t got)
                (unsigned long)high);
 }
 
-static uint64_t anywhere(void)
-{
-    return ((uint64_t)rand() << 13 ^ (uint64_t)rand()) & ((1ull << 34) - 1);
-}
+static uint64_t anywhere(void) { return ((uint64_t)rand() << 13 ^ (uint64_t)rand()) & ((1ull << 34) - 1); }
 
 /* Wherever three arrays that fit the window lie, and from however many regions they are read, each
  * of their lines is paid for once. */
-static void fits(void)
-{
+static void fits(void) {
     srand(1);
     for (int trial = 0; trial < 40; trial++) {
         uint64_t base[3];
@@ -120,16 +97,14 @@ static void fits(void)
 }
 
 /* Three arrays of several times the window come from memory each round, up to what luck keeps. */
-static void does_not_fit(void)
-{
+static void does_not_fit(void) {
     const uint64_t base[3] = {1ull << 34, 2ull << 34, 3ull << 34};
     uint64_t each_round = 3ull * 2000 * LINES * 10;
     expect("three arrays too large", each_round - each_round / 50, each_round, sweep(base, 2000, 1, 10));
 }
 
 /* Half as much again as the window: most lines come from memory in each round, wherever the arrays lie. */
-static void hardly_fits_not(void)
-{
+static void hardly_fits_not(void) {
     srand(2);
     for (int trial = 0; trial < 40; trial++) {
         uint64_t base[3];
@@ -142,30 +117,19 @@ static void hardly_fits_not(void)
 
 /* ---- Sets of pages that are as unlucky as may be. ---- */
 
-static uint64_t in_one_slot(uint32_t i)
-{
+static uint64_t in_one_slot(uint32_t i) {
     uint64_t high = i + 1; /* the slot is page ^ page >> 10, of ten bits */
     return high << 10 | (high & (NW_WINDOW_SLOTS - 1));
 }
 
-static uint64_t in_two_slots(uint32_t i)
-{
-    return in_one_slot(i / 2) ^ (i & 1);
-}
+static uint64_t in_two_slots(uint32_t i) { return in_one_slot(i / 2) ^ (i & 1); }
 
-static uint64_t adjacent(uint32_t i)
-{
-    return 0x7000000 + i;
-}
+static uint64_t adjacent(uint32_t i) { return 0x7000000 + i; }
 
-static uint64_t power_of_two_apart(uint32_t i)
-{
-    return 0x7000000 + ((uint64_t)i << 9);
-}
+static uint64_t power_of_two_apart(uint32_t i) { return 0x7000000 + ((uint64_t)i << 9); }
 
 /* Of a random page, as a set chosen once. */
-static uint64_t random_page(uint32_t i)
-{
+static uint64_t random_page(uint32_t i) {
     static uint64_t chosen[NW_WINDOW_SLOTS];
     if (!chosen[i])
         chosen[i] = anywhere();
@@ -173,8 +137,7 @@ static uint64_t random_page(uint32_t i)
 }
 
 /* Whose products with the multiplier of recent.c agree in the bits that choose a chain. */
-static uint64_t in_one_chain(uint32_t i)
-{
+static uint64_t in_one_chain(uint32_t i) {
     static uint64_t chosen[NW_WINDOW_SLOTS], next = 1;
     for (; !chosen[i]; next++)
         if ((next * 0x9e3779b97f4a7c15ull >> 32 & (NW_RECENT_CHAINS - 1)) == 0)
@@ -187,15 +150,13 @@ static const page_set sets[] = {in_one_slot, in_two_slots, adjacent, power_of_tw
 enum { SETS = sizeof sets / sizeof *sets };
 
 /* Reads all lines of some page. */
-static void read_page(nw_thread *thread, uint64_t page)
-{
+static void read_page(nw_thread *thread, uint64_t page) {
     static const nw_group load = {.accesses = 1, .span = 8, .reads = 1, .access = {{.size = 8, .reads = 1}}};
     thread->region = (uint64_t)(rand() % 3) << NW_REGION_SHIFT;
     nw_range(page << NW_PAGE_SHIFT, 64, LINES, &load);
 }
 
-static void shuffle(uint32_t *order, uint32_t count)
-{
+static void shuffle(uint32_t *order, uint32_t count) {
     for (uint32_t i = count; i > 1; i--) {
         uint32_t j = (uint32_t)rand() % i, kept = order[i - 1];
         order[i - 1] = order[j];
@@ -204,8 +165,7 @@ static void shuffle(uint32_t *order, uint32_t count)
 }
 
 /* Each page of a set once, in this or that order. */
-static void round_of(nw_thread *thread, page_set set, uint32_t first, uint32_t pages, bool ordered)
-{
+static void round_of(nw_thread *thread, page_set set, uint32_t first, uint32_t pages, bool ordered) {
     static uint32_t order[NW_WINDOW_SLOTS];
     for (uint32_t i = 0; i < pages; i++)
         order[i] = first + i;
@@ -217,8 +177,7 @@ static void round_of(nw_thread *thread, page_set set, uint32_t first, uint32_t p
 
 /* A thread with as many pages as the window, or fewer: each line once, whatever the pages are, from
  * whichever regions, in whichever order, and if some of them are used far more than others. */
-static void any_pages_that_fit(void)
-{
+static void any_pages_that_fit(void) {
     for (int trial = 0; trial < 240; trial++) {
         srand((unsigned)trial);
         page_set set = sets[trial % SETS];
@@ -235,8 +194,7 @@ static void any_pages_that_fit(void)
 }
 
 /* Of a thread that turns to other pages nothing is left that would keep the new ones out. */
-static void other_pages_that_fit(void)
-{
+static void other_pages_that_fit(void) {
     for (int trial = 0; trial < 60; trial++) {
         srand((unsigned)trial);
         page_set before = sets[trial % SETS], after = sets[trial / SETS % SETS];
@@ -254,8 +212,7 @@ static void other_pages_that_fit(void)
 }
 
 /* A page is forgotten where more others than the window has pages came between. */
-static void forgets(void)
-{
+static void forgets(void) {
     for (int set = 0; set < SETS; set++) {
         nw_thread *thread = fresh_thread();
         uint64_t lines = 0;
@@ -269,8 +226,7 @@ static void forgets(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     fits();
     does_not_fit();
     hardly_fits_not();

@@ -1,7 +1,15 @@
 // Bars that stand in a table's cell.
 
 /** A share of a whole; of samples, what they prove, and fainter what they leave possible. */
-export function Bar({ share, range, tone = "local" }: { share: number; range?: readonly [number, number] | null; tone?: "local" | "remote" | "plain" }) {
+export function Bar({
+  share,
+  range,
+  tone = "local",
+}: {
+  share: number;
+  range?: readonly [number, number] | null;
+  tone?: "local" | "remote" | "plain";
+}) {
   const of = (part: number) => Math.max(0, Math.min(1, part)) * 100;
   const width = of(range ? range[0] : share);
   return (
@@ -14,12 +22,26 @@ export function Bar({ share, range, tone = "local" }: { share: number; range?: r
 }
 
 /** Typical value, its range as a line across the end, on an axis from 0 to `most`. */
-export function RangeBar({ value, range, most, strong }: { value: number; range: readonly [number, number]; most: number; strong: boolean }) {
+export function RangeBar({
+  value,
+  range,
+  most,
+  strong,
+}: {
+  value: number;
+  range: readonly [number, number];
+  most: number;
+  strong: boolean;
+}) {
   const x = (v: number) => (most > 0 ? (v / most) * 99 : 0).toFixed(2);
   return (
     <svg class={strong ? "range strong" : "range"} viewBox="0 0 100 16" preserveAspectRatio="none" aria-hidden="true">
       <rect class="fill" y="3" width={x(value)} height="10" />
-      <path class="whisker" d={`M${x(range[0])} 8H${x(range[1])}M${x(range[0])} 4V12M${x(range[1])} 4V12`} vector-effect="non-scaling-stroke" />
+      <path
+        class="whisker"
+        d={`M${x(range[0])} 8H${x(range[1])}M${x(range[0])} 4V12M${x(range[1])} 4V12`}
+        vector-effect="non-scaling-stroke"
+      />
     </svg>
   );
 }

@@ -23,9 +23,19 @@ export function Copyable({ text, label, lead }: { text: string; label: string; l
   return (
     <div class="copyable">
       {lead && <span class="muted">{lead}</span>}
-      <pre ref={(e) => void (shown = e)}>{text}</pre>
-      <button type="button" class="copy" data-unexported aria-label={`Copy ${label}`} onClick={() => void act()}>{said || "Copy"}</button>
-      <span class="unseen" role="status">{said}</span>
+      <pre
+        ref={(e) => {
+          shown = e;
+        }}
+      >
+        {text}
+      </pre>
+      <button type="button" class="copy" data-unexported aria-label={`Copy ${label}`} onClick={() => void act()}>
+        {said || "Copy"}
+      </button>
+      <span class="unseen" role="status">
+        {said}
+      </span>
     </div>
   );
 }

@@ -135,7 +135,12 @@ export interface Moves {
     homes: { page: number; pages: number; first: number; last: number }[];
   }[];
   over_time: { start_seconds: number; end_seconds: number; from: number; to: number; ours: number; kernel: number; others: number }[];
-  journeys: { object: string; page: number; pages: number; stays: { seconds: number; node: number; by: string | null; kind: MoveKind | null }[] }[];
+  journeys: {
+    object: string;
+    page: number;
+    pages: number;
+    stays: { seconds: number; node: number; by: string | null; kind: MoveKind | null }[];
+  }[];
 }
 
 export interface Report {

@@ -41,14 +41,24 @@ export const EXPLAIN = {
     "How evenly pages are spread over the nodes’ memories, however often they are used.",
     "Diener et al., equation 3",
   ),
-  pages: entry("Pages", "pages", "Pieces of memory that were touched at least once: the unit in which the kernel places memory.", "counted"),
+  pages: entry(
+    "Pages",
+    "pages",
+    "Pieces of memory that were touched at least once: the unit in which the kernel places memory.",
+    "counted",
+  ),
   accesses: entry(
     "Accesses",
     "loads and stores",
     "Memory instructions as executed; caches serve many of them.",
     "counted exactly, or samples where the page says so",
   ),
-  threads: entry("Threads", "threads", "Threads that accessed memory, and the rule by which they are put on nodes.", "recorded; --affinity"),
+  threads: entry(
+    "Threads",
+    "threads",
+    "Threads that accessed memory, and the rule by which they are put on nodes.",
+    "recorded; --affinity",
+  ),
   wall: entry("Recorded", "wall time", "How long the recorded run took, counters included: no measure for the predictions.", "recorded"),
   seconds: entry(
     "Predicted time",
@@ -87,7 +97,12 @@ export const EXPLAIN = {
     "Bytes that would cross it in the predicted time, over what it can carry. From about 70 % on accesses queue.",
     "the model, by 64-byte lines",
   ),
-  moved: entry("Moved pages", "pages of 4 KiB", "Pages that changed their node while the program ran, each once.", "recorded, move by move"),
+  moved: entry(
+    "Moved pages",
+    "pages of 4 KiB",
+    "Pages that changed their node while the program ran, each once.",
+    "recorded, move by move",
+  ),
   ours: entry("Our moves", "pages, once a move", "Moves by nodewise’s migration policies.", "recorded, move by move"),
   kernel: entry(
     "The kernel’s moves",

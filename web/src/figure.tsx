@@ -58,7 +58,11 @@ export function Figure({ id, title, what, element, rows, controls, children }: F
           ))}
         </div>
       </figcaption>
-      {trouble && <p class="trouble" role="alert">{trouble}</p>}
+      {trouble && (
+        <p class="trouble" role="alert">
+          {trouble}
+        </p>
+      )}
       <div class="body" ref={body}>
         {children}
       </div>

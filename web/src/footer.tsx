@@ -21,10 +21,18 @@ export function Footer({ report }: { report: Report }) {
           {" · how far to trust this"}
         </summary>
         {report.program.exact ? <Counted report={report} /> : <Sampled report={report} />}
-        {report.notes.length > 0 && <ul>{report.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
+        {report.notes.length > 0 && (
+          <ul>
+            {report.notes.map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+          </ul>
+        )}
         <Sources report={report} />
       </details>
-      <p class="muted">nodewise {report.nodewise} · recorded{when(report.program.started_at)} on {report.program.host.model || "an unknown CPU"}</p>
+      <p class="muted">
+        nodewise {report.nodewise} · recorded{when(report.program.started_at)} on {report.program.host.model || "an unknown CPU"}
+      </p>
     </footer>
   );
 }
@@ -32,7 +40,11 @@ export function Footer({ report }: { report: Report }) {
 function Coverage({ report }: { report: Report }) {
   if (!report.program.exact) return <>pages in use, not accesses</>;
   if (report.coverage.share === null) return <>coverage unknown</>;
-  return <>coverage <Value pointer="/coverage/share" of={report} as="percent" /> of the program’s own CPU time</>;
+  return (
+    <>
+      coverage <Value pointer="/coverage/share" of={report} as="percent" /> of the program’s own CPU time
+    </>
+  );
 }
 
 function Counted({ report }: { report: Report }) {
@@ -41,7 +53,10 @@ function Counted({ report }: { report: Report }) {
     <dl class="pairs">
       <div>
         <dt>Accesses</dt>
-        <dd>Loads and stores as executed, counted by <code>{report.program.observer}</code> per thread, page and slice (<code>{report.program.slicing}</code>).</dd>
+        <dd>
+          Loads and stores as executed, counted by <code>{report.program.observer}</code> per thread, page and slice (
+          <code>{report.program.slicing}</code>).
+        </dd>
       </div>
       <div>
         <dt>Coverage</dt>
@@ -59,7 +74,9 @@ function Counted({ report }: { report: Report }) {
       </div>
       <div>
         <dt>Shares, balances</dt>
-        <dd>Computed from those counts for threads placed <code>{report.affinity.name}</code>; balance is by the node that holds the page.</dd>
+        <dd>
+          Computed from those counts for threads placed <code>{report.affinity.name}</code>; balance is by the node that holds the page.
+        </dd>
       </div>
       <div>
         <dt>Time</dt>
@@ -75,15 +92,24 @@ function Sampled({ report }: { report: Report }) {
     <dl class="pairs">
       <div>
         <dt>Samples</dt>
-        <dd>{value("samples", "count")} of the kernel’s hinting faults over {value("seconds", "seconds")}, {value("lost", "count")} lost; {value("first_touches", "count")} first touches and {value("copies", "count")} copies on write apart. A page is seen once a scan, however often it is used.</dd>
+        <dd>
+          {value("samples", "count")} of the kernel’s hinting faults over {value("seconds", "seconds")}, {value("lost", "count")} lost;{" "}
+          {value("first_touches", "count")} first touches and {value("copies", "count")} copies on write apart. A page is seen once a scan,
+          however often it is used.
+        </dd>
       </div>
       <div>
         <dt>Cost</dt>
-        <dd>{value("cost", "percent")} of the program’s CPU time; {value("budget", "percent")} were allowed.</dd>
+        <dd>
+          {value("cost", "percent")} of the program’s CPU time; {value("budget", "percent")} were allowed.
+        </dd>
       </div>
       <div>
         <dt>Shares, exclusivity</dt>
-        <dd>Of samples, for threads placed <code>{report.affinity.name}</code>; a page is judged from {value("minimum_samples", "count")} samples on. Bounds, at 95 %, are of accesses.</dd>
+        <dd>
+          Of samples, for threads placed <code>{report.affinity.name}</code>; a page is judged from {value("minimum_samples", "count")}{" "}
+          samples on. Bounds, at 95 %, are of accesses.
+        </dd>
       </div>
     </dl>
   );
@@ -99,7 +125,10 @@ function Sources({ report }: { report: Report }) {
           {sources.map((s, i) => (
             <div key={i}>
               <dt>{s.field}</dt>
-              <dd>{s.text}{s.assumed && " (assumed)"}</dd>
+              <dd>
+                {s.text}
+                {s.assumed && " (assumed)"}
+              </dd>
             </div>
           ))}
         </dl>

@@ -27,7 +27,10 @@ export const count = (n: number) => scaled(n, 1000, ["", "k", "M", "G", "T", "P"
 /** `512 B`, `1.50 MiB`. */
 export const bytes = (n: number) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
 /** `8,191`. */
-export const whole = (n: number) => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+export const whole = (n: number) =>
+  Math.round(n)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ",");
 /** `1.90×`. */
 export const ratio = (r: number) => `${r.toFixed(2)}×`;
 export const ns = (n: number) => `${n.toFixed(0)}${GAP}ns`;

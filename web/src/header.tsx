@@ -30,7 +30,9 @@ export function Header(props: HeaderProps) {
         <span class="brand">nodewise</span>
         <h1 data-tip={command.join(" ")}>{title || "no command"}</h1>
         <p class="facts">
-          <Term of="threads"><Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} /></Term>
+          <Term of="threads">
+            <Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} />
+          </Term>
           {" · "}
           <span data-tip={report.machine.title}>{report.machine.name}</span>
           {` · threads ${report.affinity.name}`}
@@ -40,12 +42,20 @@ export function Header(props: HeaderProps) {
         <button type="button" class="plain" onClick={toggleTheme} data-theme-now={useTheme()}>
           {theme() === "dark" ? "Light" : "Dark"}
         </button>
-        <button type="button" class="plain" onClick={props.help} aria-label="Help: keys">?</button>
+        <button type="button" class="plain" onClick={props.help} aria-label="Help: keys">
+          ?
+        </button>
       </div>
       <Menu view={props.view} />
-      {props.trouble && <p class="warning" role="status">{props.trouble}</p>}
+      {props.trouble && (
+        <p class="warning" role="status">
+          {props.trouble}
+        </p>
+      )}
       {report.program.truncated && (
-        <p class="warning"><strong>Cut short:</strong> {report.program.truncated}</p>
+        <p class="warning">
+          <strong>Cut short:</strong> {report.program.truncated}
+        </p>
       )}
     </header>
   );
@@ -60,7 +70,11 @@ function Menu({ view }: { view: View }) {
           href={`#view=${v.id}`}
           aria-current={v === view ? "page" : undefined}
           data-tip={v.what}
-          onClick={(e) => e.ctrlKey || e.metaKey || (e.preventDefault(), update({ view: v.id }))}
+          onClick={(e) => {
+            if (e.ctrlKey || e.metaKey) return;
+            e.preventDefault();
+            update({ view: v.id });
+          }}
         >
           {v.title} <kbd>{v.key}</kbd>
         </a>
@@ -75,9 +89,14 @@ function Profiles({ documents, profile }: HeaderProps) {
   return (
     <label class="field">
       Profile
-      <select value={String(profile)} onChange={(e) => update({ profile: e.currentTarget.value, object: undefined, from: undefined, to: undefined })}>
+      <select
+        value={String(profile)}
+        onChange={(e) => update({ profile: e.currentTarget.value, object: undefined, from: undefined, to: undefined })}
+      >
         {profiles.map((_, i) => (
-          <option key={i} value={String(i)}>{profileTitle(documents.session, i)}</option>
+          <option key={i} value={String(i)}>
+            {profileTitle(documents.session, i)}
+          </option>
         ))}
       </select>
     </label>
@@ -85,7 +104,16 @@ function Profiles({ documents, profile }: HeaderProps) {
 }
 
 function Live({ session, connected }: { session: Documents["session"]; connected: boolean }) {
-  if (!connected) return <span class="live lost" role="status">connection lost, trying again</span>;
+  if (!connected)
+    return (
+      <span class="live lost" role="status">
+        connection lost, trying again
+      </span>
+    );
   if (!session.live) return null;
-  return <span class="live" role="status" data-generation={session.generation}>live</span>;
+  return (
+    <span class="live" role="status" data-generation={session.generation}>
+      live
+    </span>
+  );
 }

@@ -23,11 +23,11 @@ export function unpack(bytes: Uint8Array): Packed {
   const found = new Map<string, Column>();
   let at = end + 1;
   for (const [name, kind, length] of columns) {
-    const Array = ARRAYS[kind];
-    const size = length * Array.BYTES_PER_ELEMENT;
+    const Items = ARRAYS[kind];
+    const size = length * Items.BYTES_PER_ELEMENT;
     if (at + size > bytes.length) throw new Error(`packed data ends within ${name}`);
     // A copy is aligned, wherever the bytes lie.
-    found.set(name, new Array(bytes.slice(at, at + size).buffer));
+    found.set(name, new Items(bytes.slice(at, at + size).buffer));
     at += (size + 3) & ~3;
   }
   return { facts, columns: found };

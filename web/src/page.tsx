@@ -61,12 +61,21 @@ export function Page({ open }: { open: () => Promise<Source> }) {
     start().catch((e: unknown) => fail(sentence(e)));
     return () => stop();
   }, []);
-  if (!shown) return <p class="alone" role={error ? "alert" : "status"}>{error || "Reading the profile …"}</p>;
+  if (!shown)
+    return (
+      <p class="alone" role={error ? "alert" : "status"}>
+        {error || "Reading the profile …"}
+      </p>
+    );
   const { session: now } = shown.documents;
   // Who has seen the last of a profile misses nobody.
   const missed = !connected && now.live;
   if (now.profiles.length === 0) {
-    return <p class="alone" role="status">{missed ? "Connection lost, trying again." : now.message || "There is nothing to show yet."}</p>;
+    return (
+      <p class="alone" role="status">
+        {missed ? "Connection lost, trying again." : now.message || "There is nothing to show yet."}
+      </p>
+    );
   }
   return <Shell {...shown} connected={!missed} trouble={error || now.message || ""} />;
 }

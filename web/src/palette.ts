@@ -26,7 +26,9 @@ export interface Palette {
 
 export const rgb = (hex: string): Rgb => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb;
 export const css = ([r, g, b]: Rgb, alpha = 1) =>
-  alpha < 1 ? `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)} / ${alpha})` : `#${[r, g, b].map((part) => Math.round(part).toString(16).padStart(2, "0")).join("")}`;
+  alpha < 1
+    ? `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)} / ${alpha})`
+    : `#${[r, g, b].map((part) => Math.round(part).toString(16).padStart(2, "0")).join("")}`;
 export const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   a[0] + (b[0] - a[0]) * share,
   a[1] + (b[1] - a[1]) * share,
@@ -50,7 +52,19 @@ const CLASSES = {
 };
 /** Pale for little on paper, which is white; viridis on black. */
 const PALE = ["#f6f3d5", "#e2ecb6", "#badfb1", "#88cdb3", "#57b5bd", "#3697bd", "#2c76b0", "#2b539b", "#2a347a", "#1d1b50"].map(rgb);
-const VIRIDIS = ["#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"].map(rgb);
+const VIRIDIS = [
+  "#440154",
+  "#482475",
+  "#414487",
+  "#355f8d",
+  "#2a788e",
+  "#21918c",
+  "#22a884",
+  "#44bf70",
+  "#7ad151",
+  "#bddf26",
+  "#fde725",
+].map(rgb);
 
 /** The colour at a share of a way through others. */
 function along(stops: readonly Rgb[], share: number): Rgb {

@@ -22,12 +22,20 @@ export interface ShareProps {
 export function Local({ of, pointer, profile }: ShareProps) {
   const range = rangeAt(of, `${pointer}/local_range`);
   if (!range) return <Value pointer={`${pointer}/local_fraction`} of={of} as="percent" profile={profile} />;
-  return <span class="words"><Value pointer={`${pointer}/local_range/0`} of={of} as="percent" text={() => between(range)} profile={profile} /></span>;
+  return (
+    <span class="words">
+      <Value pointer={`${pointer}/local_range/0`} of={of} as="percent" text={() => between(range)} profile={profile} />
+    </span>
+  );
 }
 
 /** How exclusive; `range` is the pointer to the bounds of samples, `nodes` say what no share is below. */
 export function Exclusivity({ of, pointer, range, nodes }: { of: unknown; pointer: string; range: string; nodes: number }) {
   const bounds = rangeAt(of, range);
   if (!bounds) return <Value pointer={pointer} of={of} as="percent" />;
-  return <span class="words"><Value pointer={`${range}/0`} of={of} as="percent" text={() => between(bounds, 1 / nodes)} /></span>;
+  return (
+    <span class="words">
+      <Value pointer={`${range}/0`} of={of} as="percent" text={() => between(bounds, 1 / nodes)} />
+    </span>
+  );
 }

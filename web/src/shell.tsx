@@ -51,17 +51,37 @@ export function Shell({ documents, intervals, connected, trouble }: ShellProps) 
   useEffect(() => {
     if (report && view) document.title = `${caption(report).title} · ${view.title} · nodewise`;
   }, [report, view]);
-  if (error && !report) return <p class="alone" role="alert">{error}</p>;
-  if (!report || !view) return <p class="alone" role="status">Reading the report …</p>;
+  if (error && !report)
+    return (
+      <p class="alone" role="alert">
+        {error}
+      </p>
+    );
+  if (!report || !view)
+    return (
+      <p class="alone" role="status">
+        Reading the report …
+      </p>
+    );
   return (
     <Caption.Provider value={caption(report)}>
-      <a class="skip" href="#content" onClick={(e) => (e.preventDefault(), document.getElementById("content")?.focus())}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place; only the address stays, which holds the view */}
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
         To the figures
       </a>
       <Header documents={documents} report={report} {...{ profile, view, connected, trouble }} help={() => showHelp(true)} />
       <main id="content" tabIndex={-1}>
         <section class="view" data-view={view.id} aria-labelledby="view-title">
-          <h2 id="view-title" class="unseen">{view.title}</h2>
+          <h2 id="view-title" class="unseen">
+            {view.title}
+          </h2>
           <view.component key={`${view.id} ${profile}`} {...{ documents, report, profile, state, intervals }} />
         </section>
       </main>

@@ -53,7 +53,10 @@ export function startTheme(): void {
   apply();
   system.addEventListener("change", apply);
   // Paper is white.
-  for (const [event, on] of [["beforeprint", true], ["afterprint", false]] as const) {
+  for (const [event, on] of [
+    ["beforeprint", true],
+    ["afterprint", false],
+  ] as const) {
     addEventListener(event, () => {
       printing = on;
       apply();

@@ -14,7 +14,9 @@ export interface TileProps {
 export function Tile({ of, title, children, note }: TileProps) {
   return (
     <div class="card tile">
-      <dt><Term of={of}>{title}</Term></dt>
+      <dt>
+        <Term of={of}>{title}</Term>
+      </dt>
       <dd>{children}</dd>
       {note && <dd class="note">{note}</dd>}
     </div>

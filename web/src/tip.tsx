@@ -10,7 +10,14 @@ const EDGE = 8;
 export function Term({ of, children }: { of: TermKey; children?: ComponentChildren }) {
   const { name, text, unit, source } = EXPLAIN[of];
   return (
-    <span class="term" tabIndex={0} data-tip={text} data-unit={unit} data-source={source} aria-description={`${text} Unit: ${unit}. Source: ${source}.`}>
+    <span
+      class="term"
+      tabIndex={0}
+      data-tip={text}
+      data-unit={unit}
+      data-source={source}
+      aria-description={`${text} Unit: ${unit}. Source: ${source}.`}
+    >
       {children ?? name}
     </span>
   );

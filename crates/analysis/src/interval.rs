@@ -19,7 +19,7 @@ pub struct Interval {
 
 impl Interval {
     /// The Wilson score interval (Wilson 1927) of a share seen in so many samples, which need not be a
-    /// whole number: see [`effective_samples`].
+    /// whole number: see `effective_samples`.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {
         let (share, per_sample) = (share.clamp(0.0, 1.0), Z * Z / samples.max(f64::MIN_POSITIVE));

@@ -46,7 +46,7 @@ pub struct Sampled {
     /// The share of *samples* from the node with most, mean over the judged pages; `None` if no page is judged.
     pub shares: Option<Interval>,
     /// E_Page (Diener et al., equation 1), the share of *accesses*, mean over the judged pages: the same
-    /// share, its bounds widened by [`INTENSITY`] and [`EXCEPTED`].
+    /// share, its bounds widened by [`INTENSITY`] and `EXCEPTED`.
     pub exclusivity: Option<Interval>,
 }
 

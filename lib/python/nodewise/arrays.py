@@ -6,7 +6,7 @@ import ctypes
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def zeros(
     shape: ShapeLike,
     dtype: Any = float,
     *,
-    policy: Optional[PolicyLike] = None,
+    policy: PolicyLike | None = None,
     order: str = "C",
 ) -> np.ndarray:
     """An array in memory of its own, which is freed with the last array that shows it. No page is
@@ -159,7 +159,7 @@ def migrate_columns(array: np.ndarray, node: int, count: int, first: int) -> Res
     return result(move(found.address, whole(node, "node"), size(count, "count"), size(first, "first")))
 
 
-def scatter(array: np.ndarray, nodes: Optional[Sequence[int]] = None) -> Result:
+def scatter(array: np.ndarray, nodes: Sequence[int] | None = None) -> Result:
     """Moves equal contiguous parts to the nodes; None: all."""
     found = target(array, same_bytes)
     if nodes is None:

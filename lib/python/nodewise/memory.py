@@ -7,7 +7,7 @@ import ctypes
 import math
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Target(NamedTuple):
     axes: int
     keep: object
     """What keeps its memory."""
-    adopted: Optional[Adopted]
+    adopted: Adopted | None
 
     def dimension(self, axis: int) -> int:
         """The library's number of an axis."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from ._library import CPolicy, whole
 from .memory import Target
@@ -41,12 +41,12 @@ class Policy:
     kind: str
     unit: str = "pages"
     block: int = 1
-    nodes: Optional[tuple[int, ...]] = None
-    weights: Optional[tuple[int, ...]] = None
+    nodes: tuple[int, ...] | None = None
+    weights: tuple[int, ...] | None = None
     prime: int = 0
     seed: int = 0
     threads: int = 0
-    axes: Optional[tuple[int, ...]] = None
+    axes: tuple[int, ...] | None = None
     granule: str = "auto"
 
     def __post_init__(self) -> None:
@@ -208,24 +208,24 @@ def cyclic(
     unit: str = "pages",
     block: int = 1,
     *,
-    nodes: Optional[Sequence[int]] = None,
-    weights: Optional[Sequence[int]] = None,
+    nodes: Sequence[int] | None = None,
+    weights: Sequence[int] | None = None,
 ) -> Policy:
     """Blocks of so many units to the nodes in turn."""
     return Policy("cyclic", unit, block, nodes, weights)
 
 
-def block_cyclic(items: int, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+def block_cyclic(items: int, *, nodes: Sequence[int] | None = None) -> Policy:
     """Majo and Gross's block-cyclic: blocks of so many items to the nodes in turn."""
     return Policy("cyclic", "items", items, nodes)
 
 
-def skew(unit: str = "pages", block: int = 1, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+def skew(unit: str = "pages", block: int = 1, *, nodes: Sequence[int] | None = None) -> Policy:
     """In turn, each round one node further on."""
     return Policy("skew", unit, block, nodes)
 
 
-def prime(number: int, unit: str = "pages", block: int = 1, *, nodes: Optional[Sequence[int]] = None) -> Policy:
+def prime(number: int, unit: str = "pages", block: int = 1, *, nodes: Sequence[int] | None = None) -> Policy:
     """In turn over a prime number of virtual nodes; those that do not exist are dealt in turn."""
     return Policy("prime", unit, block, nodes, prime=number)
 
@@ -235,14 +235,14 @@ def random(
     block: int = 1,
     *,
     seed: int = 0,
-    nodes: Optional[Sequence[int]] = None,
-    weights: Optional[Sequence[int]] = None,
+    nodes: Sequence[int] | None = None,
+    weights: Sequence[int] | None = None,
 ) -> Policy:
     """By a seeded hash: the same each time."""
     return Policy("random", unit, block, nodes, weights, seed=seed)
 
 
-def bind_all(*, nodes: Optional[Sequence[int]] = None) -> Policy:
+def bind_all(*, nodes: Sequence[int] | None = None) -> Policy:
     """Any of the nodes, where first touched."""
     return Policy("bind-all", nodes=nodes)
 
@@ -252,18 +252,18 @@ def node(number: int) -> Policy:
     return Policy("bind-all", nodes=(number,))
 
 
-def bind(unit: str, *, threads: int = 0, nodes: Optional[Sequence[int]] = None) -> Policy:
+def bind(unit: str, *, threads: int = 0, nodes: Sequence[int] | None = None) -> Policy:
     """Rows, columns… dealt to the threads as schedule(static) does, each to its thread's node."""
     return Policy("bind", unit, nodes=nodes, threads=threads)
 
 
 def blocks(
-    unit: str = "pages", *, nodes: Optional[Sequence[int]] = None, weights: Optional[Sequence[int]] = None
+    unit: str = "pages", *, nodes: Sequence[int] | None = None, weights: Sequence[int] | None = None
 ) -> Policy:
     """A contiguous part to each node, equal or by weights."""
     return Policy("blocks", unit, nodes=nodes, weights=weights)
 
 
-def block_exclusive(*axes: int, nodes: Optional[Sequence[int]] = None) -> Policy:
+def block_exclusive(*axes: int, nodes: Sequence[int] | None = None) -> Policy:
     """Majo and Gross's block-exclusive: a Latin square over two axes, a cube over three."""
     return Policy("block-exclusive", nodes=nodes, axes=axes)

@@ -11,15 +11,18 @@ static void *work(void *argument) {
             opened += library != NULL;
             double (*root)(double) = library && i == 0 ? (double (*)(double))dlsym(library, "sqrt") : NULL;
             opened += root ? (long)root(16.0) : 0;
-            if (library) dlclose(library);
+            if (library)
+                dlclose(library);
         }
     return *(long *)argument = opened, NULL;
 }
 int main(void) {
     pthread_t threads[4];
     long opened[4];
-    for (int t = 0; t < 4; t++) pthread_create(&threads[t], NULL, work, &opened[t]);
-    for (int t = 0; t < 4; t++) pthread_join(threads[t], NULL), printf("%ld\n", opened[t]);
+    for (int t = 0; t < 4; t++)
+        pthread_create(&threads[t], NULL, work, &opened[t]);
+    for (int t = 0; t < 4; t++)
+        pthread_join(threads[t], NULL), printf("%ld\n", opened[t]);
     puts(dlopen("libabsent.so.9", RTLD_LAZY) ? "opened" : dlerror());
     return 0;
 }

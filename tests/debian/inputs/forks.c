@@ -23,12 +23,14 @@ int main(void) {
     int *shared = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(before, 1, 500000);
     for (int n = 0; n < 200; n++) {
-        if (n == 100) pthread_create(&thread, NULL, idle, NULL);
+        if (n == 100)
+            pthread_create(&thread, NULL, idle, NULL);
         pid_t pid = fork();
         if (pid == 0) {
             if (n % 20 == 0) {
                 pid_t grandchild = fork();
-                if (grandchild == 0) _exit(child(n + 1));
+                if (grandchild == 0)
+                    _exit(child(n + 1));
                 waitpid(grandchild, NULL, 0);
             }
             __atomic_add_fetch(&shared[n], n, __ATOMIC_RELAXED);

@@ -7,12 +7,15 @@ int main(void) {
     static double fixed[40000];
     omp_set_num_threads(4);
 #pragma omp parallel for
-    for (int i = 0; i < N; i++) a[i] = i % 1000;
+    for (int i = 0; i < N; i++)
+        a[i] = i % 1000;
 #pragma omp parallel for
-    for (int i = 0; i < 40000; i++) fixed[i] = a[i] * 2;
+    for (int i = 0; i < 40000; i++)
+        fixed[i] = a[i] * 2;
     for (int round = 0; round < 4; round++) {
 #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 1000)
-        for (int i = 0; i < N; i++) sum += a[i] + fixed[i % 40000];
+        for (int i = 0; i < N; i++)
+            sum += a[i] + fixed[i % 40000];
         a = realloc(a, N * sizeof *a * (round % 2 + 1));
     }
     int threads = 0;

@@ -19,7 +19,8 @@ static void user(int n, siginfo_t *info, void *context) {
 }
 static void fault(int n) { siglongjmp(back, n); }
 static void *wait_for_end(void *argument) {
-    for (;;) usleep(1000);
+    for (;;)
+        usleep(1000);
     return argument;
 }
 int main(void) {
@@ -28,7 +29,8 @@ int main(void) {
     sigaction(SIGUSR1, &(struct sigaction){.sa_sigaction = user, .sa_flags = SA_SIGINFO | SA_ONSTACK}, NULL);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = tick, .sa_flags = SA_RESTART}, NULL);
     sigaction(SIGSEGV, &(struct sigaction){.sa_handler = fault, .sa_flags = SA_ONSTACK}, NULL);
-    for (int i = 0; i < 100; i++) sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = 2});
+    for (int i = 0; i < 100; i++)
+        sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = 2});
     printf("%d\n", (int)usr);
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 2000}, {0, 2000}}, NULL);
     while (ticks < 20) {
@@ -39,7 +41,8 @@ int main(void) {
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
     char *none = mmap(NULL, 1 << 17, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int caught = sigsetjmp(back, 1);
-    if (caught == 0) none[5] = 1;
+    if (caught == 0)
+        none[5] = 1;
     printf("caught %d\n", caught);
     pthread_t thread;
     void *result;

@@ -37,7 +37,8 @@ int main(void) {
     char *large = malloc(100001);
     memset(large, 'x', 100000);
     large[100000] = 0;
-    if ((pid = fork()) == 0) execlp("sh", "sh", "-c", "exit $((${#1} / 1000))", "sh", large, NULL);
+    if ((pid = fork()) == 0)
+        execlp("sh", "sh", "-c", "exit $((${#1} / 1000))", "sh", large, NULL);
     printf("large %d\n", ended(pid));
     printf("system %d\n", WEXITSTATUS(system("exit 5")));
     FILE *pipe = popen("echo said; exit 6", "r");

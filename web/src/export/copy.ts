@@ -10,8 +10,23 @@ export interface Copy {
 
 /** Properties that a drawing takes from style sheets. */
 const DRAWN = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-opacity", "opacity",
-  "paint-order", "stroke-linejoin", "vector-effect", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-opacity",
+  "opacity",
+  "paint-order",
+  "stroke-linejoin",
+  "vector-effect",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+  "dominant-baseline",
+  "visibility",
 ];
 
 const clear = (colour: string) => colour === "transparent" || /^rgba\(.*,\s*0\)$/.test(colour) || /\/ 0\)$/.test(colour);
@@ -40,7 +55,9 @@ function walk(node: Node, x0: number, y0: number, out: string[]): void {
   const clipped = style.overflowX !== "visible" && node.scrollWidth > node.clientWidth + 1;
   if (clipped) {
     const id = `clip-${clips++}`;
-    out.push(`<clipPath id="${id}"><rect x="${x}" y="${y}" width="${box.width}" height="${box.height}"/></clipPath><g clip-path="url(#${id})">`);
+    out.push(
+      `<clipPath id="${id}"><rect x="${x}" y="${y}" width="${box.width}" height="${box.height}"/></clipPath><g clip-path="url(#${id})">`,
+    );
   }
   for (const child of node.childNodes) walk(child, x0, y0, out);
   if (clipped) out.push("</g>");
@@ -65,7 +82,10 @@ const canvas = (node: HTMLCanvasElement, x: number, y: number, box: DOMRect) =>
 
 function drawing(node: SVGSVGElement, x: number, y: number, box: DOMRect): string {
   const copy = node.cloneNode(true) as SVGSVGElement;
-  const [from, to] = [[node, ...node.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
+  const [from, to] = [
+    [node, ...node.querySelectorAll("*")],
+    [copy, ...copy.querySelectorAll("*")],
+  ];
   from.forEach((element, i) => plain(element, to[i]!));
   for (const unwanted of copy.querySelectorAll("[data-unexported]")) unwanted.remove();
   for (const [name, value] of Object.entries({ x, y, width: box.width, height: box.height })) copy.setAttribute(name, String(value));
@@ -80,7 +100,14 @@ function plain(from: Element, to: Element): void {
     if (value) to.setAttribute(name, value);
   }
   for (const { name } of [...to.attributes]) {
-    if (name === "class" || name === "style" || name === "tabindex" || name === "role" || name.startsWith("aria-") || name.startsWith("data-")) {
+    if (
+      name === "class" ||
+      name === "style" ||
+      name === "tabindex" ||
+      name === "role" ||
+      name.startsWith("aria-") ||
+      name.startsWith("data-")
+    ) {
       to.removeAttribute(name);
     }
   }

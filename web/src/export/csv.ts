@@ -11,4 +11,4 @@ function cell(value: Row[number]): string {
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
-export const csv = (rows: readonly Row[]) => rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
+export const csv = (rows: readonly Row[]) => rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");

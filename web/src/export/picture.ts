@@ -1,7 +1,7 @@
 // A figure as it stands on the page, as a picture of its own: title above, where it comes from below.
 
 import { copied } from "./copy";
-import { escape } from "./escape";
+import { asText } from "./escape";
 import { variable } from "../theme";
 
 export interface Picture {
@@ -17,14 +17,14 @@ const FOOT = 24;
 export function svg(element: Element, words: { title: string; caption: string }): Picture {
   const { text, width, height } = copied(element);
   const [w, h] = [width + 2 * MARGIN, height + TITLE + FOOT + 2 * MARGIN];
-  const font = `font-family="${escape(getComputedStyle(document.body).fontFamily)}"`;
+  const font = `font-family="${asText(getComputedStyle(document.body).fontFamily)}"`;
   const lines = [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">`,
-    `<title>${escape(words.title)}</title>`,
+    `<title>${asText(words.title)}</title>`,
     `<rect width="${w}" height="${h}" fill="${variable("--card")}"/>`,
-    `<text x="${MARGIN}" y="${MARGIN + 14}" ${font} font-size="15" font-weight="600" fill="${variable("--ink")}">${escape(words.title)}</text>`,
+    `<text x="${MARGIN}" y="${MARGIN + 14}" ${font} font-size="15" font-weight="600" fill="${variable("--ink")}">${asText(words.title)}</text>`,
     `<g transform="translate(${MARGIN} ${MARGIN + TITLE})">${text}</g>`,
-    `<text x="${MARGIN}" y="${h - MARGIN}" ${font} font-size="11" fill="${variable("--muted")}">${escape(words.caption)}</text>`,
+    `<text x="${MARGIN}" y="${h - MARGIN}" ${font} font-size="11" fill="${variable("--muted")}">${asText(words.caption)}</text>`,
     "</svg>",
   ];
   return { text: lines.join("\n"), width: w, height: h };

@@ -1,6 +1,6 @@
 // Lines of text where the browser has put them.
 
-import { escape } from "./escape";
+import { asText } from "./escape";
 
 /** Ascent over height, by font. */
 const ascents = new Map<string, number>();
@@ -43,11 +43,11 @@ export function words(node: Text, x0: number, y0: number): string {
   if (!parent || !node.data.trim()) return "";
   const style = getComputedStyle(parent);
   const font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
-  const look = `font-family="${escape(style.fontFamily)}" font-size="${style.fontSize}" font-weight="${style.fontWeight}" fill="${style.color}"`;
+  const look = `font-family="${asText(style.fontFamily)}" font-size="${style.fontSize}" font-weight="${style.fontWeight}" fill="${style.color}"`;
   return lines(node)
     .map(({ text, box }) => {
       const y = box.top - y0 + box.height * ascent(font);
-      return `<text x="${(box.left - x0).toFixed(1)}" y="${y.toFixed(1)}" ${look}>${escape(text)}</text>`;
+      return `<text x="${(box.left - x0).toFixed(1)}" y="${y.toFixed(1)}" ${look}>${asText(text)}</text>`;
     })
     .join("");
 }

@@ -38,7 +38,15 @@ export function fitted(pen: CanvasRenderingContext2D, text: string, room: number
   return letters >= 2 ? `${text.slice(0, letters)}…` : "";
 }
 
-export function drawBands(pen: CanvasRenderingContext2D, runs: readonly Run[], at: Stage, y: number, h: number, selected: number, palette: Palette): void {
+export function drawBands(
+  pen: CanvasRenderingContext2D,
+  runs: readonly Run[],
+  at: Stage,
+  y: number,
+  h: number,
+  selected: number,
+  palette: Palette,
+): void {
   const { x, w, from, to } = at;
   const scale = w / (to - from);
   pen.textBaseline = "middle";

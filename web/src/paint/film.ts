@@ -24,7 +24,16 @@ export function film(packed: Packed): Film {
   const { steps, width, start, end } = packed.facts as { steps: number; width: number; start: number[]; end: number[] };
   const accesses = packed.columns.get("accesses") as Float32Array;
   const column = (name: string) => packed.columns.get(name) as Uint8Array;
-  return { steps, width, start, end, dominant: column("dominant"), accesses, local: column("local"), most: accesses.reduce((a, b) => Math.max(a, b), 0) };
+  return {
+    steps,
+    width,
+    start,
+    end,
+    dominant: column("dominant"),
+    accesses,
+    local: column("local"),
+    most: accesses.reduce((a, b) => Math.max(a, b), 0),
+  };
 }
 
 /** The step that a moment is in; the last one that began before it. */
@@ -64,7 +73,16 @@ export function together(film: Film, first: number, last: number, nodes: number)
 }
 
 /** Steps downwards, stretched to the height; columns to the width. */
-export function paintFilm(out: Uint32Array, width: number, height: number, film: Film, mode: FilmMode, inks: Inks, first = 0, last = film.steps - 1): void {
+export function paintFilm(
+  out: Uint32Array,
+  width: number,
+  height: number,
+  film: Film,
+  mode: FilmMode,
+  inks: Inks,
+  first = 0,
+  last = film.steps - 1,
+): void {
   const steps = last - first + 1;
   let drawn = -1;
   for (let y = 0; y < height; y++) {
@@ -74,7 +92,8 @@ export function paintFilm(out: Uint32Array, width: number, height: number, film:
       continue;
     }
     drawn = step;
-    for (let x = 0; x < width; x++) out[y * width + x] = colour(film, step * film.width + Math.min(film.width - 1, Math.floor((x * film.width) / width)), mode, inks);
+    for (let x = 0; x < width; x++)
+      out[y * width + x] = colour(film, step * film.width + Math.min(film.width - 1, Math.floor((x * film.width) / width)), mode, inks);
   }
 }
 

@@ -33,7 +33,8 @@ export class Inks {
     this.locality = table(256, palette.locality);
     this.homes = new Uint32Array(count * STEPS);
     for (let node = 0; node < count; node++) {
-      for (let step = 0; step < STEPS; step++) this.homes[node * STEPS + step] = pixel(mix(palette.spread, palette.node(node), step / (STEPS - 1)));
+      for (let step = 0; step < STEPS; step++)
+        this.homes[node * STEPS + step] = pixel(mix(palette.spread, palette.node(node), step / (STEPS - 1)));
     }
     this.reach = reach(palette);
     this.others = table(DEPTHS, (depth) => mix(palette.card, palette.muted, depth));
@@ -48,7 +49,9 @@ export class Inks {
 
   /** A thread's accesses to a cell: how many, how local, on how much of a home. */
   access(depth: number, local: number, ground: number): number {
-    return this.reach[(Math.round(ground * (GROUNDS - 1)) * LOCALS + Math.round(local * (LOCALS - 1))) * DEPTHS + Math.round(depth * (DEPTHS - 1))]!;
+    return this.reach[
+      (Math.round(ground * (GROUNDS - 1)) * LOCALS + Math.round(local * (LOCALS - 1))) * DEPTHS + Math.round(depth * (DEPTHS - 1))
+    ]!;
   }
 
   /** Accesses of threads that are not told apart. */
@@ -63,7 +66,8 @@ function reach(palette: Palette): Uint32Array {
     const below = mix(palette.card, palette.home, ground / (GROUNDS - 1));
     for (let local = 0; local < LOCALS; local++) {
       const hue = mix(palette.remote, palette.local, local / (LOCALS - 1));
-      for (let depth = 0; depth < DEPTHS; depth++) made[at++] = pixel(depth === 0 ? below : mix(below, hue, 0.12 + (0.88 * depth) / (DEPTHS - 1)));
+      for (let depth = 0; depth < DEPTHS; depth++)
+        made[at++] = pixel(depth === 0 ? below : mix(below, hue, 0.12 + (0.88 * depth) / (DEPTHS - 1)));
     }
   }
   return made;

@@ -19,7 +19,9 @@ export interface Rows {
 const MOST = 192;
 
 export function rows(threads: { numbers: number[]; nodes: number[] }, nodes: number, others: boolean): Rows {
-  const order = threads.numbers.map((_, i) => i).sort((a, b) => threads.nodes[a]! - threads.nodes[b]! || threads.numbers[a]! - threads.numbers[b]!);
+  const order = threads.numbers
+    .map((_, i) => i)
+    .sort((a, b) => threads.nodes[a]! - threads.nodes[b]! || threads.numbers[a]! - threads.numbers[b]!);
   const each = Math.max(1, Math.ceil(order.length / MOST));
   const made: number[][] = [];
   for (const thread of order) {

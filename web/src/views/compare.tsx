@@ -18,7 +18,11 @@ function sentence({ a, b, profiles }: Pair): string {
   if (!profiles && x.policy === y.policy) return "These are the same policy: choose another to compare with.";
   const faster = x.seconds !== null && y.seconds !== null && y.seconds > 0 ? x.seconds / y.seconds : null;
   const time =
-    faster === null ? "" : Math.abs(faster - 1) < 0.005 ? `${names[1]} is predicted to take as long as ${names[0]}; ` : `${names[1]} is predicted to run ${ratio(faster)} as fast as ${names[0]}; `;
+    faster === null
+      ? ""
+      : Math.abs(faster - 1) < 0.005
+        ? `${names[1]} is predicted to take as long as ${names[0]}; `
+        : `${names[1]} is predicted to run ${ratio(faster)} as fast as ${names[0]}; `;
   const local = (p: typeof x) => (p.local_range ? between(p.local_range) : percent(p.local_fraction));
   return `${time}Of what threads access is local: ${local(x)} on the first side, ${local(y)} on the second.`;
 }
@@ -32,7 +36,12 @@ function Compare({ documents, report, profile, state }: ViewProps) {
     async () => (pair ? { pair, a: await cells(documents, pair.a), b: await cells(documents, pair.b) } : undefined),
     [documents, pair],
   );
-  if (!pair) return <p class="none" role={error ? "alert" : "status"}>{error ?? "Reading both sides …"}</p>;
+  if (!pair)
+    return (
+      <p class="none" role={error ? "alert" : "status"}>
+        {error ?? "Reading both sides …"}
+      </p>
+    );
   // Strips of the pair before would be named wrongly.
   const both = strips.value?.pair === pair ? strips.value : undefined;
   return (
@@ -41,9 +50,17 @@ function Compare({ documents, report, profile, state }: ViewProps) {
       <p class="card said">
         {sentence(pair)}
         {pair.a.report.affinity.name !== pair.b.report.affinity.name && (
-          <span class="muted"> Threads are placed {pair.a.report.affinity.name} on the first side, {pair.b.report.affinity.name} on the second.</span>
+          <span class="muted">
+            {" "}
+            Threads are placed {pair.a.report.affinity.name} on the first side, {pair.b.report.affinity.name} on the second.
+          </span>
         )}
-        {pair.a.report.program.exact !== pair.b.report.program.exact && <span class="muted"> One side was counted, the other sampled: what is local is exact on one and known between bounds on the other.</span>}
+        {pair.a.report.program.exact !== pair.b.report.program.exact && (
+          <span class="muted">
+            {" "}
+            One side was counted, the other sampled: what is local is exact on one and known between bounds on the other.
+          </span>
+        )}
       </p>
       <div class="halves">
         <Metrics pair={pair} />

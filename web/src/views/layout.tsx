@@ -9,7 +9,12 @@ import { Picture } from "./layout/picture";
 function Layout(props: ViewProps) {
   const { documents, report, profile } = props;
   const { value: strip, error } = useLoaded(() => documents.strip(profile), [documents, profile]);
-  if (!strip) return <p class="none" role="status">{error ? `The layout could not be read: ${error}.` : "Reading the layout …"}</p>;
+  if (!strip)
+    return (
+      <p class="none" role="status">
+        {error ? `The layout could not be read: ${error}.` : "Reading the layout …"}
+      </p>
+    );
   if (strip.pages === 0 || report.totals.pages === 0) {
     return (
       <Figure id="layout" title="Data layout" what="Every touched page of the program, object after object." rows={() => [["page"]]}>

@@ -25,7 +25,11 @@ function Nothing({ report }: { report: Report }) {
     <section class="card nothing">
       <h3>No page was moved while this ran</h3>
       {held.length > 0 && <p>A policy wanted to move pages, and they were held back: {held.join(", ")}.</p>}
-      <p class="none"><Prose text={`To move pages to the node that uses them while the program runs, and to see here what that does: \`nodewise balance -o DIR -- CMD\`, or \`nodewise balance -o DIR --pid PID\` for one that runs already; then \`nodewise report DIR --html FILE\`. With \`--dry-run\` nothing is moved, and it says what would be.`} /></p>
+      <p class="none">
+        <Prose
+          text={`To move pages to the node that uses them while the program runs, and to see here what that does: \`nodewise balance -o DIR -- CMD\`, or \`nodewise balance -o DIR --pid PID\` for one that runs already; then \`nodewise report DIR --html FILE\`. With \`--dry-run\` nothing is moved, and it says what would be.`}
+        />
+      </p>
     </section>
   );
 }
@@ -39,14 +43,22 @@ function Choices({ report, filter }: { report: Report; filter: Filter }) {
         Object
         <select value={filter.object} onChange={(e) => update({ moved: e.currentTarget.value || undefined }, true)}>
           <option value="">all</option>
-          {objects.map((o) => <option key={o} value={o}>{o}</option>)}
+          {objects.map((o) => (
+            <option key={o} value={o}>
+              {o}
+            </option>
+          ))}
         </select>
       </label>
       <label class="field">
         By
         <select value={filter.by} onChange={(e) => update({ by: e.currentTarget.value || undefined }, true)}>
           <option value="">all</option>
-          {by.map((b) => <option key={b} value={b}>{b}</option>)}
+          {by.map((b) => (
+            <option key={b} value={b}>
+              {b}
+            </option>
+          ))}
         </select>
       </label>
     </>
@@ -62,7 +74,9 @@ function Moved({ report, state, intervals }: ViewProps) {
   const shown = useMemo(() => all.filter(matches(filter)), [all, filter.object, filter.by]);
   const end = useMemo(() => runEnd(report), [report]);
   const player = usePlayer(end, state);
-  const journeys = moves.journeys.filter((j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)));
+  const journeys = moves.journeys.filter(
+    (j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)),
+  );
   const nodes = moves.matrix.length;
   // What does not change as time goes by is not drawn again with every step of it.
   const still = useMemo(
@@ -85,9 +99,15 @@ function Moved({ report, state, intervals }: ViewProps) {
     <>
       <Sums report={report} />
       <RunningSession intervals={intervals} />
-      <Player player={player}><Choices report={report} filter={filter} /></Player>
+      <Player player={player}>
+        <Choices report={report} filter={filter} />
+      </Player>
       <Ladder moves={shown} all={all.length} player={player} />
-      {all.length >= LISTED && <p class="muted">These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.</p>}
+      {all.length >= LISTED && (
+        <p class="muted">
+          These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.
+        </p>
+      )}
       <Show journeys={journeys} nodes={nodes} player={player} whole={journeys.length === moves.journeys.length} />
       {still}
     </>

@@ -13,7 +13,12 @@ import { Traffic } from "./threads/traffic";
 function ThreadsView({ documents, report, profile, state }: ViewProps) {
   const palette = colours(useTheme() === "dark");
   const { value: threads, error } = useLoaded(() => documents.threads(profile), [documents, profile]);
-  if (!threads) return <p class="none" role="status">{error ? `The threads could not be read: ${error}.` : "Reading the threads …"}</p>;
+  if (!threads)
+    return (
+      <p class="none" role="status">
+        {error ? `The threads could not be read: ${error}.` : "Reading the threads …"}
+      </p>
+    );
   if (threads.groups.length === 0) return <p class="none">No thread accessed memory while the program was observed.</p>;
   const nodes = Math.max(1, report.machine.nodes.length);
   const unit = report.program.exact ? "accesses" : "samples";

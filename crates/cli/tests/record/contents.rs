@@ -12,17 +12,17 @@ fn objects_have_the_programmers_names_and_lines() {
     assert_eq!(status(&output), 0, "{}", said(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.names(ObjectKind::Heap), ["rhs", "field", "rhs"]);
-    assert_eq!(recorded.sites("rhs").0, "main objects.c:32");
+    assert_eq!(recorded.sites("rhs").0, "main objects.c:29");
     assert_eq!(
         recorded.sites("rhs").1,
-        ["initialise objects.c:23 < main objects.c:34"]
+        ["initialise objects.c:21 < main objects.c:31"]
     );
     assert_eq!(
         recorded.sites("field").0,
-        "checked_malloc objects.c:14 < main objects.c:33"
+        "checked_malloc objects.c:13 < main objects.c:30"
     );
-    assert_eq!(recorded.sites("field").1, ["initialise objects.c:26"]);
-    assert_eq!(recorded.sites("table").1, ["main objects.c:37"]);
+    assert_eq!(recorded.sites("field").1, ["initialise objects.c:24"]);
+    assert_eq!(recorded.sites("table").1, ["main objects.c:34"]);
     assert!(recorded.names(ObjectKind::Static).contains(&"table"));
     assert_eq!(recorded.names(ObjectKind::Mapping), ["mapped"]);
     assert!(recorded.names(ObjectKind::File)[0].ends_with("/program"));
@@ -36,7 +36,7 @@ fn objects_have_the_programmers_names_and_lines() {
     let (site, bytes) = arena.parts[0];
     assert_eq!(
         recorded.profile.sites[site.index()].to_string(),
-        "main objects.c:47"
+        "main objects.c:44"
     );
     assert_eq!(bytes, 80_000);
 }
@@ -79,7 +79,7 @@ fn regions_have_their_function_and_line_and_cut_slices() {
         .iter()
         .map(|r| r.frame.to_string())
         .collect();
-    assert_eq!(regions, ["", "main teams.c:11", "main teams.c:14"]);
+    assert_eq!(regions, ["", "main teams.c:10", "main teams.c:13"]);
     assert_eq!(recorded.profile.regions[1].kind, RegionKind::OpenMp);
     assert_eq!(recorded.profile.slices.len(), 21); // and what follows the last region
     for slice in 0..20 {

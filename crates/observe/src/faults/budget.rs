@@ -46,7 +46,7 @@ pub struct Rate {
 
 /// Keeps the cost at a share of the program's CPU time.
 ///
-/// The account may hold what [`SAVED_NS`] of CPU time fill, and begins so: programs touch much at their start,
+/// The account may hold what `SAVED_NS` of CPU time fill, and begins so: programs touch much at their start,
 /// and hint faults come in bursts. It may fall as far behind before nothing is reported for a while. The period
 /// is what makes faults fit as they come in: a little more while there are savings, less while there are debts.
 /// What does not depend on reported faults, looks and scans, becomes rarer while there are debts.

@@ -12,7 +12,11 @@ function Policies({ label, state, value, pair }: { label: string; state: string;
     <label class="field">
       {label}
       <select value={value} onChange={(e) => update({ [state]: e.currentTarget.value })}>
-        {pair.a.report.policies.map((p) => <option key={p.policy} value={p.policy}>{p.policy === TODAY ? `${p.policy} (today)` : p.policy}</option>)}
+        {pair.a.report.policies.map((p) => (
+          <option key={p.policy} value={p.policy}>
+            {p.policy === TODAY ? `${p.policy} (today)` : p.policy}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -23,7 +27,11 @@ function Profiles({ label, state, value, documents }: { label: string; state: st
     <label class="field">
       {label}
       <select value={String(value)} onChange={(e) => update({ [state]: e.currentTarget.value })}>
-        {documents.session.profiles.map((_, i) => <option key={i} value={String(i)}>{profileTitle(documents.session, i)}</option>)}
+        {documents.session.profiles.map((_, i) => (
+          <option key={i} value={String(i)}>
+            {profileTitle(documents.session, i)}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -33,7 +41,17 @@ export function Choices({ pair, documents, state }: { pair: Pair; documents: Doc
   const several = documents.session.profiles.length > 1;
   return (
     <div class="card choices">
-      {several && <Segments label="Compare" state="compare" value={pair.profiles ? "profiles" : "policies"} options={[["profiles", "Two profiles"], ["policies", "Two policies"]]} />}
+      {several && (
+        <Segments
+          label="Compare"
+          state="compare"
+          value={pair.profiles ? "profiles" : "policies"}
+          options={[
+            ["profiles", "Two profiles"],
+            ["policies", "Two policies"],
+          ]}
+        />
+      )}
       {pair.profiles ? (
         <>
           <Profiles label="From" state="profile" value={pair.a.profile} documents={documents} />
@@ -44,7 +62,11 @@ export function Choices({ pair, documents, state }: { pair: Pair; documents: Doc
         <>
           <Policies label="From" state="base" value={pair.a.policy.policy} pair={pair} />
           <Policies label="to" state="policy" value={pair.b.policy.policy} pair={pair} />
-          {!several && <span class="muted">Two profiles: <code>nodewise report A --against B --html FILE</code></span>}
+          {!several && (
+            <span class="muted">
+              Two profiles: <code>nodewise report A --against B --html FILE</code>
+            </span>
+          )}
         </>
       )}
     </div>

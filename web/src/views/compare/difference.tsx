@@ -46,8 +46,17 @@ export function apart(a: Known, b: Known, better: Better): Judgement | null {
 
 export function BoundedDifference({ a, b, better }: { a: Known; b: Known; better: Better }) {
   const judgement = apart(a, b, better);
-  if (judgement === null) return <span class="muted" title="the bounds overlap: samples cannot say">not known</span>;
-  return <span class={`difference ${judgement}`}>{b[0] > a[0] ? "more" : "less"} <small>{WORDS[judgement]}</small></span>;
+  if (judgement === null)
+    return (
+      <span class="muted" title="the bounds overlap: samples cannot say">
+        not known
+      </span>
+    );
+  return (
+    <span class={`difference ${judgement}`}>
+      {b[0] > a[0] ? "more" : "less"} <small>{WORDS[judgement]}</small>
+    </span>
+  );
 }
 
 /** To the right of the middle is better. */

@@ -31,7 +31,14 @@ const METRICS: readonly Metric[] = [
   { of: "access_balance", as: "percent", better: "more", pointer: policy("access_balance") },
   { of: "page_balance", as: "percent", better: "neither", pointer: policy("page_balance") },
   { of: "migrations", as: "whole", better: "neither", pointer: policy("migrations") },
-  { of: "exclusivity", as: "percent", better: "more", pointer: () => "/application_exclusivity", range: () => "/sampling/exclusivity/range", ofProfile: true },
+  {
+    of: "exclusivity",
+    as: "percent",
+    better: "more",
+    pointer: () => "/application_exclusivity",
+    range: () => "/sampling/exclusivity/range",
+    ofProfile: true,
+  },
   { of: "pages", as: "whole", better: "neither", pointer: () => "/totals/pages", ofProfile: true },
   { of: "accesses", as: "count", better: "neither", pointer: () => "/totals/accesses", ofProfile: true },
   { of: "accesses", title: "Loads", as: "count", better: "neither", pointer: () => "/totals/reads", ofProfile: true },
@@ -76,7 +83,8 @@ function rows(pair: Pair): Row[] {
   const line = (m: Metric): Row => {
     const [a, b] = [read(m, pair.a), read(m, pair.b)];
     const bounds = known(m, pair);
-    if (bounds) return [`${m.title ?? m.of}, between`, ...bounds.map((k) => k.join(" and ")), null, apart(...bounds, m.better) ?? "not known"];
+    if (bounds)
+      return [`${m.title ?? m.of}, between`, ...bounds.map((k) => k.join(" and ")), null, apart(...bounds, m.better) ?? "not known"];
     return [m.title ?? m.of, a, b, a !== null && b !== null ? b - a : null, a !== null && b !== null ? judge(a, b, m.better) : "not known"];
   };
   return [["metric (SI units, fractions of 1)", pair.a.title, pair.b.title, "difference", "judgement"], ...shown(pair).map(line)];
@@ -86,24 +94,41 @@ export function Metrics({ pair }: { pair: Pair }) {
   const { a, b, profiles } = pair;
   const tag = (side: Side) => (profiles ? side.profile : undefined);
   return (
-    <Figure id="metrics" title="What changes" rows={() => rows(pair)} what="Each metric on both sides, and the difference from the first to the second: blue and “better”, orange and “worse”, grey where neither is better by itself. Differences of shares are in points of a hundred.">
+    <Figure
+      id="metrics"
+      title="What changes"
+      rows={() => rows(pair)}
+      what="Each metric on both sides, and the difference from the first to the second: blue and “better”, orange and “worse”, grey where neither is better by itself. Differences of shares are in points of a hundred."
+    >
       <div class="scroll">
         <table class="metrics">
           <thead>
             <tr>
               <th scope="col">Metric</th>
-              <th scope="col" class="n"><code>{a.title}</code></th>
-              <th scope="col" class="n"><code>{b.title}</code></th>
+              <th scope="col" class="n">
+                <code>{a.title}</code>
+              </th>
+              <th scope="col" class="n">
+                <code>{b.title}</code>
+              </th>
               <th scope="col">Difference</th>
             </tr>
           </thead>
           <tbody>
             {shown(pair).map((m) => (
               <tr key={m.pointer(a) + m.title}>
-                <th scope="row"><Term of={m.of}>{m.title}</Term></th>
-                <td class="n"><Figured metric={m} side={a} profile={tag(a)} /></td>
-                <td class="n"><Figured metric={m} side={b} profile={tag(b)} /></td>
-                <td><Changed metric={m} pair={pair} /></td>
+                <th scope="row">
+                  <Term of={m.of}>{m.title}</Term>
+                </th>
+                <td class="n">
+                  <Figured metric={m} side={a} profile={tag(a)} />
+                </td>
+                <td class="n">
+                  <Figured metric={m} side={b} profile={tag(b)} />
+                </td>
+                <td>
+                  <Changed metric={m} pair={pair} />
+                </td>
               </tr>
             ))}
           </tbody>

@@ -37,9 +37,26 @@ function matched(one: readonly ReportObject[], two: readonly ReportObject[]): Li
   const lines = one.map((o, a): Line => {
     const b = exact[a] ?? take((t) => t.name === o.name);
     const other = b === null ? null : two[b]!;
-    return { name: o.name, site: o.site, a, b, accesses: o.accesses, local: [o.local_fraction, other?.local_fraction ?? null], known: [o.local_range, other?.local_range ?? null] };
+    return {
+      name: o.name,
+      site: o.site,
+      a,
+      b,
+      accesses: o.accesses,
+      local: [o.local_fraction, other?.local_fraction ?? null],
+      known: [o.local_range, other?.local_range ?? null],
+    };
   });
-  for (const b of left) lines.push({ name: two[b]!.name, site: two[b]!.site, a: null, b, accesses: two[b]!.accesses, local: [null, two[b]!.local_fraction], known: [null, two[b]!.local_range] });
+  for (const b of left)
+    lines.push({
+      name: two[b]!.name,
+      site: two[b]!.site,
+      a: null,
+      b,
+      accesses: two[b]!.accesses,
+      local: [null, two[b]!.local_fraction],
+      known: [null, two[b]!.local_range],
+    });
   return lines;
 }
 
@@ -52,7 +69,9 @@ function mapped(pair: Pair, a: Cells, b: Cells): Line[] {
     const span = run && by.find((s) => s.a.first === run.first);
     if (!span) return [];
     const local: Line["local"] = [localShare(a, span.a), localShare(b, span.b)];
-    return local[0] === null || local[1] === null ? [] : [{ name: o.name, site: o.site, a: i, b: i, accesses: o.accesses, local, known: [null, null] }];
+    return local[0] === null || local[1] === null
+      ? []
+      : [{ name: o.name, site: o.site, a: i, b: i, accesses: o.accesses, local, known: [null, null] }];
   });
 }
 
@@ -68,7 +87,8 @@ function Share({ pair, line, which }: { pair: Pair; line: Line; which: 0 | 1 }) 
 
 const of = (side: Pair["a"]) => (side.report.program.exact ? "" : " of samples");
 
-const change_of = (line: Line) => (line.local[0] === null || line.local[1] === null || bounded(line) ? null : line.local[1] - line.local[0]);
+const change_of = (line: Line) =>
+  line.local[0] === null || line.local[1] === null || bounded(line) ? null : line.local[1] - line.local[0];
 
 /** What is known of both sides, where that is bounds on either. */
 function bounded({ local: [x, y], known: [a, b] }: Line): [Known, Known] | null {
@@ -90,24 +110,47 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
   // Of differences that hardly are any, bars do not make much.
   const most = Math.max(0.05, ...lines.map(({ local: [x, y] }) => (x === null || y === null ? 0 : Math.abs(y - x))));
   const rows = (): Row[] => [
-    ["object", "site", `accesses (${pair.a.title})`, `local${of(pair.a)} (${pair.a.title})`, `local${of(pair.b)} (${pair.b.title})`, "difference"],
+    [
+      "object",
+      "site",
+      `accesses (${pair.a.title})`,
+      `local${of(pair.a)} (${pair.a.title})`,
+      `local${of(pair.b)} (${pair.b.title})`,
+      "difference",
+    ],
     ...lines.map((l): Row => [l.name, l.site, l.accesses, l.local[0], l.local[1], change_of(l)]),
   ];
-  const samples = pair.a.report.program.exact && pair.b.report.program.exact ? "" : " Shares of samples are no shares of accesses: what they say of those stands between bounds, and differs where the bounds lie apart.";
+  const samples =
+    pair.a.report.program.exact && pair.b.report.program.exact
+      ? ""
+      : " Shares of samples are no shares of accesses: what they say of those stands between bounds, and differs where the bounds lie apart.";
   const how = pair.profiles
     ? "Objects of both profiles by name and site, with the share of their accesses that is local under first-touch in each."
     : `Objects with the share of their accesses that is local under either policy, by cells of ${plural(a!.size, "page")} that lie wholly in the object.`;
   return (
-    <Figure id="objects-difference" title="Which objects differ" rows={rows} what={`${how} A bar to the right is more local on the second side, to the left less. The objects with most accesses changed stand first.${samples}`}>
-      {lines.length === 0 ? <p class="none">No object is large enough to be compared.</p> : (
+    <Figure
+      id="objects-difference"
+      title="Which objects differ"
+      rows={rows}
+      what={`${how} A bar to the right is more local on the second side, to the left less. The objects with most accesses changed stand first.${samples}`}
+    >
+      {lines.length === 0 ? (
+        <p class="none">No object is large enough to be compared.</p>
+      ) : (
         <div class="scroll">
           <table class="metrics">
             <thead>
               <tr>
                 <th scope="col">Object</th>
-                <th scope="col" class="n"><Term of="accesses">{pair.a.report.program.exact ? undefined : "Samples"}</Term></th>
-                <th scope="col" class="n">local{pair.profiles ? "" : of(pair.a)}, <code>{pair.a.title}</code></th>
-                <th scope="col" class="n">local{pair.profiles ? "" : of(pair.b)}, <code>{pair.b.title}</code></th>
+                <th scope="col" class="n">
+                  <Term of="accesses">{pair.a.report.program.exact ? undefined : "Samples"}</Term>
+                </th>
+                <th scope="col" class="n">
+                  local{pair.profiles ? "" : of(pair.a)}, <code>{pair.a.title}</code>
+                </th>
+                <th scope="col" class="n">
+                  local{pair.profiles ? "" : of(pair.b)}, <code>{pair.b.title}</code>
+                </th>
                 <th scope="col">less · more</th>
                 <th scope="col">Difference</th>
               </tr>
@@ -115,14 +158,24 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
             <tbody>
               {shown.map((l, i) => (
                 <tr key={i}>
-                  <th scope="row"><code>{l.name}</code> <small>{l.site}</small></th>
+                  <th scope="row">
+                    <code>{l.name}</code> <small>{l.site}</small>
+                  </th>
                   <td class="n">{count(l.accesses)}</td>
-                  <td class="n"><Share pair={pair} line={l} which={0} /></td>
-                  <td class="n"><Share pair={pair} line={l} which={1} /></td>
-                  <td class="mid">
-                    {l.local[0] !== null && l.local[1] !== null && !bounded(l) && <DifferenceBar by={l.local[1] - l.local[0]} most={most} label={difference(l.local[0], l.local[1], "percent")} />}
+                  <td class="n">
+                    <Share pair={pair} line={l} which={0} />
                   </td>
-                  <td><Changed line={l} /></td>
+                  <td class="n">
+                    <Share pair={pair} line={l} which={1} />
+                  </td>
+                  <td class="mid">
+                    {l.local[0] !== null && l.local[1] !== null && !bounded(l) && (
+                      <DifferenceBar by={l.local[1] - l.local[0]} most={most} label={difference(l.local[0], l.local[1], "percent")} />
+                    )}
+                  </td>
+                  <td>
+                    <Changed line={l} />
+                  </td>
                 </tr>
               ))}
             </tbody>

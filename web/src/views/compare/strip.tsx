@@ -19,7 +19,9 @@ const HEIGHT = 3 * ROW + 2 * GAP;
 
 function words(column: Column, r: Reading, pair: Pair): string {
   const homes = r.homes[0] === r.homes[1] ? `home: node ${r.homes[0]} on both sides` : `home: node ${r.homes[0]} → node ${r.homes[1]}`;
-  const local = r.used ? `local${pair.a.report.program.exact && pair.b.report.program.exact ? "" : " of samples"}: ${percent(r.local[0])} → ${percent(r.local[1])}, ${difference(r.local[0], r.local[1], "percent")}` : "not accessed";
+  const local = r.used
+    ? `local${pair.a.report.program.exact && pair.b.report.program.exact ? "" : " of samples"}: ${percent(r.local[0])} → ${percent(r.local[1])}, ${difference(r.local[0], r.local[1], "percent")}`
+    : "not accessed";
   return `${column.span.name}, page ${range(column.page, 1)} · ${homes} · ${local} (${pair.a.title} → ${pair.b.title})`;
 }
 
@@ -79,7 +81,10 @@ function rows(pair: Pair, a: Cells, b: Cells, shown: readonly Column[]): Row[] {
     const { homes, local } = reading(c, a, b);
     return [c.span.name, c.page, ...homes, ...local];
   };
-  return [["object", "page", `home (${pair.a.title})`, `home (${pair.b.title})`, `local (${pair.a.title})`, `local (${pair.b.title})`], ...shown.map(line)];
+  return [
+    ["object", "page", `home (${pair.a.title})`, `home (${pair.b.title})`, `local (${pair.a.title})`, `local (${pair.b.title})`],
+    ...shown.map(line),
+  ];
 }
 
 const WHAT =
@@ -107,7 +112,9 @@ export function DifferenceStrip({ pair, a, b }: { pair: Pair; a: Cells; b: Cells
   return (
     <Figure id="difference" title="Which pages differ" rows={() => rows(pair, a, b, shown)} what={WHAT}>
       <div ref={room}>
-        {shown.length === 0 ? <p class="none">The two have no object of the same name.</p> : (
+        {shown.length === 0 ? (
+          <p class="none">The two have no object of the same name.</p>
+        ) : (
           <>
             <div class="strips">
               <div class="names">
@@ -120,7 +127,11 @@ export function DifferenceStrip({ pair, a, b }: { pair: Pair; a: Cells; b: Cells
             </div>
             <Summary {...strips} />
             <NodeLegend nodes={a.strip.nodes} />
-            {matched.left > 0 && <p class="muted">{plural(matched.left, "object")} without a counterpart {matched.left === 1 ? "is" : "are"} left out.</p>}
+            {matched.left > 0 && (
+              <p class="muted">
+                {plural(matched.left, "object")} without a counterpart {matched.left === 1 ? "is" : "are"} left out.
+              </p>
+            )}
           </>
         )}
       </div>

@@ -37,7 +37,8 @@ export function hands(scene: Scene, acts: Acts): () => void {
     const unit = event.deltaMode === 1 ? 16 : 1;
     const size = scene.span.to - scene.span.from;
     const across = event.shiftKey ? event.deltaY : event.deltaX;
-    if (Math.abs(across) > Math.abs(event.shiftKey ? 0 : event.deltaY)) return show(panned(scene.span, (across * unit * size) / scene.geometry.w, pages()));
+    if (Math.abs(across) > Math.abs(event.shiftKey ? 0 : event.deltaY))
+      return show(panned(scene.span, (across * unit * size) / scene.geometry.w, pages()));
     const factor = Math.exp(Math.max(-1, Math.min(1, event.deltaY * unit * 0.0022)));
     show(zoomed(scene.span, onMap(event.offsetY) ? inWhole(event.offsetX) : inSpan(event.offsetX), factor, pages()));
   };
@@ -97,7 +98,8 @@ export function hands(scene: Scene, acts: Acts): () => void {
         // The middle of a cell: its edge may be drawn in its neighbour's column.
         const middle = (Math.floor(at.position / cell) + 0.5) * cell + (name === "ArrowLeft" ? -step : step);
         const position = Math.max(0, Math.min(pages() - 0.5, middle));
-        if (position < span.from || position >= span.to) show(panned(span, position < span.from ? position - span.from : position + cell - span.to, pages()));
+        if (position < span.from || position >= span.to)
+          show(panned(span, position < span.from ? position - span.from : position + cell - span.to, pages()));
         scene.point({ ...at, position });
         return true;
       }

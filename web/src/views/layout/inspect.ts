@@ -50,7 +50,9 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
   const policies = [...new Set([0, look.chosen])];
   const homes = policies.flatMap((policy) => {
     const home = piece.homes[policy];
-    return home ? [{ policy: strip.policies[policy] ?? "", node: home.node[c]!, share: home.share[c]! / 255, local: home.local[c]! / 255 }] : [];
+    return home
+      ? [{ policy: strip.policies[policy] ?? "", node: home.node[c]!, share: home.share[c]! / 255, local: home.local[c]! / 255 }]
+      : [];
   });
   const nodes = Array.from({ length: strip.nodes }, (_, node) => ({ node, share: piece.nodes[node * piece.count + c]! / 255 }));
   const seen = {
@@ -79,7 +81,8 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
   const listed = [];
   for (let at = who?.offsets[d] ?? 0; who && at < who.offsets[d + 1]!; at++) {
     const thread = who.thread[at]!;
-    if (thread !== OTHERS) listed.push({ thread: strip.threads.numbers[thread]!, node: strip.threads.nodes[thread]!, accesses: who.accesses[at]! });
+    if (thread !== OTHERS)
+      listed.push({ thread: strip.threads.numbers[thread]!, node: strip.threads.nodes[thread]!, accesses: who.accesses[at]! });
   }
   listed.sort((a, b) => b.accesses - a.accesses);
   return { ...seen, rows: tally.accesses, local: tally.local, listed, others: tally.accesses[rows.length]! };
@@ -103,12 +106,16 @@ export function told(seen: Seen, scene: Scene, unit: string): string {
   if (seen.row >= 0) {
     const accesses = seen.rows[seen.row]!;
     const threads = scene.rows.threads[seen.row];
-    const who = threads ? `${names(threads.map((t) => scene.strip.threads.numbers[t]!))} on node ${scene.rows.node[seen.row]}` : "other threads";
+    const who = threads
+      ? `${names(threads.map((t) => scene.strip.threads.numbers[t]!))} on node ${scene.rows.node[seen.row]}`
+      : "other threads";
     const near = threads && accesses > 0 ? `, ${percent(seen.local[seen.row]!)} of these local` : "";
     return `${where}; ${who}: ${accesses > 0 ? `${count(Math.round(accesses))} ${unit}${near}` : `no ${unit}`}. ${homes}.`;
   }
   return `${where}: ${count(Math.round(seen.accesses))} ${unit}, ${seen.sharing}, exclusivity ${percent(seen.exclusivity)}${of}. ${homes}.`;
 }
 
-const names = (numbers: number[]) => (numbers.length === 1 ? `thread ${numbers[0]}` : `threads ${numbers[0]}–${numbers[numbers.length - 1]}`);
-export const lives = (home: { node: number; share: number }) => (home.share > 0.995 ? `on node ${home.node}` : `${percent(home.share)} on node ${home.node}`);
+const names = (numbers: number[]) =>
+  numbers.length === 1 ? `thread ${numbers[0]}` : `threads ${numbers[0]}–${numbers[numbers.length - 1]}`;
+export const lives = (home: { node: number; share: number }) =>
+  home.share > 0.995 ? `on node ${home.node}` : `${percent(home.share)} on node ${home.node}`;

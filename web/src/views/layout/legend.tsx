@@ -55,20 +55,44 @@ export function NodeKeys({ nodes, palette }: { nodes: number; palette: Palette }
   );
 }
 
-export function Legend({ mode, nodes, classes, scale, palette, unit }: { mode: Mode; nodes: number; classes: readonly string[]; scale: { least: number; most: number }; palette: Palette; unit: string }) {
-  const quantities = scale.most > 0 ? (
-    <Ramp from={`${count(Math.max(1, Math.round(scale.least)))}`} to={`${count(Math.round(scale.most))} ${unit} a page`} colour={palette.quantity} />
-  ) : null;
+export function Legend({
+  mode,
+  nodes,
+  classes,
+  scale,
+  palette,
+  unit,
+}: {
+  mode: Mode;
+  nodes: number;
+  classes: readonly string[];
+  scale: { least: number; most: number };
+  palette: Palette;
+  unit: string;
+}) {
+  const quantities =
+    scale.most > 0 ? (
+      <Ramp
+        from={`${count(Math.max(1, Math.round(scale.least)))}`}
+        to={`${count(Math.round(scale.most))} ${unit} a page`}
+        colour={palette.quantity}
+      />
+    ) : null;
   const spread = nodes > 1 && <Key colour={palette.spread}>spread evenly</Key>;
   return (
-    <div class="legend" aria-label="Colours of the strips">
+    <div class="legend" role="group" aria-label="Colours of the strips">
       <b>Strips</b>
       {mode === "node" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "node" && spread}
       {mode === "local" && <Ramp from="mappings: all remote" to="all local" colour={palette.locality} />}
       {(mode === "local" || mode === "accesses") && quantities}
       {mode === "accesses" && <span class="key">mappings: those that are remote</span>}
-      {mode === "class" && classes.map((name, i) => <Key key={name} colour={palette.classes[i] ?? palette.muted}>{name}</Key>)}
+      {mode === "class" &&
+        classes.map((name, i) => (
+          <Key key={name} colour={palette.classes[i] ?? palette.muted}>
+            {name}
+          </Key>
+        ))}
       {mode === "class" && <span class="key">mappings:</span>}
       {mode === "class" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "exclusivity" && <Ramp from="0 %" to="100 % by one node; mappings: local" colour={palette.quantity} />}
@@ -78,7 +102,7 @@ export function Legend({ mode, nodes, classes, scale, palette, unit }: { mode: M
 
 export function ReachLegend({ palette }: { palette: Palette }) {
   return (
-    <div class="legend" aria-label="Colours of the page × thread figure">
+    <div class="legend" role="group" aria-label="Colours of the page × thread figure">
       <b>Threads</b>
       <Ramp from="remote" to="local" colour={(share) => mix(palette.remote, palette.local, share)} />
       <Key colour={palette.home}>lives on this node</Key>

@@ -8,11 +8,25 @@ import { Term } from "../../tip";
 import { Value } from "../../value";
 import { Glyph } from "./glyph";
 
-export function Source({ report, index, pinned, onClose, onZoom }: { report: Report; index: number; pinned: boolean; onClose: () => void; onZoom: () => void }) {
+export function Source({
+  report,
+  index,
+  pinned,
+  onClose,
+  onZoom,
+}: {
+  report: Report;
+  index: number;
+  pinned: boolean;
+  onClose: () => void;
+  onZoom: () => void;
+}) {
   const object = report.objects[index];
   if (!object) return null;
   const judged = object.sampled === null || object.sampled.range !== null;
-  const value = (key: string, as: "bytes" | "whole" | "percent" | "count") => <Value of={report} pointer={`/objects/${index}/${key}`} as={as} />;
+  const value = (key: string, as: "bytes" | "whole" | "percent" | "count") => (
+    <Value of={report} pointer={`/objects/${index}/${key}`} as={as} />
+  );
   return (
     <section class="source" aria-label={`Object ${object.name}`} data-object={index}>
       <header>
@@ -41,18 +55,34 @@ export function Source({ report, index, pinned, onClose, onZoom }: { report: Rep
           <>
             <dt>First touch</dt>
             <dd>
-              <code>{object.first_touch.site}</code> by {object.first_touch.threads === 1 ? "1 thread" : `${object.first_touch.threads} threads`}
+              <code>{object.first_touch.site}</code> by{" "}
+              {object.first_touch.threads === 1 ? "1 thread" : `${object.first_touch.threads} threads`}
             </dd>
           </>
         )}
         <dt>
           <Term of={report.program.exact ? "local_fraction" : "local_samples"}>Local today</Term>
         </dt>
-        <dd><Local of={report} pointer={`/objects/${index}`} /></dd>
+        <dd>
+          <Local of={report} pointer={`/objects/${index}`} />
+        </dd>
         <dt>
           <Term of="exclusivity" />
         </dt>
-        <dd>{judged ? <Exclusivity of={report} pointer={`/objects/${index}/exclusivity`} range={`/objects/${index}/sampled/range`} nodes={report.machine.nodes.length} /> : <span class="unknown" title="too few samples">not judged</span>}</dd>
+        <dd>
+          {judged ? (
+            <Exclusivity
+              of={report}
+              pointer={`/objects/${index}/exclusivity`}
+              range={`/objects/${index}/sampled/range`}
+              nodes={report.machine.nodes.length}
+            />
+          ) : (
+            <span class="unknown" title="too few samples">
+              not judged
+            </span>
+          )}
+        </dd>
         {object.cost_share !== null && (
           <>
             <dt>
@@ -68,7 +98,11 @@ export function Source({ report, index, pinned, onClose, onZoom }: { report: Rep
           <Prose text={object.blame} />
         </p>
       )}
-      {object.advice && <p class="advice">→ <Prose text={object.advice} /></p>}
+      {object.advice && (
+        <p class="advice">
+          → <Prose text={object.advice} />
+        </p>
+      )}
       {object.snippet && (
         <pre tabIndex={0}>
           <code>{object.snippet}</code>

@@ -14,7 +14,8 @@ export function Objects({ report, strip }: { report: Report; strip: Strip }) {
     .sort((a, b) => a.object - b.object)
     .slice(0, MOST);
   if (shown.length === 0) return null;
-  const go = (run: (typeof shown)[number]) => update({ object: String(run.object), from: String(run.first), to: String(run.first + run.pages) });
+  const go = (run: (typeof shown)[number]) =>
+    update({ object: String(run.object), from: String(run.first), to: String(run.first + run.pages) });
   return (
     <section aria-label="Objects">
       <h4>Objects, costliest first</h4>
@@ -31,7 +32,15 @@ export function Objects({ report, strip }: { report: Report; strip: Strip }) {
                 <Value of={report} pointer={`/objects/${run.object}/bytes`} as="bytes" />
               </td>
               <td class="n">
-                {report.program.exact ? <><Local of={report} pointer={`/objects/${run.object}`} /> <small>local</small></> : <><small>local:</small> <Local of={report} pointer={`/objects/${run.object}`} /></>}
+                {report.program.exact ? (
+                  <>
+                    <Local of={report} pointer={`/objects/${run.object}`} /> <small>local</small>
+                  </>
+                ) : (
+                  <>
+                    <small>local:</small> <Local of={report} pointer={`/objects/${run.object}`} />
+                  </>
+                )}
               </td>
             </tr>
           ))}

@@ -55,7 +55,15 @@ export class Painter {
     const pen = this.overview.getContext("2d")!;
     pen.setTransform(resolution(), 0, 0, resolution(), 0, 0);
     pen.font = SMALL;
-    drawBands(pen, strip.objects, { x: 0, w: at.w, from: 0, to: Math.max(1, strip.pages) }, at.names.y, at.names.h, look.selected, look.palette);
+    drawBands(
+      pen,
+      strip.objects,
+      { x: 0, w: at.w, from: 0, to: Math.max(1, strip.pages) },
+      at.names.y,
+      at.names.h,
+      look.selected,
+      look.palette,
+    );
     this.strip.fit(whole.width, device(at.overview.h));
     if (look.mode === "node") paintShares(this.strip.pixels, this.strip.width, this.strip.height, whole, inks);
     else paintFlat(this.strip.pixels, this.strip.width, this.strip.height, whole, observed(look.mode, inks, scale), inks.card);

@@ -52,7 +52,10 @@ export function Panel({ seen, rows, palette, unit }: PanelProps) {
         <dt>
           <Term of="exclusivity" />
         </dt>
-        <dd>{seen.accesses > 0 ? percent(seen.exclusivity) : "–"}{unit === "samples" && <small> of samples</small>}</dd>
+        <dd>
+          {seen.accesses > 0 ? percent(seen.exclusivity) : "–"}
+          {unit === "samples" && <small> of samples</small>}
+        </dd>
         {seen.homes.map((home) => (
           <Home key={home.policy} home={home} used={seen.accesses > 0} unit={unit} palette={palette} />
         ))}
@@ -73,7 +76,11 @@ function Home({ home, used, unit, palette }: { home: Seen["homes"][number]; used
       </dt>
       <dd>
         {lives(home)}
-        {used && <span class={home.local >= 0.5 ? "near" : "far"}>{percent(home.local)} {unit === "samples" ? "of samples " : ""}local</span>}
+        {used && (
+          <span class={home.local >= 0.5 ? "near" : "far"}>
+            {percent(home.local)} {unit === "samples" ? "of samples " : ""}local
+          </span>
+        )}
       </dd>
     </>
   );

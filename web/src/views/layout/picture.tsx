@@ -125,7 +125,12 @@ export function Picture(props: Props) {
     [look.mode, look.palette, strip, least, most, unit],
   );
   const source = useMemo(
-    () => (object < 0 ? <Objects report={report} strip={strip} /> : <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />),
+    () =>
+      object < 0 ? (
+        <Objects report={report} strip={strip} />
+      ) : (
+        <Source report={report} index={object} pinned={look.selected >= 0} onClose={() => choose(-1)} onZoom={zoom} />
+      ),
     [report, strip, object, look.selected],
   );
   const choices = useMemo(() => <Choices report={report} look={look} strip={strip} />, [report, look, strip]);
@@ -141,9 +146,7 @@ export function Picture(props: Props) {
         }}
         rows={() => table(scene.current!, unit)}
       >
-        <div class="controls">
-          {choices}
-        </div>
+        <div class="controls">{choices}</div>
         <div ref={shown}>
           <div class="plate" ref={frame}>
             <canvas
@@ -161,7 +164,9 @@ export function Picture(props: Props) {
         </div>
         {strip.threads.numbers.length === 1 && <p class="none">One thread: it shares nothing, and its pages are best where it runs.</p>}
         {strip.nodes === 1 && <p class="none">One node: every access is local, whatever the policy.</p>}
-        {strip.finest > 0 && <p class="none">This file has groups of {2 ** strip.finest} pages at the finest; nodewise serve shows each page.</p>}
+        {strip.finest > 0 && (
+          <p class="none">This file has groups of {2 ** strip.finest} pages at the finest; nodewise serve shows each page.</p>
+        )}
       </Figure>
       <aside>
         <Panel seen={seen} rows={scene.current?.rows ?? EMPTY} palette={look.palette} unit={unit} />
@@ -172,7 +177,16 @@ export function Picture(props: Props) {
 }
 
 const NOTHING = { least: 0, most: 0 };
-const EMPTY = { length: 0, nodes: 1, spans: new Map<number, [number, number]>(), node: new Uint16Array(), size: new Uint16Array(), threads: [], of: new Uint16Array(), others: false };
+const EMPTY = {
+  length: 0,
+  nodes: 1,
+  spans: new Map<number, [number, number]>(),
+  node: new Uint16Array(),
+  size: new Uint16Array(),
+  threads: [],
+  of: new Uint16Array(),
+  others: false,
+};
 
 function span(scene: Scene | undefined): string {
   if (!scene) return "";
@@ -186,8 +200,7 @@ function Choices({ report, look, strip }: { report: Props["report"]; look: Look;
   return (
     <>
       <span class="field">
-        Strips by{" "}
-        <Segments label="Colour strips by" state="colour" value={look.mode} options={MODES.map((m) => [m, TITLES[m]] as const)} />
+        Strips by <Segments label="Colour strips by" state="colour" value={look.mode} options={MODES.map((m) => [m, TITLES[m]] as const)} />
       </span>
       <label class="field">
         Chosen mapping{" "}
@@ -201,7 +214,15 @@ function Choices({ report, look, strip }: { report: Props["report"]; look: Look;
       </label>
       <span class="field">
         Threads under{" "}
-        <Segments label="Threads under" state="mapping" value={look.after ? "chosen" : "today"} options={[["today", "Today"], ["chosen", "Chosen"]]} />
+        <Segments
+          label="Threads under"
+          state="mapping"
+          value={look.after ? "chosen" : "today"}
+          options={[
+            ["today", "Today"],
+            ["chosen", "Chosen"],
+          ]}
+        />
       </span>
     </>
   );

@@ -79,8 +79,18 @@ export class Scene {
     this.cursor = older?.cursor ?? null;
     this.rows = rows(strip.threads, strip.nodes, false);
     this.geometry = geometry(this.width, this.rows.length);
-    this.tiles = new Tiles(strip.coarsest, async (l, i) => cells(await documents.tile(profile, l, i)), (piece) => this.tileCame(piece), older?.tiles);
-    this.details = new Tiles(strip.coarsest, async (l, i) => who(await documents.detail(profile, l, i)), (piece) => this.detailCame(piece), older?.details);
+    this.tiles = new Tiles(
+      strip.coarsest,
+      async (l, i) => cells(await documents.tile(profile, l, i)),
+      (piece) => this.tileCame(piece),
+      older?.tiles,
+    );
+    this.details = new Tiles(
+      strip.coarsest,
+      async (l, i) => who(await documents.detail(profile, l, i)),
+      (piece) => this.detailCame(piece),
+      older?.details,
+    );
   }
 
   get strip(): Strip {
@@ -202,10 +212,13 @@ export class Scene {
   /** What comes from elsewhere is drawn a little later, many at once: the hand goes first. */
   private later(overview: boolean): void {
     this.stale.overview ||= overview;
-    this.coming ||= window.setTimeout(() => {
-      this.coming = 0;
-      this.invalidate(false);
-    }, this.shown?.cells.pieces[0] ? GATHER : 0);
+    this.coming ||= window.setTimeout(
+      () => {
+        this.coming = 0;
+        this.invalidate(false);
+      },
+      this.shown?.cells.pieces[0] ? GATHER : 0,
+    );
   }
 
   private get overviewLevel(): number {

@@ -9,7 +9,20 @@ export function table({ shown, strip, look }: Scene, unit: string): Row[] {
   const chosen = strip.policies[look.chosen] ?? "chosen";
   const of = unit === "samples" ? " of samples" : "";
   const rows: Row[] = [
-    ["first position", "pages", "object", unit, "write share", "dominant node", `exclusivity${of}`, "sharing", "home today", `local share today${of}`, `home ${chosen}`, `local share ${chosen}${of}`],
+    [
+      "first position",
+      "pages",
+      "object",
+      unit,
+      "write share",
+      "dominant node",
+      `exclusivity${of}`,
+      "sharing",
+      "home today",
+      `local share today${of}`,
+      `home ${chosen}`,
+      `local share ${chosen}${of}`,
+    ],
   ];
   let last = "";
   shown?.cells.pieces.forEach((piece, x) => {

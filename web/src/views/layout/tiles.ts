@@ -58,13 +58,15 @@ export class Tiles<T extends Piece> {
       const { level, index } = this.queue.shift()!;
       const at = key(level, index);
       this.running.add(at);
-      this.load(level, index).then(
-        (piece) => this.take(at, piece),
-        () => this.failed.add(at),
-      ).finally(() => {
-        this.running.delete(at);
-        this.start();
-      });
+      this.load(level, index)
+        .then(
+          (piece) => this.take(at, piece),
+          () => this.failed.add(at),
+        )
+        .finally(() => {
+          this.running.delete(at);
+          this.start();
+        });
     }
   }
 

@@ -22,7 +22,7 @@ export function titles({ look, strip }: Scene): ["overview" | "observed" | "toda
   return [
     ["overview", "whole", ""],
     ["observed", "observed", OBSERVED[look.mode]],
-    ["today", strip.policies[0] ?? "today", MAPPED[look.mode] + " today"],
-    ["chosen", strip.policies[look.chosen] ?? "", MAPPED[look.mode] + " chosen"],
+    ["today", strip.policies[0] ?? "today", `${MAPPED[look.mode]} today`],
+    ["chosen", strip.policies[look.chosen] ?? "", `${MAPPED[look.mode]} chosen`],
   ];
 }

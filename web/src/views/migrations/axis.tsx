@@ -16,7 +16,9 @@ export function Axis({ x, y, end }: { x: (t: number) => number; y: number; end: 
       {ticks(end).map((t) => (
         <g key={t}>
           <path d={`M${x(t).toFixed(1)} ${y}v4`} />
-          <text x={x(t).toFixed(1)} y={y + 17}>{seconds(t)}</text>
+          <text x={x(t).toFixed(1)} y={y + 17}>
+            {seconds(t)}
+          </text>
         </g>
       ))}
     </g>

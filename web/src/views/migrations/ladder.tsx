@@ -20,14 +20,28 @@ const WHAT =
 
 function rows(moves: readonly Move[]): Row[] {
   return [
-    ["time (s)", "object", "first page", "pages", "from node", "to node", "by", "accesses from the new node", "accesses from the old node", "had to exceed", "kind"],
+    [
+      "time (s)",
+      "object",
+      "first page",
+      "pages",
+      "from node",
+      "to node",
+      "by",
+      "accesses from the new node",
+      "accesses from the old node",
+      "had to exceed",
+      "kind",
+    ],
     ...moves.map((m) => [m.seconds, m.object, m.page, m.pages, m.from, m.to, m.by, m.to_count, m.home_count, m.against, m.kind]),
   ];
 }
 
 function words(m: Move): string {
   const old = m.home_count === null ? "" : `, ${count(m.home_count)} from the old one`;
-  const kind = { first: "", "ping-pong": "\nping-pong: back where it had just come from", multiple: "\nmoved on to yet another node" }[m.kind];
+  const kind = { first: "", "ping-pong": "\nping-pong: back where it had just come from", multiple: "\nmoved on to yet another node" }[
+    m.kind
+  ];
   return `${m.object}, ${m.pages === 1 ? "page" : "pages"} ${pages(m.page, m.pages)}\nnode ${m.from} → node ${m.to} at ${seconds(m.seconds)}, by ${m.by}\n${count(m.to_count)} accesses from the new node${old}; more than ${count(m.against)} was needed${kind}`;
 }
 
@@ -37,7 +51,9 @@ function Chip({ node, x, y, colours: { fill, ink } }: { node: number; x: number;
   return (
     <>
       <rect x={x - CHIP.width / 2} y={y} width={CHIP.width} height={CHIP.height} rx="5" fill={fill(node)} />
-      <text class="chip" x={x} y={y + 15.5} fill={ink(node)}>{node}</text>
+      <text class="chip" x={x} y={y + 15.5} fill={ink(node)}>
+        {node}
+      </text>
     </>
   );
 }
@@ -47,14 +63,24 @@ function Item({ move, x, past, colours }: { move: Move; x: number; past: boolean
   return (
     <g class={past ? "move" : "move ahead"} data-tip={words(move)} data-move={move.index}>
       <rect class="reach" x={x} y="0" width={ITEM} height={HEIGHT} />
-      <text class="when" x={arrow.x} y="13">{seconds(move.seconds)}</text>
+      <text class="when" x={arrow.x} y="13">
+        {seconds(move.seconds)}
+      </text>
       <Chip node={move.from} x={arrow.x} y={TOP} colours={colours} />
       <path class={move.by === "kernel" ? "arrow kernel" : "arrow"} d={`M${arrow.x} ${arrow.from}V${arrow.to - 7}`} />
       <path class="point" d={`M${arrow.x} ${arrow.to}l-5 -9h10z`} />
-      <text class="pages" x={arrow.x + 7} y={(arrow.from + arrow.to) / 2 + 3}>{shortened(pages(move.page, move.pages), 12)}</text>
-      {move.kind === "ping-pong" && <text class="back" x={arrow.x - 10} y={(arrow.from + arrow.to) / 2 + 5}>↩</text>}
+      <text class="pages" x={arrow.x + 7} y={(arrow.from + arrow.to) / 2 + 3}>
+        {shortened(pages(move.page, move.pages), 12)}
+      </text>
+      {move.kind === "ping-pong" && (
+        <text class="back" x={arrow.x - 10} y={(arrow.from + arrow.to) / 2 + 5}>
+          ↩
+        </text>
+      )}
       <Chip node={move.to} x={arrow.x} y={BOTTOM} colours={colours} />
-      <text class="object" x={arrow.x} y={BOTTOM + CHIP.height + 17}>{shortened(move.object, 15)}</text>
+      <text class="object" x={arrow.x} y={BOTTOM + CHIP.height + 17}>
+        {shortened(move.object, 15)}
+      </text>
     </g>
   );
 }
@@ -106,19 +132,35 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
   const current = moves[past - 1];
   return (
     <Figure id="runtime" title="Runtime migration: moves as they happened" what={WHAT} rows={() => rows(moves)}>
-      {moves.length === 0 ? <p class="none">No move is left by this choice of object and mover.</p> : (
+      {moves.length === 0 ? (
+        <p class="none">No move is left by this choice of object and mover.</p>
+      ) : (
         <>
-          <div class="ladder" ref={scroller} tabIndex={0} role="group" aria-label="Moves in the order of time; arrow keys go from one to the next" onScroll={scrolled} onKeyDown={step}>
+          <div
+            class="ladder"
+            ref={scroller}
+            tabIndex={0}
+            role="group"
+            aria-label="Moves in the order of time; arrow keys go from one to the next"
+            onScroll={scrolled}
+            onKeyDown={step}
+          >
             <div class="track" style={{ width: `${whole}px` }}>
+              {/* biome-ignore lint/a11y/noSvgWithoutTitle: the group around it has the name */}
               <svg width={(last - first) * ITEM} height={HEIGHT} style={{ left: `${first * ITEM}px` }}>
-                {moves.slice(first, last).map((m, i) => <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} colours={colours} />)}
+                {moves.slice(first, last).map((m, i) => (
+                  <Item key={m.index} move={m} x={i * ITEM} past={first + i < past} colours={colours} />
+                ))}
               </svg>
             </div>
           </div>
           <p class="reading" aria-live={player.playing ? "off" : "polite"}>
             {current ? words(current).replace(/\n/g, " · ") : "Before the first move."}
           </p>
-          <p class="muted">{past < moves.length ? `${plural(past, "move")} of ${moves.length} by now.` : `${plural(moves.length, "move")}.`}{all > moves.length ? ` ${plural(all, "move")} without the choice.` : ""}</p>
+          <p class="muted">
+            {past < moves.length ? `${plural(past, "move")} of ${moves.length} by now.` : `${plural(moves.length, "move")}.`}
+            {all > moves.length ? ` ${plural(all, "move")} without the choice.` : ""}
+          </p>
         </>
       )}
     </Figure>

@@ -34,10 +34,14 @@ function Strips({ object, y, width }: { object: Moved; y: number; width: number 
   const x = (column: number) => LEFT + (column / columns) * room;
   return (
     <g>
-      <text class="lane-name" x={LEFT - 52} y={y + 21} data-tip={object.name}>{shortened(object.name, 19)}</text>
+      <text class="lane-name" x={LEFT - 52} y={y + 21} data-tip={object.name}>
+        {shortened(object.name, 19)}
+      </text>
       {(["first", "last"] as const).map((which, row) => (
         <g key={which}>
-          <text class="lane-row" x={LEFT - 10} y={y + row * 18 + 12}>{which}</text>
+          <text class="lane-row" x={LEFT - 10} y={y + row * 18 + 12}>
+            {which}
+          </text>
           <rect class="blank" x={LEFT} y={y + row * 18} width={room} height={STRIP} />
           {stretches(object.homes, which, { base, span, columns }).map((s) => (
             <rect
@@ -73,13 +77,26 @@ export function Location({ objects, nodes }: { objects: readonly Moved[]; nodes:
     <Figure id="location" title="Page location: first and last homes" what={WHAT} rows={() => rows(objects)}>
       <div ref={room}>
         <NodeLegend nodes={nodes} />
-        <svg class="location" width={width} height={shown.length * OBJECT} viewBox={`0 0 ${width} ${shown.length * OBJECT}`} role="img" aria-label="First and last homes of each object's moved pages; as CSV it is a table.">
-          {shown.map((o, i) => <Strips key={i} object={o} y={i * OBJECT} width={width} />)}
+        <svg
+          class="location"
+          width={width}
+          height={shown.length * OBJECT}
+          viewBox={`0 0 ${width} ${shown.length * OBJECT}`}
+          role="img"
+          aria-label="First and last homes of each object's moved pages; as CSV it is a table."
+        >
+          {shown.map((o, i) => (
+            <Strips key={i} object={o} y={i * OBJECT} width={width} />
+          ))}
         </svg>
         {objects.length > shown.length && !all && (
-          <button type="button" data-unexported onClick={() => showAll(true)}>The other {plural(objects.length - shown.length, "object")}</button>
+          <button type="button" data-unexported onClick={() => showAll(true)}>
+            The other {plural(objects.length - shown.length, "object")}
+          </button>
         )}
-        <p class="muted">{whole(objects.reduce((n, o) => n + o.pages, 0))} pages moved, of {plural(objects.length, "object")}.</p>
+        <p class="muted">
+          {whole(objects.reduce((n, o) => n + o.pages, 0))} pages moved, of {plural(objects.length, "object")}.
+        </p>
       </div>
     </Figure>
   );

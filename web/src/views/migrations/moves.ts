@@ -21,4 +21,9 @@ export const matches = (filter: Filter) => (move: { object: string; by?: string 
 
 /** When the run ended, as far as moves go. */
 export const runEnd = (report: Report) =>
-  Math.max(report.program.wall_seconds, ...report.migrations.map((m) => m.seconds).slice(-1), ...(report.moves?.over_time ?? []).map((s) => s.end_seconds).slice(-1), 1e-9);
+  Math.max(
+    report.program.wall_seconds,
+    ...report.migrations.map((m) => m.seconds).slice(-1),
+    ...(report.moves?.over_time ?? []).map((s) => s.end_seconds).slice(-1),
+    1e-9,
+  );

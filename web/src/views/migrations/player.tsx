@@ -63,14 +63,20 @@ export function usePlayer(end: number, state: State): Playing {
     toggle();
     return true;
   });
-  return { now, end, playing, toggle, seek: (to) => (play(false), set(to >= end ? null : to)) };
+  const seek = (to: number) => {
+    play(false);
+    set(to >= end ? null : to);
+  };
+  return { now, end, playing, toggle, seek };
 }
 
 export function Player({ player, children }: { player: Playing; children?: preact.ComponentChildren }) {
   const { now, end, playing, toggle, seek } = player;
   return (
     <div class="card player">
-      <button type="button" onClick={toggle} aria-pressed={playing}>{playing ? "❚❚ Pause" : "▶ Play"}</button>
+      <button type="button" onClick={toggle} aria-pressed={playing}>
+        {playing ? "❚❚ Pause" : "▶ Play"}
+      </button>
       <input
         type="range"
         min="0"
@@ -81,7 +87,9 @@ export function Player({ player, children }: { player: Playing; children?: preac
         aria-valuetext={seconds(now)}
         onInput={(e) => seek(Number(e.currentTarget.value))}
       />
-      <output>{seconds(now)} <span class="muted">of {seconds(end)}</span></output>
+      <output>
+        {seconds(now)} <span class="muted">of {seconds(end)}</span>
+      </output>
       {children}
     </div>
   );

@@ -51,7 +51,10 @@ function Facts({ last }: { last: Record<string, unknown> }) {
     ["pages moved", format(number(last, "/pages_moved"), "whole")],
     ["ping-pongs", format(number(last, "/ping_pongs"), "whole")],
     ["local accesses, last interval", local(last)],
-    ["spent on moving", `${format(number(last, "/budget/used"), "percent")} of the time, ${format(number(last, "/budget/limit"), "percent")} allowed`],
+    [
+      "spent on moving",
+      `${format(number(last, "/budget/used"), "percent")} of the time, ${format(number(last, "/budget/limit"), "percent")} allowed`,
+    ],
     ["samples", format(number(last, "/samples"), "count")],
   ];
   return (
@@ -87,14 +90,28 @@ export function RunningSession({ intervals }: { intervals: Intervals }) {
   const data = useMemo((): uPlot.AlignedData => [list.map((p) => p.time), list.map((p) => p.moved), list.map((p) => p.local)], [list]);
   const last = intervals.at(-1);
   if (!last) return null;
-  const rows = (): Row[] => [["time (s)", "pages moved in the interval", "local in the interval (fraction of samples)"], ...list.map((p): Row => [p.time, p.moved, p.local])];
+  const rows = (): Row[] => [
+    ["time (s)", "pages moved in the interval", "local in the interval (fraction of samples)"],
+    ...list.map((p): Row => [p.time, p.moved, p.local]),
+  ];
   return (
-    <Figure id="session" title="The session, interval by interval" rows={rows} what="What each interval of the running session brought: bars are pages moved in it, the line is the share of its samples from the page’s own node, which is not that of its accesses: what they say of those stands above. As pages find their places, the line rises and the bars end.">
+    <Figure
+      id="session"
+      title="The session, interval by interval"
+      rows={rows}
+      what="What each interval of the running session brought: bars are pages moved in it, the line is the share of its samples from the page’s own node, which is not that of its accesses: what they say of those stands above. As pages find their places, the line rises and the bars end."
+    >
       <Facts last={last} />
       <Plot data={data} height={170} label="Pages moved and local share by interval; as CSV it is a table." options={options} />
       <div class="legend">
-        <span><i class="swatch" />pages moved</span>
-        <span><i class="swatch local" />local share of samples</span>
+        <span>
+          <i class="swatch" />
+          pages moved
+        </span>
+        <span>
+          <i class="swatch local" />
+          local share of samples
+        </span>
       </div>
     </Figure>
   );

@@ -32,7 +32,9 @@ function Lane({ journey, y, x, end, now }: { journey: Journey; y: number; x: (t:
   const label = `${shortened(journey.object, 18)} ${pages(journey.page, journey.pages)}`;
   return (
     <g>
-      <text class="lane-name" x={LEFT - 10} y={y + 14} data-tip={`${journey.object}, ${plural(journey.pages, "page")}`}>{label}</text>
+      <text class="lane-name" x={LEFT - 10} y={y + 14} data-tip={`${journey.object}, ${plural(journey.pages, "page")}`}>
+        {label}
+      </text>
       {journey.stays.map((stay, i) => {
         if (stay.seconds > now) return null;
         const until = Math.min(journey.stays[i + 1]?.seconds ?? end, now);
@@ -42,7 +44,12 @@ function Lane({ journey, y, x, end, now }: { journey: Journey; y: number; x: (t:
         return (
           <g key={i} data-tip={tip}>
             <rect class={back[i] ? "stay returned" : "stay"} x={from} y={y} width={width} height={BAR} rx="2" fill={fill(stay.node)} />
-            {width > 26 && <text class="inside" x={from + width / 2} y={y + 13.5} fill={ink(stay.node)}>{back[i] ? "↩ " : ""}{stay.node}</text>}
+            {width > 26 && (
+              <text class="inside" x={from + width / 2} y={y + 13.5} fill={ink(stay.node)}>
+                {back[i] ? "↩ " : ""}
+                {stay.node}
+              </text>
+            )}
           </g>
         );
       })}
@@ -53,15 +60,24 @@ function Lane({ journey, y, x, end, now }: { journey: Journey; y: number; x: (t:
 export function Show({ journeys, nodes, player, whole }: { journeys: readonly Journey[]; nodes: number; player: Playing; whole: boolean }) {
   const room = useRef<HTMLDivElement>(null);
   const width = useWidth(room);
-  const x = (t: number) => LEFT + (Math.max(0, Math.min(1, t / player.end)) * (width - LEFT - RIGHT));
+  const x = (t: number) => LEFT + Math.max(0, Math.min(1, t / player.end)) * (width - LEFT - RIGHT);
   const height = journeys.length * LANE;
   return (
     <Figure id="show" title="Page show: where the most restless pages lived" what={WHAT} rows={() => rows(journeys)}>
       <div ref={room}>
-        {journeys.length === 0 ? <p class="none">{whole ? "No page moved." : "None of the most restless pages is left by this choice."}</p> : (
+        {journeys.length === 0 ? (
+          <p class="none">{whole ? "No page moved." : "None of the most restless pages is left by this choice."}</p>
+        ) : (
           <>
             <NodeLegend nodes={nodes} />
-            <svg class="show" width={width} height={height + 26} viewBox={`0 0 ${width} ${height + 26}`} role="img" aria-label="Homes of the most restless pages through the run; as CSV it is a table.">
+            <svg
+              class="show"
+              width={width}
+              height={height + 26}
+              viewBox={`0 0 ${width} ${height + 26}`}
+              role="img"
+              aria-label="Homes of the most restless pages through the run; as CSV it is a table."
+            >
               {journeys.map((journey, i) => (
                 <g key={i}>
                   <Lane journey={journey} y={i * LANE} x={x} end={player.end} now={player.now} />
@@ -80,5 +96,9 @@ export function Show({ journeys, nodes, player, whole }: { journeys: readonly Jo
 
 function Restless({ journey, x, y }: { journey: Journey; x: number; y: number }) {
   const back = journey.stays.filter((stay) => stay.kind === "ping-pong").length;
-  return back ? <text class="ping" x={x} y={y}>ping-pong{back > 1 ? ` ×${back}` : ""}</text> : null;
+  return back ? (
+    <text class="ping" x={x} y={y}>
+      ping-pong{back > 1 ? ` ×${back}` : ""}
+    </text>
+  ) : null;
 }

@@ -31,7 +31,11 @@ function counts(homes: readonly Home[], which: "first" | "last", base: number, w
 }
 
 /** Neighbouring columns of one node, joined. */
-export function stretches(homes: readonly Home[], which: "first" | "last", { base, span, columns }: { base: number; span: number; columns: number }): Stretch[] {
+export function stretches(
+  homes: readonly Home[],
+  which: "first" | "last",
+  { base, span, columns }: { base: number; span: number; columns: number },
+): Stretch[] {
   const found: Stretch[] = [];
   const inOrder = [...counts(homes, which, base, span / columns)].sort((a, b) => a[0] - b[0]);
   for (const [column, nodes] of inOrder) {

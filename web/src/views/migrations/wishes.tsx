@@ -36,13 +36,27 @@ export function Wishes({ report }: { report: Report }) {
   return (
     <Figure id="wishes" title="How often pages would have to move" what={WHAT} rows={rows}>
       {report.slices.length < 2 ? (
-        <p class="none">The run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code>--slice 100ms</code>.</p>
+        <p class="none">
+          The run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code>--slice 100ms</code>.
+        </p>
       ) : (
         <>
-          <p class="none"><Value pointer="/dynamicity/migrations" of={report} as="whole" /> moves in all would keep every page where each of the {whole(report.slices.length)} slices uses it most.</p>
+          <p class="none">
+            <Value pointer="/dynamicity/migrations" of={report} as="whole" /> moves in all would keep every page where each of the{" "}
+            {whole(report.slices.length)} slices uses it most.
+          </p>
           <table class="wishes">
             <thead>
-              <tr><th scope="col">Would move</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Share</th><th scope="col" /></tr>
+              <tr>
+                <th scope="col">Would move</th>
+                <th scope="col" class="n">
+                  Pages
+                </th>
+                <th scope="col" class="n">
+                  Share
+                </th>
+                <th scope="col" />
+              </tr>
             </thead>
             <tbody>
               {lines(counts).map((l) => (

@@ -15,8 +15,13 @@ function Region({ division }: { division: Division }) {
   const how = `${pattern}${repeat > 1 ? ` in ${repeat} parts` : ""}${inverse ? ", descending" : ""}`;
   return (
     <tr>
-      <th scope="row"><code>{region || "serial code"}</code> {site && <span class="muted">{site}</span>}</th>
-      <td data-tip={doubt ?? undefined}>{how}{doubt && " ?"}</td>
+      <th scope="row">
+        <code>{region || "serial code"}</code> {site && <span class="muted">{site}</span>}
+      </th>
+      <td data-tip={doubt ?? undefined}>
+        {how}
+        {doubt && " ?"}
+      </td>
       <td class="n">{percent(share)}</td>
       <td class="n">{percent(explained)}</td>
       <td class="n">{percent(reads)}</td>
@@ -34,15 +39,27 @@ function Regions({ object }: { object: ReportObject }) {
         <tr>
           <th scope="col">Used in</th>
           <th scope="col">divided</th>
-          <th scope="col" class="n" data-tip="Share of the object’s accesses made in this region.">accesses</th>
-          <th scope="col" class="n" data-tip="Share of the region’s accesses that the pattern accounts for.">explained</th>
-          <th scope="col" class="n" data-tip="Share of the region’s accesses that are loads.">reads</th>
-          <th scope="col" class="n">threads</th>
-          <th scope="col" data-tip="The schedule the loop should have once the object is distributed as advised.">schedule</th>
+          <th scope="col" class="n" data-tip="Share of the object’s accesses made in this region.">
+            accesses
+          </th>
+          <th scope="col" class="n" data-tip="Share of the region’s accesses that the pattern accounts for.">
+            explained
+          </th>
+          <th scope="col" class="n" data-tip="Share of the region’s accesses that are loads.">
+            reads
+          </th>
+          <th scope="col" class="n">
+            threads
+          </th>
+          <th scope="col" data-tip="The schedule the loop should have once the object is distributed as advised.">
+            schedule
+          </th>
         </tr>
       </thead>
       <tbody>
-        {object.patterns.slice(0, REGIONS).map((d, i) => <Region key={i} division={d} />)}
+        {object.patterns.slice(0, REGIONS).map((d, i) => (
+          <Region key={i} division={d} />
+        ))}
       </tbody>
     </table>
   );
@@ -56,13 +73,21 @@ export function Advice({ object, index, open }: { object: ReportObject; index: n
   };
   return (
     <>
-      <p><Prose text={object.blame} /></p>
+      <p>
+        <Prose text={object.blame} />
+      </p>
       <div class="ways" data-unexported>
-        <button type="button" class="link fold" aria-expanded={opened} aria-controls={`advice-${index}`} onClick={() => set(!opened)}>What to do</button>
-        <a href={`#view=layout&object=${index}`} onClick={look}>See its pages</a>
+        <button type="button" class="link fold" aria-expanded={opened} aria-controls={`advice-${index}`} onClick={() => set(!opened)}>
+          What to do
+        </button>
+        <a href={`#view=layout&object=${index}`} onClick={look}>
+          See its pages
+        </a>
       </div>
       <div id={`advice-${index}`} hidden={!opened}>
-        <p class="advice"><Prose text={object.advice} /></p>
+        <p class="advice">
+          <Prose text={object.advice} />
+        </p>
         {object.snippet && <Copyable text={object.snippet.trimEnd()} label={`the code for ${object.name}`} />}
         <Regions object={object} />
       </div>

@@ -18,12 +18,24 @@ export function Crossings({ report, placed, label }: { report: Report; placed: P
   const every = Math.ceil(n / 24);
   return (
     <svg class="crossings" width={LEFT + size + 8} viewBox={`0 0 ${LEFT + size + 8} ${TOP + size + 8}`} role="img" aria-label={label}>
-      <text class="axis" x={LEFT + size / 2} y={12}>memory of node</text>
-      <text class="axis" x={0} y={0} transform={`translate(12 ${TOP + size / 2}) rotate(-90)`}>threads on node</text>
+      <text class="axis" x={LEFT + size / 2} y={12}>
+        memory of node
+      </text>
+      <text class="axis" x={0} y={0} transform={`translate(12 ${TOP + size / 2}) rotate(-90)`}>
+        threads on node
+      </text>
       {placed.accesses.map((row, from) => (
         <g key={from}>
-          {from % every === 0 && <text class="tick" x={LEFT - 8} y={TOP + (from + 0.5) * cell + 4}>{from}</text>}
-          {from % every === 0 && <text class="tick middle" x={LEFT + (from + 0.5) * cell} y={TOP - 6}>{from}</text>}
+          {from % every === 0 && (
+            <text class="tick" x={LEFT - 8} y={TOP + (from + 0.5) * cell + 4}>
+              {from}
+            </text>
+          )}
+          {from % every === 0 && (
+            <text class="tick middle" x={LEFT + (from + 0.5) * cell} y={TOP - 6}>
+              {from}
+            </text>
+          )}
           {row.map((accesses, to) => (
             <rect
               key={to}

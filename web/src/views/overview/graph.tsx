@@ -55,8 +55,14 @@ function NodeMark({ report, placed, node, at, radius }: { report: Report; placed
       <circle class="ring" cx={at.x} cy={at.y} r={ring} stroke-width={RING} />
       {share !== null && <Arc at={at} radius={ring} from={0} to={share} tone="local" />}
       {share !== null && <Arc at={at} radius={ring} from={share} to={1} tone="remote" />}
-      <text class="number" x={at.x} y={at.y + (share === null || radius <= 30 || !report.program.exact ? 6 : 1)}>{node}</text>
-      {share !== null && radius > 30 && report.program.exact && <text class="share" x={at.x} y={at.y + 15}>{percent(share)}</text>}
+      <text class="number" x={at.x} y={at.y + (share === null || radius <= 30 || !report.program.exact ? 6 : 1)}>
+        {node}
+      </text>
+      {share !== null && radius > 30 && report.program.exact && (
+        <text class="share" x={at.x} y={at.y + 15}>
+          {percent(share)}
+        </text>
+      )}
     </g>
   );
 }
@@ -95,8 +101,12 @@ export function Graph({ report, machine, placed, shape, label }: GraphProps) {
       aria-label={`${label}; arrow keys go from node to node`}
       onKeyDown={(event) => svg.current && walk(svg.current, event)}
     >
-      {shape.lanes.map((lane) => <LaneMark key={lane.link} {...{ lane, machine, placed }} />)}
-      {shape.nodes.map((at, node) => <NodeMark key={node} {...{ report, placed, node, at }} radius={shape.radius} />)}
+      {shape.lanes.map((lane) => (
+        <LaneMark key={lane.link} {...{ lane, machine, placed }} />
+      ))}
+      {shape.nodes.map((at, node) => (
+        <NodeMark key={node} {...{ report, placed, node, at }} radius={shape.radius} />
+      ))}
     </svg>
   );
 }

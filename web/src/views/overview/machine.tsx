@@ -23,14 +23,25 @@ const WHAT =
   "Each circle is a node: its ring says how much of its threads’ accesses (of samples, where it is those) stay local (blue) or cross the machine (orange), the level in it how busy its memory is. Each line is one direction of a link, as wide as what it can carry, coloured by how much of that is used. Point at anything, or walk through with the arrow keys, for its figures. What crosses links is an estimate by 64-byte lines.";
 
 function rows(machine: Machine, shown: readonly Placed[]): Row[] {
-  const table: Row[] = [["policy", "from node", "to node", "accesses", "link bandwidth (MB/s)", "link bytes", "link use (fraction)", "memory use (fraction)"]];
+  const table: Row[] = [
+    ["policy", "from node", "to node", "accesses", "link bandwidth (MB/s)", "link bytes", "link use (fraction)", "memory use (fraction)"],
+  ];
   for (const placed of shown) {
     placed.accesses.forEach((row, from) =>
       row.forEach((accesses, to) => {
         // A reader's data come over the link from the memory to it.
         const link = machine.links.findIndex((l) => l.from === to && l.to === from);
         const used = placed.links[link];
-        table.push([placed.policy, from, to, accesses, machine.links[link]?.bandwidth, used?.bytes, used?.utilization, from === to ? placed.controllers[to]?.utilization : null]);
+        table.push([
+          placed.policy,
+          from,
+          to,
+          accesses,
+          machine.links[link]?.bandwidth,
+          used?.bytes,
+          used?.utilization,
+          from === to ? placed.controllers[to]?.utilization : null,
+        ]);
       }),
     );
   }
@@ -40,13 +51,24 @@ function rows(machine: Machine, shown: readonly Placed[]): Row[] {
 function Legend({ graph, busy, exact }: { graph: boolean; busy: boolean; exact: boolean }) {
   return (
     <div class="legend">
-      <span><i class="swatch local" />local</span>
-      <span><i class="swatch remote" />remote</span>
+      <span>
+        <i class="swatch local" />
+        local
+      </span>
+      <span>
+        <i class="swatch remote" />
+        remote
+      </span>
       {!exact && <span>shares of samples, which are not those of the accesses</span>}
       {graph && busy && (
         <>
           <span class="gap">links and memory, share in use:</span>
-          {STEP_NAMES.map((name, i) => <span key={name}><i class={`swatch u${i}`} />{name}</span>)}
+          {STEP_NAMES.map((name, i) => (
+            <span key={name}>
+              <i class={`swatch u${i}`} />
+              {name}
+            </span>
+          ))}
         </>
       )}
       {!graph && <span>the stronger, the more accesses</span>}
@@ -54,7 +76,19 @@ function Legend({ graph, busy, exact }: { graph: boolean; busy: boolean; exact: 
   );
 }
 
-function Panel({ report, machine, policy, graph, chosen }: { report: Report; machine: Machine; policy: string; graph: boolean; chosen: boolean }) {
+function Panel({
+  report,
+  machine,
+  policy,
+  graph,
+  chosen,
+}: {
+  report: Report;
+  machine: Machine;
+  policy: string;
+  graph: boolean;
+  chosen: boolean;
+}) {
   const index = report.policies.findIndex((p) => p.policy === policy);
   const placed = machine.policies.find((p) => p.policy === policy);
   if (!placed) return null;
@@ -62,11 +96,23 @@ function Panel({ report, machine, policy, graph, chosen }: { report: Report; mac
   return (
     <div class="panel" data-policy={policy}>
       <h4>
-        {chosen ? "With " : "Today: "}<code>{policy}</code>
+        {chosen ? "With " : "Today: "}
+        <code>{policy}</code>
         <span class="muted">
-          {" "}{report.program.exact ? <><Local pointer={`/policies/${index}`} of={report} /> local</> : <>local accesses: <Local pointer={`/policies/${index}`} of={report} /></>}
+          {" "}
+          {report.program.exact ? (
+            <>
+              <Local pointer={`/policies/${index}`} of={report} /> local
+            </>
+          ) : (
+            <>
+              local accesses: <Local pointer={`/policies/${index}`} of={report} />
+            </>
+          )}
           {report.policies[index]?.speedup !== null && chosen && (
-            <>, <Value pointer={`/policies/${index}/speedup`} of={report} as="ratio" /> as fast</>
+            <>
+              , <Value pointer={`/policies/${index}/speedup`} of={report} as="ratio" /> as fast
+            </>
           )}
         </span>
       </h4>
@@ -97,21 +143,52 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
       rows={() => rows(machine, shown)}
       controls={
         <>
-          {chosen !== TODAY && <Segments label="Mapping shown" state="shown" value={choices} options={[["both", "Both"], ["today", "Today"], ["chosen", "Chosen"]]} />}
-          {drawable(machine) && <Segments label="Picture" state="picture" value={graph ? "graph" : "matrix"} options={[["graph", "Graph"], ["matrix", "Matrix"]]} />}
+          {chosen !== TODAY && (
+            <Segments
+              label="Mapping shown"
+              state="shown"
+              value={choices}
+              options={[
+                ["both", "Both"],
+                ["today", "Today"],
+                ["chosen", "Chosen"],
+              ]}
+            />
+          )}
+          {drawable(machine) && (
+            <Segments
+              label="Picture"
+              state="picture"
+              value={graph ? "graph" : "matrix"}
+              options={[
+                ["graph", "Graph"],
+                ["matrix", "Matrix"],
+              ]}
+            />
+          )}
           <label class="field">
             Chosen
             <select value={chosen} onChange={(e) => update({ policy: e.currentTarget.value })}>
-              {report.policies.filter((p) => p.policy !== TODAY).map((p) => <option key={p.policy} value={p.policy}>{p.policy}</option>)}
+              {report.policies
+                .filter((p) => p.policy !== TODAY)
+                .map((p) => (
+                  <option key={p.policy} value={p.policy}>
+                    {p.policy}
+                  </option>
+                ))}
             </select>
           </label>
         </>
       }
     >
-      {idle ? <p class="none">No access was recorded: there is no traffic to draw.</p> : (
+      {idle ? (
+        <p class="none">No access was recorded: there is no traffic to draw.</p>
+      ) : (
         <>
           <div class={`panels of-${policies.length}`}>
-            {policies.map((policy) => <Panel key={policy} {...{ report, machine, policy, graph }} chosen={policy !== TODAY} />)}
+            {policies.map((policy) => (
+              <Panel key={policy} {...{ report, machine, policy, graph }} chosen={policy !== TODAY} />
+            ))}
           </div>
           <Legend graph={graph} busy={busy} exact={report.program.exact} />
         </>
@@ -119,4 +196,3 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
     </Figure>
   );
 }
-

@@ -29,10 +29,46 @@ const NONE = [null, null] as const;
 
 function rows(report: Report): Row[] {
   const of = report.program.exact ? "" : " of samples";
-  const head = ["object", "kind", "site", "size (bytes)", "allocated (times)", "pages", "accesses", "cost (share of run time)", `local today (fraction${of})`, "local, at least", "local, at most", `exclusivity (fraction${of})`, "exclusivity, at least", "exclusivity, at most", "sharing", "pattern", "blame", "advice"];
+  const head = [
+    "object",
+    "kind",
+    "site",
+    "size (bytes)",
+    "allocated (times)",
+    "pages",
+    "accesses",
+    "cost (share of run time)",
+    `local today (fraction${of})`,
+    "local, at least",
+    "local, at most",
+    `exclusivity (fraction${of})`,
+    "exclusivity, at least",
+    "exclusivity, at most",
+    "sharing",
+    "pattern",
+    "blame",
+    "advice",
+  ];
   return [
     head,
-    ...report.objects.map((o) => [o.name, o.kind, o.site, o.pages * report.page_size, o.allocations, o.pages, o.accesses, o.cost_share, o.local_fraction, ...(o.local_range ?? NONE), o.exclusivity, ...(o.sampled?.range ?? NONE), o.sharing, o.pattern, o.blame, o.advice]),
+    ...report.objects.map((o) => [
+      o.name,
+      o.kind,
+      o.site,
+      o.pages * report.page_size,
+      o.allocations,
+      o.pages,
+      o.accesses,
+      o.cost_share,
+      o.local_fraction,
+      ...(o.local_range ?? NONE),
+      o.exclusivity,
+      ...(o.sampled?.range ?? NONE),
+      o.sharing,
+      o.pattern,
+      o.blame,
+      o.advice,
+    ]),
   ];
 }
 
@@ -52,15 +88,36 @@ function Line({ i, report, most, open, columns }: { i: number; report: Report; m
         </th>
         {object.cost_share !== null && (
           <>
-            <td class="mid"><Bar share={most > 0 ? object.cost_share / most : 0} tone="remote" /></td>
+            <td class="mid">
+              <Bar share={most > 0 ? object.cost_share / most : 0} tone="remote" />
+            </td>
             <td class="n">{value("cost_share", "percent")}</td>
           </>
         )}
         <td class="n">{value("accesses", "count")}</td>
-        <td class="n"><Value pointer={`/objects/${i}/pages`} of={report} as="bytes" text={(n) => bytes(n * report.page_size)} /></td>
-        <td class="mid"><Bar share={object.local_fraction} range={object.local_range} /></td>
-        <td class="n"><Local of={report} pointer={`/objects/${i}`} /></td>
-        <td class="n">{judged ? <Exclusivity of={report} pointer={`/objects/${i}/exclusivity`} range={`/objects/${i}/sampled/range`} nodes={report.machine.nodes.length} /> : <span class="unknown" title="too few samples">not judged</span>}</td>
+        <td class="n">
+          <Value pointer={`/objects/${i}/pages`} of={report} as="bytes" text={(n) => bytes(n * report.page_size)} />
+        </td>
+        <td class="mid">
+          <Bar share={object.local_fraction} range={object.local_range} />
+        </td>
+        <td class="n">
+          <Local of={report} pointer={`/objects/${i}`} />
+        </td>
+        <td class="n">
+          {judged ? (
+            <Exclusivity
+              of={report}
+              pointer={`/objects/${i}/exclusivity`}
+              range={`/objects/${i}/sampled/range`}
+              nodes={report.machine.nodes.length}
+            />
+          ) : (
+            <span class="unknown" title="too few samples">
+              not judged
+            </span>
+          )}
+        </td>
         <td>{object.sharing}</td>
         <td>{object.pattern}</td>
       </tr>
@@ -83,13 +140,29 @@ function Heads({ report, exact }: { report: Report; exact: boolean }) {
     <thead>
       <tr>
         <th scope="col">Object, and where it was allocated</th>
-        {exact && <th scope="col" colSpan={2}><Term of="cost" /></th>}
-        <th scope="col" class="n"><Term of="accesses">{report.program.exact ? undefined : "Samples"}</Term></th>
-        <th scope="col" class="n"><Term of="pages">Touched</Term></th>
-        <th scope="col" colSpan={2}><Term of={report.program.exact ? "local_fraction" : "local_samples"}>Local today</Term></th>
-        <th scope="col" class="n"><Term of="exclusivity" /></th>
-        <th scope="col"><Term of="sharing" /></th>
-        <th scope="col"><Term of="pattern" /></th>
+        {exact && (
+          <th scope="col" colSpan={2}>
+            <Term of="cost" />
+          </th>
+        )}
+        <th scope="col" class="n">
+          <Term of="accesses">{report.program.exact ? undefined : "Samples"}</Term>
+        </th>
+        <th scope="col" class="n">
+          <Term of="pages">Touched</Term>
+        </th>
+        <th scope="col" colSpan={2}>
+          <Term of={report.program.exact ? "local_fraction" : "local_samples"}>Local today</Term>
+        </th>
+        <th scope="col" class="n">
+          <Term of="exclusivity" />
+        </th>
+        <th scope="col">
+          <Term of="sharing" />
+        </th>
+        <th scope="col">
+          <Term of="pattern" />
+        </th>
       </tr>
     </thead>
   );
@@ -118,14 +191,20 @@ export function Objects({ report, state }: { report: Report; state: State }) {
           <Heads report={report} exact={exact} />
           <tbody>
             {visible.map((o, i) => (
-              <Line key={`${i} ${o.name}`} {...{ i, report, most }} open={i === asked || (i === 0 && most >= COSTLY && asked < 0)} columns={exact ? 10 : 8} />
+              <Line
+                key={`${i} ${o.name}`}
+                {...{ i, report, most }}
+                open={i === asked || (i === 0 && most >= COSTLY && asked < 0)}
+                columns={exact ? 10 : 8}
+              />
             ))}
           </tbody>
         </table>
       </div>
       {left > 0 && (
         <button type="button" class="more" data-unexported onClick={() => show(visible.length + MORE)}>
-          {left <= MORE ? `The other ${left}` : `${MORE} of the other ${left}`}{exact && costly <= visible.length ? ", which cost next to nothing" : ""}
+          {left <= MORE ? `The other ${left}` : `${MORE} of the other ${left}`}
+          {exact && costly <= visible.length ? ", which cost next to nothing" : ""}
         </button>
       )}
     </Figure>

@@ -18,10 +18,32 @@ const WHAT = {
 };
 
 function rows(report: Report): Row[] {
-  const head = ["policy", "predicted time (s)", "low (s)", "high (s)", "speed-up (×)", "low (×)", "high (×)", report.program.exact ? "local fraction" : "local fraction of samples", "local, at least", "local, at most", "access balance", "page balance", "pages moved"];
+  const head = [
+    "policy",
+    "predicted time (s)",
+    "low (s)",
+    "high (s)",
+    "speed-up (×)",
+    "low (×)",
+    "high (×)",
+    report.program.exact ? "local fraction" : "local fraction of samples",
+    "local, at least",
+    "local, at most",
+    "access balance",
+    "page balance",
+    "pages moved",
+  ];
   const line = (p: Policy) => [
-    p.policy, p.seconds, ...(p.seconds_range ?? [null, null]), p.speedup, ...(p.speedup_range ?? [null, null]),
-    p.local_fraction, ...(p.local_range ?? [null, null]), p.access_balance, p.page_balance, p.migrations,
+    p.policy,
+    p.seconds,
+    ...(p.seconds_range ?? [null, null]),
+    p.speedup,
+    ...(p.speedup_range ?? [null, null]),
+    p.local_fraction,
+    ...(p.local_range ?? [null, null]),
+    p.access_balance,
+    p.page_balance,
+    p.migrations,
   ];
   return [head, ...report.policies.map(line)];
 }
@@ -45,25 +67,49 @@ function Marks({ policy, report, shown }: { policy: Policy; report: Report; show
 
 function Line({ i, report, most, chosen }: { i: number; report: Report; most: number; chosen: string }) {
   const policy = report.policies[i]!;
-  const value = (key: string, as: "percent" | "seconds" | "ratio" | "whole") => <Value pointer={`/policies/${i}/${key}`} of={report} as={as} />;
+  const value = (key: string, as: "percent" | "seconds" | "ratio" | "whole") => (
+    <Value pointer={`/policies/${i}/${key}`} of={report} as={as} />
+  );
   const best = recommendation(policy, report) !== "";
   return (
     <tr class={best ? "best" : ""}>
       <th scope="row">
-        <button type="button" class="link" aria-pressed={policy.policy === chosen} disabled={policy.policy === TODAY} onClick={() => update({ policy: policy.policy })}>
+        <button
+          type="button"
+          class="link"
+          aria-pressed={policy.policy === chosen}
+          disabled={policy.policy === TODAY}
+          onClick={() => update({ policy: policy.policy })}
+        >
           <code>{policy.policy}</code>
         </button>
         <Marks {...{ policy, report }} shown={policy.policy === chosen && !best} />
       </th>
       {policy.seconds !== null && policy.seconds_range && (
         <>
-          <td class="wide"><RangeBar value={policy.seconds} range={policy.seconds_range} most={most} strong={best} /></td>
-          <td class="n">{value("seconds", "seconds")}<small>{value("seconds_range/0", "seconds")} – {value("seconds_range/1", "seconds")}</small></td>
-          <td class="n">{value("speedup", "ratio")}<small>{value("speedup_range/0", "ratio")} – {value("speedup_range/1", "ratio")}</small></td>
+          <td class="wide">
+            <RangeBar value={policy.seconds} range={policy.seconds_range} most={most} strong={best} />
+          </td>
+          <td class="n">
+            {value("seconds", "seconds")}
+            <small>
+              {value("seconds_range/0", "seconds")} – {value("seconds_range/1", "seconds")}
+            </small>
+          </td>
+          <td class="n">
+            {value("speedup", "ratio")}
+            <small>
+              {value("speedup_range/0", "ratio")} – {value("speedup_range/1", "ratio")}
+            </small>
+          </td>
         </>
       )}
-      <td class="mid"><Bar share={policy.local_fraction} range={policy.local_range} /></td>
-      <td class="n"><Local of={report} pointer={`/policies/${i}`} /></td>
+      <td class="mid">
+        <Bar share={policy.local_fraction} range={policy.local_range} />
+      </td>
+      <td class="n">
+        <Local of={report} pointer={`/policies/${i}`} />
+      </td>
       {policy.access_balance !== null && <td class="n">{value("access_balance", "percent")}</td>}
       <td class="n">{value("page_balance", "percent")}</td>
       <td class="n">{value("migrations", "whole")}</td>
@@ -78,22 +124,47 @@ export function Policies({ report, state }: { report: Report; state: State }) {
   const most = Math.max(...report.policies.map((p) => p.seconds_range?.[1] ?? 0));
   const chosen = chosenPolicy(report, state);
   return (
-    <Figure id="policies" title={timed ? "What each policy would cost" : "What each policy would make local"} what={report.program.exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
+    <Figure
+      id="policies"
+      title={timed ? "What each policy would cost" : "What each policy would make local"}
+      what={report.program.exact ? WHAT.exact : WHAT.samples}
+      rows={() => rows(report)}
+    >
       <div class="scroll">
         <table class="policies">
           <thead>
             <tr>
               <th scope="col">Policy</th>
-              {timed && <th scope="col" colSpan={2}><Term of="seconds" /></th>}
-              {timed && <th scope="col" class="n"><Term of="speedup" /></th>}
-              <th scope="col" colSpan={2}><Term of={report.program.exact ? "local_fraction" : "local_samples"} /></th>
-              {loads && <th scope="col" class="n"><Term of="access_balance" /></th>}
-              <th scope="col" class="n"><Term of="page_balance" /></th>
-              <th scope="col" class="n"><Term of="migrations" /></th>
+              {timed && (
+                <th scope="col" colSpan={2}>
+                  <Term of="seconds" />
+                </th>
+              )}
+              {timed && (
+                <th scope="col" class="n">
+                  <Term of="speedup" />
+                </th>
+              )}
+              <th scope="col" colSpan={2}>
+                <Term of={report.program.exact ? "local_fraction" : "local_samples"} />
+              </th>
+              {loads && (
+                <th scope="col" class="n">
+                  <Term of="access_balance" />
+                </th>
+              )}
+              <th scope="col" class="n">
+                <Term of="page_balance" />
+              </th>
+              <th scope="col" class="n">
+                <Term of="migrations" />
+              </th>
             </tr>
           </thead>
           <tbody>
-            {report.policies.map((p, i) => <Line key={p.policy} {...{ i, report, most, chosen }} />)}
+            {report.policies.map((p, i) => (
+              <Line key={p.policy} {...{ i, report, most, chosen }} />
+            ))}
           </tbody>
         </table>
       </div>

@@ -25,14 +25,23 @@ export function VerdictCard({ report }: { report: Report }) {
   return (
     <section class={`card verdict ${tone}`} aria-labelledby="verdict">
       <h3 id="verdict">{words}</h3>
-      <p class="sentence"><Prose text={verdict.sentence} /></p>
+      <p class="sentence">
+        <Prose text={verdict.sentence} />
+      </p>
       {report.machine.nodes.length < 2 && (
-        <p>With one node every placement is the same. To see what another machine would make of this run, name one: <code>nodewise report --machine NAME</code>; <code>nodewise topo --list</code> has the names.</p>
+        <p>
+          With one node every placement is the same. To see what another machine would make of this run, name one:{" "}
+          <code>nodewise report --machine NAME</code>; <code>nodewise topo --list</code> has the names.
+        </p>
       )}
       {verdict.next && <Copyable text={verdict.next.replace(/ && /g, " &&\n")} label="the command" lead="Next" />}
       {verdict.reasons.length > 0 && (
         <ul>
-          {verdict.reasons.map((reason) => <li key={reason}><Prose text={reason} /></li>)}
+          {verdict.reasons.map((reason) => (
+            <li key={reason}>
+              <Prose text={reason} />
+            </li>
+          ))}
         </ul>
       )}
     </section>

@@ -26,7 +26,15 @@ export function List({ threads, palette, unit }: { threads: Threads; palette: Pa
       what={`Where each thread runs before and after, how many ${unit} go to pages of its own, and whom it shares most with.`}
       rows={() => [
         ["threads", "node before", "node after", `${unit} to its own pages`, `${unit} to shared pages`, "shares most with", unit],
-        ...lines.map((l) => [l.label, l.before, l.after, l.own, l.shared, l.partner ? threads.groups[l.partner.group]!.label : "", l.partner?.value ?? 0]),
+        ...lines.map((l) => [
+          l.label,
+          l.before,
+          l.after,
+          l.own,
+          l.shared,
+          l.partner ? threads.groups[l.partner.group]!.label : "",
+          l.partner?.value ?? 0,
+        ]),
       ]}
     >
       <div class="scroll thread-list" tabIndex={0} role="region" aria-label="Threads">

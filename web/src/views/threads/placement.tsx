@@ -10,7 +10,9 @@ const CHIP = 19;
 const PAD = 7;
 
 export function Placement({ threads, nodes, palette }: { threads: Threads; nodes: number; palette: Palette }) {
-  const moved = threads.groups.filter((_, i) => threads.before.nodes[i] !== threads.after.nodes[i]).reduce((sum, g) => sum + g.threads.length, 0);
+  const moved = threads.groups
+    .filter((_, i) => threads.before.nodes[i] !== threads.after.nodes[i])
+    .reduce((sum, g) => sum + g.threads.length, 0);
   return (
     <Figure
       id="placement"
@@ -18,7 +20,11 @@ export function Placement({ threads, nodes, palette }: { threads: Threads; nodes
       what="Each box is a node, each chip a thread (or a group of them). Chips keep the colour of the node they were on before, so that on the right a chip of another colour has moved."
       rows={() => [
         ["threads", "node before", "node after"],
-        ...threads.groups.map((g, i) => [g.threads.length > 1 ? g.label : Number(g.threads[0] ?? g.label), threads.before.nodes[i], threads.after.nodes[i]]),
+        ...threads.groups.map((g, i) => [
+          g.threads.length > 1 ? g.label : Number(g.threads[0] ?? g.label),
+          threads.before.nodes[i],
+          threads.after.nodes[i],
+        ]),
       ]}
     >
       <div class="pair">
@@ -30,7 +36,19 @@ export function Placement({ threads, nodes, palette }: { threads: Threads; nodes
   );
 }
 
-function Side({ title, threads, placing, nodes, palette }: { title: string; threads: Threads; placing: Placing; nodes: number; palette: Palette }) {
+function Side({
+  title,
+  threads,
+  placing,
+  nodes,
+  palette,
+}: {
+  title: string;
+  threads: Threads;
+  placing: Placing;
+  nodes: number;
+  palette: Palette;
+}) {
   const on = Array.from({ length: nodes }, (_, node) => placing.nodes.flatMap((n, group) => (n === node ? [group] : [])));
   const columns = Math.max(1, Math.min(nodes, Math.ceil(Math.sqrt(nodes * 1.6))));
   const most = Math.max(1, ...on.map((groups) => groups.length));
@@ -44,7 +62,13 @@ function Side({ title, threads, placing, nodes, palette }: { title: string; thre
       <h4>
         {title}: <span class="muted">{placing.affinity}</span>
       </h4>
-      <svg class="placing" viewBox={`0 0 ${width} ${height}`} width={width * 1.3} role="img" aria-label={`${title}: ${on.map((g, node) => `node ${node} has ${g.length}`).join(", ")}`}>
+      <svg
+        class="placing"
+        viewBox={`0 0 ${width} ${height}`}
+        width={width * 1.3}
+        role="img"
+        aria-label={`${title}: ${on.map((g, node) => `node ${node} has ${g.length}`).join(", ")}`}
+      >
         {on.map((groups, node) => {
           const [x, y] = [(node % columns) * (wide + 10) + 2, Math.floor(node / columns) * (high + 10) + 2];
           return (
@@ -54,7 +78,14 @@ function Side({ title, threads, placing, nodes, palette }: { title: string; thre
                 node {node}
               </text>
               {groups.map((group, i) => (
-                <Chip key={group} threads={threads} group={group} x={PAD + (i % across) * CHIP} y={PAD + 14 + Math.floor(i / across) * CHIP} palette={palette} />
+                <Chip
+                  key={group}
+                  threads={threads}
+                  group={group}
+                  x={PAD + (i % across) * CHIP}
+                  y={PAD + 14 + Math.floor(i / across) * CHIP}
+                  palette={palette}
+                />
               ))}
             </g>
           );
@@ -73,7 +104,13 @@ function Chip({ threads, group, x, y, palette }: { threads: Threads; group: numb
     <g data-tip={before === after ? `${name} stays on node ${before}` : `${name} goes from node ${before} to node ${after}`}>
       <rect x={x} y={y} width={CHIP - 3} height={CHIP - 3} rx="4" fill={css(colour)} />
       {label.length <= 3 && (
-        <text x={x + (CHIP - 3) / 2} y={y + (CHIP - 3) / 2 + 3.2} text-anchor="middle" font-size={label.length > 2 ? 7.5 : 9} fill={readable(colour)}>
+        <text
+          x={x + (CHIP - 3) / 2}
+          y={y + (CHIP - 3) / 2 + 3.2}
+          text-anchor="middle"
+          font-size={label.length > 2 ? 7.5 : 9}
+          fill={readable(colour)}
+        >
           {label}
         </text>
       )}
@@ -86,7 +123,12 @@ export function Worth({ threads }: { threads: Threads }) {
   const { before, after } = threads;
   const unit = after.local_range ? "samples" : "accesses";
   const gain = after.local_fraction - before.local_fraction;
-  const said = Math.abs(gain) < 0.0005 ? "changes nothing" : gain > 0 ? `makes another ${percent(gain)} of all ${unit} local` : `takes ${percent(-gain)} of all ${unit} away from their node`;
+  const said =
+    Math.abs(gain) < 0.0005
+      ? "changes nothing"
+      : gain > 0
+        ? `makes another ${percent(gain)} of all ${unit} local`
+        : `takes ${percent(-gain)} of all ${unit} away from their node`;
   return (
     <div class="card worth">
       {[before, after].map((placing, i) => (
@@ -94,9 +136,16 @@ export function Worth({ threads }: { threads: Threads }) {
           <h4>{i === 0 ? "Before" : "After"}</h4>
           <p>
             {placing.local_range ? (
-              <>local accesses: <data value={String(placing.local_range[0])}>{between(placing.local_range)}</data></>
+              <>
+                local accesses: <data value={String(placing.local_range[0])}>{between(placing.local_range)}</data>
+              </>
             ) : (
-              <><data class="large" value={String(placing.local_fraction)}>{percent(placing.local_fraction)}</data> local</>
+              <>
+                <data class="large" value={String(placing.local_fraction)}>
+                  {percent(placing.local_fraction)}
+                </data>{" "}
+                local
+              </>
             )}
           </p>
           {placing.local_range ? (

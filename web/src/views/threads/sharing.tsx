@@ -60,7 +60,9 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
     if (!move) return;
     event.preventDefault();
     const clamp = (v: number) => Math.max(0, Math.min(n - 1, v));
-    point((old) => (old ? { row: clamp(old.row + move[1]!), column: clamp(old.column + move[0]!) } : { row: 0, column: Math.min(1, n - 1) }));
+    point((old) =>
+      old ? { row: clamp(old.row + move[1]!), column: clamp(old.column + move[0]!) } : { row: 0, column: Math.min(1, n - 1) },
+    );
   };
   const range = span(threads.sharing);
   return (
@@ -73,7 +75,17 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
         return body.current;
       }}
       rows={() => rows(threads, unit)}
-      controls={<Segments label="Order of threads" state="order" value={after ? "after" : "before"} options={[["before", "Before"], ["after", "After"]]} />}
+      controls={
+        <Segments
+          label="Order of threads"
+          state="order"
+          value={after ? "after" : "before"}
+          options={[
+            ["before", "Before"],
+            ["after", "After"],
+          ]}
+        />
+      }
     >
       <div ref={body}>
         <div class="plate matrix-plate" ref={frame}>
@@ -94,8 +106,14 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
         <output class="reading" id="sharing-said" aria-live="polite" data-unexported={pair ? undefined : true}>
           {pair ? told(threads, order, pair, placing.nodes, unit) : `Under ${placing.affinity} threads. Point at a square for its pair.`}
         </output>
-        <div class="legend" aria-label="Colours of the matrix">
-          {range.most > 1 && <Ramp from={count(Math.max(1, Math.round(range.least)))} to={`${count(Math.round(range.most))} ${unit} to shared pages`} colour={palette.quantity} />}
+        <div class="legend" role="group" aria-label="Colours of the matrix">
+          {range.most > 1 && (
+            <Ramp
+              from={count(Math.max(1, Math.round(range.least)))}
+              to={`${count(Math.round(range.most))} ${unit} to shared pages`}
+              colour={palette.quantity}
+            />
+          )}
           <Key colour={palette.spread}>itself</Key>
           <Outline colour={palette.ink}>cluster</Outline>
         </div>
@@ -187,7 +205,16 @@ function rows(threads: Threads, unit: string): Row[] {
     threads.groups.slice(i).forEach((b, d) => {
       const j = i + d;
       const value = threads.sharing[i]?.[j] ?? 0;
-      if (value > 0 || i === j) made.push([a.label, threads.before.nodes[i], threads.after.nodes[i], b.label, threads.before.nodes[j], threads.after.nodes[j], value]);
+      if (value > 0 || i === j)
+        made.push([
+          a.label,
+          threads.before.nodes[i],
+          threads.after.nodes[i],
+          b.label,
+          threads.before.nodes[j],
+          threads.after.nodes[j],
+          value,
+        ]);
     }),
   );
   return made;

@@ -40,9 +40,18 @@ function Square({ title, placing, palette, unit }: { title: string; placing: Pla
   return (
     <div>
       <h4>
-        {title}: <span class="muted">{placing.local_range ? <>local accesses: {between(placing.local_range)}</> : <>{percent(placing.local_fraction)} local</>}</span>
+        {title}:{" "}
+        <span class="muted">
+          {placing.local_range ? <>local accesses: {between(placing.local_range)}</> : <>{percent(placing.local_fraction)} local</>}
+        </span>
       </h4>
-      <svg class="placing" viewBox={`0 0 ${side} ${side}`} width={side} role="img" aria-label={`${title}: ${percent(placing.local_fraction)} of ${count(all)} ${unit} are local`}>
+      <svg
+        class="placing"
+        viewBox={`0 0 ${side} ${side}`}
+        width={side}
+        role="img"
+        aria-label={`${title}: ${percent(placing.local_fraction)} of ${count(all)} ${unit} are local`}
+      >
         <text x={34 + (n * each) / 2} y="10" text-anchor="middle" font-size="10.5" fill={css(palette.muted)}>
           memory of node
         </text>
@@ -64,9 +73,23 @@ function Square({ title, placing, palette, unit }: { title: string; placing: Pla
               const fill = mix(palette.card, from === to ? palette.local : palette.remote, depth);
               return (
                 <g key={to} data-tip={`node ${from} → memory of node ${to}: ${count(value)} ${unit}, ${percent(share)} of all`}>
-                  <rect x={34 + to * each} y={34 + from * each} width={each - 1} height={each - 1} fill={css(fill)} stroke={css(palette.line)} stroke-width="0.5" />
+                  <rect
+                    x={34 + to * each}
+                    y={34 + from * each}
+                    width={each - 1}
+                    height={each - 1}
+                    fill={css(fill)}
+                    stroke={css(palette.line)}
+                    stroke-width="0.5"
+                  />
                   {each >= 28 && share >= 0.005 && (
-                    <text x={34 + (to + 0.5) * each - 0.5} y={34 + (from + 0.5) * each + 3.5} text-anchor="middle" font-size="10" fill={readable(fill)}>
+                    <text
+                      x={34 + (to + 0.5) * each - 0.5}
+                      y={34 + (from + 0.5) * each + 3.5}
+                      text-anchor="middle"
+                      font-size="10"
+                      fill={readable(fill)}
+                    >
                       {(share * 100).toFixed(share < 0.0995 ? 1 : 0)}
                     </text>
                   )}

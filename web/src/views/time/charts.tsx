@@ -24,7 +24,13 @@ export function Charts({ report, palette, selected }: { report: Report; palette:
       title="Over time"
       what="The run in slices. Where the local share falls below exclusivity, a placement would help; where pages would have to move in many slices, no fixed placement serves the whole run. Drag to select a stretch of time: the film below follows."
       rows={() => rows(report)}
-      controls={selected && <button type="button" onClick={clear}>whole run</button>}
+      controls={
+        selected && (
+          <button type="button" onClick={clear}>
+            whole run
+          </button>
+        )
+      }
     >
       <Line report={report} selected={selected} />
       {made.map((chart) => (
@@ -48,10 +54,14 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
         {count(sum.accesses)} {report.program.exact ? "accesses" : "samples"}
       </span>
       <span>
-        <Term of={sum.localRange ? "local_samples" : "local_fraction"}>local</Term> <b class="near">{sum.localRange ? between(selected ? sum.localRange : whole(report) ?? sum.localRange) : format(sum.local, "percent")}</b>
+        <Term of={sum.localRange ? "local_samples" : "local_fraction"}>local</Term>{" "}
+        <b class="near">
+          {sum.localRange ? between(selected ? sum.localRange : (whole(report) ?? sum.localRange)) : format(sum.local, "percent")}
+        </b>
       </span>
       <span>
-        <Term of="exclusivity">exclusivity</Term> <b>{format(sum.exclusivity, "percent")}</b>{!report.program.exact && " of samples"}
+        <Term of="exclusivity">exclusivity</Term> <b>{format(sum.exclusivity, "percent")}</b>
+        {!report.program.exact && " of samples"}
       </span>
       {sum.balance !== null && (
         <span>
@@ -80,6 +90,30 @@ function told(report: Report, at: number): string {
 }
 
 function rows(report: Report): Row[] {
-  const head: Row = ["start [s]", "end [s]", report.program.exact ? "accesses" : "samples", report.program.exact ? "local share" : "local share of samples", "local, at least", "local, at most", report.program.exact ? "exclusivity" : "exclusivity of samples", "access balance", "pages to move"];
-  return [head, ...report.slices.map((s): Row => [s.start_seconds, s.end_seconds, s.accesses, s.local_fraction, ...(s.local_range ?? [null, null]), s.exclusivity, s.access_balance, s.migrations])];
+  const head: Row = [
+    "start [s]",
+    "end [s]",
+    report.program.exact ? "accesses" : "samples",
+    report.program.exact ? "local share" : "local share of samples",
+    "local, at least",
+    "local, at most",
+    report.program.exact ? "exclusivity" : "exclusivity of samples",
+    "access balance",
+    "pages to move",
+  ];
+  return [
+    head,
+    ...report.slices.map(
+      (s): Row => [
+        s.start_seconds,
+        s.end_seconds,
+        s.accesses,
+        s.local_fraction,
+        ...(s.local_range ?? [null, null]),
+        s.exclusivity,
+        s.access_balance,
+        s.migrations,
+      ],
+    ),
+  ];
 }

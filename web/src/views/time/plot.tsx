@@ -25,14 +25,22 @@ const ink = (palette: Palette, line: Line): Rgb =>
 /** Values hold from one edge to the next; the last one to the end. */
 function data(chart: Chart, slices: readonly Slice[]): uPlot.AlignedData {
   const times = chart.edges ?? edges(slices);
-  return [times, ...chart.lines.map(({ values }) => (chart.edges ? values : [...values, values[values.length - 1] ?? null]))] as uPlot.AlignedData;
+  return [
+    times,
+    ...chart.lines.map(({ values }) => (chart.edges ? values : [...values, values[values.length - 1] ?? null])),
+  ] as uPlot.AlignedData;
 }
 
 function options(latest: { current: PlotProps }, width: number, select: (u: uPlot) => void, hover: (u: uPlot) => void): uPlot.Options {
   const { chart, palette } = latest.current;
   const write = chart.unit === "percent" ? (v: number) => percent(v).replace(".0", "") : (v: number) => count(v);
   const font = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
-  const axis = { stroke: css(palette.muted), font, grid: { stroke: css(palette.line), width: 1 }, ticks: { stroke: css(palette.line), width: 1, size: 4 } };
+  const axis = {
+    stroke: css(palette.muted),
+    font,
+    grid: { stroke: css(palette.line), width: 1 },
+    ticks: { stroke: css(palette.line), width: 1, size: 4 },
+  };
   const stepped = uPlot.paths.stepped!({ align: 1 });
   return {
     width,
@@ -45,7 +53,12 @@ function options(latest: { current: PlotProps }, width: number, select: (u: uPlo
     },
     axes: [
       { ...axis, size: 26, values: (_, ticks) => moments(ticks) },
-      { ...axis, size: 62, values: (_, ticks) => ticks.map(write), splits: chart.unit === "percent" ? () => [0, 0.25, 0.5, 0.75, 1] : undefined },
+      {
+        ...axis,
+        size: 62,
+        values: (_, ticks) => ticks.map(write),
+        splits: chart.unit === "percent" ? () => [0, 0.25, 0.5, 0.75, 1] : undefined,
+      },
     ],
     series: [
       {},
@@ -75,7 +88,8 @@ export function Plot(props: PlotProps) {
       if (u.select.width < 2) return;
       latest.current.onSelect(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
     };
-    const hover = (u: uPlot) => latest.current.onHover(u.cursor.left !== undefined && u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null);
+    const hover = (u: uPlot) =>
+      latest.current.onHover(u.cursor.left !== undefined && u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null);
     const made = new uPlot(options(latest, place.clientWidth || 600, select, hover), data(chart, slices), place);
     plot.current = made;
     const canvas = place.querySelector("canvas");
@@ -105,7 +119,15 @@ export function Plot(props: PlotProps) {
           chart.lines.map((line) => (
             <span key={line.label}>
               <svg class="dash" viewBox="0 0 28 4" aria-hidden="true">
-                <line x1="0" x2="28" y1="2" y2="2" stroke={css(ink(palette, line))} stroke-width="2.5" stroke-dasharray={line.dash?.join(" ")} />
+                <line
+                  x1="0"
+                  x2="28"
+                  y1="2"
+                  y2="2"
+                  stroke={css(ink(palette, line))}
+                  stroke-width="2.5"
+                  stroke-dasharray={line.dash?.join(" ")}
+                />
               </svg>
               {line.label}
             </span>
@@ -126,7 +148,10 @@ function range(slices: readonly Slice[]): [number, number] {
 function shade(plot: uPlot | undefined, selected: readonly [number, number] | null): void {
   if (!plot) return;
   const height = plot.over.clientHeight;
-  if (!selected) return plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  if (!selected) {
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    return;
+  }
   const left = plot.valToPos(selected[0], "x");
   plot.setSelect({ left, top: 0, width: Math.max(1, plot.valToPos(selected[1], "x") - left), height }, false);
 }

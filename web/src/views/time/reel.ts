@@ -60,7 +60,15 @@ export class Reel {
     pen.fillStyle = css(look.palette.card);
     pen.fillRect(0, 0, this.width, this.bottom);
     pen.font = FONT;
-    drawBands(pen, made.objects, { x: this.x, w: this.w, from: 0, to: Math.max(1, made.pages) }, ZONES.bands.y, ZONES.bands.h, -1, look.palette);
+    drawBands(
+      pen,
+      made.objects,
+      { x: this.x, w: this.w, from: 0, to: Math.max(1, made.pages) },
+      ZONES.bands.y,
+      ZONES.bands.h,
+      -1,
+      look.palette,
+    );
     this.put(pen, this.strip, ZONES.whole, together(film, look.first, look.last, made.nodes));
     this.plate.fit(device(this.w), device(this.height));
     paintFilm(this.plate.pixels, this.plate.width, this.plate.height, film, look.mode, look.inks);

@@ -33,7 +33,9 @@ type Hover = { column: number; step: number } | null;
 export function Screen({ report, strip, film, palette, selected, state }: ScreenProps) {
   const mode: FilmMode = FILM_MODES.find((m) => m === state.colour) ?? "node";
   const look = useMemo((): ReelLook => {
-    const [first, last] = selected ? [stepAt(film, selected[0]), stepAt(film, Math.max(selected[0], selected[1] - 1e-9))] : [0, film.steps - 1];
+    const [first, last] = selected
+      ? [stepAt(film, selected[0]), stepAt(film, Math.max(selected[0], selected[1] - 1e-9))]
+      : [0, film.steps - 1];
     return { mode, palette, inks: new Inks(palette, strip.nodes), first, last };
   }, [mode, palette, selected?.[0], selected?.[1], film, strip]);
   const inRange = (step: number) => Math.max(look.first, Math.min(look.last, step));
@@ -76,7 +78,10 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     if (event.key === "]") return update({ t0: String(selected?.[0] ?? film.start[0]), t1: String(film.end[step]) }, true);
     if (!move) return;
     event.preventDefault();
-    const next = { column: Math.max(0, Math.min(film.width - 1, at.column + move[0]!)), step: Math.max(0, Math.min(film.steps - 1, at.step + move[1]!)) };
+    const next = {
+      column: Math.max(0, Math.min(film.width - 1, at.column + move[0]!)),
+      step: Math.max(0, Math.min(film.steps - 1, at.step + move[1]!)),
+    };
     setHover(next);
     if (move[1]) setFrame(next.step);
   };
@@ -101,9 +106,21 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
             max={look.last}
             value={step}
             aria-label="Step of the film"
-            onInput={(e) => (play(false), setFrame(Number(e.currentTarget.value)))}
+            onInput={(e) => {
+              play(false);
+              setFrame(Number(e.currentTarget.value));
+            }}
           />
-          <Segments label="Colour by" state="colour" value={mode} options={[["node", "Node"], ["local", "Local"], ["accesses", "Accesses"]]} />
+          <Segments
+            label="Colour by"
+            state="colour"
+            value={mode}
+            options={[
+              ["node", "Node"],
+              ["local", "Local"],
+              ["accesses", "Accesses"],
+            ]}
+          />
         </>
       }
     >
@@ -124,7 +141,9 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
           />
         </div>
         <output class="reading" id="film-said" aria-live="polite">
-          {hover ? told(film, strip, report, hover) : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
+          {hover
+            ? told(film, strip, report, hover)
+            : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
         </output>
         <FilmLegend mode={mode} palette={palette} nodes={strip.nodes} film={film} />
       </div>
@@ -165,7 +184,7 @@ function useReel(film: Film, strip: Strip, look: ReelLook, step: number, hover: 
 
 function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: Palette; nodes: number; film: Film }) {
   return (
-    <div class="legend" aria-label="Colours of the film">
+    <div class="legend" role="group" aria-label="Colours of the film">
       {mode === "node" && <NodeKeys nodes={nodes} palette={palette} />}
       {mode === "local" && <Ramp from="all remote under first-touch" to="all local" colour={palette.locality} />}
       {mode === "accesses" && <Ramp from="0" to={count(Math.round(film.most))} colour={palette.quantity} />}
@@ -190,7 +209,8 @@ function rows(film: Film): Row[] {
   const made: Row[] = [["start [s]", "end [s]", "column", "dominant node", "accesses", "local share"]];
   film.dominant.forEach((node, at) => {
     const step = Math.floor(at / film.width);
-    if (node !== NOBODY) made.push([film.start[step], film.end[step], at % film.width, node, film.accesses[at], +(film.local[at]! / 255).toFixed(4)]);
+    if (node !== NOBODY)
+      made.push([film.start[step], film.end[step], at % film.width, node, film.accesses[at], +(film.local[at]! / 255).toFixed(4)]);
   });
   return made;
 }

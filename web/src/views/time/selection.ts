@@ -26,7 +26,9 @@ export function summary(report: Report, selected: readonly [number, number] | nu
   const some = within(report.slices, selected);
   const accesses = some.reduce((sum, s) => sum + s.accesses, 0);
   const mean = (value: (s: Slice) => number | null) =>
-    accesses > 0 && some.every((s) => value(s) !== null || s.accesses === 0) ? some.reduce((sum, s) => sum + (value(s) ?? 0) * s.accesses, 0) / accesses : null;
+    accesses > 0 && some.every((s) => value(s) !== null || s.accesses === 0)
+      ? some.reduce((sum, s) => sum + (value(s) ?? 0) * s.accesses, 0) / accesses
+      : null;
   return {
     slices: some.length,
     seconds: some.reduce((sum, s) => sum + s.end_seconds - s.start_seconds, 0),

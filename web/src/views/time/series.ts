@@ -45,7 +45,8 @@ export function edges(slices: readonly Slice[]): number[] {
 
 export function charts(report: Report): Chart[] {
   const all = spans(report.slices);
-  const of = (figure: (slice: Slice) => number | null, none: number | null = null) => all.map(({ slice }) => (slice ? figure(slice) : none));
+  const of = (figure: (slice: Slice) => number | null, none: number | null = null) =>
+    all.map(({ slice }) => (slice ? figure(slice) : none));
   const unit = report.program.exact ? "Accesses" : "Samples";
   const rate = of((s) => (s.end_seconds > s.start_seconds ? s.accesses / (s.end_seconds - s.start_seconds) : null), 0);
   const made: Chart[] = [
@@ -57,11 +58,23 @@ export function charts(report: Report): Chart[] {
       height: 190,
       lines: [
         { label: "local under first-touch", values: of((s) => s.local_fraction), colour: "local" },
-        { label: "exclusivity: the most that a placement of the slice could make local", values: of((s) => s.exclusivity), colour: "ink", dash: [7, 4] },
+        {
+          label: "exclusivity: the most that a placement of the slice could make local",
+          values: of((s) => s.exclusivity),
+          colour: "ink",
+          dash: [7, 4],
+        },
         { label: "access balance", values: of((s) => s.access_balance), colour: "calm", dash: [2, 3] },
       ].filter(({ values }) => values.some((v) => v !== null)) as Line[],
     },
-    { id: "rate", title: `${unit} per second`, unit: "count", bars: false, height: 110, lines: [{ label: `${unit} per second`, values: rate, colour: "muted" }] },
+    {
+      id: "rate",
+      title: `${unit} per second`,
+      unit: "count",
+      bars: false,
+      height: 110,
+      lines: [{ label: `${unit} per second`, values: rate, colour: "muted" }],
+    },
     {
       id: "migrations",
       title: "Pages that would have to move to stay where they are used",

@@ -9,8 +9,7 @@
 static long counted[WORDS] __attribute__((aligned(4096)));
 static volatile long *block;
 
-static void *reads(void *unused)
-{
+static void *reads(void *unused) {
     for (int i = 0; i < WORDS; i++)
         (void)*(volatile long *)&counted[i];
     for (int i = 0; i < WORDS; i++)
@@ -18,8 +17,7 @@ static void *reads(void *unused)
     return unused;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t thread;
     block = malloc(sizeof counted);
     for (int i = 0; i < WORDS; i++)

@@ -6,16 +6,14 @@
 
 static _Thread_local long own[4096];
 
-static void *fill(void *sum)
-{
+static void *fill(void *sum) {
     for (int i = 0; i < 4096; i++)
         own[i] = i;
     *(long *)sum = own[4095];
     return NULL;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *sum)
-{
+static int visit(struct dl_phdr_info *info, size_t size, void *sum) {
     pthread_t thread;
     (void)info, (void)size;
     if (pthread_create(&thread, NULL, fill, sum) == 0)
@@ -23,8 +21,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *sum)
     return 1;
 }
 
-int main(void)
-{
+int main(void) {
     long sum = 0;
     dl_iterate_phdr(visit, &sum);
     printf("%ld\n", sum);

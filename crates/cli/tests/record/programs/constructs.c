@@ -3,15 +3,11 @@
 
 static long numbers[40000];
 
-__attribute__((constructor)) static void construct(void)
-{
+__attribute__((constructor)) static void construct(void) {
 #pragma omp parallel for num_threads(4)
     for (int i = 0; i < 40000; i++)
         numbers[i] = i;
     puts("constructed");
 }
 
-long *library_fill(long n)
-{
-    return n <= 40000 ? numbers : NULL;
-}
+long *library_fill(long n) { return n <= 40000 ? numbers : NULL; }

@@ -17,23 +17,20 @@ enum { TIMES = 5, BLOCK = 1 << 18, MAPPED = 1 << 17, PAGE = 4096 };
 static volatile char fresh[64 * PAGE]; /* a page of it is new to who touches it */
 static volatile int touched, handled, bad;
 
-static void map(void)
-{
+static void map(void) {
     char *memory = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memory[PAGE] = 1;
     fresh[PAGE * touched++] = memory[PAGE];
     munmap(memory, MAPPED);
 }
 
-static void handler(int signal)
-{
+static void handler(int signal) {
     (void)signal;
     map();
     handled++;
 }
 
-static void *allocates(void *unused)
-{
+static void *allocates(void *unused) {
     char *block = malloc(BLOCK);
     memset(block, 1, BLOCK);
     block = realloc(block, 2 * BLOCK);
@@ -43,8 +40,7 @@ static void *allocates(void *unused)
     return unused;
 }
 
-static void *executes(void *unused)
-{
+static void *executes(void *unused) {
     int status;
     pid_t child = vfork();
     if (child == 0) {
@@ -55,16 +51,14 @@ static void *executes(void *unused)
     return unused;
 }
 
-static void *opens(void *name)
-{
+static void *opens(void *name) {
     void *library = dlopen(name, RTLD_NOW);
     if (library == NULL)
         bad++;
     return NULL;
 }
 
-static void in_small(void *(*routine)(void *), void *argument)
-{
+static void in_small(void *(*routine)(void *), void *argument) {
     pthread_attr_t small;
     pthread_t thread;
     pthread_attr_init(&small);
@@ -76,14 +70,12 @@ static void in_small(void *(*routine)(void *), void *argument)
     pthread_attr_destroy(&small);
 }
 
-static void *starts(void *unused)
-{
+static void *starts(void *unused) {
     in_small(allocates, NULL);
     return unused;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     static char stack[8192];
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};

@@ -5,8 +5,7 @@
 
 enum { CREW = 2, WORDS = 1 << 17 };
 
-static void *work(void *unused)
-{
+static void *work(void *unused) {
     volatile long *cells = malloc(WORDS * sizeof *cells);
     (void)unused;
     for (long i = 0; i < WORDS; i++)
@@ -17,8 +16,7 @@ static void *work(void *unused)
     return NULL;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     long steps = count > 1 ? atol(arguments[1]) : 10;
     for (long step = 0; step < steps; step++) {
         pthread_t crew[CREW];

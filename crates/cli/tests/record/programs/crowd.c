@@ -9,8 +9,7 @@ static pthread_barrier_t everyone;
 static int together;
 static long cells, sum;
 
-static void *work(void *opaque)
-{
+static void *work(void *opaque) {
     long number = (long)opaque;
     volatile long mine[512];
     for (long i = 0; i < cells; i++)
@@ -21,8 +20,7 @@ static void *work(void *opaque)
     return NULL;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     if (count < 3)
         return 1;
     together = strcmp(arguments[1], "together") == 0;

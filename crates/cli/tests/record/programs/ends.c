@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     long *data = malloc(100000 * sizeof *data);
     for (long i = 0; i < 100000; i++)

@@ -4,14 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void fill(long *data, long n, long value)
-{
+static void fill(long *data, long n, long value) {
     for (long i = 0; i < n; i++)
         data[i] = value;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     (void)argv;
     if (argc > 1) { /* executed */
         long *fresh = malloc(30000 * sizeof *fresh);

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     long megabytes = argc > 1 ? atol(argv[1]) : 100;
     char *all = malloc((size_t)megabytes << 20);
     for (long m = 0; m < megabytes; m++)

@@ -14,8 +14,7 @@ static _Alignas(4096) volatile long before[512];
 static int leave(void) { return setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0; }
 
 /* In a child that has its parent's memory. */
-static pid_t start(const char *way, char **program)
-{
+static pid_t start(const char *way, char **program) {
     char *nothing[] = {NULL};
     pid_t child = vfork();
     if (child != 0)
@@ -34,8 +33,7 @@ static pid_t start(const char *way, char **program)
 }
 
 /* Its own effective user is another one's; the program's is not. */
-static pid_t spawn(char **program)
-{
+static pid_t spawn(char **program) {
     pid_t child;
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
@@ -44,8 +42,7 @@ static pid_t spawn(char **program)
     return failed ? -1 : child;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     int status;
     if (count < 3)
         return 125;

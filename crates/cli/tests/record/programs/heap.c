@@ -13,16 +13,14 @@
 #undef NDEBUG
 #define LARGE (64u << 10)
 
-static int is_filled(const unsigned char *at, size_t bytes, unsigned char with)
-{
+static int is_filled(const unsigned char *at, size_t bytes, unsigned char with) {
     for (size_t i = 0; i < bytes; i++)
         if (at[i] != with)
             return 0;
     return 1;
 }
 
-static void resizing(void)
-{
+static void resizing(void) {
     static const size_t sizes[] = {1, 100, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE, 5u << 20, LARGE, 7, 9u << 20, 0};
     unsigned char *p = NULL;
     size_t before = 0;
@@ -36,8 +34,7 @@ static void resizing(void)
     free(p);
 }
 
-static void alignment(void)
-{
+static void alignment(void) {
     for (size_t align = 16; align <= 8u << 20; align *= 2)
         for (size_t bytes = 10; bytes < 4u << 20; bytes *= 50) {
             void *p = NULL;
@@ -58,8 +55,7 @@ static void alignment(void)
     free(p);
 }
 
-static void limits(void)
-{
+static void limits(void) {
     volatile size_t huge = SIZE_MAX / 2, three = 3;
     void *volatile none; /* or the compiler answers itself */
     errno = 0;
@@ -83,8 +79,7 @@ static void limits(void)
     assert(malloc_usable_size(NULL) == 0);
 }
 
-static void pages(void)
-{
+static void pages(void) {
     char *a = malloc(LARGE), *b = malloc(LARGE);
     int separate = getenv("NODEWISE_RAW") != NULL;
     if (separate)
@@ -99,8 +94,7 @@ static void pages(void)
 }
 
 /* What the program gave a block's pages, it gave to that block: the next one at its addresses is like new. */
-static void fresh(void)
-{
+static void fresh(void) {
     for (int step = 0; step < 3; step++) {
         unsigned char *p = aligned_alloc(4096, 16 * LARGE);
         memset(p, step, 16 * LARGE);
@@ -116,8 +110,7 @@ static void fresh(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     if (getenv("NODEWISE_RAW") != NULL)
         fresh(); /* the C library's own would give them again as they are */
     resizing();

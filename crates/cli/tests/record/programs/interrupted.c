@@ -17,21 +17,18 @@ static pthread_barrier_t done, end; /* waited for where nothing is counted */
 static volatile long handled, beside[512 * 16];
 static long *swept;
 
-static void note(int signal)
-{
+static void note(int signal) {
     (void)signal;
     beside[handled * 512 % (512 * 16)] = 1;
     handled++;
 }
 
-__attribute__((noinline)) static void sweep(void)
-{
+__attribute__((noinline)) static void sweep(void) {
     for (long i = 0; i < WORDS; i++)
         ((volatile long *)swept)[i] = i;
 }
 
-PLAIN static void *work(void *number)
-{
+PLAIN static void *work(void *number) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGURG};
     event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
     struct itimerspec when = {.it_value = {.tv_nsec = 500 + 200 * (long)number}, .it_interval = {.tv_nsec = 10000}};
@@ -47,8 +44,7 @@ PLAIN static void *work(void *number)
     return NULL;
 }
 
-int main(void)
-{
+int main(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigaction(SIGURG, &action, NULL);
     pthread_barrier_init(&done, NULL, 2);

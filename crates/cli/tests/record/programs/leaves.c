@@ -12,15 +12,13 @@
 
 static _Alignas(4096) volatile long before[8192], after[8192];
 
-static void *work(void *cells)
-{
+static void *work(void *cells) {
     for (int i = 0; i < 8192; i++)
         ((volatile long *)cells)[i] = i;
     return NULL;
 }
 
-static int leave(const char *what)
-{
+static int leave(const char *what) {
     if (strcmp(what, "user") == 0)
         return setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0;
     if (strcmp(what, "root") == 0)
@@ -30,8 +28,7 @@ static int leave(const char *what)
     return 0;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     pthread_t thread;
     work((void *)before);
     if (count < 2 || leave(arguments[1]) != 0)

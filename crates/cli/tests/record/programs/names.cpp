@@ -9,12 +9,9 @@ constexpr long ITEMS = 1 << 16;
 
 static std::vector<double> at_start(ITEMS, 1.0);
 
-class Grid
-{
-  public:
-    explicit Grid(long n)
-        : listed(n, 1.0)
-    {
+class Grid {
+public:
+    explicit Grid(long n) : listed(n, 1.0) {
         owned_ = new double[n];
         this->pointed = static_cast<double *>(malloc(n * sizeof(double)));
         for (long i = 0; i < n; i++)
@@ -27,8 +24,7 @@ class Grid
 
 static double *last_malloc[1];
 
-int main()
-{
+int main() {
     double *by_macro;
     Grid grid(ITEMS);
     std::vector<double> resized;

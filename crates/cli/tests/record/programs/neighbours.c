@@ -9,8 +9,7 @@ struct node {
 
 static char data[196 * 4096];
 
-int main(void)
-{
+int main(void) {
     struct node *first = NULL;
     for (long i = 0; i < 50000; i++) {
         struct node *node = malloc(sizeof *node);

@@ -9,32 +9,29 @@ static struct node {
     long value;
 } *list;
 
-static void *checked_malloc(size_t bytes)
-{
+static void *checked_malloc(size_t bytes) {
     void *p = malloc(bytes);
     if (p == NULL)
         abort();
     return p;
 }
 
-static void initialise(double *rhs, double *field, long n)
-{
+static void initialise(double *rhs, double *field, long n) {
     for (long i = 0; i < n; i++)
-        rhs[i] = 1.0; /* line 23 */
+        rhs[i] = 1.0; /* line 21 */
 #pragma omp parallel for num_threads(4)
     for (long i = 0; i < n; i++)
-        field[i] = rhs[i]; /* line 26 */
+        field[i] = rhs[i]; /* line 24 */
 }
 
-int main(void)
-{
+int main(void) {
     long n = 1 << 16;
-    double *rhs = malloc(n * sizeof *rhs); /* line 32 */
+    double *rhs = malloc(n * sizeof *rhs); /* line 29 */
     double *field = checked_malloc(n * sizeof *field);
     initialise(rhs, field, n);
 #pragma omp parallel for num_threads(4)
     for (long i = 0; i < 20000; i++)
-        table[i] += field[i]; /* line 37 */
+        table[i] += field[i]; /* line 34 */
     char *mapped = mmap(NULL, 1 << 17, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < 1 << 17; i += 64)
         mapped[i] = 1;
@@ -44,12 +41,12 @@ int main(void)
     for (int i = 0; i < 4096; i += 8)
         sum += image[i];
     for (int i = 0; i < 5000; i++) {
-        struct node *node = malloc(sizeof *node); /* line 47 */
+        struct node *node = malloc(sizeof *node); /* line 44 */
         node->next = list;
         node->value = i;
         list = node;
     }
-    rhs = realloc(rhs, 4 * n * sizeof *rhs); /* line 52 */
+    rhs = realloc(rhs, 4 * n * sizeof *rhs); /* line 49 */
     rhs[3 * n] = rhs[0];
     printf("%g %g %d %ld %g\n", table[9], field[n - 1], sum != 0, list->value, rhs[3 * n]);
     free(rhs);

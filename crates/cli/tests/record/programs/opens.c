@@ -2,8 +2,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     void *library = dlopen(argc > 1 ? argv[1] : "", RTLD_NOW);
     if (library == NULL) {
         puts(dlerror());

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int main(void)
-{
+int main(void) {
     volatile long *block = malloc(100000);
     for (int i = 0; i < 10000; i++)
         block[i] = i;

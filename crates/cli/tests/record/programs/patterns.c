@@ -5,15 +5,13 @@ enum { ROWS = 32, COLUMNS = 12288, ITEMS = ROWS * COLUMNS, PAGE = 512 };
 
 static double *by_rows, *by_columns, *inside, *in_turn, *by_all, *at_random;
 
-static double *filled(double *array)
-{
+static double *filled(double *array) {
     for (int i = 0; i < ITEMS; i++)
         array[i] = i;
     return array;
 }
 
-int main(void)
-{
+int main(void) {
     by_rows = filled(aligned_alloc(PAGE * 8, ITEMS * 8));
     by_columns = filled(aligned_alloc(PAGE * 8, ITEMS * 8));
     inside = filled(aligned_alloc(PAGE * 8, ITEMS * 8));

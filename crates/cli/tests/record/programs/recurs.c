@@ -9,23 +9,20 @@ enum { PAGE = 4096 / sizeof(double), FIXED = 300 * PAGE, MAPPED = 25 * PAGE, PIE
 
 double fixed[2][FIXED];
 
-static __attribute__((noinline)) void raise(double *array, long count)
-{
+static __attribute__((noinline)) void raise(double *array, long count) {
     for (long i = 0; i < count; i++)
         array[i] += 1;
 }
 
 /* Pieces that the kernel does not put side by side. */
-static double *mapped(void)
-{
-    char *piece = mmap(NULL, (MAPPED + 64 * PAGE) * sizeof(double), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static double *mapped(void) {
+    char *piece = mmap(NULL, (MAPPED + 64 * PAGE) * sizeof(double), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
     munmap(piece + MAPPED * sizeof(double), 64 * PAGE * sizeof(double));
     return (double *)piece;
 }
 
-static void *work(void *which)
-{
+static void *work(void *which) {
     long mine = (long)which;
     double *pieces[PIECES], *allocated = calloc(ALLOCATED, sizeof *allocated);
     for (int i = 0; i < PIECES; i++)
@@ -39,8 +36,7 @@ static void *work(void *which)
     return NULL;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t threads[2];
     for (long i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);

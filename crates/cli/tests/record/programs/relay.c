@@ -8,8 +8,7 @@ static sem_t over;
 static long left;
 static int failed;
 
-static void *leg(void *unused)
-{
+static void *leg(void *unused) {
     pthread_attr_t detached;
     pthread_t next;
     pthread_attr_init(&detached);
@@ -21,8 +20,7 @@ static void *leg(void *unused)
     return unused;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     left = count > 1 ? atol(arguments[1]) : 1;
     sem_init(&over, 0, 0);
     leg(NULL);

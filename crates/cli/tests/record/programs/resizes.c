@@ -13,8 +13,7 @@
 #define MB ((size_t)1 << 20)
 
 /* Kilobytes of /proc/self/status. */
-static size_t used(const char *key)
-{
+static size_t used(const char *key) {
     char line[256];
     size_t found = 0;
     FILE *status = fopen("/proc/self/status", "r");
@@ -26,20 +25,17 @@ static size_t used(const char *key)
     return found << 10;
 }
 
-static void limit(int which, const char *key)
-{
+static void limit(int which, const char *key) {
     struct rlimit limit = {used(key) + 1200 * MB, RLIM_INFINITY};
     assert(setrlimit(which, &limit) == 0);
 }
 
-static void fill(char *block, size_t bytes)
-{
+static void fill(char *block, size_t bytes) {
     for (size_t at = 0; at < bytes; at += 16 * MB)
         memcpy(block + at, &at, sizeof at);
 }
 
-static int is_filled(const char *block, size_t bytes)
-{
+static int is_filled(const char *block, size_t bytes) {
     for (size_t at = 0, found; at < bytes; at += 16 * MB) {
         memcpy(&found, block + at, sizeof found);
         if (found != at)
@@ -48,8 +44,7 @@ static int is_filled(const char *block, size_t bytes)
     return 1;
 }
 
-static void grow_within(int which, const char *key)
-{
+static void grow_within(int which, const char *key) {
     char *block = malloc(1600 * MB), *grown;
     assert(block != NULL);
     fill(block, 1600 * MB);
@@ -69,8 +64,7 @@ static void grow_within(int which, const char *key)
 }
 
 /* One call of the kernel moves one mapping; here are five of uneven sizes. */
-static void grow_in_pieces(void)
-{
+static void grow_in_pieces(void) {
     char *block = malloc(64 * MB);
     assert(block != NULL);
     uintptr_t page = ((uintptr_t)block + 4095) & ~(uintptr_t)4095;
@@ -83,8 +77,7 @@ static void grow_in_pieces(void)
     free(block);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     grow_in_pieces();
     if (argc > 1 && strcmp(argv[1], "as") == 0)
         grow_within(RLIMIT_AS, "VmSize:");

@@ -6,8 +6,7 @@
 
 static pthread_barrier_t written;
 
-static void *work(void *unused)
-{
+static void *work(void *unused) {
     (void)unused;
     volatile char *small = malloc(1000), *large = malloc(100000);
     small[0] = large[0] = 1;
@@ -18,8 +17,7 @@ static void *work(void *unused)
     return NULL;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     pthread_t ids[1024];
     char line[256];

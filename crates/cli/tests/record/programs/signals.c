@@ -9,15 +9,13 @@ static volatile long ticks;
 static long beside[100000];
 static jmp_buf back;
 
-static void tick(int signal)
-{
+static void tick(int signal) {
     (void)signal;
     beside[ticks * 7919 % 100000] = ticks;
     ticks++;
 }
 
-static void leave(long *data)
-{
+static void leave(long *data) {
     for (long i = 0;; i++) {
         data[i] = i;
         if (i == 24999)
@@ -25,8 +23,7 @@ static void leave(long *data)
     }
 }
 
-int main(void)
-{
+int main(void) {
     struct sigaction action = {.sa_handler = tick};
     sigaction(SIGALRM, &action, NULL);
     struct itimerval often = {{0, 500}, {0, 500}};

@@ -7,8 +7,7 @@
 
 extern char **environ;
 
-int main(void)
-{
+int main(void) {
     int status = 0;
     pid_t child = vfork();
     if (child == 0) {

@@ -6,16 +6,14 @@
 
 static volatile long counted[1024] __attribute__((aligned(4096)));
 
-static int reads(void *unused)
-{
+static int reads(void *unused) {
     (void)unused;
     for (int i = 0; i < 1000; i++)
         (void)counted[i];
     return 7;
 }
 
-int main(int count, char **arguments, char **environment)
-{
+int main(int count, char **arguments, char **environment) {
     thrd_t thread;
     int result = 0;
     if (thrd_create(&thread, reads, NULL) != thrd_success || thrd_join(thread, &result) != thrd_success || result != 7)

@@ -7,13 +7,9 @@
 
 static volatile long steps = 10, sizes[2]; /* volatile: the loop stays one, its calls are the same in each step */
 
-static double *allocate(long pages)
-{
-    return malloc((size_t)pages * PAGE * sizeof(double));
-}
+static double *allocate(long pages) { return malloc((size_t)pages * PAGE * sizeof(double)); }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc > 1)
         steps = atol(argv[1]);
     long large = argc > 2 ? atol(argv[2]) : 200, small = large / 4; /* pages */

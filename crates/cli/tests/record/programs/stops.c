@@ -7,8 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void replace_stderr(const char *by)
-{
+static void replace_stderr(const char *by) {
     if (strcmp(by, "file") == 0) {
         close(2);
         if (open("data", O_RDWR | O_CREAT | O_TRUNC, 0644) != 2 || write(2, "precious", 8) != 8)
@@ -28,8 +27,7 @@ static void replace_stderr(const char *by)
     }
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "as-it-is") != 0)
         replace_stderr(arguments[1]);
     struct rlimit small = {300 << 10, 300 << 10};

@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     (void)argv;
     long n = 1 << 15;
     double *a = calloc(n, sizeof *a);

@@ -6,8 +6,7 @@
 static long total[8192];
 static __thread long mine[1024];
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     long number = (long)argument;
     for (int i = 0; i < 1024; i++)
         mine[i] = number;
@@ -17,8 +16,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-int main(void)
-{
+int main(void) {
     for (long i = 0; i < 300; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, work, (void *)i) != 0)

@@ -2,8 +2,7 @@
 #include <stdexcept>
 #include <vector>
 
-__attribute__((noinline)) void climb(std::vector<double> &cells, size_t end)
-{
+__attribute__((noinline)) void climb(std::vector<double> &cells, size_t end) {
     for (size_t i = 0;; i++) {
         if (i == end)
             throw std::runtime_error("top");
@@ -11,9 +10,8 @@ __attribute__((noinline)) void climb(std::vector<double> &cells, size_t end)
     }
 }
 
-int main()
-{
-    std::vector<double> cells(50000, 0.0); // line 16
+int main() {
+    std::vector<double> cells(50000, 0.0); // line 14
     for (int round = 0; round < 3; round++) {
         try {
             climb(cells, 40000);

@@ -54,51 +54,108 @@ PAGES long double extended[N];
 PAGES long double from_extended[N];
 PAGES volatile int zero;
 
-static long scattered(long i)
-{
-    return i * SCATTER % N;
-}
+static long scattered(long i) { return i * SCATTER % N; }
 
-APART copy_pairs(long n) { for (long i = 0; i < n; i++) pairs[scattered(i)] = from_pairs[i]; }
-APART multiply_pairs(long n) { for (long i = 0; i < n; i++) pairs[i] = pairs[i] * from_pairs[i] + from_pairs[i]; }
-APART clear_pairs(long n) { for (long i = 0; i < n; i++) pairs[scattered(i)] = 0; }
-APART butterflies(long n)
-{
+APART copy_pairs(long n) {
+    for (long i = 0; i < n; i++)
+        pairs[scattered(i)] = from_pairs[i];
+}
+APART multiply_pairs(long n) {
+    for (long i = 0; i < n; i++)
+        pairs[i] = pairs[i] * from_pairs[i] + from_pairs[i];
+}
+APART clear_pairs(long n) {
+    for (long i = 0; i < n; i++)
+        pairs[scattered(i)] = 0;
+}
+APART butterflies(long n) {
     for (long i = 0; i < n / 2; i++) {
         pair t = pairs[i + n / 2] * from_pairs[i], u = pairs[i];
         pairs[i] = u + t;
         pairs[i + n / 2] = u - t;
     }
 }
-APART copy_singles(long n) { for (long i = 0; i < n; i++) singles[scattered(i)] = from_singles[i]; }
-APART multiply_singles(long n) { for (long i = 0; i < n; i++) singles[i] *= from_singles[i]; }
-APART copy_triples(long n) { for (long i = 0; i < n; i++) triples[i] = from_triples[scattered(i)]; }
-APART add_triples(long n)
-{
+APART copy_singles(long n) {
+    for (long i = 0; i < n; i++)
+        singles[scattered(i)] = from_singles[i];
+}
+APART multiply_singles(long n) {
+    for (long i = 0; i < n; i++)
+        singles[i] *= from_singles[i];
+}
+APART copy_triples(long n) {
+    for (long i = 0; i < n; i++)
+        triples[i] = from_triples[scattered(i)];
+}
+APART add_triples(long n) {
     for (long i = 0; i < n; i++) {
         triples[i].x += from_triples[i].x;
         triples[i].y += from_triples[i].y;
         triples[i].z += from_triples[i].z;
     }
 }
-APART copy_records(long n) { for (long i = 0; i < n / 8; i++) records[i] = from_records[i * SCATTER % RECORDS]; }
-APART copy_blocks(long n) { for (long i = 0; i < n / 8; i++) blocks[i * SCATTER % RECORDS] = from_blocks[i]; }
-APART clear_blocks(long n) { for (long i = 0; i < n / 8; i++) memset(&from_blocks[i * SCATTER % RECORDS], 0, sizeof(block)); }
-APART copy_sixteens(long n) { for (long i = 0; i < n; i++) sixteens[i] = from_sixteens[n - 1 - i]; }
-APART add_sixteens(long n) { for (long i = 0; i < n; i++) sixteens[i] += from_sixteens[i]; }
-APART add_bytes(long n) { for (long i = 0; i < n; i++) bytes[i] += from_bytes[i]; }
-APART add_shorts(long n) { for (long i = 0; i < n; i++) shorts[i] += from_shorts[i] * shorts[i]; }
-APART add_ints(long n) { for (long i = 0; i < n; i++) ints[i] += from_ints[i]; }
-APART add_longs(long n) { for (long i = 0; i < n; i++) longs[i] += from_longs[i] * 3; }
-APART add_floats(long n) { for (long i = 0; i < n; i++) floats[i] += from_floats[i]; }
-APART add_doubles(long n) { for (long i = 0; i < n; i++) doubles[i] += from_doubles[i] * doubles[i]; }
-APART add_extended(long n) { for (long i = 0; i < n; i++) extended[i] += from_extended[i]; }
-APART convert(long n) { for (long i = 0; i < n; i++) doubles[i] = from_ints[i] + from_bytes[i]; }
-APART tally(long n) { for (long i = 0; i < n; i++) ints[scattered(i)]++; }
-APART set_bits(long n) { for (long i = 0; i < n; i++) longs[scattered(i)] |= 4; }
+APART copy_records(long n) {
+    for (long i = 0; i < n / 8; i++)
+        records[i] = from_records[i * SCATTER % RECORDS];
+}
+APART copy_blocks(long n) {
+    for (long i = 0; i < n / 8; i++)
+        blocks[i * SCATTER % RECORDS] = from_blocks[i];
+}
+APART clear_blocks(long n) {
+    for (long i = 0; i < n / 8; i++)
+        memset(&from_blocks[i * SCATTER % RECORDS], 0, sizeof(block));
+}
+APART copy_sixteens(long n) {
+    for (long i = 0; i < n; i++)
+        sixteens[i] = from_sixteens[n - 1 - i];
+}
+APART add_sixteens(long n) {
+    for (long i = 0; i < n; i++)
+        sixteens[i] += from_sixteens[i];
+}
+APART add_bytes(long n) {
+    for (long i = 0; i < n; i++)
+        bytes[i] += from_bytes[i];
+}
+APART add_shorts(long n) {
+    for (long i = 0; i < n; i++)
+        shorts[i] += from_shorts[i] * shorts[i];
+}
+APART add_ints(long n) {
+    for (long i = 0; i < n; i++)
+        ints[i] += from_ints[i];
+}
+APART add_longs(long n) {
+    for (long i = 0; i < n; i++)
+        longs[i] += from_longs[i] * 3;
+}
+APART add_floats(long n) {
+    for (long i = 0; i < n; i++)
+        floats[i] += from_floats[i];
+}
+APART add_doubles(long n) {
+    for (long i = 0; i < n; i++)
+        doubles[i] += from_doubles[i] * doubles[i];
+}
+APART add_extended(long n) {
+    for (long i = 0; i < n; i++)
+        extended[i] += from_extended[i];
+}
+APART convert(long n) {
+    for (long i = 0; i < n; i++)
+        doubles[i] = from_ints[i] + from_bytes[i];
+}
+APART tally(long n) {
+    for (long i = 0; i < n; i++)
+        ints[scattered(i)]++;
+}
+APART set_bits(long n) {
+    for (long i = 0; i < n; i++)
+        longs[scattered(i)] |= 4;
+}
 
-int main(void)
-{
+int main(void) {
     long n = N - zero;
     copy_pairs(n), multiply_pairs(n), clear_pairs(n), butterflies(n);
     copy_singles(n), multiply_singles(n);
