@@ -4,7 +4,7 @@ use crate::advice::{Case, advice, places};
 use crate::verdict::{percent, worth_it};
 use crate::{Distribution, Matched};
 use nodewise_analysis::{
-    Affinity, Conflict, Division, Metrics, Pattern, RegionUse, Remedy, SharingClass, Usage, measure,
+    Affinity, Conflict, Division, Metrics, Pattern, RegionUse, Remedy, SharingClass, Usage,
 };
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
@@ -111,14 +111,7 @@ pub fn blame(
     let objects = &context.profile.objects;
     let bills = bills(context, simulation, first_touch);
     let in_order = Affinity::in_order(context.profile, context.machine);
-    let nodes = context.machine.node_count();
-    let measured = measure(
-        context.profile,
-        context.histogram,
-        context.affinity,
-        &first_touch.nodes,
-        nodes,
-    );
+    let measured = &simulation.measured;
     let mut touched = first_touched(context);
     let saved = saved(simulation);
     let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();

@@ -7,7 +7,7 @@ use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Blame, Pass, schedule};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
-    measure, sampled_share,
+    sampled_share,
 };
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
@@ -43,9 +43,11 @@ impl Report {
             affinity,
             machine,
         } = *findings.context;
-        let baseline = findings.measure(&findings.mappings[0]);
+        let baseline = &findings.simulation.measured;
         let program = &baseline.program;
         let seen = findings.sampled().unwrap_or_default();
+        let exclusivity = exclusivity(program, &seen);
+        let unknown = findings.unknown_first_touch();
         let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
         let (migrations, mut moves) = moves::recorded(profile, &names.collect());
         if let Some(moves) = &mut moves {
@@ -58,7 +60,7 @@ impl Report {
             verdict: verdict(&findings.advice.verdict),
             program: recorded(&profile.meta, Thread::count(&profile.threads)),
             coverage: coverage(&profile.meta),
-            sampling: Sampling::of(&profile.meta, seen, findings.unknown_first_touch()),
+            sampling: Sampling::of(&profile.meta, seen, unknown),
             machine: target(machine),
             affinity: Affinity {
                 name: affinity.name.clone(),
@@ -71,10 +73,10 @@ impl Report {
                 writes: program.writes,
                 accesses: program.accesses(),
             },
-            application_exclusivity: exclusivity(program, &seen),
+            application_exclusivity: exclusivity,
             sharing: sharing(program),
-            policies: findings.policies(program),
-            objects: findings.objects(&baseline),
+            policies: findings.policies(exclusivity),
+            objects: findings.objects(baseline),
             few_lines: few_lines(findings.advice),
             slices: findings.slices(),
             dynamicity: Dynamicity {
@@ -83,7 +85,7 @@ impl Report {
             },
             moves,
             migrations,
-            notes: notes(findings),
+            notes: notes(findings, unknown),
         }
     }
 }
@@ -111,23 +113,14 @@ impl Findings<'_> {
         Some(self.advice.samples.as_ref()?.program)
     }
 
-    fn measure(&self, mapping: &Mapping) -> Measured {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = *self.context;
-        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count())
-    }
-
-    fn policies(&self, baseline: &Metrics) -> Vec<Policy> {
+    /// All have the same exclusivity: it depends on the affinity alone.
+    fn policies(&self, application_exclusivity: f64) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
-        let (counted, sampled) = (!self.is_sampled(), self.sampled().unwrap_or_default());
+        let counted = !self.is_sampled();
         let range = |r: Range| counted.then_some([r.min, r.max]);
         let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
             policy: mapping.policy.clone(),
-            application_exclusivity: exclusivity(baseline, &sampled),
+            application_exclusivity,
             page_balance: predicted.page_balance,
             access_balance: counted.then_some(predicted.access_balance),
             local_fraction: predicted.local_fraction,
@@ -178,7 +171,11 @@ impl Findings<'_> {
         self.context.profile.meta.observer.is_sampled()
     }
 
+    /// The share of pages whose first touch nobody saw, where accesses are samples: else nobody asks.
     fn unknown_first_touch(&self) -> f64 {
+        if !self.is_sampled() {
+            return 0.0;
+        }
         let touches = first_touches(self.context.profile, self.context.histogram);
         let unknown = touches.iter().filter(|t| t.is_none()).count();
         unknown as f64 / touches.len().max(1) as f64
@@ -392,7 +389,7 @@ fn sharing(program: &Metrics) -> Vec<Sharing> {
     SharingClass::ALL.into_iter().map(class).collect()
 }
 
-fn notes(findings: &Findings<'_>) -> Vec<String> {
+fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     let Context {
         profile,
         machine,
@@ -405,7 +402,7 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
             two_clocks(meta, machine, histogram.threads),
             format!("Predicted times rest on the {}.", calibration.basis.text()),
         ],
-        sampling => samples(sampling.as_ref(), findings.unknown_first_touch()),
+        sampling => samples(sampling.as_ref(), unknown),
     };
     if !calibration.measured_cost && !meta.observer.is_sampled() {
         notes.push(format!(
