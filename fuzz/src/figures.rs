@@ -240,7 +240,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         affinity: affinity.clone(),
         mappings: mappings.clone(),
         report,
-        objects: advice.blame.iter().map(|b| b.object).collect(),
+        objects: advice.objects.iter().map(|o| o.blame.object).collect(),
         film: film.finish(),
         before: placed(),
         after: placed(),

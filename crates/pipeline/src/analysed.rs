@@ -81,7 +81,7 @@ impl Analysed {
             timeline: &found.timeline,
         });
         let analysed = Self {
-            objects: advice.blame.iter().map(|b| b.object).collect(),
+            objects: advice.objects.iter().map(|o| o.blame.object).collect(),
             simulation: found.simulation,
             selected,
             mappings,

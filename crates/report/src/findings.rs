@@ -4,7 +4,7 @@ use crate::format::{percent, plural, seconds};
 use crate::model::*;
 use crate::moves;
 use crate::sampling::Sampling;
-use nodewise_advise::{Advice, Blame, Pass, schedule};
+use nodewise_advise::{Advice, Advised, Blame, Pass, schedule};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
     sampled_share,
@@ -48,7 +48,11 @@ impl Report {
         let seen = findings.sampled().unwrap_or_default();
         let exclusivity = exclusivity(program, &seen);
         let unknown = findings.unknown_first_touch();
-        let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
+        let names = findings
+            .advice
+            .objects
+            .iter()
+            .map(|o| (o.blame.object, o.blame.name.clone()));
         let (migrations, mut moves) = moves::recorded(profile, &names.collect());
         if let Some(moves) = &mut moves {
             moves.local_fraction = findings.as_moved();
@@ -182,9 +186,9 @@ impl Findings<'_> {
     }
 
     fn objects(&self, measured: &Measured) -> Vec<Object> {
-        let one = |blame: &Blame| {
-            let metrics = measured.objects.get(&blame.object)?;
-            let mut object = self.object(blame, metrics)?;
+        let one = |advised: &Advised| {
+            let metrics = measured.objects.get(&advised.blame.object)?;
+            let mut object = self.object(advised, metrics)?;
             // Advice on an object must not contradict the verdict.
             // How loops fit their data is the program's, whatever this size of it costs.
             let calm = !verdict(&self.advice.verdict).outcome.is_to_act() && !self.is_sampled();
@@ -194,10 +198,11 @@ impl Findings<'_> {
             }
             Some(object)
         };
-        self.advice.blame.iter().filter_map(one).collect()
+        self.advice.objects.iter().filter_map(one).collect()
     }
 
-    fn object(&self, blame: &Blame, metrics: &Metrics) -> Option<Object> {
+    fn object(&self, advised: &Advised, metrics: &Metrics) -> Option<Object> {
+        let blame = &advised.blame;
         let counted = !self.is_sampled();
         let sampled = self.advice.samples.as_ref().map(|s| s.object(blame.object));
         let local = metrics.local_fraction();
@@ -223,7 +228,7 @@ impl Findings<'_> {
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
             patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
-            uniform_sharing: blame.conflict.as_ref().map(uniform_sharing),
+            uniform_sharing: blame.loops_in_conflict().map(uniform_sharing),
             distribution: blame.distribution.map(|d| d.name().to_owned()),
             first_touch: blame.first_touched.as_ref().map(|t| FirstTouch {
                 site: t.at.clone(),
@@ -235,9 +240,9 @@ impl Findings<'_> {
                 threads: u.threads,
                 share: u.share,
             }),
-            blame: blame.sentence.clone(),
-            advice: as_sentence(&blame.advice),
-            snippet: blame.snippet.clone(),
+            blame: advised.sentence.clone(),
+            advice: as_sentence(&advised.advice),
+            snippet: advised.snippet.clone(),
         })
     }
 }
@@ -245,9 +250,9 @@ impl Findings<'_> {
 fn few_lines(advice: &Advice) -> Vec<FewLines> {
     let mut found: BTreeMap<ObjectId, FewLines> = BTreeMap::new();
     for spot in &advice.spots {
-        let blame = advice.blame.iter().find(|b| b.object == spot.object);
+        let advised = advice.objects.iter().find(|o| o.blame.object == spot.object);
         let none = || FewLines {
-            object: blame.map(|b| b.name.clone()),
+            object: advised.map(|o| o.blame.name.clone()),
             pages: 0,
             share: 0.0,
         };
@@ -284,7 +289,7 @@ fn division(blame: &Blame, pass: &Pass) -> Division {
         read_fraction: found.reads as f64 / (found.reads + found.writes).max(1) as f64,
         threads: found.threads,
         doubt: found.or_else().map(str::to_owned),
-        schedule: schedule(blame.distribution, blame.conflict.is_some(), found).map(str::to_owned),
+        schedule: schedule(blame.distribution, blame.loops_in_conflict().is_some(), found).map(str::to_owned),
     }
 }
 

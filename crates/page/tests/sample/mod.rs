@@ -122,7 +122,7 @@ impl Sample {
             affinity: affinity.clone(),
             mappings: mappings.clone(),
             report: report.clone(),
-            objects: advice.blame.iter().map(|b| b.object).collect(),
+            objects: advice.objects.iter().map(|o| o.blame.object).collect(),
             film: film.finish(),
             before: placement(0),
             after: placement(mappings.len() - 1),
