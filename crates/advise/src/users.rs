@@ -4,17 +4,20 @@ use crate::source::{SERIAL, place_of_frame, place_of_site, routine};
 use nodewise_analysis::{Division, RegionUse, Usage};
 use nodewise_placement::Context;
 use nodewise_profile::{Frame, ObjectId, RegionKind, SiteId, Thread, ThreadId};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One thread that first touched this share of an object's pages placed it.
 const PLACED_ALONE: f64 = 0.9;
 
 /// Who put an object where it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FirstTouched {
     /// `file:line` where most of its pages were first touched.
+    #[serde(rename = "site")]
     pub at: String,
     /// The thread that first touched most of them.
+    #[serde(skip)]
     pub thread: ThreadId,
     /// How many threads first touched any.
     pub threads: usize,
@@ -23,15 +26,17 @@ pub struct FirstTouched {
 }
 
 /// Who uses an object most.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UsedBy {
     /// `file:line` of the region.
+    #[serde(rename = "site")]
     pub at: String,
     /// Threads that use it there.
     pub threads: usize,
     /// Share of its accesses made there.
     pub share: f64,
     /// Whether it is mostly read there.
+    #[serde(skip)]
     pub reads: bool,
 }
 

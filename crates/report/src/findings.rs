@@ -61,7 +61,7 @@ impl Report {
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
-            verdict: verdict(&findings.advice.verdict),
+            verdict: findings.advice.verdict.clone(),
             program: recorded(&profile.meta, Thread::count(&profile.threads)),
             coverage: coverage(&profile.meta),
             sampling: Sampling::of(&profile.meta, seen, unknown),
@@ -191,7 +191,7 @@ impl Findings<'_> {
             let mut object = self.object(advised, metrics)?;
             // Advice on an object must not contradict the verdict.
             // How loops fit their data is the program's, whatever this size of it costs.
-            let calm = !verdict(&self.advice.verdict).outcome.is_to_act() && !self.is_sampled();
+            let calm = !self.advice.verdict.outcome.is_to_act() && !self.is_sampled();
             if calm && !object.is_mismatched() {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
@@ -230,16 +230,8 @@ impl Findings<'_> {
             patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
             uniform_sharing: blame.loops_in_conflict().map(uniform_sharing),
             distribution: blame.distribution.map(|d| d.name().to_owned()),
-            first_touch: blame.first_touched.as_ref().map(|t| FirstTouch {
-                site: t.at.clone(),
-                threads: t.threads,
-                largest_share: t.largest_share,
-            }),
-            used_by: blame.used_by.as_ref().map(|u| UsedBy {
-                site: u.at.clone(),
-                threads: u.threads,
-                share: u.share,
-            }),
+            first_touch: blame.first_touched.clone(),
+            used_by: blame.used_by.clone(),
             blame: advised.sentence.clone(),
             advice: as_sentence(&advised.advice),
             snippet: advised.snippet.clone(),
@@ -305,23 +297,6 @@ fn uniform_sharing(conflict: &Conflict) -> UniformSharing {
     }
 }
 
-fn verdict(verdict: &nodewise_advise::Verdict) -> Verdict {
-    Verdict {
-        outcome: match verdict.outcome {
-            nodewise_advise::Outcome::Place => Outcome::Place,
-            nodewise_advise::Outcome::Stock => Outcome::Stock,
-            nodewise_advise::Outcome::Match => Outcome::Match,
-            nodewise_advise::Outcome::LeaveAlone => Outcome::LeaveAlone,
-            nodewise_advise::Outcome::NotMemoryBound => Outcome::NotMemoryBound,
-            nodewise_advise::Outcome::Unknown => Outcome::Unknown,
-        },
-        policy: verdict.policy.clone(),
-        sentence: verdict.sentence.clone(),
-        next: verdict.next.clone(),
-        reasons: verdict.reasons.clone(),
-    }
-}
-
 fn recorded(meta: &Meta, threads: usize) -> Program {
     Program {
         command: meta.command.clone(),
@@ -370,18 +345,13 @@ fn target(machine: &Target) -> Machine {
         memory: n.memory,
         bandwidth: n.bandwidth,
     };
-    let source = |s: &nodewise_machine::Source| Source {
-        field: s.field.clone(),
-        text: s.text.clone(),
-        assumed: s.assumed,
-    };
     Machine {
         name: machine.name.clone(),
         title: machine.title.clone(),
         nodes: machine.nodes.iter().map(node).collect(),
         numa_factor: machine.numa_factor(),
         latency_ns: machine.latency_ns.clone(),
-        sources: machine.sources.iter().map(source).collect(),
+        sources: machine.sources.clone(),
     }
 }
 
