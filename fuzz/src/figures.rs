@@ -3,9 +3,9 @@
 use crate::folder::own;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use nodewise_advise::{Asked, Matched, advise};
-use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes};
+use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes, read};
 use nodewise_machine::Machine;
-use nodewise_page::{Book, Documents, Placement, View};
+use nodewise_page::{Book, Documents, Film, Placement, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies, thread_policy};
 use nodewise_profile::{
@@ -225,6 +225,8 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         timeline: &timeline,
     });
     assert!(serde_json::to_string(&report).is_ok());
+    let mut film = Film::new(&histogram, &affinity, &mappings[0].nodes, nodes, &profile.slices);
+    read(source, &mut [&mut film]).unwrap();
     let placed = || Placement {
         affinity: affinity.clone(),
         mapping: mappings[0].clone(),
@@ -238,11 +240,12 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         affinity: affinity.clone(),
         mappings: mappings.clone(),
         report,
-        objects: advice.blame.iter().map(|b| b.object).collect(),
+        objects: advice.objects.iter().map(|o| o.blame.object).collect(),
+        film: film.finish(),
         before: placed(),
         after: placed(),
     };
-    let view = View::new(findings, source).unwrap();
+    let view = View::new(findings);
     let (levels, tiles) = (view.coarsest(), view.tiles(0));
     let book = Book::new(vec![Arc::new(view)], false, 1, None);
     assert!(tiles > 0 && book.document("session.json").is_some());

@@ -1,9 +1,13 @@
 //! What to do about one object: a sentence, and C that does it.
 
+use crate::blame::Blame;
+use crate::distribution::Distribution;
+use crate::loops::deals;
+use crate::matched::Matched;
 use crate::snippet::{self, Place};
-use crate::verdict::{faster, percent};
-use crate::{Blame, Distribution, Matched, Pass};
-use nodewise_analysis::{Conflict, Division, Pattern, Remedy, Usage};
+use crate::users::FirstTouched;
+use crate::words::{dimension_names, faster, percent, places};
+use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};
 
@@ -11,66 +15,40 @@ use nodewise_profile::{Object, ObjectKind};
 const COSTS: f64 = 0.02;
 /// Above this exclusivity a page has a home, though its threads share it.
 const AT_HOME: f64 = 0.7;
-/// Loops of one pattern that a sentence names.
-const NAMED: usize = 3;
 
-/// One object, and what its blame does not say.
-pub(crate) struct Case<'a> {
-    pub context: &'a Context<'a>,
-    pub object: &'a Object,
-    /// Stores to it.
-    pub writes: u64,
-    exclusivity: f64,
-    /// A costlier object with the same remedy and as many rows.
-    first_square: Option<&'a str>,
-    /// What matching the loops of all objects in conflict is predicted to gain.
-    matched: Option<&'a Matched>,
-}
+/// The line stays in the caches of those who look at it; it is the writes that cost.
+const ELSEWHERE: &str = "no placement follows from this: what caches hold does not depend on where the page lies; \
+                         keep what different threads write on lines of their own, and wait less often";
 
-type Advised = (Option<Distribution>, String, Option<String>);
-
-impl<'a> Case<'a> {
-    pub fn new(
-        context: &'a Context<'a>,
-        blame: &Blame,
-        usage: &Usage,
-        exclusivity: f64,
-        (matched, first_square): (Option<&'a Matched>, Option<&'a str>),
-    ) -> Self {
-        Self {
-            context,
-            object: &context.profile.objects[blame.object.index()],
-            writes: usage.regions(blame.object).map(|(_, u)| u.writes).sum(),
-            exclusivity,
-            first_square,
-            matched,
-        }
-    }
-}
-
-pub(crate) fn advice(blame: &Blame, case: &Case<'_>) -> Advised {
-    let distribution = Distribution::of(blame, case);
-    let place = Place::new(blame, case);
-    let (sentence, snippet) = match (&blame.conflict, distribution) {
-        _ if case.context.machine.node_count() < 2 => (left_alone(), None),
-        _ if is_out_of_reach(case.object) => (
+/// What to do about an object, and C that does it; `matched` is what matching the loops of all objects in conflict is
+/// predicted to gain.
+pub(crate) fn advice(
+    blame: &Blame,
+    context: &Context<'_>,
+    matched: Option<&Matched>,
+) -> (String, Option<String>) {
+    let object = &context.profile.objects[blame.object.index()];
+    let place = Place::new(blame, context.profile);
+    match (&blame.conflict, blame.distribution) {
+        _ if blame.is_of_few_lines() => (ELSEWHERE.into(), None),
+        _ if context.machine.node_count() < 2 => (left_alone(), None),
+        _ if is_out_of_reach(object) => (
             "leave it alone: a library's own data and code, which no placement of the program's reaches"
                 .into(),
             None,
         ),
         (Some(conflict), Some(distribution)) if conflict.remedy != Remedy::None => {
-            matching(blame, case, &place, distribution)
+            matching(blame, (context, matched), &place, distribution)
         }
         _ if blame.cost_share < COSTS => (left_alone(), None),
         (Some(conflict), _) => unmatched(blame, conflict, &place),
-        _ if case.object.kind.is_private() => (
+        _ if object.kind.is_private() => (
             "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
             None,
         ),
-        _ if !case.object.kind.is_mappable() => (pooled(case.object.kind, &place.used), None),
-        _ => by_pattern(blame, case, &place, distribution),
-    };
-    (distribution, sentence, snippet)
+        _ if !object.kind.is_mappable() => (pooled(object.kind, &place.used), None),
+        (None, distribution) => by_pattern(blame, &place, distribution),
+    }
 }
 
 /// Code, constants and what a shared library keeps for itself.
@@ -100,11 +78,11 @@ fn left_alone() -> String {
 /// Regions divide it differently, and a distribution with schedules suits them all.
 fn matching(
     blame: &Blame,
-    case: &Case<'_>,
+    (context, matched): (&Context<'_>, Option<&Matched>),
     place: &Place,
     distribution: Distribution,
 ) -> (String, Option<String>) {
-    let (how, snippet) = match (distribution, case.first_square) {
+    let (how, snippet) = match (distribution, &blame.cut_as) {
         (Distribution::BlockExclusive { dimensions }, Some(first)) => (
             format!(
                 "distribute it block-exclusive over {} with the same cuts as `{first}`, whose schedules meet it at {}",
@@ -136,11 +114,8 @@ fn matching(
         ),
     };
     let shows = blame.conflict.as_ref().is_some_and(Conflict::shows);
-    let gain = match case.matched {
-        _ if !shows => format!(
-            "needless while threads are bound `{}`",
-            case.context.affinity.name
-        ),
+    let gain = match matched {
+        _ if !shows => format!("needless while threads are bound `{}`", context.affinity.name),
         Some(matched) if matched.pays() => {
             let [typical, range] = faster(matched.speedup);
             format!("predicted {typical} first-touch {range}")
@@ -190,16 +165,8 @@ fn too_fine(block_pages: f64) -> String {
     )
 }
 
-fn by_pattern(
-    blame: &Blame,
-    case: &Case<'_>,
-    place: &Place,
-    distribution: Option<Distribution>,
-) -> (String, Option<String>) {
-    let alone = blame
-        .first_touched
-        .as_ref()
-        .is_some_and(crate::FirstTouched::is_alone);
+fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) -> (String, Option<String>) {
+    let alone = blame.first_touched.as_ref().is_some_and(FirstTouched::is_alone);
     let (from, to) = (&place.touched, &place.used);
     match (blame.pattern, distribution) {
         (Pattern::OneThread, _) => (
@@ -231,10 +198,10 @@ fn by_pattern(
             columns(blame, place),
             place.code(|p| snippet::bind(p, Distribution::BindColumns)),
         ),
-        _ if case.exclusivity >= AT_HOME => (
+        _ if blame.exclusivity >= AT_HOME => (
             format!(
                 "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
-                percent(case.exclusivity)
+                percent(blame.exclusivity)
             ),
             alone
                 .then(|| place.code(snippet::parallel_initialisation))
@@ -294,46 +261,4 @@ fn why_cyclic(pattern: Pattern) -> &'static str {
         }
         _ => "every node uses every page, no home suits it",
     }
-}
-
-/// Whether a schedule of ours can take this loop's place.
-pub(crate) fn deals(division: &Division) -> bool {
-    division.is_of_loops() && division.has_owners() && division.pattern.dimension().is_some()
-}
-
-/// `a.c:9` before `a.c:10`.
-pub(crate) fn in_source_order(at: &str) -> (&str, u32) {
-    let (file, line) = at.rsplit_once(':').unwrap_or((at, ""));
-    (file, line.parse().unwrap_or(0))
-}
-
-/// "at a.c:1, a.c:2 and a.c:3".
-pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
-    let mut lines: Vec<&str> = Vec::new();
-    for pass in passes {
-        if !lines.contains(&&*pass.at) {
-            lines.push(&pass.at);
-        }
-    }
-    lines.sort_by_key(|at| in_source_order(at));
-    let left = lines.len().saturating_sub(NAMED);
-    let more = format!("{left} more");
-    lines.truncate(NAMED);
-    if left > 0 {
-        lines.push(&more);
-    }
-    match lines.split_last() {
-        Some((last, [])) => format!("at {last}"),
-        Some((last, others)) => format!("at {} and {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
-/// "x and y".
-pub(crate) fn dimension_names(dimensions: u32) -> String {
-    let names: Vec<&str> = (0..3)
-        .filter(|d| dimensions >> d & 1 == 1)
-        .map(|d| ["x", "y", "z"][d])
-        .collect();
-    names.join(" and ")
 }

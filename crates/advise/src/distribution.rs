@@ -1,8 +1,9 @@
 //! Where an object's pages belong, in libnodewise's words, and the schedules that meet them there.
 
-use crate::Blame;
-use crate::advice::{Case, deals};
-use nodewise_analysis::{Division, Pattern, Remedy};
+use crate::loops::deals;
+use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
+use nodewise_machine::Machine;
+use nodewise_profile::Object;
 
 /// A copy on each node may take this share of the smallest node's memory.
 const FITS: u64 = 4;
@@ -44,27 +45,27 @@ impl Distribution {
     }
 
     /// What suits an object; `None` where its threads decide, or nothing.
-    pub(crate) fn of(blame: &Blame, case: &Case<'_>) -> Option<Self> {
-        if !case.object.kind.is_mappable() {
+    pub(crate) fn of(object: &Object, divided: &Divided<'_>) -> Option<Self> {
+        if !object.kind.is_mappable() {
             return None;
         }
-        if let Some(conflict) = &blame.conflict {
+        if let Some(conflict) = divided.conflict {
             return match conflict.remedy {
                 Remedy::BlockExclusive { dimensions } => Some(Self::BlockExclusive { dimensions }),
                 Remedy::StaticInverse => Some(Self::BindRows),
                 Remedy::None => Some(Self::Cyclic { pages: 1 }),
             };
         }
-        match blame.pattern {
+        match divided.pattern {
             Pattern::OneThread | Pattern::Blocks | Pattern::Irregular => None,
             Pattern::XWise => Some(Self::BindRows),
             Pattern::YWise => Some(Self::BindColumns),
             Pattern::BlockExclusive => Some(Self::BlockExclusive { dimensions: 0b11 }),
-            Pattern::ZWise if blame.passes.iter().any(|p| deals(&p.division)) => Some(Self::BindColumns),
+            Pattern::ZWise if divided.divisions.iter().any(deals) => Some(Self::BindColumns),
             Pattern::Strided => Some(Self::Cyclic {
-                pages: pages_in_turn(blame),
+                pages: pages_in_turn(divided.divisions),
             }),
-            Pattern::ReadShared | Pattern::Gather if case.can_be_copied() => Some(Self::Replicate),
+            Pattern::ReadShared | Pattern::Gather if divided.can_be_copied => Some(Self::Replicate),
             Pattern::ZWise | Pattern::ReadShared | Pattern::Gather | Pattern::Uniform | Pattern::Random => {
                 Some(Self::Cyclic { pages: 1 })
             }
@@ -72,26 +73,29 @@ impl Distribution {
     }
 }
 
+/// How threads divide an object.
+pub(crate) struct Divided<'a> {
+    /// Where regions disagree.
+    pub conflict: Option<&'a Conflict>,
+    /// Over all regions.
+    pub pattern: Pattern,
+    /// By region.
+    pub divisions: &'a [Division],
+    /// See [`can_be_copied`].
+    pub can_be_copied: bool,
+}
+
 /// Whole pages that each thread gets in turn.
-fn pages_in_turn(blame: &Blame) -> u32 {
-    let mut divisions = blame.passes.iter().map(|p| &p.division);
-    let strided = divisions.find(|d| d.pattern == Pattern::Strided);
+fn pages_in_turn(divisions: &[Division]) -> u32 {
+    let strided = divisions.iter().find(|d| d.pattern == Pattern::Strided);
     strided.map_or(1, Division::pages_a_block).max(1)
 }
 
-impl Case<'_> {
-    /// Whether it stays as it was first written, and a copy fits on every node.
-    pub(crate) fn can_be_copied(&self) -> bool {
-        let smallest = self
-            .context
-            .machine
-            .cpu_nodes()
-            .map(|n| self.context.machine.nodes[n.index()].memory);
-        let fits = smallest
-            .min()
-            .is_some_and(|memory| self.object.bytes <= memory / FITS);
-        fits && self.writes <= self.object.bytes / WRITTEN_ONCE
-    }
+/// Whether an object with so many stores stays as it was first written, and a copy fits on every node.
+pub(crate) fn can_be_copied(object: &Object, writes: u64, machine: &Machine) -> bool {
+    let smallest = machine.cpu_nodes().map(|n| machine.nodes[n.index()].memory).min();
+    let fits = smallest.is_some_and(|memory| object.bytes <= memory / FITS);
+    fits && writes <= object.bytes / WRITTEN_ONCE
 }
 
 /// The schedule that a loop with this division should have, the object being distributed so.

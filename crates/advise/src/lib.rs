@@ -3,6 +3,9 @@
 //! **Purpose.** From a simulation to one honest sentence ("leave it alone" among the possible ones),
 //! and from histogram, first touches and regions to blame and a source snippet per object.
 //!
+//! **Order.** Facts are found before anything is said: [`Blame`] has no words, and words ([`Advised`], [`Verdict`]) are
+//! made from facts that change no more. So no module needs one that needs it.
+//!
 //! **Constraints.** Pure. A gain is claimed only where the whole predicted range lies on its side;
 //! a stock command line is preferred when it comes within [`CLOSE`] of the best placement. Of sampled
 //! profiles nothing is claimed that needs counts: no time, no load, no snippet.
@@ -12,24 +15,37 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod bill;
 mod blame;
 mod distribution;
+mod few_lines;
+mod gain;
+mod loops;
 mod matched;
 mod next;
+mod outcome;
+mod said;
 mod sampled;
+mod sentence;
 mod snippet;
-mod spot;
+mod source;
 mod square;
 mod stock;
+mod users;
 mod verdict;
+mod words;
 
-pub use blame::{Blame, FirstTouched, Pass, UsedBy, blame};
+pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
+pub use few_lines::FewLines;
+pub use gain::{CLOSE, WORTH_IT};
 pub use matched::Matched;
 pub use next::Asked;
-pub use spot::WHAT as FEW_LINES;
+pub use outcome::{Outcome, Verdict};
+pub use said::Advised;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
-pub use verdict::{CLOSE, Outcome, Verdict, WORTH_IT, verdict};
+pub use users::{FirstTouched, Pass, UsedBy};
+pub use words::FEW_LINES;
 
 use nodewise_analysis::{Samples, Spot, Usage, spots};
 use nodewise_placement::{Context, Mapping};
@@ -41,14 +57,14 @@ pub struct Advice {
     /// What to do, in one sentence.
     pub verdict: Verdict,
     /// Objects, the one that costs most first.
-    pub blame: Vec<Blame>,
+    pub objects: Vec<Advised>,
     /// What samples say, where accesses are samples.
     pub samples: Option<Samples>,
     /// Pages that several threads use, most of whose accesses are to a few lines.
     pub spots: Vec<Spot>,
 }
 
-/// Verdict and blame; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
+/// Facts first, then words; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
 /// program with matching loops, `asked` goes into the command to copy; `samples` is what a profile of samples says.
 #[must_use]
 pub fn advise(
@@ -60,21 +76,23 @@ pub fn advise(
     asked: &Asked,
     samples: Option<Samples>,
 ) -> Advice {
-    let mut blame = blame(context, simulation, first_touch, usage, matched);
-    let spots = match &samples {
-        Some(samples) => {
-            sampled::restate(samples, &mut blame);
-            Vec::new()
-        }
+    let spots = match samples {
+        Some(_) => Vec::new(),
         None => spots(context.histogram),
     };
-    spot::mark(context.histogram, &spots, &mut blame);
+    let few_lines = few_lines::few_lines(context.histogram, &spots);
+    let mut blame = blame::blame(context, simulation, first_touch, usage, &few_lines);
+    if let Some(samples) = &samples {
+        sampled::restate(samples, &mut blame);
+    }
+    let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
+    let objects: Vec<Advised> = blame.into_iter().map(said).collect();
     let program = samples.as_ref().map(|s| &s.program);
-    let mut verdict = verdict(context, simulation, &blame, matched, asked, program);
-    verdict.reasons.extend(spot::reason(&spots));
+    let mut verdict = verdict::verdict(context, simulation, &objects, matched, asked, program);
+    verdict.reasons.extend(verdict::of_few_lines(&spots));
     Advice {
         verdict,
-        blame,
+        objects,
         samples,
         spots,
     }

@@ -6,10 +6,9 @@
 //! the item's block; all else stays. Pages that hold several blocks lie where their middle belongs (see
 //! `square`): the rest of them is remote. Barriers between parts cost nothing here.
 
-use crate::advice::deals;
-use crate::blame::conflict;
+use crate::gain::WORTH_IT;
+use crate::loops::{conflict, deals};
 use crate::square::Square;
-use crate::verdict::WORTH_IT;
 use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};

@@ -1,6 +1,6 @@
 //! The command to copy: what was reported, made real.
 
-use crate::shell_line;
+use crate::stock::shell_line;
 use nodewise_placement::Context;
 use nodewise_profile::{BASE_PAGE_SIZE, Observer};
 

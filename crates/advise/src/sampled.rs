@@ -3,9 +3,11 @@
 //! Hinting faults see a page once a scan however often it is used, so neither time nor load follows
 //! from them. What does: whose pages they are, and whether those live there.
 
+use crate::blame::Blame;
 use crate::next::plain_command;
-use crate::verdict::percent;
-use crate::{Blame, Outcome, Verdict, shell_line};
+use crate::outcome::{Outcome, Verdict};
+use crate::stock::shell_line;
+use crate::words::percent;
 use nodewise_analysis::{Pattern, Sampled, Samples};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
@@ -107,22 +109,21 @@ fn balance(context: &Context<'_>, options: &[&str]) -> String {
 /// Takes back what accesses would have to be counted for, and orders by remote samples.
 pub(crate) fn restate(samples: &Samples, blame: &mut [Blame]) {
     for blame in blame.iter_mut() {
-        let seen = samples.object(blame.object);
-        (blame.sentence, blame.advice) = (sentence(blame, &seen), advice(blame, &seen));
         blame.pattern = match blame.pattern {
             Pattern::ReadShared => Pattern::Uniform,
             Pattern::Gather => Pattern::Random,
             pattern => pattern,
         };
         (blame.cost_share, blame.saved_share) = (0.0, 0.0);
-        (blame.snippet, blame.conflict, blame.distribution) = (None, None, None);
+        (blame.conflict, blame.distribution) = (None, None);
         blame.passes.clear();
     }
     let remote = |b: &Blame| samples.object(b.object).samples as f64 * (1.0 - b.local_fraction);
     blame.sort_by(|a, b| remote(b).total_cmp(&remote(a)));
 }
 
-fn sentence(blame: &Blame, seen: &Sampled) -> String {
+/// What happened to an object, by samples.
+pub(crate) fn sentence(blame: &Blame, seen: &Sampled) -> String {
     let judged = match seen.shares {
         None => format!(
             "none of its {} sampled pages has enough samples to be judged",
@@ -145,7 +146,8 @@ fn sentence(blame: &Blame, seen: &Sampled) -> String {
     format!("`{}`: {judged}; {by}; local accesses: {local}.", blame.name)
 }
 
-fn advice(blame: &Blame, seen: &Sampled) -> String {
+/// What to do about it.
+pub(crate) fn advice(blame: &Blame, seen: &Sampled) -> String {
     match seen.shares {
         None => "Watch it for longer".into(),
         Some(_) if blame.local_fraction >= LOCAL => "Leave it alone".into(),

@@ -3,9 +3,12 @@
 //! A profile knows an array's name, its allocation and its loops, not its type, extents or loops' bounds:
 //! those are `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, and the reader's to fill in.
 
-use crate::advice::{Case, deals, in_source_order};
-use crate::{Blame, Distribution, Pass};
-use nodewise_profile::{Frame, Object, ObjectKind, Site};
+use crate::blame::Blame;
+use crate::distribution::Distribution;
+use crate::loops::deals;
+use crate::users::Pass;
+use crate::words::in_source_order;
+use nodewise_profile::{Frame, Object, ObjectKind, Profile, Site};
 use std::fmt::Write;
 
 /// Names that snippets use themselves.
@@ -35,19 +38,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub fn new(blame: &Blame, case: &Case<'_>) -> Self {
+    pub fn new(blame: &Blame, profile: &Profile) -> Self {
+        let object = &profile.objects[blame.object.index()];
         let known =
             |place: Option<&String>, otherwise: &str| place.map_or(otherwise.to_owned(), Clone::clone);
-        let name = &variable_name(case.object);
-        let site = case.context.profile.site(case.object.site);
+        let name = &variable_name(object);
+        let site = profile.site(object.site);
         Self {
             variable: if is_expression(name) && !TAKEN.contains(&&**name) {
                 name.clone()
             } else {
                 "array".to_owned()
             },
-            is_variable: is_variable(case.object, site),
-            kind: case.object.kind,
+            is_variable: is_variable(object, site),
+            kind: object.kind,
             allocated: site.and_then(allocated_at),
             is_known: site.is_some_and(is_ours),
             touched: known(blame.first_touched.as_ref().map(|t| &t.at), "its initialisation"),

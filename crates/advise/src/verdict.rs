@@ -1,61 +1,26 @@
 //! One sentence about the whole program.
 
-use crate::next::{map_and_run, plain_command};
-use crate::{Asked, Blame, Matched, omp_places, stock_command};
-use nodewise_analysis::{Remedy, Sampled};
+use crate::gain::{CLOSE, WORTH_IT, worth_it};
+use crate::matched::Matched;
+use crate::next::{Asked, map_and_run, plain_command};
+use crate::outcome::{Outcome, Verdict};
+use crate::said::Advised;
+use crate::stock::{omp_places, stock_command};
+use crate::words::{faster, percent};
+use nodewise_analysis::{Remedy, Sampled, Spot};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
-/// A typical gain below this is not worth a change.
-pub const WORTH_IT: f64 = 0.03;
-/// A stock command this close to the best placement is preferred to it.
-pub const CLOSE: f64 = 0.02;
-
-/// The kinds of verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A placement is predicted to pay.
-    Place,
-    /// A stock command line does as well as the best placement.
-    Stock,
-    /// No placement is predicted to pay, but loops that match their data are.
-    Match,
-    /// No placement is predicted to pay.
-    LeaveAlone,
-    /// The program is not bound by memory.
-    NotMemoryBound,
-    /// Too little was seen to say.
-    Unknown,
-}
-
-/// The conclusion, and what to do next.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    /// Its kind.
-    pub outcome: Outcome,
-    /// The policy it recommends; `first-touch` when nothing is to be done.
-    pub policy: String,
-    /// Predicted gain of that policy over first-touch: speed-up minus one.
-    pub gain: Range,
-    /// One sentence.
-    pub sentence: String,
-    /// A command to copy.
-    pub next: Option<String>,
-    /// What the sentence rests on, a sentence each.
-    pub reasons: Vec<String>,
-}
-
-/// Concludes from a simulation; `blame` begins with the object that costs most.
-#[must_use]
-pub fn verdict(
+/// Concludes from a simulation; `objects` begin with the one that costs most.
+pub(crate) fn verdict(
     context: &Context<'_>,
     simulation: &Simulation,
-    blame: &[Blame],
+    objects: &[Advised],
     matched: Option<&Matched>,
     asked: &Asked,
     samples: Option<&Sampled>,
 ) -> Verdict {
-    let worst = blame.first();
+    let worst = objects.first();
     let nothing = |outcome, sentence: String| Verdict {
         outcome,
         policy: "first-touch".into(),
@@ -94,7 +59,7 @@ pub fn verdict(
     if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
         return Verdict {
             gain: gain(matched.speedup),
-            ..nothing(Outcome::Match, match_it(blame, matched, &machine.name))
+            ..nothing(Outcome::Match, match_it(objects, matched, &machine.name))
         };
     }
     if worth.is_empty() {
@@ -115,26 +80,18 @@ pub fn verdict(
         placed
             .sentence
             .truncate(placed.sentence.trim_end_matches('.').len());
-        placed.sentence += &beyond(blame, matched);
+        placed.sentence += &beyond(objects, matched);
     }
     placed
 }
 
 /// What no placement reaches.
-fn beyond(blame: &[Blame], matched: &Matched) -> String {
+fn beyond(objects: &[Advised], matched: &Matched) -> String {
     let [typical, range] = faster(matched.speedup);
     format!(
         ". Matching the loops over {} to their data, as below, is predicted {typical} first-touch {range}.",
-        conflicting_names(blame)
+        conflicting_names(objects)
     )
-}
-
-/// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, and not chance.
-pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
-    let pays = |p: &Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
-    let mut ranked = simulation.ranked();
-    ranked.retain(|p| pays(p) && !p.policy.starts_with("random"));
-    ranked
 }
 
 fn recommendation(
@@ -173,8 +130,8 @@ fn gain(speedup: Range) -> Range {
 }
 
 /// Loops and data deal the same array differently: the program has to change.
-fn match_it(blame: &[Blame], matched: &Matched, machine: &str) -> String {
-    let named = conflicting_names(blame);
+fn match_it(objects: &[Advised], matched: &Matched, machine: &str) -> String {
+    let named = conflicting_names(objects);
     let [typical, range] = faster(matched.speedup);
     format!(
         "Match loops and data: no placement suits {named}, whose loops divide it differently; distributed and \
@@ -182,8 +139,10 @@ fn match_it(blame: &[Blame], matched: &Matched, machine: &str) -> String {
     )
 }
 
-fn conflicting_names(blame: &[Blame]) -> String {
-    let named: Vec<String> = conflicting(blame).map(|b| format!("`{}`", b.name)).collect();
+fn conflicting_names(objects: &[Advised]) -> String {
+    let named: Vec<String> = conflicting(objects)
+        .map(|o| format!("`{}`", o.blame.name))
+        .collect();
     match &named[..] {
         [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
         [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
@@ -192,9 +151,12 @@ fn conflicting_names(blame: &[Blame]) -> String {
 }
 
 /// Objects whose loops should change.
-fn conflicting(blame: &[Blame]) -> impl Iterator<Item = &Blame> {
-    let curable = |b: &&Blame| b.conflict.as_ref().is_some_and(|c| c.remedy != Remedy::None);
-    blame.iter().filter(curable)
+fn conflicting(objects: &[Advised]) -> impl Iterator<Item = &Advised> {
+    let is_curable = |o: &&Advised| {
+        let conflict = o.blame.loops_in_conflict();
+        conflict.is_some_and(|c| c.remedy != Remedy::None)
+    };
+    objects.iter().filter(is_curable)
 }
 
 fn praise(
@@ -221,19 +183,7 @@ fn praise(
     )
 }
 
-/// "25 % faster than" or, from twice on, "4.9× as fast as"; and the range in the same unit.
-pub(crate) fn faster(speedup: Range) -> [String; 2] {
-    let twice = speedup.typical >= 2.0;
-    let ratios = [speedup.min, speedup.typical, speedup.max];
-    let [low, typical, high] = ratios.map(|ratio| match twice {
-        true => format!("{ratio:.1}×"),
-        false => percent(ratio - 1.0),
-    });
-    let than = if twice { "as fast as" } else { "faster than" };
-    [format!("{typical} {than}"), format!("(between {low} and {high})")]
-}
-
-fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>) -> Vec<String> {
+fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
     let baseline = simulation.baseline();
     let mut all = vec![format!(
         "Under first-touch {} of the accesses are local and memory takes {} of the time (between {} and {}).",
@@ -253,7 +203,7 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>
             controller.node
         ));
     }
-    if let Some(worst) = worst.filter(|w| w.cost_share > 0.05) {
+    if let Some(worst) = worst.filter(|w| w.blame.cost_share > 0.05) {
         all.push(worst.sentence.clone());
     }
     if let Some(share) = context.profile.meta.coverage.share().filter(|s| *s < 0.8) {
@@ -268,11 +218,16 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Blame>
     all
 }
 
-pub(crate) fn percent(fraction: f64) -> String {
-    let value = fraction * 100.0;
-    if value.abs() < 9.95 {
-        format!("{value:.1} %").replace(".0 %", " %")
-    } else {
-        format!("{value:.0} %")
-    }
+/// What the verdict's shares of accesses contain.
+pub(crate) fn of_few_lines(spots: &[Spot]) -> Option<String> {
+    let share: f64 = spots.iter().map(|s| s.share).sum();
+    (!spots.is_empty()).then(|| {
+        format!(
+            "{} of all accesses are to a few lines of {}: variables that all threads use, or waiting in barriers and locks \
+             of the program's own, which counts as work. Shares of accesses (local, exclusivity, balance) say that \
+             much about those lines; predicted times do not.",
+            percent(share),
+            if spots.len() == 1 { "one page".to_owned() } else { format!("{} pages", spots.len()) }
+        )
+    })
 }

@@ -1,11 +1,16 @@
-//! From the stream of rows to histograms: one per slice, or one over the whole run.
+//! From the stream of rows to histograms: of each slice in parts, and of the whole run.
 //!
 //! Rows of a slice ascend by their first page, so a sweep over pages with the set of runs that
 //! cover the current one yields each page once, in order.
 
 use crate::histogram::{Entry, Histogram};
 use crate::merge::Merger;
+use crate::slices::{SliceVisitor, Slices};
+use crate::visitor::read;
 use nodewise_profile::{Access, AccessSource, PageNumber, SliceId};
+
+/// Cells of a part of a slice, about: they stay in the cache while all who look at slices look at them.
+pub(crate) const PART: usize = 1 << 16;
 
 impl Histogram {
     /// The histogram over a whole run, at pages of `1 << shift` base pages: 0 for 4 KiB, 9 for 2 MiB.
@@ -13,46 +18,38 @@ impl Histogram {
     /// # Errors
     /// When the source cannot be read to its end.
     pub fn build<S: AccessSource>(source: &S, threads: usize, shift: u32) -> Result<Self, S::Error> {
-        let mut merger = Merger::default();
-        for_each_slice(source, threads, 0, |_, histogram| merger.add(histogram))?;
-        let whole = merger.finish().unwrap_or_else(|| Self::empty(threads, 0));
-        Ok(whole.coarsened(shift))
+        let mut builder = HistogramBuilder::default();
+        read(source, &mut [&mut Slices::new(threads, 0, vec![&mut builder])])?;
+        Ok(builder.finish(threads, shift))
     }
 }
 
-/// Calls `visit` with the histogram of each slice that has accesses, ascending.
-///
-/// # Errors
-/// When the source cannot be read to its end.
-pub fn for_each_slice<S: AccessSource>(
-    source: &S,
-    threads: usize,
-    shift: u32,
-    mut visit: impl FnMut(SliceId, Histogram),
-) -> Result<(), S::Error> {
-    let mut open: Option<(SliceId, Sweep)> = None;
-    source.visit(&mut |rows| {
-        for row in rows.iter().filter(|r| r.len > 0) {
-            if open.as_ref().is_none_or(|(slice, _)| *slice != row.slice) {
-                let next = (row.slice, Sweep::new(threads));
-                if let Some((slice, sweep)) = open.replace(next) {
-                    visit(slice, sweep.finish().coarsened(shift));
-                }
-            }
-            if let Some((_, sweep)) = &mut open {
-                sweep.add(row);
-            }
-        }
-    })?;
-    if let Some((slice, sweep)) = open {
-        visit(slice, sweep.finish().coarsened(shift));
+/// Adds slices of base pages up to the whole run.
+#[derive(Default)]
+pub struct HistogramBuilder(Merger);
+
+impl HistogramBuilder {
+    /// The sum at pages of `1 << shift` base pages, in a profile of so many threads.
+    #[must_use]
+    pub fn finish(self, threads: usize, shift: u32) -> Histogram {
+        let mut whole = self.0.finish();
+        whole.threads = threads;
+        // Who owns a large page is known once all of its pages are.
+        whole.coarsen(shift);
+        whole
     }
-    Ok(())
 }
 
-/// A histogram of base pages under construction from rows that ascend by page.
-struct Sweep {
+impl SliceVisitor for HistogramBuilder {
+    fn part(&mut self, _slice: SliceId, pages: &Histogram) {
+        self.0.add(pages);
+    }
+}
+
+/// A histogram under construction from rows that ascend by page, handed on in parts.
+pub(crate) struct Sweep {
     out: Histogram,
+    shift: u32,
     /// Rows whose runs cover page `at`.
     active: Vec<Access>,
     at: u64,
@@ -60,39 +57,58 @@ struct Sweep {
     cells: Vec<Entry>,
 }
 
+/// Takes a part.
+type Emit<'e> = dyn FnMut(&Histogram) + 'e;
+
 impl Sweep {
-    fn new(threads: usize) -> Self {
-        let out = Histogram::empty(threads, 0);
+    pub fn new(threads: usize, shift: u32) -> Self {
         Self {
-            out,
+            out: Histogram::empty(threads, 0),
+            shift,
             active: Vec::new(),
             at: 0,
             cells: Vec::new(),
         }
     }
 
-    fn add(&mut self, row: &Access) {
+    pub fn add(&mut self, row: &Access, emit: &mut Emit<'_>) {
         if row.page.0 != self.at {
             debug_assert!(row.page.0 > self.at, "rows ascend by page");
-            self.advance(row.page.0);
+            self.advance(row.page.0, emit);
         }
         self.active.push(*row);
     }
 
     /// Emits all covered pages below `limit`, in stretches over which the active rows are the same.
-    fn advance(&mut self, limit: u64) {
+    fn advance(&mut self, limit: u64, emit: &mut Emit<'_>) {
         let end = |a: &Access| a.page.0 + u64::from(a.len);
         while !self.active.is_empty() && self.at < limit {
             let stop = self.active.iter().map(end).fold(limit, u64::min);
             self.gather();
-            for page in self.at..stop {
-                self.out
-                    .push(PageNumber(page), self.active[0].object, &self.cells);
+            for page in (self.at..stop).map(PageNumber) {
+                if self.out.entries.len() >= PART && !self.is_within_last(page) {
+                    self.flush(emit);
+                }
+                self.out.push(page, self.active[0].object, &self.cells);
             }
             self.at = stop;
             self.active.retain(|a| end(a) > stop);
         }
         self.at = limit;
+    }
+
+    /// Whether a page belongs to the same large page as the one before.
+    fn is_within_last(&self, page: PageNumber) -> bool {
+        let large = |page: &PageNumber| page.align_down(self.shift);
+        self.out.pages.last().map(large) == Some(large(&page))
+    }
+
+    fn flush(&mut self, emit: &mut Emit<'_>) {
+        if !self.out.is_empty() {
+            self.out.coarsen(self.shift);
+            emit(&self.out);
+            self.out.clear();
+        }
     }
 
     fn gather(&mut self) {
@@ -101,9 +117,11 @@ impl Sweep {
         sum_by_thread(&mut self.cells);
     }
 
-    fn finish(mut self) -> Histogram {
-        self.advance(u64::MAX);
-        self.out
+    /// Emits what is left; the next row may begin anew.
+    pub fn finish(&mut self, emit: &mut Emit<'_>) {
+        self.advance(u64::MAX, emit);
+        self.flush(emit);
+        self.at = 0;
     }
 }
 
@@ -185,17 +203,30 @@ mod tests {
         #[test]
         fn slices_sum_to_the_whole(rows in rows(), batch in 1usize..9) {
             let source = Batched(InMemory::new(rows), batch);
-            let mut sum = BTreeMap::new();
-            let mut slices = Vec::new();
-            for_each_slice(&source, 4, 0, |slice, histogram| {
-                slices.push(slice);
-                for (key, (r, w, l)) in flat(&histogram) {
-                    let cell: &mut (u64, u64, u64) = sum.entry(key).or_default();
-                    *cell = (cell.0 + r, cell.1 + w, cell.2 + l);
-                }
-            }).unwrap();
-            prop_assert!(slices.is_sorted_by(|a, b| a < b));
-            prop_assert_eq!(sum, flat(&Histogram::build(&source, 4, 0).unwrap()));
+            let mut sums = Sums::default();
+            read(&source, &mut [&mut Slices::new(4, 0, vec![&mut sums])]).unwrap();
+            prop_assert!(sums.slices.is_sorted_by(|a, b| a < b));
+            prop_assert_eq!(sums.cells, flat(&Histogram::build(&source, 4, 0).unwrap()));
+        }
+    }
+
+    /// The cells of all slices, added up one by one.
+    #[derive(Default)]
+    struct Sums {
+        cells: BTreeMap<(u64, u32), (u64, u64, u64)>,
+        slices: Vec<SliceId>,
+    }
+
+    impl SliceVisitor for Sums {
+        fn part(&mut self, _slice: SliceId, pages: &Histogram) {
+            for (key, (r, w, l)) in flat(pages) {
+                let cell = self.cells.entry(key).or_default();
+                *cell = (cell.0 + r, cell.1 + w, cell.2 + l);
+            }
+        }
+
+        fn end_of_slice(&mut self, slice: SliceId) {
+            self.slices.push(slice);
         }
     }
 

@@ -168,9 +168,9 @@ pub(crate) fn divisions(
     maps: Vec<PageMap>,
 ) -> BTreeMap<ObjectId, Vec<Division>> {
     let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
-    for map in maps {
+    for mut map in maps {
         let is_loop = is_loop(profile, map.region) && is_array(profile, map.object);
-        let loops = recognise(&map, is_loop);
+        let loops = recognise(&mut map, is_loop);
         let divisions = loops.iter().map(|l| Division::new(&map, l, usage, is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }

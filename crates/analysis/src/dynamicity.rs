@@ -12,6 +12,9 @@ pub struct Dynamicity {
     moves: Vec<u32>,
     counts: NodeCounts,
     per_slice: Vec<u64>,
+    /// Moves in the slice under way, and where in the whole histogram it has come to.
+    moved: u64,
+    at: usize,
 }
 
 impl Dynamicity {
@@ -25,23 +28,30 @@ impl Dynamicity {
             moves,
             counts: NodeCounts::new(nodes),
             per_slice: Vec::new(),
+            moved: 0,
+            at: 0,
         }
     }
 
-    /// Moves pages as one more slice wants them; gives the number of moves. The slice's pages must
-    /// be among those of `whole`, at the same page size.
-    pub fn advance(&mut self, whole: &Histogram, slice: &Histogram, affinity: &Affinity) -> u64 {
-        let (mut at, mut moved) = (0, 0);
-        for page in slice.iter() {
-            at = whole.seek(at, page.page);
+    /// Moves pages as a part of a slice wants them. Its pages must be among those of `whole`, at the same page
+    /// size, and above those of the slice that came before.
+    pub fn advance(&mut self, whole: &Histogram, part: &Histogram, affinity: &Affinity) {
+        for page in part.iter() {
+            self.at = whole.seek(self.at, page.page);
             self.counts.load(page.entries, affinity);
             let (wanted, most) = self.counts.dominant();
-            if self.counts.of(self.homes[at]) < most {
-                self.homes[at] = wanted;
-                self.moves[at] += 1;
-                moved += 1;
+            if self.counts.of(self.homes[self.at]) < most {
+                self.homes[self.at] = wanted;
+                self.moves[self.at] += 1;
+                self.moved += 1;
             }
         }
+    }
+
+    /// The slice has no more pages; gives the number of moves in it.
+    pub fn end_of_slice(&mut self) -> u64 {
+        self.at = 0;
+        let moved = std::mem::take(&mut self.moved);
         self.per_slice.push(moved);
         moved
     }
@@ -84,6 +94,7 @@ mod tests {
         let mut dynamicity = Dynamicity::new(start.iter().copied().map(NodeId).collect(), 3);
         for slice in slices {
             dynamicity.advance(&whole, &histogram(slice), &thread_per_node(3));
+            dynamicity.end_of_slice();
         }
         dynamicity
     }

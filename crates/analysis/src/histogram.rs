@@ -89,12 +89,26 @@ impl Histogram {
         self.offsets.push(self.entries.len() as u64);
     }
 
-    pub(crate) fn push_page(&mut self, page: &PageView<'_>) {
-        self.push(page.page, page.object, page.entries);
+    /// Appends pages above all there are.
+    pub(crate) fn append(&mut self, more: &Self) {
+        let before = self.entries.len() as u64;
+        self.pages.extend_from_slice(&more.pages);
+        self.objects.extend_from_slice(&more.objects);
+        self.entries.extend_from_slice(&more.entries);
+        self.offsets.extend(more.offsets[1..].iter().map(|o| before + o));
+    }
+
+    /// Begins anew, with base pages.
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+        self.objects.clear();
+        self.entries.clear();
+        self.offsets.truncate(1);
+        self.shift = 0;
     }
 
     /// All pages, ascending.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = PageView<'_>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = PageView<'_>> + DoubleEndedIterator {
         (0..self.len()).map(|i| self.page(i))
     }
 
@@ -118,25 +132,50 @@ impl Histogram {
     /// The histogram of base pages at a coarser page size; each large page belongs to the object
     /// that covers most of it.
     #[must_use]
-    pub fn coarsened(self, shift: u32) -> Self {
+    pub fn coarsened(mut self, shift: u32) -> Self {
+        self.coarsen(shift);
+        self
+    }
+
+    /// As [`Histogram::coarsened`]. Large pages are written over the base pages that they are made of: there are
+    /// no more of them, nor of their cells.
+    pub(crate) fn coarsen(&mut self, shift: u32) {
         if shift == self.shift {
-            return self;
+            return;
         }
-        let mut out = Self::empty(self.threads, shift);
-        let (mut cells, mut first) = (Vec::new(), 0);
+        self.shift = shift;
+        let mut cells = Vec::new();
+        let (mut first, mut first_cell, mut to, mut to_cell) = (0, 0, 0, 0);
         while first < self.len() {
             let page = self.pages[first].align_down(shift);
             let within = self.pages[first..]
                 .iter()
                 .take_while(|p| p.align_down(shift) == page);
             let end = first + within.count();
+            let end_cell = self.offsets[end] as usize;
             cells.clear();
-            cells.extend_from_slice(&self.entries[self.offsets[first] as usize..self.offsets[end] as usize]);
+            cells.extend_from_slice(&self.entries[first_cell..end_cell]);
             sum_by_thread(&mut cells);
-            out.push(page, owner(&self.objects[first..end]), &cells);
-            first = end;
+            self.entries[to_cell..to_cell + cells.len()].copy_from_slice(&cells);
+            (self.pages[to], self.objects[to]) = (page, owner(&self.objects[first..end]));
+            to_cell += cells.len();
+            to += 1;
+            self.offsets[to] = to_cell as u64;
+            (first, first_cell) = (end, end_cell);
         }
-        out
+        self.pages.truncate(to);
+        self.objects.truncate(to);
+        self.offsets.truncate(to + 1);
+        self.entries.truncate(to_cell);
+        self.shrink();
+    }
+
+    /// Gives back the room for what was not needed.
+    pub(crate) fn shrink(&mut self) {
+        self.pages.shrink_to_fit();
+        self.objects.shrink_to_fit();
+        self.offsets.shrink_to_fit();
+        self.entries.shrink_to_fit();
     }
 
     /// Number of pages.

@@ -3,7 +3,8 @@
 //! **Purpose.** From a stream of accesses to the page × thread histogram, and from that, under an
 //! affinity and a mapping, to the figures of Diener et al. II and Majo & Gross 3.1.
 //!
-//! **Constraints.** Pure; one streaming pass over the accesses; linear in rows.
+//! **Constraints.** Pure; linear in rows. Whoever looks at rows is a [`Visitor`], and all that are ready at the same
+//! time share one pass ([`read`]).
 //!
 //! **Non-goals.** Deciding anything (see `nodewise-placement`), predicting time (`-simulation`).
 
@@ -26,16 +27,18 @@ mod page_use;
 mod pattern;
 mod sampled;
 mod sharing;
+mod slices;
 mod spot;
 mod timeline;
 mod usage;
+mod visitor;
 
 #[cfg(test)]
 mod fixtures;
 
 pub use affinity::{Affinity, compact_order, identity_order, scatter_order, thread_numbers};
 pub use balance::balance;
-pub use builder::for_each_slice;
+pub use builder::HistogramBuilder;
 pub use conflict::{Conflict, Remedy};
 pub use division::Division;
 pub use dynamicity::Dynamicity;
@@ -46,8 +49,10 @@ pub use metrics::{Measured, Metrics, access_matrix, measure};
 pub use moves::{Journey, MoveCounts, Moves};
 pub use node_counts::NodeCounts;
 pub use pattern::Pattern;
-pub use sampled::{INTENSITY, Sampled, Samples, sampled_share};
+pub use sampled::{INTENSITY, Judgement, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
+pub use slices::{SliceVisitor, Slices};
 pub use spot::{Spot, spots};
-pub use timeline::{SliceMetrics, Timeline};
-pub use usage::{RegionUse, Usage};
+pub use timeline::{SliceMetrics, Timeline, TimelineBuilder};
+pub use usage::{RegionUse, Usage, UsageMaps};
+pub use visitor::{Visitor, read};

@@ -1,66 +1,241 @@
-//! Sums of histograms of equal page size.
+//! Sums of histograms of equal page size, in little more memory than the sum takes.
 //!
-//! A merger keeps partial sums whose sizes halve, as a binary counter does: each cell is copied
-//! at most log(slices) times, and a long recording needs no more memory than its sum.
+//! What is added waits until it is an eighth of the sum and is then merged into it in place, from the last page
+//! down, as a sorted file takes in a batch: each cell of the sum is moved a bounded number of times for each one
+//! added, and never are there two copies of the sum.
 
 use crate::builder::sum_by_thread;
 use crate::{Entry, Histogram};
-use std::cmp::Ordering;
+use std::ops::Range;
+
+/// What waits is merged once it has this part of the sum's cells …
+const SHARE: usize = 8;
+/// … and so many at least.
+const FEW: usize = 1 << 16;
 
 /// A running sum of histograms of base pages.
-#[derive(Default)]
 pub(crate) struct Merger {
-    /// Sizes descend; each is more than twice the next.
+    whole: Histogram,
+    /// What waits: sizes descend, each is more than twice the next, but for the last.
     parts: Vec<Histogram>,
+    waiting: usize,
+}
+
+impl Default for Merger {
+    fn default() -> Self {
+        Self {
+            whole: Histogram::empty(0, 0),
+            parts: Vec::new(),
+            waiting: 0,
+        }
+    }
 }
 
 impl Merger {
-    pub(crate) fn add(&mut self, histogram: Histogram) {
-        self.parts.push(histogram);
+    pub fn add(&mut self, more: &Histogram) {
+        self.waiting += more.entries.len();
+        match self.parts.last_mut() {
+            Some(last) if last.pages.last() < more.pages.first() => last.append(more),
+            _ => {
+                self.settle(|a, b| a.entries.len() <= 2 * b.entries.len());
+                self.parts.push(more.clone());
+            }
+        }
+        if self.waiting >= FEW.max(self.whole.entries.len() / SHARE) {
+            self.merge_waiting();
+        }
+    }
+
+    pub fn finish(mut self) -> Histogram {
+        self.merge_waiting();
+        self.whole.shrink();
+        self.whole
+    }
+
+    fn merge_waiting(&mut self) {
+        self.settle(|_, _| true);
+        if let Some(all) = self.parts.pop() {
+            self.whole.absorb(&all);
+        }
+        self.waiting = 0;
+    }
+
+    /// Merges the last two parts as long as that is to be done.
+    fn settle(&mut self, is_due: fn(&Histogram, &Histogram) -> bool) {
         while let [.., a, b] = self.parts.as_slice()
-            && a.entries.len() <= 2 * b.entries.len()
+            && is_due(a, b)
+            && let Some(last) = self.parts.pop()
+            && let Some(sum) = self.parts.last_mut()
         {
-            self.merge_last();
-        }
-    }
-
-    pub(crate) fn finish(mut self) -> Option<Histogram> {
-        while self.parts.len() > 1 {
-            self.merge_last();
-        }
-        self.parts.pop()
-    }
-
-    fn merge_last(&mut self) {
-        if let (Some(b), Some(a)) = (self.parts.pop(), self.parts.pop()) {
-            self.parts.push(merged(&a, &b));
+            sum.absorb(&last);
         }
     }
 }
 
-fn merged(a: &Histogram, b: &Histogram) -> Histogram {
-    let mut out = Histogram::empty(a.threads.max(b.threads), a.shift);
-    let mut both: Vec<Entry> = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() || j < b.len() {
-        let order = match (a.pages.get(i), b.pages.get(j)) {
-            (Some(x), Some(y)) => x.cmp(y),
-            (Some(_), None) => Ordering::Less,
-            _ => Ordering::Greater,
+impl Histogram {
+    /// Adds the counts of another, of the same page size. Pages that both have stay their own object's.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        if self.pages.last() < other.pages.first() {
+            return self.append(other);
+        }
+        let (pages, cells) = self.more_with(other);
+        let mut gap = Gap {
+            pages: self.len()..self.len() + pages,
+            cells: self.entries.len()..self.entries.len() + cells,
         };
-        match order {
-            Ordering::Less => out.push_page(&a.page(i)),
-            Ordering::Greater => out.push_page(&b.page(j)),
-            Ordering::Equal => {
-                both.clear();
-                both.extend_from_slice(a.page(i).entries);
-                both.extend_from_slice(b.page(j).entries);
-                sum_by_thread(&mut both);
-                out.push(a.pages[i], a.objects[i], &both);
+        self.pages.resize(gap.pages.end, Default::default());
+        self.objects.resize(gap.pages.end, Default::default());
+        self.offsets.resize(gap.pages.end + 1, gap.cells.end as u64);
+        self.offsets[gap.pages.end] = gap.cells.end as u64;
+        self.entries.resize(gap.cells.end, Entry::default());
+        let mut both = Vec::new();
+        for page in other.iter().rev() {
+            let at = seek_back(&self.pages[..gap.pages.start], &page.page);
+            let is_known = at < gap.pages.start && self.pages[at] == page.page;
+            let begin = self.cell_of(at, &gap);
+            self.move_up(&mut gap, at + usize::from(is_known));
+            both.clear();
+            both.extend_from_slice(&self.entries[begin..gap.cells.start]);
+            both.extend_from_slice(page.entries);
+            sum_by_thread(&mut both);
+            let object = if is_known { self.objects[at] } else { page.object };
+            gap.pages = at..gap.pages.end - 1;
+            gap.cells = begin..gap.cells.end - both.len();
+            self.pages[gap.pages.end] = page.page;
+            self.objects[gap.pages.end] = object;
+            self.offsets[gap.pages.end] = gap.cells.end as u64;
+            self.entries[gap.cells.end..gap.cells.end + both.len()].copy_from_slice(&both);
+        }
+    }
+
+    /// How many pages and cells another has that are not here.
+    fn more_with(&self, other: &Self) -> (usize, usize) {
+        let (mut at, mut pages, mut cells) = (0, 0, 0);
+        for page in other.iter() {
+            at = self.seek(at, page.page);
+            if self.pages.get(at) != Some(&page.page) {
+                pages += 1;
+                cells += page.entries.len();
+                continue;
+            }
+            let mut own = self.page(at).entries.iter().peekable();
+            for entry in page.entries {
+                while own.next_if(|o| o.thread < entry.thread).is_some() {}
+                cells += usize::from(own.next_if(|o| o.thread == entry.thread).is_none());
             }
         }
-        i += usize::from(order.is_le());
-        j += usize::from(order.is_ge());
+        (pages, cells)
     }
-    out
+
+    /// Where a page's cells begin that is yet to be moved, or where the gap does.
+    fn cell_of(&self, page: usize, gap: &Gap) -> usize {
+        match page == gap.pages.start {
+            true => gap.cells.start,
+            false => self.offsets[page] as usize,
+        }
+    }
+
+    /// Moves the pages from `first` up to the gap to its end.
+    fn move_up(&mut self, gap: &mut Gap, first: usize) {
+        let begin = self.cell_of(first, gap);
+        let (pages, cells) = (gap.pages.len(), gap.cells.len());
+        if pages > 0 || cells > 0 {
+            self.pages.copy_within(first..gap.pages.start, first + pages);
+            self.objects.copy_within(first..gap.pages.start, first + pages);
+            self.entries.copy_within(begin..gap.cells.start, begin + cells);
+            for page in (first..gap.pages.start).rev() {
+                self.offsets[page + pages] = self.offsets[page] + cells as u64;
+            }
+        }
+        *gap = Gap {
+            pages: first..first + pages,
+            cells: begin..begin + cells,
+        };
+    }
+}
+
+/// Room between what is yet to be moved and what has its place.
+struct Gap {
+    pages: Range<usize>,
+    cells: Range<usize>,
+}
+
+/// The index of the first page not below `page`: the cost grows with the distance from the end.
+fn seek_back<T: Ord>(pages: &[T], page: &T) -> usize {
+    let mut step = 1;
+    while pages.len() >= step && pages[pages.len() - step] >= *page {
+        step *= 2;
+    }
+    let low = (pages.len() + 1).saturating_sub(step);
+    let high = pages.len() - step / 2;
+    low + pages[low..high].partition_point(|p| p < page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::{ObjectId, PageNumber, ThreadId};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    type Cells = BTreeMap<(u64, u32), (u64, u64)>;
+
+    fn histogram(cells: &Cells) -> Histogram {
+        let mut out = Histogram::empty(9, 0);
+        let all: Vec<_> = cells.iter().collect();
+        for page in all.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let entry = |((_, thread), (reads, writes)): &(&(u64, u32), &(u64, u64))| Entry {
+                reads: *reads,
+                writes: *writes,
+                lines: *reads as u32,
+                thread: ThreadId(*thread),
+            };
+            let entries: Vec<Entry> = page.iter().map(entry).collect();
+            out.push(
+                PageNumber(page[0].0.0),
+                ObjectId(page[0].0.0 as u32 / 10),
+                &entries,
+            );
+        }
+        out
+    }
+
+    fn cells() -> impl Strategy<Value = Cells> {
+        proptest::collection::btree_map((0u64..60, 0u32..4), (0u64..9, 0u64..9), 0..60)
+    }
+
+    fn equal(a: &Histogram, b: &Histogram) -> bool {
+        (&a.pages, &a.objects, &a.offsets, &a.entries) == (&b.pages, &b.objects, &b.offsets, &b.entries)
+    }
+
+    proptest! {
+        #[test]
+        fn a_sum_in_place_is_the_sum_cell_by_cell(a in cells(), b in cells()) {
+            let mut sum = histogram(&a);
+            sum.absorb(&histogram(&b));
+            let mut all = a;
+            for (key, (reads, writes)) in b {
+                let cell = all.entry(key).or_default();
+                *cell = (cell.0 + reads, cell.1 + writes);
+            }
+            prop_assert!(equal(&sum, &histogram(&all)));
+        }
+
+        #[test]
+        fn the_order_in_which_parts_come_does_not_matter(parts in proptest::collection::vec(cells(), 1..9)) {
+            let sum = |parts: &mut dyn Iterator<Item = &Cells>| {
+                let mut merger = Merger::default();
+                parts.for_each(|p| merger.add(&histogram(p)));
+                merger.finish()
+            };
+            prop_assert!(equal(&sum(&mut parts.iter()), &sum(&mut parts.iter().rev())));
+        }
+
+        #[test]
+        fn seeking_back_finds_what_a_scan_finds(gaps in proptest::collection::vec(1u64..5, 0..60), page in 0u64..200) {
+            let pages: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
+            let scanned = pages.iter().position(|p| *p >= page).unwrap_or(pages.len());
+            prop_assert_eq!(seek_back(&pages, &page), scanned);
+        }
+    }
 }

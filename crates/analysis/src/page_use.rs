@@ -10,8 +10,9 @@
 //! A region may have several loops. What the threads that static blocks would give a page to (x-wise)
 //! do there is kept apart from the rest, so that another pattern beneath shows.
 
+use crate::visitor::Visitor;
 use crate::{Histogram, Usage, thread_numbers};
-use nodewise_profile::{Access, AccessSource, Object, ObjectId, Profile, RegionId, ThreadId};
+use nodewise_profile::{Access, Object, ObjectId, Profile, RegionId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 use std::rc::Rc;
@@ -146,34 +147,51 @@ pub(crate) struct PageMap {
     pub shift: u32,
 }
 
-/// Fills the maps of all objects in one pass.
-pub(crate) fn maps<S: AccessSource>(
-    source: &S,
-    profile: &Profile,
-    histogram: &Histogram,
-    usage: &Usage,
-) -> Result<Vec<PageMap>, S::Error> {
-    let teams = teams(profile, usage);
-    let mut maps = Vec::new();
-    // By object: its regions, and where their maps are.
-    let mut found: Vec<Vec<(RegionId, usize)>> = vec![Vec::new(); profile.objects.len()];
-    for (index, object) in profile.objects.iter().enumerate().skip(1) {
-        let id = ObjectId::from_index(index);
-        for region in regions_worth_a_map(usage, id, object) {
-            found[index].push((region, maps.len()));
-            maps.push(empty_map(histogram, (id, object), region, &teams));
-        }
-    }
-    let mut at = 0;
-    source.visit(&mut |rows| {
-        for row in rows.iter().filter(|r| r.len > 0) {
-            let regions = found.get(row.object.index()).into_iter().flatten();
-            if let Some((_, map)) = regions.into_iter().find(|(region, _)| *region == row.region) {
-                at = add(&mut maps[*map], histogram, at, row);
+/// The maps of all objects, filled in one pass.
+#[derive(Debug)]
+pub(crate) struct Maps<'a> {
+    histogram: &'a Histogram,
+    maps: Vec<PageMap>,
+    /// By object: its regions, and where their maps are.
+    found: Vec<Vec<(RegionId, usize)>>,
+    /// Where in the histogram the last row began: the next is near.
+    at: usize,
+}
+
+impl<'a> Maps<'a> {
+    pub fn new(profile: &Profile, histogram: &'a Histogram, usage: &Usage) -> Self {
+        let teams = teams(profile, usage);
+        let mut maps = Vec::new();
+        let mut found = vec![Vec::new(); profile.objects.len()];
+        for (index, object) in profile.objects.iter().enumerate().skip(1) {
+            let id = ObjectId::from_index(index);
+            for region in regions_worth_a_map(usage, id, object) {
+                found[index].push((region, maps.len()));
+                maps.push(empty_map(histogram, (id, object), region, &teams));
             }
         }
-    })?;
-    Ok(maps)
+        Self {
+            histogram,
+            maps,
+            found,
+            at: 0,
+        }
+    }
+
+    pub fn finish(self) -> Vec<PageMap> {
+        self.maps
+    }
+}
+
+impl Visitor for Maps<'_> {
+    fn rows(&mut self, rows: &[Access]) {
+        for row in rows.iter().filter(|r| r.len > 0) {
+            let regions = self.found.get(row.object.index()).into_iter().flatten();
+            if let Some((_, map)) = regions.into_iter().find(|(region, _)| *region == row.region) {
+                self.at = add(&mut self.maps[*map], self.histogram, self.at, row);
+            }
+        }
+    }
 }
 
 fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {

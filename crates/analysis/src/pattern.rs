@@ -137,41 +137,46 @@ pub(crate) fn is_placed(page: &PageUse, threads: usize) -> bool {
     page.accesses > 0.0 && page.agreement() >= agreed
 }
 
+/// Of [`PageUse::peeled`]: what blocks in order account for, and all else.
+const BLOCKS: usize = 0;
+const REST: usize = 1;
+
 /// What the loops of a region make of an object: one shape, or x-wise and another beneath it; each with
 /// its share of the accesses and its pages. `is_loop` says whether the region is one construct: of
-/// other code the number of loops is unknown, and no schedule follows from what its threads do.
-pub(crate) fn recognise(map: &PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<PageUse>)> {
+/// other code the number of loops is unknown, and no schedule follows from what its threads do. Takes the map's pages:
+/// of large objects there is no room for two.
+pub(crate) fn recognise(map: &mut PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<PageUse>)> {
     let threads = map.team.threads.len();
-    let whole = shape_of(&map.pages, threads, (map.shift, is_loop));
-    let [blocks, rest] = [0, 1].map(|part| map.pages.iter().map(|p| p.peeled()[part]).collect::<Vec<_>>());
-    let all: f64 = map.pages.iter().map(|p| f64::from(p.accesses)).sum();
-    let in_blocks = blocks.iter().map(|p| f64::from(p.accesses)).sum::<f64>() / all.max(1.0);
+    let pages = std::mem::take(&mut map.pages);
+    let whole = shape_of(&pages, threads, (map.shift, is_loop));
+    let accesses = |part: usize| pages.iter().map(move |p| p.peeled()[part].accesses);
+    let all: f64 = pages.iter().map(|p| f64::from(p.accesses)).sum();
+    let in_blocks = accesses(BLOCKS).map(f64::from).sum::<f64>() / all.max(1.0);
     let by_chance = 1.3 / threads as f64;
     // What the other loops do in the same blocks counts with them.
     let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
     // What two or three threads do beyond their blocks is the other's, or one of both others': no pattern.
     // Two loops meet on the pages: of blocks in another order some are a thread's own by position, too.
-    let both = [&blocks, &rest]
+    let touched = |accesses: &mut dyn Iterator<Item = f32>| accesses.filter(|a| *a > 0.0).count() as f64;
+    let everywhere = EVERYWHERE * touched(&mut pages.iter().map(|p| p.accesses));
+    let both = [BLOCKS, REST]
         .into_iter()
-        .all(|part| comes_everywhere(&map.pages, part));
+        .all(|part| touched(&mut accesses(part)) >= everywhere);
     let can_differ = is_loop && is_telling(threads as f64, 1.0) && both;
     if can_differ && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
+        let part = |part: usize| pages.iter().map(|p| p.peeled()[part]).collect::<Vec<_>>();
+        let rest = part(REST);
         let other = shape_of(&rest, threads, (map.shift, is_loop));
         let differs =
             matches!(other.pattern, Pattern::YWise) || (other.pattern == Pattern::XWise && other.inverse);
         if differs {
             return vec![
-                (shape(Pattern::XWise, 1.0), 1.0 - beneath, blocks),
+                (shape(Pattern::XWise, 1.0), 1.0 - beneath, part(BLOCKS)),
                 (other, beneath, rest),
             ];
         }
     }
-    vec![(whole, 1.0, map.pages.clone())]
-}
-
-fn comes_everywhere(pages: &[PageUse], part: &[PageUse]) -> bool {
-    let touched = |pages: &[PageUse]| pages.iter().filter(|p| p.accesses > 0.0).count() as f64;
-    touched(part) >= EVERYWHERE * touched(pages)
+    vec![(whole, 1.0, pages)]
 }
 
 /// Whether blocks in one order, `times` times, are more than chance: an order of b blocks is one of b!.

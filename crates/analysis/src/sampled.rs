@@ -15,9 +15,11 @@
 mod blocks;
 
 use crate::interval::Interval;
-use crate::{Affinity, Histogram, NodeCounts, first_touch, for_each_slice};
+use crate::slices::{SliceVisitor, Slices};
+use crate::visitor::read;
+use crate::{Affinity, Histogram, NodeCounts, first_touch};
 use blocks::{Blocks, Count, Scores};
-use nodewise_profile::{AccessSource, ObjectId, Profile};
+use nodewise_profile::{AccessSource, ObjectId, Profile, SliceId};
 use std::collections::BTreeMap;
 
 /// What is assumed of intensity, of which samples say nothing: a sample of one node's stands for at most so
@@ -99,15 +101,11 @@ impl Samples {
         affinity: &Affinity,
         nodes: usize,
     ) -> Result<Option<Self>, S::Error> {
-        if !profile.meta.observer.is_sampled() {
-            return Ok(None);
-        }
-        let minimum = profile.meta.sampling.as_ref().map_or(1, |s| s.minimum_samples);
-        let mut judgement = Judgement::new(histogram, affinity, nodes, minimum);
-        for_each_slice(source, histogram.threads, histogram.shift, |_, slice| {
-            judgement.leave_out(&slice);
-        })?;
-        Ok(Some(judgement.finish(&first_touch::unseen(profile, histogram))))
+        let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
+        let visitors = judgement.iter_mut().map(|j| j as &mut dyn SliceVisitor);
+        let mut slices = Slices::new(histogram.threads, histogram.shift, visitors.collect());
+        read(source, &mut [&mut slices])?;
+        Ok(judgement.map(Judgement::finish))
     }
 
     /// Of an object; nothing where it has no samples.
@@ -117,18 +115,34 @@ impl Samples {
     }
 }
 
-/// The judged pages of a program, all together and by object.
-struct Judgement<'a> {
+/// The judged pages of a program, all together and by object, while its slices are looked at.
+pub struct Judgement<'a> {
+    profile: &'a Profile,
     histogram: &'a Histogram,
     affinity: &'a Affinity,
     nodes: usize,
     minimum: u64,
     program: Blocks,
     objects: BTreeMap<ObjectId, Blocks>,
+    /// By object: what the means would be without the slice under way.
+    changed: BTreeMap<ObjectId, Scores>,
+    /// Where in the histogram the slice has come to.
+    at: usize,
 }
 
 impl<'a> Judgement<'a> {
-    fn new(histogram: &'a Histogram, affinity: &'a Affinity, nodes: usize, minimum: u32) -> Self {
+    /// Of a profile of samples, on a machine with `nodes` nodes; nothing where accesses were counted.
+    #[must_use]
+    pub fn new(
+        profile: &'a Profile,
+        histogram: &'a Histogram,
+        affinity: &'a Affinity,
+        nodes: usize,
+    ) -> Option<Self> {
+        if !profile.meta.observer.is_sampled() {
+            return None;
+        }
+        let minimum = profile.meta.sampling.as_ref().map_or(1, |s| s.minimum_samples);
         let minimum = u64::from(minimum.max(1));
         let (mut all, mut each) = (Count::default(), BTreeMap::<ObjectId, Count>::new());
         for page in histogram.iter() {
@@ -146,51 +160,23 @@ impl<'a> Judgement<'a> {
                 object.add(scores);
             }
         }
-        Self {
+        Some(Self {
+            profile,
             histogram,
             affinity,
             nodes,
             minimum,
             program,
             objects,
-        }
+            changed: BTreeMap::new(),
+            at: 0,
+        })
     }
 
-    /// What the means would be without a slice.
-    fn leave_out(&mut self, slice: &Histogram) {
-        let (mut whole, mut part) = (NodeCounts::new(self.nodes), NodeCounts::new(self.nodes));
-        let mut changed = BTreeMap::<ObjectId, Scores>::new();
-        let mut at = 0;
-        for page in slice.iter() {
-            at = self.histogram.seek(at, page.page);
-            let all = self.histogram.page(at);
-            if all.accesses() < self.minimum {
-                continue;
-            }
-            let counts = whole.load(all.entries, self.affinity).all();
-            let without = part.load(page.entries, self.affinity).all();
-            let rest: Vec<u64> = counts
-                .iter()
-                .zip(without)
-                .map(|(all, slice)| all.saturating_sub(*slice))
-                .collect();
-            let change = changed.entry(all.object).or_default();
-            // A page that has no other samples tells nothing of what these change.
-            if rest.iter().any(|n| *n > 0) {
-                *change += Scores::of(&rest) - Scores::of(counts);
-            }
-        }
-        for (object, change) in &changed {
-            if let Some(object) = self.objects.get_mut(object) {
-                object.leave_out(*change);
-            }
-        }
-        if let Some(change) = changed.into_values().reduce(|sum, change| sum + change) {
-            self.program.leave_out(change);
-        }
-    }
-
-    fn finish(self, unseen: &BTreeMap<ObjectId, u64>) -> Samples {
+    /// What samples say, once all slices were left out in turn.
+    #[must_use]
+    pub fn finish(self) -> Samples {
+        let unseen = first_touch::unseen(self.profile, self.histogram);
         let nodes = self.nodes;
         let share = |pages: u64, unseen: u64| unseen as f64 / (pages + unseen).max(1) as f64;
         let objects = self.objects.into_iter().map(|(id, blocks)| {
@@ -203,6 +189,44 @@ impl<'a> Judgement<'a> {
         Samples {
             program,
             objects: objects.collect(),
+        }
+    }
+}
+
+impl SliceVisitor for Judgement<'_> {
+    fn part(&mut self, _slice: SliceId, pages: &Histogram) {
+        let (mut whole, mut part) = (NodeCounts::new(self.nodes), NodeCounts::new(self.nodes));
+        for page in pages.iter() {
+            self.at = self.histogram.seek(self.at, page.page);
+            let all = self.histogram.page(self.at);
+            if all.accesses() < self.minimum {
+                continue;
+            }
+            let counts = whole.load(all.entries, self.affinity).all();
+            let without = part.load(page.entries, self.affinity).all();
+            let rest: Vec<u64> = counts
+                .iter()
+                .zip(without)
+                .map(|(all, slice)| all.saturating_sub(*slice))
+                .collect();
+            let change = self.changed.entry(all.object).or_default();
+            // A page that has no other samples tells nothing of what these change.
+            if rest.iter().any(|n| *n > 0) {
+                *change += Scores::of(&rest) - Scores::of(counts);
+            }
+        }
+    }
+
+    fn end_of_slice(&mut self, _slice: SliceId) {
+        self.at = 0;
+        let changed = std::mem::take(&mut self.changed);
+        for (object, change) in &changed {
+            if let Some(object) = self.objects.get_mut(object) {
+                object.leave_out(*change);
+            }
+        }
+        if let Some(change) = changed.into_values().reduce(|sum, change| sum + change) {
+            self.program.leave_out(change);
         }
     }
 }

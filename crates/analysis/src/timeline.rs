@@ -1,6 +1,8 @@
 //! Figures per slice: how the program's behaviour changes while it runs.
 
-use crate::{Affinity, Dynamicity, Histogram, Metrics, first_touch_nodes, for_each_slice, measure};
+use crate::slices::{SliceVisitor, Slices};
+use crate::visitor::read;
+use crate::{Affinity, Dynamicity, Histogram, Metrics, measure};
 use nodewise_machine::NodeId;
 use nodewise_profile::{AccessSource, PageNumber, Profile, SliceId};
 
@@ -25,7 +27,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// One pass over the accesses; `homes` is the mapping of the whole histogram's pages.
+    /// One pass over the accesses; `homes` is where first touch has the whole histogram's pages.
     ///
     /// # Errors
     /// When the source cannot be read to its end.
@@ -37,20 +39,74 @@ impl Timeline {
         homes: &[NodeId],
         nodes: usize,
     ) -> Result<Self, S::Error> {
-        let start = first_touch_nodes(profile, whole, affinity, nodes);
-        let mut dynamicity = Dynamicity::new(start, nodes);
-        let mut slices = Vec::new();
-        for_each_slice(source, whole.threads, whole.shift, |slice, histogram| {
-            let migrations = dynamicity.advance(whole, &histogram, affinity);
-            let homes = homes_of(whole, homes, &histogram);
-            let metrics = measure(profile, &histogram, affinity, &homes, nodes).program;
-            slices.push(SliceMetrics {
-                slice,
-                metrics,
-                migrations,
-            });
-        })?;
-        Ok(Self { slices, dynamicity })
+        let mut builder = TimelineBuilder::new(profile, whole, affinity, homes, nodes);
+        read(
+            source,
+            &mut [&mut Slices::new(whole.threads, whole.shift, vec![&mut builder])],
+        )?;
+        Ok(builder.finish())
+    }
+}
+
+/// The slices of a run as they come.
+pub struct TimelineBuilder<'a> {
+    profile: &'a Profile,
+    whole: &'a Histogram,
+    affinity: &'a Affinity,
+    homes: &'a [NodeId],
+    nodes: usize,
+    slices: Vec<SliceMetrics>,
+    dynamicity: Dynamicity,
+    /// Of the slice under way.
+    metrics: Metrics,
+}
+
+impl<'a> TimelineBuilder<'a> {
+    /// As [`Timeline::of`].
+    #[must_use]
+    pub fn new(
+        profile: &'a Profile,
+        whole: &'a Histogram,
+        affinity: &'a Affinity,
+        homes: &'a [NodeId],
+        nodes: usize,
+    ) -> Self {
+        Self {
+            profile,
+            whole,
+            affinity,
+            homes,
+            nodes,
+            slices: Vec::new(),
+            dynamicity: Dynamicity::new(homes.to_vec(), nodes),
+            metrics: Metrics::none(nodes),
+        }
+    }
+
+    /// All slices.
+    #[must_use]
+    pub fn finish(self) -> Timeline {
+        Timeline {
+            slices: self.slices,
+            dynamicity: self.dynamicity,
+        }
+    }
+}
+
+impl SliceVisitor for TimelineBuilder<'_> {
+    fn part(&mut self, _slice: SliceId, pages: &Histogram) {
+        self.dynamicity.advance(self.whole, pages, self.affinity);
+        let homes = homes_of(self.whole, self.homes, pages);
+        let measured = measure(self.profile, pages, self.affinity, &homes, self.nodes);
+        self.metrics.absorb(&measured.program);
+    }
+
+    fn end_of_slice(&mut self, slice: SliceId) {
+        self.slices.push(SliceMetrics {
+            slice,
+            metrics: std::mem::replace(&mut self.metrics, Metrics::none(self.nodes)),
+            migrations: self.dynamicity.end_of_slice(),
+        });
     }
 }
 

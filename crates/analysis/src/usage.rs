@@ -1,9 +1,11 @@
 //! Which regions use which objects, and how their threads divide them: what a histogram has summed
 //! away.
 
+use crate::Histogram;
 use crate::division::{self, Division};
+use crate::page_use::Maps;
 use crate::pattern::{HARDLY_WRITTEN, Pattern};
-use crate::{Histogram, page_use};
+use crate::visitor::{Visitor, read};
 use nodewise_profile::{Access, AccessSource, ObjectId, Profile, RegionId, ThreadId};
 use std::collections::BTreeMap;
 
@@ -76,6 +78,40 @@ pub struct Usage {
     divisions: BTreeMap<ObjectId, Vec<Division>>,
 }
 
+/// The first pass: sums, from which follows which regions of an object matter.
+impl Visitor for Usage {
+    fn rows(&mut self, rows: &[Access]) {
+        for same in rows.chunk_by(|a, b| (a.object, a.region) == (b.object, b.region)) {
+            let cell = self.cells.entry((same[0].object, same[0].region)).or_default();
+            same.iter().for_each(|row| cell.add(row));
+        }
+    }
+}
+
+/// The second pass: how threads divide the pages of an object in the regions that matter.
+#[derive(Debug)]
+pub struct UsageMaps<'a> {
+    profile: &'a Profile,
+    usage: Usage,
+    maps: Maps<'a>,
+}
+
+impl UsageMaps<'_> {
+    /// Sums and divisions.
+    #[must_use]
+    pub fn finish(self) -> Usage {
+        let mut usage = self.usage;
+        usage.divisions = division::divisions(self.profile, &usage, self.maps.finish());
+        usage
+    }
+}
+
+impl Visitor for UsageMaps<'_> {
+    fn rows(&mut self, rows: &[Access]) {
+        self.maps.rows(rows);
+    }
+}
+
 impl Usage {
     /// Two passes over the accesses: sums, then the pages of the regions that matter.
     ///
@@ -87,16 +123,19 @@ impl Usage {
         histogram: &Histogram,
     ) -> Result<Self, S::Error> {
         let mut usage = Self::default();
-        source.visit(&mut |rows| usage.add(rows))?;
-        let maps = page_use::maps(source, profile, histogram, &usage)?;
-        usage.divisions = division::divisions(profile, &usage, maps);
-        Ok(usage)
+        read(source, &mut [&mut usage])?;
+        let mut maps = usage.maps(profile, histogram);
+        read(source, &mut [&mut maps])?;
+        Ok(maps.finish())
     }
 
-    fn add(&mut self, rows: &[Access]) {
-        for same in rows.chunk_by(|a, b| (a.object, a.region) == (b.object, b.region)) {
-            let cell = self.cells.entry((same[0].object, same[0].region)).or_default();
-            same.iter().for_each(|row| cell.add(row));
+    /// What is left to be looked at once all sums are there: the pages of the regions that matter.
+    #[must_use]
+    pub fn maps<'a>(self, profile: &'a Profile, histogram: &'a Histogram) -> UsageMaps<'a> {
+        UsageMaps {
+            profile,
+            maps: Maps::new(profile, histogram, &self),
+            usage: self,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The machine: everything about the hardware that a placement decision can depend on.
 
 use crate::{CpuId, HopRule, NodeId};
+use serde::Serialize;
 
 /// A memory node: a controller with its memory, and the CPUs next to it (none for CXL or HBM).
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +68,8 @@ pub struct Machine {
     pub sources: Vec<Source>,
 }
 
-/// Where a figure comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a figure comes from; reports have it as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
     /// What it speaks of, as a machine file names it: `latency_ns`, `links`, `nodes.memory`.
     pub field: String,

@@ -1,9 +1,11 @@
 //! The run in time over the whole strip: one pass over the accesses, a step at a time.
 
 use crate::packed::{Packed, share};
-use crate::strip::Positions;
-use crate::sums::Pages;
-use nodewise_profile::{Access, AccessSource, PageNumber, Slice};
+use crate::strip::{Positions, Strip};
+use crate::sums::{NODES, narrow};
+use nodewise_analysis::{Affinity, Histogram, Visitor};
+use nodewise_machine::NodeId;
+use nodewise_profile::{Access, PageNumber, Slice};
 use serde_json::{Map, Value, json};
 
 /// Most steps; slices next to each other become one.
@@ -13,32 +15,15 @@ const COLUMNS: usize = 512;
 /// Nobody accessed it in this step.
 const NOTHING: u8 = 255;
 
-/// The film of a run; the first mapping says what is local.
-///
-/// # Errors
-/// When the accesses cannot be read to their end.
-pub fn film<S: AccessSource>(
-    source: &S,
-    pages: &Pages,
-    positions: &Positions,
-    slices: &[Slice],
-) -> Result<Vec<u8>, S::Error> {
-    let steps = slices.len().clamp(1, STEPS);
-    let mut film = Film::new(pages, positions, steps);
-    source.visit(&mut |rows| {
-        for row in rows {
-            let step = row.slice.index() * steps / slices.len().max(1);
-            film.turn_to(step.min(steps - 1));
-            film.add(row);
-        }
-    })?;
-    film.turn_to(steps);
-    Ok(film.pack(slices))
-}
-
-struct Film<'a> {
-    pages: &'a Pages,
-    positions: &'a Positions,
+/// The film of a run while its rows are looked at.
+pub struct Film<'a> {
+    histogram: &'a Histogram,
+    affinity: &'a Affinity,
+    /// What is local: where first touch has each page.
+    homes: &'a [NodeId],
+    nodes: usize,
+    slices: &'a [Slice],
+    positions: Positions,
     steps: usize,
     columns: usize,
     /// The step under way, and what it has: accesses by column and node, and local ones by column.
@@ -52,16 +37,48 @@ struct Film<'a> {
     local_shares: Vec<u8>,
 }
 
+impl Visitor for Film<'_> {
+    fn rows(&mut self, rows: &[Access]) {
+        for row in rows {
+            let step = row.slice.index() * self.steps / self.slices.len().max(1);
+            self.turn_to(step.min(self.steps - 1));
+            self.add(row);
+        }
+    }
+
+    fn end(&mut self) {
+        self.turn_to(self.steps);
+    }
+}
+
+/// A film, as the page gets it.
+#[derive(Clone, Debug)]
+pub struct Filmed(pub(crate) Vec<u8>);
+
 impl<'a> Film<'a> {
-    fn new(pages: &'a Pages, positions: &'a Positions, steps: usize) -> Self {
-        let columns = pages.histogram.len().min(COLUMNS);
+    /// Of a run on a machine with so many nodes; `homes` is where first touch has the histogram's pages.
+    #[must_use]
+    pub fn new(
+        histogram: &'a Histogram,
+        affinity: &'a Affinity,
+        homes: &'a [NodeId],
+        nodes: usize,
+        slices: &'a [Slice],
+    ) -> Self {
+        let nodes = nodes.min(NODES);
+        let columns = histogram.len().min(COLUMNS);
+        let steps = slices.len().clamp(1, STEPS);
         Self {
-            pages,
-            positions,
+            histogram,
+            affinity,
+            homes,
+            nodes,
+            slices,
+            positions: Strip::of(histogram).positions(),
             steps,
             columns,
             step: 0,
-            counts: vec![0; columns * pages.shape.nodes],
+            counts: vec![0; columns * nodes],
             local: vec![0; columns],
             at: 0,
             dominant: Vec::with_capacity(steps * columns),
@@ -73,7 +90,7 @@ impl<'a> Film<'a> {
     /// Writes down the steps before this one.
     fn turn_to(&mut self, step: usize) {
         while self.step < step {
-            for (counts, local) in self.counts.chunks(self.pages.shape.nodes.max(1)).zip(&self.local) {
+            for (counts, local) in self.counts.chunks(self.nodes.max(1)).zip(&self.local) {
                 let accesses = counts.iter().sum();
                 let most = (0..counts.len()).rev().max_by_key(|n| counts[*n]);
                 self.dominant.push(match accesses {
@@ -90,8 +107,8 @@ impl<'a> Film<'a> {
     }
 
     fn add(&mut self, row: &Access) {
-        let histogram = &self.pages.histogram;
-        let node = self.pages.affinity.node(row.thread).index();
+        let histogram = self.histogram;
+        let node = usize::from(narrow(self.affinity.node(row.thread)));
         let large = 1 << histogram.shift;
         let (mut page, end) = (row.page.0, row.page.0 + u64::from(row.len));
         let mut index = self.seek(PageNumber(page).align_down(histogram.shift));
@@ -101,8 +118,8 @@ impl<'a> Film<'a> {
             let accesses = (next - page) * row.accesses_per_page();
             // Column c begins at position ⌊c · pages / columns⌋.
             let column = ((self.positions.of(index) + 1) * self.columns - 1) / histogram.len();
-            self.counts[column * self.pages.shape.nodes + node] += accesses;
-            if usize::from(self.pages.homes[0][index]) == node {
+            self.counts[column * self.nodes + node] += accesses;
+            if usize::from(narrow(self.homes[index])) == node {
                 self.local[column] += accesses;
             }
             (page, index) = (next, index + 1);
@@ -111,7 +128,7 @@ impl<'a> Film<'a> {
 
     /// Where a page is; rows go up, and back to the start with each slice.
     fn seek(&self, page: PageNumber) -> usize {
-        let pages = &self.pages.histogram.pages;
+        let pages = &self.histogram.pages;
         match pages.get(self.at) {
             Some(last) if *last == page => self.at,
             Some(last) if *last < page => self.at + pages[self.at..].partition_point(|p| *p < page),
@@ -119,7 +136,10 @@ impl<'a> Film<'a> {
         }
     }
 
-    fn pack(self, slices: &[Slice]) -> Vec<u8> {
+    /// The film of all rows.
+    #[must_use]
+    pub fn finish(self) -> Filmed {
+        let slices = self.slices;
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let first = |step: usize| (step * slices.len()).div_ceil(self.steps);
         let of = |step: usize| slices.get(first(step)..first(step + 1)).unwrap_or_default();
@@ -135,6 +155,6 @@ impl<'a> Film<'a> {
         packed.bytes("dominant", &self.dominant);
         packed.counts("accesses", &self.accesses);
         packed.bytes("local", &self.local_shares);
-        packed.finish(facts)
+        Filmed(packed.finish(facts))
     }
 }

@@ -31,6 +31,7 @@ mod traffic;
 mod view;
 
 pub use book::Book;
+pub use film::{Film, Filmed};
 pub use threads::Placement;
 pub use view::{Findings, View};
 

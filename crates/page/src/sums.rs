@@ -7,7 +7,7 @@ use nodewise_profile::{ObjectKind, Profile};
 use std::ops::Range;
 
 /// Nodes that a byte tells apart: those of larger machines are looked at with the last of these.
-const NODES: usize = 255;
+pub const NODES: usize = 255;
 
 /// The columns of a row of sums.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +172,8 @@ impl Pages {
 }
 
 /// As a byte.
-fn narrow(node: NodeId) -> u8 {
+#[must_use]
+pub fn narrow(node: NodeId) -> u8 {
     node.index().min(NODES - 1) as u8
 }
 

@@ -1,15 +1,16 @@
 //! One profile: its documents, made when they are asked for.
 
+use crate::film::Filmed;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
 use crate::strip::{Run, Strip};
 use crate::sums::Pages;
 use crate::threads::Placement;
 use crate::traffic::matrices;
-use crate::{detail, film, machine, threads, tile};
+use crate::{detail, machine, threads, tile};
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, sampled_share, thread_numbers};
 use nodewise_machine::Machine;
 use nodewise_placement::Mapping;
-use nodewise_profile::{AccessSource, BASE_PAGE_SHIFT, ObjectId, Profile};
+use nodewise_profile::{BASE_PAGE_SHIFT, ObjectId, Profile};
 use nodewise_report::Report;
 use nodewise_simulation::Simulation;
 use serde_json::{Value, json};
@@ -38,6 +39,8 @@ pub struct Findings<'a> {
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
+    /// The run in time.
+    pub film: Filmed,
     /// Threads and pages as they are placed now …
     pub before: Placement,
     /// … and as would be better.
@@ -61,14 +64,12 @@ pub struct View {
 }
 
 impl View {
-    /// Looks at everything once; `source` has the profile's accesses.
-    ///
-    /// # Errors
-    /// When the accesses cannot be read to their end.
+    /// Looks at every page once.
     ///
     /// # Panics
     /// If there is no mapping.
-    pub fn new<S: AccessSource>(findings: Findings<'_>, source: &S) -> Result<Self, S::Error> {
+    #[must_use]
+    pub fn new(findings: Findings<'_>) -> Self {
         let Findings {
             profile,
             machine,
@@ -78,7 +79,6 @@ impl View {
         let strip = Strip::of(&findings.histogram);
         let (affinity, nodes) = (&findings.affinity, machine.node_count());
         let pages = Pages::new(profile, findings.histogram, affinity, findings.mappings, nodes);
-        let film = film::film(source, &pages, &strip.positions(), &profile.slices)?;
         let numbers = thread_numbers(profile);
         let facts = facts(profile, &report, &findings.objects, &pages, &strip, &numbers);
         let homes: Vec<&[u8]> = pages.homes.iter().map(Vec::as_slice).collect();
@@ -97,7 +97,7 @@ impl View {
         let sums = Pyramid::new(strip.len(), pages.shape.width(), add);
         let add = |positions: Range<usize>, row: &mut [u64]| add_threads(&pages, &strip, positions, row);
         let threads = Pyramid::new(strip.len(), pages.affinity.nodes.len().max(1), add);
-        Ok(Self {
+        Self {
             folder: findings.folder,
             report,
             sums,
@@ -105,10 +105,10 @@ impl View {
             facts,
             machine_json,
             threads_json,
-            film,
+            film: findings.film.0,
             pages,
             strip,
-        })
+        }
     }
 
     /// What was recorded, in a word.

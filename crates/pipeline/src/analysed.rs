@@ -1,17 +1,20 @@
 //! From a profile to everything that is said of it: what `report`, `serve` and `top` share.
 
+use crate::found::Found;
 use crate::selection::{Files, Selected, Selection};
-use nodewise_advise::{Advice, Asked, Matched, advise};
-use nodewise_analysis::{Affinity, Samples, Timeline, Usage};
-use nodewise_page::{Placement, View};
+use nodewise_advise::{Asked, advise};
+use nodewise_analysis::{Affinity, Usage};
+use nodewise_page::{Filmed, Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
-use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
+use nodewise_simulation::{Prediction, Simulation};
 
 /// How threads are placed where sharing alone decides, and where nobody has thought about it.
 const SHARING: &str = "sharing-aware";
 const IN_ORDER: &str = "compact";
+/// What everything is compared with.
+const FIRST_TOUCH: &str = "first-touch";
 
 /// A profile, judged.
 pub struct Analysed {
@@ -35,43 +38,60 @@ impl Analysed {
     /// # Errors
     /// As [`Selection::open`] and [`Selected::mappings`]; or the profile cannot be read through.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
-        let selected = selection.open()?;
-        let (mappings, notes) = selected.mappings(policies)?;
-        let mappings = with_baseline(&selected, mappings);
-        let (context, reader) = (selected.context(), &selected.reader);
-        let simulation = simulate_moving(
-            &context,
-            &mappings,
-            replayed(&context),
-            reader,
-            &Parameters::default(),
-        )?;
-        let advice = advice(selection, &selected, &mappings, &simulation)?;
-        let (homes, nodes) = (&mappings[0].nodes, selected.machine.node_count());
-        let (profile, histogram, affinity) = (context.profile, context.histogram, context.affinity);
-        let timeline = Timeline::of(reader, profile, histogram, affinity, homes, nodes)?;
-        let report = Report::new(&Findings {
-            context: &context,
-            mappings: &mappings,
-            simulation: &simulation,
-            advice: &advice,
-            timeline: &timeline,
-        });
-        Ok(Self {
-            objects: advice.blame.iter().map(|b| b.object).collect(),
-            selected,
-            mappings,
-            simulation,
-            report,
-            notes,
-        })
+        Ok(Self::read(selection, policies, false)?.0)
     }
 
-    /// What a page shows of it.
+    /// What a page shows of a profile, and what policies note about their mappings.
     ///
     /// # Errors
     /// As [`Analysed::of`].
-    pub fn view(self) -> anyhow::Result<View> {
+    pub fn view(selection: &Selection, policies: &str) -> anyhow::Result<(View, Vec<String>)> {
+        let (mut analysed, film) = Self::read(selection, policies, true)?;
+        let notes = std::mem::take(&mut analysed.notes);
+        Ok((analysed.shown(film.expect("asked for"))?, notes))
+    }
+
+    /// With a film of the run, if that is asked for.
+    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Filmed>)> {
+        let mut sums = Usage::default();
+        let selected = selection.open_with(&mut [&mut sums])?;
+        let (mappings, notes) = selected.mappings(policies)?;
+        let mappings = with_baseline(&selected, mappings);
+        let found = Found::of(&selected, &mappings, sums, filmed)?;
+        let context = selected.context();
+        // What whoever copies the next command would ask with.
+        let asked = Asked {
+            profile: selected.reader.folder().display().to_string(),
+            machine: selection.machine.clone(),
+        };
+        let advice = advise(
+            &context,
+            &found.simulation,
+            &mappings[0],
+            &found.usage,
+            found.matched.as_ref(),
+            &asked,
+            found.samples,
+        );
+        let report = Report::new(&Findings {
+            context: &context,
+            mappings: &mappings,
+            simulation: &found.simulation,
+            advice: &advice,
+            timeline: &found.timeline,
+        });
+        let analysed = Self {
+            objects: advice.objects.iter().map(|o| o.blame.object).collect(),
+            simulation: found.simulation,
+            selected,
+            mappings,
+            report,
+            notes,
+        };
+        Ok((analysed, found.film))
+    }
+
+    fn shown(self, film: Filmed) -> anyhow::Result<View> {
         let after = self.placed(SHARING, self.chosen())?;
         let now = match self.selected.affinity.name.as_str() {
             SHARING => IN_ORDER,
@@ -84,7 +104,7 @@ impl Analysed {
             affinity,
             machine,
         } = self.selected;
-        let findings = nodewise_page::Findings {
+        Ok(View::new(nodewise_page::Findings {
             folder: reader.folder().display().to_string(),
             profile: reader.profile(),
             machine: &machine,
@@ -94,10 +114,10 @@ impl Analysed {
             mappings: self.mappings,
             report: self.report,
             objects: self.objects,
+            film,
             before,
             after,
-        };
-        Ok(View::new(findings, &reader)?)
+        }))
     }
 
     /// Threads by a policy, and pages as another would have them then.
@@ -138,54 +158,18 @@ impl Analysed {
     }
 }
 
-fn advice(
-    selection: &Selection,
-    selected: &Selected,
-    mappings: &[Mapping],
-    simulation: &Simulation,
-) -> anyhow::Result<Advice> {
-    let (context, reader) = (selected.context(), &selected.reader);
-    let usage = Usage::of(reader, context.profile, context.histogram)?;
-    let matched = Matched::predict(&context, &usage, simulation, mappings, reader)?;
-    let Context {
-        profile,
-        histogram,
-        affinity,
-        machine,
-    } = context;
-    let samples = Samples::of(reader, profile, histogram, affinity, machine.node_count())?;
-    // What whoever copies the next command would ask with.
-    let asked = Asked {
-        profile: reader.folder().display().to_string(),
-        machine: selection.machine.clone(),
-    };
-    Ok(advise(
-        &context,
-        simulation,
-        &mappings[0],
-        &usage,
-        matched.as_ref(),
-        &asked,
-        samples,
-    ))
-}
-
-/// What was moved while it ran, where it is known which nodes threads were on.
-fn replayed(context: &Context<'_>) -> Vec<Moving> {
-    let migrations = &context.profile.migrations;
-    match context.affinity.name == "recorded" && !migrations.is_empty() {
-        true => vec![Moving::replay(0, migrations)],
-        false => Vec::new(),
-    }
-}
-
 /// Everything is compared with first-touch.
 fn with_baseline(selected: &Selected, mut mappings: Vec<Mapping>) -> Vec<Mapping> {
-    mappings.retain(|m| m.policy != "first-touch");
-    let baseline = Mapping {
-        policy: "first-touch".into(),
+    let is_baseline = |m: &Mapping| m.policy == FIRST_TOUCH;
+    let known = mappings
+        .iter()
+        .position(is_baseline)
+        .map(|at| mappings.remove(at));
+    mappings.retain(|m| !is_baseline(m));
+    let baseline = known.unwrap_or_else(|| Mapping {
+        policy: FIRST_TOUCH.into(),
         nodes: selected.first_touch(),
-    };
+    });
     mappings.insert(0, baseline);
     mappings
 }

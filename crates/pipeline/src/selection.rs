@@ -1,7 +1,7 @@
 //! A profile seen on a machine, at a page size, with threads bound somewhere.
 
 use anyhow::bail;
-use nodewise_analysis::{Affinity, Histogram, first_touch_nodes};
+use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, first_touch_nodes, read};
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
@@ -54,10 +54,21 @@ impl Selection {
     /// # Errors
     /// No such profile, machine or thread policy; or a profile without accesses.
     pub fn open(&self) -> anyhow::Result<Selected> {
+        self.open_with(&mut [])
+    }
+
+    /// As [`Selection::open`], in the same pass as others who need no page numbers.
+    pub(crate) fn open_with(&self, others: &mut [&mut dyn Visitor]) -> anyhow::Result<Selected> {
         let machine = self.machine()?;
         let reader = self.reader()?;
         let profile = reader.profile();
-        let histogram = Histogram::build(&reader, profile.threads.len(), self.page_size)?;
+        let threads = profile.threads.len();
+        let mut builder = HistogramBuilder::default();
+        let mut slices = Slices::new(threads, 0, vec![&mut builder]);
+        let mut visitors: Vec<&mut dyn Visitor> = vec![&mut slices];
+        visitors.extend(others.iter_mut().map(|v| &mut **v as &mut dyn Visitor));
+        read(&reader, &mut visitors)?;
+        let histogram = builder.finish(threads, self.page_size);
         if histogram.is_empty() {
             bail!(empty(reader.folder(), profile.meta.observer));
         }

@@ -1,8 +1,10 @@
 //! What a sampled profile rests on.
 
+use serde::Serialize;
+
 /// How hinting page faults were sampled. A sample says that a thread used a page between two of
 /// the kernel's scans; it says nothing about how often.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {
     /// Hinting faults that became accesses.
     pub samples: u64,

@@ -4,10 +4,10 @@ use crate::format::{percent, plural, seconds};
 use crate::model::*;
 use crate::moves;
 use crate::sampling::Sampling;
-use nodewise_advise::{Advice, Blame, Pass, schedule};
+use nodewise_advise::{Advice, Advised, Blame, Pass, schedule};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
-    measure, sampled_share,
+    sampled_share,
 };
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
@@ -43,10 +43,16 @@ impl Report {
             affinity,
             machine,
         } = *findings.context;
-        let baseline = findings.measure(&findings.mappings[0]);
+        let baseline = &findings.simulation.measured;
         let program = &baseline.program;
         let seen = findings.sampled().unwrap_or_default();
-        let names = findings.advice.blame.iter().map(|b| (b.object, b.name.clone()));
+        let exclusivity = exclusivity(program, &seen);
+        let unknown = findings.unknown_first_touch();
+        let names = findings
+            .advice
+            .objects
+            .iter()
+            .map(|o| (o.blame.object, o.blame.name.clone()));
         let (migrations, mut moves) = moves::recorded(profile, &names.collect());
         if let Some(moves) = &mut moves {
             moves.local_fraction = findings.as_moved();
@@ -55,10 +61,10 @@ impl Report {
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
-            verdict: verdict(&findings.advice.verdict),
+            verdict: findings.advice.verdict.clone(),
             program: recorded(&profile.meta, Thread::count(&profile.threads)),
             coverage: coverage(&profile.meta),
-            sampling: Sampling::of(&profile.meta, seen, findings.unknown_first_touch()),
+            sampling: Sampling::of(&profile.meta, seen, unknown),
             machine: target(machine),
             affinity: Affinity {
                 name: affinity.name.clone(),
@@ -71,10 +77,10 @@ impl Report {
                 writes: program.writes,
                 accesses: program.accesses(),
             },
-            application_exclusivity: exclusivity(program, &seen),
+            application_exclusivity: exclusivity,
             sharing: sharing(program),
-            policies: findings.policies(program),
-            objects: findings.objects(&baseline),
+            policies: findings.policies(exclusivity),
+            objects: findings.objects(baseline),
             few_lines: few_lines(findings.advice),
             slices: findings.slices(),
             dynamicity: Dynamicity {
@@ -83,7 +89,7 @@ impl Report {
             },
             moves,
             migrations,
-            notes: notes(findings),
+            notes: notes(findings, unknown),
         }
     }
 }
@@ -111,23 +117,14 @@ impl Findings<'_> {
         Some(self.advice.samples.as_ref()?.program)
     }
 
-    fn measure(&self, mapping: &Mapping) -> Measured {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = *self.context;
-        measure(profile, histogram, affinity, &mapping.nodes, machine.node_count())
-    }
-
-    fn policies(&self, baseline: &Metrics) -> Vec<Policy> {
+    /// All have the same exclusivity: it depends on the affinity alone.
+    fn policies(&self, application_exclusivity: f64) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
-        let (counted, sampled) = (!self.is_sampled(), self.sampled().unwrap_or_default());
+        let counted = !self.is_sampled();
         let range = |r: Range| counted.then_some([r.min, r.max]);
         let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
             policy: mapping.policy.clone(),
-            application_exclusivity: exclusivity(baseline, &sampled),
+            application_exclusivity,
             page_balance: predicted.page_balance,
             access_balance: counted.then_some(predicted.access_balance),
             local_fraction: predicted.local_fraction,
@@ -178,29 +175,34 @@ impl Findings<'_> {
         self.context.profile.meta.observer.is_sampled()
     }
 
+    /// The share of pages whose first touch nobody saw, where accesses are samples: else nobody asks.
     fn unknown_first_touch(&self) -> f64 {
+        if !self.is_sampled() {
+            return 0.0;
+        }
         let touches = first_touches(self.context.profile, self.context.histogram);
         let unknown = touches.iter().filter(|t| t.is_none()).count();
         unknown as f64 / touches.len().max(1) as f64
     }
 
     fn objects(&self, measured: &Measured) -> Vec<Object> {
-        let one = |blame: &Blame| {
-            let metrics = measured.objects.get(&blame.object)?;
-            let mut object = self.object(blame, metrics)?;
+        let one = |advised: &Advised| {
+            let metrics = measured.objects.get(&advised.blame.object)?;
+            let mut object = self.object(advised, metrics)?;
             // Advice on an object must not contradict the verdict.
             // How loops fit their data is the program's, whatever this size of it costs.
-            let calm = !verdict(&self.advice.verdict).outcome.is_to_act() && !self.is_sampled();
+            let calm = !self.advice.verdict.outcome.is_to_act() && !self.is_sampled();
             if calm && !object.is_mismatched() {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
             Some(object)
         };
-        self.advice.blame.iter().filter_map(one).collect()
+        self.advice.objects.iter().filter_map(one).collect()
     }
 
-    fn object(&self, blame: &Blame, metrics: &Metrics) -> Option<Object> {
+    fn object(&self, advised: &Advised, metrics: &Metrics) -> Option<Object> {
+        let blame = &advised.blame;
         let counted = !self.is_sampled();
         let sampled = self.advice.samples.as_ref().map(|s| s.object(blame.object));
         let local = metrics.local_fraction();
@@ -226,21 +228,13 @@ impl Findings<'_> {
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
             patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
-            uniform_sharing: blame.conflict.as_ref().map(uniform_sharing),
+            uniform_sharing: blame.loops_in_conflict().map(uniform_sharing),
             distribution: blame.distribution.map(|d| d.name().to_owned()),
-            first_touch: blame.first_touched.as_ref().map(|t| FirstTouch {
-                site: t.at.clone(),
-                threads: t.threads,
-                largest_share: t.largest_share,
-            }),
-            used_by: blame.used_by.as_ref().map(|u| UsedBy {
-                site: u.at.clone(),
-                threads: u.threads,
-                share: u.share,
-            }),
-            blame: blame.sentence.clone(),
-            advice: as_sentence(&blame.advice),
-            snippet: blame.snippet.clone(),
+            first_touch: blame.first_touched.clone(),
+            used_by: blame.used_by.clone(),
+            blame: advised.sentence.clone(),
+            advice: as_sentence(&advised.advice),
+            snippet: advised.snippet.clone(),
         })
     }
 }
@@ -248,9 +242,9 @@ impl Findings<'_> {
 fn few_lines(advice: &Advice) -> Vec<FewLines> {
     let mut found: BTreeMap<ObjectId, FewLines> = BTreeMap::new();
     for spot in &advice.spots {
-        let blame = advice.blame.iter().find(|b| b.object == spot.object);
+        let advised = advice.objects.iter().find(|o| o.blame.object == spot.object);
         let none = || FewLines {
-            object: blame.map(|b| b.name.clone()),
+            object: advised.map(|o| o.blame.name.clone()),
             pages: 0,
             share: 0.0,
         };
@@ -287,7 +281,7 @@ fn division(blame: &Blame, pass: &Pass) -> Division {
         read_fraction: found.reads as f64 / (found.reads + found.writes).max(1) as f64,
         threads: found.threads,
         doubt: found.or_else().map(str::to_owned),
-        schedule: schedule(blame.distribution, blame.conflict.is_some(), found).map(str::to_owned),
+        schedule: schedule(blame.distribution, blame.loops_in_conflict().is_some(), found).map(str::to_owned),
     }
 }
 
@@ -300,23 +294,6 @@ fn uniform_sharing(conflict: &Conflict) -> UniformSharing {
             Remedy::StaticInverse => Some("static-inverse".to_owned()),
             Remedy::None => None,
         },
-    }
-}
-
-fn verdict(verdict: &nodewise_advise::Verdict) -> Verdict {
-    Verdict {
-        outcome: match verdict.outcome {
-            nodewise_advise::Outcome::Place => Outcome::Place,
-            nodewise_advise::Outcome::Stock => Outcome::Stock,
-            nodewise_advise::Outcome::Match => Outcome::Match,
-            nodewise_advise::Outcome::LeaveAlone => Outcome::LeaveAlone,
-            nodewise_advise::Outcome::NotMemoryBound => Outcome::NotMemoryBound,
-            nodewise_advise::Outcome::Unknown => Outcome::Unknown,
-        },
-        policy: verdict.policy.clone(),
-        sentence: verdict.sentence.clone(),
-        next: verdict.next.clone(),
-        reasons: verdict.reasons.clone(),
     }
 }
 
@@ -368,18 +345,13 @@ fn target(machine: &Target) -> Machine {
         memory: n.memory,
         bandwidth: n.bandwidth,
     };
-    let source = |s: &nodewise_machine::Source| Source {
-        field: s.field.clone(),
-        text: s.text.clone(),
-        assumed: s.assumed,
-    };
     Machine {
         name: machine.name.clone(),
         title: machine.title.clone(),
         nodes: machine.nodes.iter().map(node).collect(),
         numa_factor: machine.numa_factor(),
         latency_ns: machine.latency_ns.clone(),
-        sources: machine.sources.iter().map(source).collect(),
+        sources: machine.sources.clone(),
     }
 }
 
@@ -392,7 +364,7 @@ fn sharing(program: &Metrics) -> Vec<Sharing> {
     SharingClass::ALL.into_iter().map(class).collect()
 }
 
-fn notes(findings: &Findings<'_>) -> Vec<String> {
+fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     let Context {
         profile,
         machine,
@@ -405,7 +377,7 @@ fn notes(findings: &Findings<'_>) -> Vec<String> {
             two_clocks(meta, machine, histogram.threads),
             format!("Predicted times rest on the {}.", calibration.basis.text()),
         ],
-        sampling => samples(sampling.as_ref(), findings.unknown_first_touch()),
+        sampling => samples(sampling.as_ref(), unknown),
     };
     if !calibration.measured_cost && !meta.observer.is_sampled() {
         notes.push(format!(

@@ -29,9 +29,8 @@ pub use findings::{Findings, coverage as recorded_coverage};
 pub use format::{between, bytes, count, percent, ratio, seconds};
 pub use markup::Text;
 pub use model::{
-    Affinity, Coverage, Division, Dynamicity, FewLines, FirstTouch, Host, Machine, MissedModule, Node,
-    Object, Outcome, Policy, Program, Report, SCHEMA, Sharing, Slice, Source, Totals, UniformSharing, UsedBy,
-    Verdict,
+    Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,
+    Program, Report, SCHEMA, Sharing, Slice, Totals, UniformSharing,
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
 pub use page_show::{PageShow, page_show};

@@ -5,6 +5,8 @@
 
 use crate::moves::{Migration, Moves};
 use crate::sampling::{Sampled, Sampling};
+use nodewise_advise::{FirstTouched, UsedBy, Verdict};
+use nodewise_machine::Source;
 use serde::Serialize;
 
 /// Version of the JSON: grows when a key changes its meaning or goes away, not when one is added.
@@ -53,47 +55,6 @@ pub struct Report {
     pub migrations: Vec<Migration>,
     /// Limits and assumptions, a sentence each.
     pub notes: Vec<String>,
-}
-
-/// What the figures amount to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// A placement is predicted to pay.
-    Place,
-    /// A stock command line does as well as the best placement.
-    Stock,
-    /// No placement is predicted to pay, but loops that match their data are.
-    Match,
-    /// No placement is predicted to pay.
-    LeaveAlone,
-    /// The program is not bound by memory.
-    NotMemoryBound,
-    /// Too little was seen to say.
-    Unknown,
-}
-
-impl Outcome {
-    /// Whether something is to be done.
-    #[must_use]
-    pub fn is_to_act(self) -> bool {
-        matches!(self, Self::Place | Self::Stock | Self::Match)
-    }
-}
-
-/// The conclusion, and what to do next.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// Its kind.
-    pub outcome: Outcome,
-    /// The policy it recommends; `first-touch` when nothing is to be done.
-    pub policy: String,
-    /// One sentence.
-    pub sentence: String,
-    /// A command to copy.
-    pub next: Option<String>,
-    /// What the sentence rests on, a sentence each.
-    pub reasons: Vec<String>,
 }
 
 /// What was recorded, and how.
@@ -208,17 +169,6 @@ pub struct Node {
     pub bandwidth: f64,
 }
 
-/// The origin of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Source {
-    /// What it is about.
-    pub field: String,
-    /// Its origin.
-    pub text: String,
-    /// Nobody measured or stated it.
-    pub assumed: bool,
-}
-
 /// Thread to node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Affinity {
@@ -277,28 +227,6 @@ pub struct Policy {
     pub speedup: Option<f64>,
     /// Its smallest and largest plausible value, like compared with like.
     pub speedup_range: Option<[f64; 2]>,
-}
-
-/// Who first touched an object.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FirstTouch {
-    /// Where most of its pages were first touched.
-    pub site: String,
-    /// Threads that first touched any of its pages.
-    pub threads: usize,
-    /// Share of its pages that the busiest of them touched first.
-    pub largest_share: f64,
-}
-
-/// Who uses an object most.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct UsedBy {
-    /// The code region that accesses it most.
-    pub site: String,
-    /// Threads that access it there.
-    pub threads: usize,
-    /// Share of its accesses made there.
-    pub share: f64,
 }
 
 /// How one region divides an object over its threads.
@@ -381,7 +309,7 @@ pub struct Object {
     /// The distribution of libnodewise that suits it, whatever that is worth.
     pub distribution: Option<String>,
     /// Who touched it first.
-    pub first_touch: Option<FirstTouch>,
+    pub first_touch: Option<FirstTouched>,
     /// Who uses it most.
     pub used_by: Option<UsedBy>,
     /// What happened, in one sentence.

@@ -1,34 +1,15 @@
 //! What sampled counts rest on, as a report says it.
 
 use nodewise_analysis::{INTENSITY, Sampled as Analysed};
-use nodewise_profile::Meta;
+use nodewise_profile::{Meta, Sampling as Recorded};
 use serde::Serialize;
 
-/// How hinting faults were sampled.
+/// How hinting faults were sampled, and what that says of the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {
-    /// Hinting faults that became accesses.
-    pub samples: u64,
-    /// Faults that were a page's first touch.
-    pub first_touches: u64,
-    /// Faults that copied a page on its first write.
-    pub copies: u64,
-    /// Faults the kernel could not hand over.
-    pub lost: u64,
-    /// At the end, one of so many faults was taken.
-    pub period: u32,
-    /// CPU time the observer was allowed, as a share of the program's.
-    pub budget: f64,
-    /// CPU time it took, as a share of the program's.
-    pub cost: f64,
-    /// Measured cost of one sample, nanoseconds.
-    pub sample_ns: f64,
-    /// Samples below which a page is not judged.
-    pub minimum_samples: u32,
-    /// Whether reads and writes were told apart.
-    pub writes: bool,
-    /// How long was sampled.
-    pub seconds: f64,
+    /// As it was recorded.
+    #[serde(flatten)]
+    pub recorded: Recorded,
     /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for so many
     /// times as many accesses as one of another's, at most.
     pub intensity: f64,
@@ -65,19 +46,8 @@ impl From<Analysed> for Sampled {
 impl Sampling {
     /// From the manifest; `None` where counts are counts.
     pub(crate) fn of(meta: &Meta, exclusivity: Analysed, unknown_first_touch: f64) -> Option<Self> {
-        let s = meta.sampling.clone().unwrap_or_default();
         meta.observer.is_sampled().then(|| Self {
-            samples: s.samples,
-            first_touches: s.first_touches,
-            copies: s.copies,
-            lost: s.lost,
-            period: s.period,
-            budget: s.budget,
-            cost: s.cost,
-            sample_ns: s.sample_ns,
-            minimum_samples: s.minimum_samples,
-            writes: s.writes,
-            seconds: s.seconds,
+            recorded: meta.sampling.clone().unwrap_or_default(),
             intensity: INTENSITY,
             exclusivity: exclusivity.into(),
             unknown_first_touch,

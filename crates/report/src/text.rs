@@ -4,9 +4,9 @@ mod coverage;
 mod moves;
 
 use crate::format::{between, grouped, plural};
-use crate::{FewLines, Object, Outcome, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
+use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
-use nodewise_advise::FEW_LINES;
+use nodewise_advise::{FEW_LINES, Outcome};
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -335,11 +335,11 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
             between([low, high], 1.0 / report.machine.nodes.len().max(1) as f64),
             percent(report.application_exclusivity),
             count(seen.judged),
-            sampling.minimum_samples
+            sampling.recorded.minimum_samples
         ),
         None => format!(
             "no page has the {} it takes to be judged",
-            sampling.minimum_samples
+            sampling.recorded.minimum_samples
         ),
     };
     format!(
@@ -350,7 +350,7 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
         count(report.totals.pages),
         report.program.observer,
         sampling.intensity,
-        percent(sampling.cost),
+        percent(sampling.recorded.cost),
         seconds(report.program.wall_seconds)
     )
 }

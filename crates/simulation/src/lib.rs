@@ -35,6 +35,7 @@ mod resources;
 mod run;
 mod share;
 mod sharing;
+mod simulating;
 mod tally;
 mod traffic;
 
@@ -50,7 +51,9 @@ pub use regions::RegionCost;
 pub use remoteness::{latency_ratio, with_latency_ratio};
 pub use share::SliceShare;
 pub use sharing::{Demand, drain_ns};
+pub use simulating::Simulating;
 
+use nodewise_analysis::read;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::AccessSource;
@@ -93,8 +96,9 @@ pub fn simulate_moving<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    let run = run::Run::new(context, mappings, moving, None, parameters);
-    Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
+    let mut simulating = Simulating::new(context, mappings, moving, parameters);
+    read(accesses, &mut [&mut simulating])?;
+    Ok(simulating.finish())
 }
 
 /// As [`simulate_moving`], each policy on nodes of its own: `context.machine` has virtual nodes, and virtual

@@ -5,7 +5,7 @@ use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
 use crate::{MEMORY_BOUND, Parameters, Range};
-use nodewise_analysis::balance;
+use nodewise_analysis::{Measured, balance};
 use nodewise_machine::NodeId;
 
 /// Load on a memory controller.
@@ -109,6 +109,8 @@ pub struct Simulation {
     pub cpus: usize,
     /// In the order of the mappings; the first is the baseline.
     pub predictions: Vec<Prediction>,
+    /// The figures of the baseline's mapping, on the nodes that policies see.
+    pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
     /// What was varied.

@@ -11,7 +11,7 @@ use crate::resources::Resources;
 use crate::share::{Matrix, SliceShare};
 use crate::tally::{Moves, SliceTally, slots};
 use crate::{Parameters, Range, Scenario};
-use nodewise_analysis::{Metrics, access_matrix, balance, measure};
+use nodewise_analysis::{Measured, Metrics, access_matrix, balance, measure};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile};
@@ -226,23 +226,25 @@ impl<'a> Run<'a> {
     }
 
     pub fn finish(self) -> Simulation {
-        let predictions = (0..self.sums.len()).map(|p| self.prediction(p)).collect();
+        let measured = self.measure(&self.mappings[0]);
+        let predictions = (0..self.sums.len()).map(|p| self.prediction(p, &measured.program));
         Simulation {
+            predictions: predictions.collect(),
+            measured,
             machine: self.machine.name.clone(),
             affinity: self.context.affinity.name.clone(),
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
-            predictions,
             calibration: self.calibration,
             parameters: self.parameters,
         }
     }
 
-    fn prediction(&self, policy: usize) -> Prediction {
+    fn prediction(&self, policy: usize, first: &Metrics) -> Prediction {
         let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
         let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
-        let placed = self.placed(policy);
+        let placed = self.placed(policy, first);
         Prediction {
             policy: placed.policy,
             seconds: each(&|s| sums.ns[s] * 1e-9),
@@ -263,10 +265,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where pages were: of a mapping from the histogram, of a policy that moves them as followed.
-    fn placed(&self, policy: usize) -> Where {
+    /// Where pages were: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
+    /// figures of the first mapping.
+    fn placed(&self, policy: usize, first: &Metrics) -> Where {
         if let Some(mapping) = self.mappings.get(policy) {
-            let metrics = self.measure(mapping);
+            let metrics = match policy {
+                0 => first,
+                _ => &self.measure(mapping).program,
+            };
             return Where {
                 policy: mapping.policy.clone(),
                 local_fraction: metrics.local_fraction(),
@@ -307,9 +313,9 @@ impl<'a> Run<'a> {
         )
     }
 
-    fn measure(&self, mapping: &Mapping) -> Metrics {
+    fn measure(&self, mapping: &Mapping) -> Measured {
         let (c, nodes) = (&self.context, self.resources[0].nodes);
-        measure(c.profile, c.histogram, c.affinity, &mapping.nodes, nodes).program
+        measure(c.profile, c.histogram, c.affinity, &mapping.nodes, nodes)
     }
 
     fn mapped(&self, mapping: &Mapping) -> Mapped {

@@ -18,7 +18,7 @@ fn of_two_threads_nothing_says_that_a_loop_counts_down() {
         loops(|_| 0, other, |p| p / 16 % 2),
     ] {
         let advice = bound_advice("opteron-6386", scatter_order, &bound);
-        let rhs = &advice.blame[0];
+        let rhs = &advice.objects[0];
         let all = format!(
             "{} {} {} {:?}",
             advice.verdict.sentence, rhs.sentence, rhs.advice, rhs.snippet
@@ -37,7 +37,7 @@ fn of_two_threads_nothing_says_that_a_loop_counts_down() {
                 .or_else()
                 .is_some_and(|d| d.contains("4 threads or more"))
         };
-        doubts += usize::from(rhs.passes.iter().any(doubt));
+        doubts += usize::from(rhs.blame.passes.iter().any(doubt));
     }
     assert_eq!(doubts, 4);
 }
@@ -57,7 +57,7 @@ fn code_is_written_about_variables_only() {
         let (mut profile, accesses) = program(|_| 0, owner, 64_000, 512_000);
         (profile.objects[1].kind, profile.objects[1].name) = (kind, name.into());
         profile.sites[1].frames.insert(0, frame("fill", "init.c", 21));
-        let rhs = &advice("opteron-6386", &(profile, accesses)).blame[0];
+        let rhs = &advice("opteron-6386", &(profile, accesses)).objects[0];
         assert_eq!(rhs.snippet, None, "{name}");
         assert_eq!(
             rhs.advice.starts_with("leave it alone"),

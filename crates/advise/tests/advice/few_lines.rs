@@ -37,7 +37,13 @@ fn with_barrier(reads: u64) -> (Profile, InMemory) {
 #[test]
 fn waiting_is_named_and_nothing_is_to_be_placed_for_it() {
     let advice = advice("opteron-6386", &with_barrier(4_000_000));
-    let object = |name: &str| advice.blame.iter().find(|b| b.name == name).expect("blamed");
+    let object = |name: &str| {
+        advice
+            .objects
+            .iter()
+            .find(|o| o.blame.name == name)
+            .expect("blamed")
+    };
     let (rhs, barrier) = (object("rhs"), object("barrier"));
     assert!(
         barrier
@@ -51,7 +57,7 @@ fn waiting_is_named_and_nothing_is_to_be_placed_for_it() {
         "{}",
         barrier.advice
     );
-    assert_eq!((&barrier.snippet, barrier.distribution), (&None, None));
+    assert_eq!((&barrier.snippet, barrier.blame.distribution), (&None, None));
     assert!(!rhs.sentence.contains("few lines"), "{}", rhs.sentence);
     assert!(!rhs.advice.contains("no placement follows"), "{}", rhs.advice);
     assert_eq!(advice.spots.len(), 1);

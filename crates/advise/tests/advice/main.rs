@@ -181,8 +181,8 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
              nodewise run --policy map:app.map -- ./PLAIN-BUILD-OF-solve"
         )
     );
-    let rhs = &advice.blame[0];
-    assert_eq!(rhs.pattern, Pattern::XWise);
+    let rhs = &advice.objects[0];
+    assert_eq!(rhs.blame.pattern, Pattern::XWise);
     assert!(
         rhs.sentence
             .starts_with("`rhs`: first touched by one thread at init.c:30, read by 64 threads at solve.c:88"),
@@ -212,13 +212,13 @@ fn blame_adds_up_to_the_gain_and_equal_names_are_told_apart() {
     }
     let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
     let gain = 1.0 - 1.0 / (1.0 + advice.verdict.gain.typical);
-    let total: f64 = advice.blame.iter().map(|b| b.cost_share).sum();
+    let total: f64 = advice.objects.iter().map(|o| o.blame.cost_share).sum();
     assert!((total - gain).abs() < 1e-9, "{total} of {gain}");
-    let [large, small] = &advice.blame[..] else {
+    let [large, small] = &advice.objects[..] else {
         panic!("two objects");
     };
-    assert_eq!((&*large.name, &*small.name), ("rhs #2", "rhs #1"));
-    assert!(large.cost_share > small.cost_share && small.cost_share > 0.0);
+    assert_eq!((&*large.blame.name, &*small.blame.name), ("rhs #2", "rhs #1"));
+    assert!(large.blame.cost_share > small.blame.cost_share && small.blame.cost_share > 0.0);
     assert!(
         large.sentence.contains("predicted to be saved"),
         "{}",
@@ -239,7 +239,7 @@ fn threads_of_the_program_itself_are_named_by_their_start_routine() {
         thread.openmp = None;
         thread.start = frame("worker", "src/pool.c", 12);
     }
-    let sentence = &advice("opteron-6386", &(profile, accesses)).blame[0].sentence;
+    let sentence = &advice("opteron-6386", &(profile, accesses)).objects[0].sentence;
     assert!(
         sentence.contains("read by 63 threads at worker (pool.c:12)"),
         "{sentence}"
@@ -260,9 +260,9 @@ fn a_program_that_everybody_reads_gets_the_stock_command() {
         advice.verdict.next.as_deref(),
         Some("env 'OMP_PLACES={0}:64' OMP_PROC_BIND=close numactl --interleave=all ./PLAIN-BUILD-OF-solve")
     );
-    assert_eq!(advice.blame[0].pattern, Pattern::ReadShared);
+    assert_eq!(advice.objects[0].blame.pattern, Pattern::ReadShared);
     assert!(
-        advice.blame[0]
+        advice.objects[0]
             .snippet
             .as_ref()
             .unwrap()
@@ -280,12 +280,12 @@ fn a_well_placed_program_is_left_alone() {
         advice.verdict.sentence
     );
     assert!(
-        advice.blame[0].advice.starts_with("leave it alone"),
+        advice.objects[0].advice.starts_with("leave it alone"),
         "{:?}",
-        advice.blame[0]
+        advice.objects[0]
     );
-    assert_eq!(advice.blame[0].cost_share, 0.0);
-    assert!(!advice.blame[0].sentence.contains("saved"));
+    assert_eq!(advice.objects[0].blame.cost_share, 0.0);
+    assert!(!advice.objects[0].sentence.contains("saved"));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn an_empty_profile_is_not_judged() {
         None,
     );
     assert_eq!(advice.verdict.outcome, Outcome::Unknown);
-    assert!(advice.blame.is_empty());
+    assert!(advice.objects.is_empty());
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn what_threads_of_one_node_share_has_a_home_there() {
     let node = |p: u32| (0..8).map(|t| 8 * t + p / 128).collect();
     let program = program(|_| 0, node, 8_000, 64_000);
     let advice = bound_advice("opteron-6386", scatter_order, &program);
-    let rhs = &advice.blame[0];
-    assert_eq!(rhs.pattern, Pattern::ReadShared);
+    let rhs = &advice.objects[0];
+    assert_eq!(rhs.blame.pattern, Pattern::ReadShared);
     assert!(rhs.advice.contains("place it by `locality`"), "{}", rhs.advice);
 }
 
@@ -380,12 +380,12 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
         advice.verdict.sentence
     );
     assert!(advice.verdict.gain.min >= 0.0 && advice.verdict.gain.typical > 0.03);
-    let rhs = &advice.blame[0];
+    let rhs = &advice.objects[0];
     assert_eq!(
-        rhs.distribution,
+        rhs.blame.distribution,
         Some(Distribution::BlockExclusive { dimensions: 0b11 })
     );
-    let share = rhs.conflict.as_ref().unwrap().share;
+    let share = rhs.blame.conflict.as_ref().unwrap().share;
     assert!((share - 7.0 / 8.0).abs() < 1e-9, "{share} on eight nodes");
     let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 88 % of its pages are uniformly shared";
     assert!(rhs.sentence.contains(said), "{}", rhs.sentence);
@@ -400,7 +400,7 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
 #[test]
 fn a_snippet_is_whole() {
     let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
-    let snippet = advice.blame[0].snippet.as_ref().unwrap();
+    let snippet = advice.objects[0].snippet.as_ref().unwrap();
     for line in [
         "static nw_cuts rows, columns; /* at file scope",
         "nw_bind_openmp(); /* at the start of main",
@@ -442,10 +442,10 @@ fn the_second_array_of_the_same_loops_gets_the_cuts_of_the_first() {
             ..touch
         }));
     let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
-    let [first, second] = &advice.blame[..] else {
+    let [first, second] = &advice.objects[..] else {
         panic!("two objects");
     };
-    let same = format!("with the same cuts as `{}`", first.name);
+    let same = format!("with the same cuts as `{}`", first.blame.name);
     assert!(second.advice.contains(&same), "{}", second.advice);
     let snippet = second.snippet.as_ref().unwrap();
     assert!(!snippet.contains("nw_for_exclusive") && snippet.contains("nw_block_exclusive(3)"));
@@ -474,10 +474,10 @@ fn blocks_finer_than_pages_are_not_advised() {
     rows.extend(columns);
     profile.objects[1].bytes = u64::from(PAGES) * 4096;
     let advice = advice("opteron-6386", &(profile, InMemory::new(rows)));
-    let rhs = &advice.blame[0];
-    let conflict = rhs.conflict.as_ref().unwrap();
+    let rhs = &advice.objects[0];
+    let conflict = rhs.blame.conflict.as_ref().unwrap();
     assert!(conflict.is_finer_than_pages(), "{conflict:?}");
-    assert_eq!(rhs.distribution, Some(Distribution::Cyclic { pages: 1 }));
+    assert_eq!(rhs.blame.distribution, Some(Distribution::Cyclic { pages: 1 }));
     assert_ne!(advice.verdict.outcome, Outcome::Match);
     assert!(
         rhs.sentence.contains("a node's part of a row is 0.25 pages"),
@@ -499,8 +499,8 @@ fn the_verdict_names_what_beats_the_best_placement() {
 #[test]
 fn loops_that_count_down_get_the_inverse_schedule() {
     let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| 63 - p / 16));
-    let rhs = &advice.blame[0];
-    assert_eq!(rhs.distribution, Some(Distribution::BindRows));
+    let rhs = &advice.objects[0];
+    assert_eq!(rhs.blame.distribution, Some(Distribution::BindRows));
     let inverse = "the loops that count down, at solve.c:99, the schedule static-inverse: predicted";
     assert!(rhs.advice.contains(inverse), "{}", rhs.advice);
 }
@@ -521,7 +521,7 @@ fn every_snippet_is_c() {
         two_loops(rows, |p| 63 - p / 16),
         two_loops(|_| 0, |p| p * p * 31 % 97 % 64),
     ] {
-        snippets.extend(advice("opteron-6386", &program).blame[0].snippet.clone());
+        snippets.extend(advice("opteron-6386", &program).objects[0].snippet.clone());
     }
     // Whether a loop whose pages have owners in no order could be scheduled statically, a profile does not say.
     assert_eq!(snippets.len(), 7);

@@ -4,7 +4,7 @@ use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{self, tell};
 use nodewise_page::{Book, file};
-use nodewise_pipeline::Analysed;
+use nodewise_pipeline::{Analysed, Selection};
 use nodewise_report::text::Screen;
 use nodewise_report::{json, text};
 use std::path::PathBuf;
@@ -32,25 +32,31 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let analysed = Analysed::of(&arguments.selection.selection(), &arguments.policy)?;
+    let selection = arguments.selection.selection();
+    if let Some(file) = &arguments.html {
+        output::write_file(file, &page(arguments, selection)?, arguments.force)?;
+        return Ok(Outcome::Done);
+    }
+    let analysed = Analysed::of(&selection, &arguments.policy)?;
     tell(&analysed.notes);
-    match &arguments.html {
-        Some(file) => output::write_file(file, &page(arguments, analysed)?, arguments.force)?,
-        None if arguments.json => output::print(&json::write(&analysed.report))?,
-        None => output::print(&text::write(&analysed.report, screen()))?,
+    match arguments.json {
+        true => output::print(&json::write(&analysed.report))?,
+        false => output::print(&text::write(&analysed.report, screen()))?,
     }
     Ok(Outcome::Done)
 }
 
 /// The profile, and what it is compared with, as one page.
-fn page(arguments: &Arguments, first: Analysed) -> anyhow::Result<String> {
-    let mut views = vec![Arc::new(first.view()?)];
-    if let Some(against) = &arguments.against {
-        let mut selection = arguments.selection.selection();
-        selection.profile = Some(against.clone());
-        let second = Analysed::of(&selection, &arguments.policy)?;
-        tell(&second.notes);
-        views.push(Arc::new(second.view()?));
+fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
+    let second = arguments.against.as_ref().map(|against| Selection {
+        profile: Some(against.clone()),
+        ..first.clone()
+    });
+    let mut views = Vec::new();
+    for selection in std::iter::once(first).chain(second) {
+        let (view, notes) = Analysed::view(&selection, &arguments.policy)?;
+        tell(&notes);
+        views.push(Arc::new(view));
     }
     Ok(file::write(&Book::new(views, false, 0, None)))
 }

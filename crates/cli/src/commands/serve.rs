@@ -84,7 +84,7 @@ fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
     });
     let followed = |selection: &Selection| {
         let policies = arguments.policy.clone();
-        let read = move |s: &Selection| Analysed::of(s, &policies)?.view();
+        let read = move |s: &Selection| Ok(Analysed::view(s, &policies)?.0);
         match (&selection.profile, arguments.session) {
             (Some(folder), true) => Ok(Followed::beginning(selection, folder.clone(), read)),
             _ => Followed::new(selection, read),

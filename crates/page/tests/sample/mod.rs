@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use nodewise_advise::advise;
-use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, compact_order};
+use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, compact_order, read};
 use nodewise_machine::{CpuId, Machine, Node, Route};
-use nodewise_page::{Findings, Placement, View};
+use nodewise_page::{Film, Findings, Placement, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies};
 use nodewise_profile::*;
@@ -105,6 +105,10 @@ impl Sample {
             advice: &advice,
             timeline: &timeline,
         });
+        let start = std::time::Instant::now();
+        let homes = &mappings[0].nodes;
+        let mut film = Film::new(&histogram, &affinity, homes, nodes, &profile.slices);
+        let Ok(()) = read(accesses, &mut [&mut film]);
         let placement = |mapping: usize| Placement {
             affinity: affinity.clone(),
             mapping: mappings[mapping].clone(),
@@ -118,12 +122,12 @@ impl Sample {
             affinity: affinity.clone(),
             mappings: mappings.clone(),
             report: report.clone(),
-            objects: advice.blame.iter().map(|b| b.object).collect(),
+            objects: advice.objects.iter().map(|o| o.blame.object).collect(),
+            film: film.finish(),
             before: placement(0),
             after: placement(mappings.len() - 1),
         };
-        let start = std::time::Instant::now();
-        let Ok(view) = View::new(findings, accesses);
+        let view = View::new(findings);
         Made {
             view,
             histogram,

@@ -1,7 +1,7 @@
 //! `simulate --json`: its keys are described in `docs/model.md` and stay.
 
 use super::nodes::{self, Worth};
-use nodewise_machine::Machine;
+use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct OnMachine<'a> {
     memory_bound: bool,
     calibration: Calibration,
     parameters: Parameters,
-    sources: Vec<Source<'a>>,
+    sources: &'a [Source],
     #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<nodes::Json>,
     policies: Vec<Policy<'a>>,
@@ -46,13 +46,6 @@ struct Parameters {
     host_latency_ns: f64,
     migration_seconds_per_gb: f64,
     traffic: &'static str,
-}
-
-#[derive(Serialize)]
-struct Source<'a> {
-    field: &'a str,
-    text: &'a str,
-    assumed: bool,
 }
 
 #[derive(Serialize)]
@@ -181,18 +174,10 @@ impl<'a> OnMachine<'a> {
                     Traffic::Accesses => "accesses",
                 },
             },
-            sources: machine.sources.iter().map(source).collect(),
+            sources: &machine.sources,
             choice: worth.map(Worth::json),
             policies: simulation.ranked().into_iter().map(policy).collect(),
         }
-    }
-}
-
-fn source(source: &nodewise_machine::Source) -> Source<'_> {
-    Source {
-        field: &source.field,
-        text: &source.text,
-        assumed: source.assumed,
     }
 }
 

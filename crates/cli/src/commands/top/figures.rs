@@ -158,7 +158,7 @@ fn object(object: &nodewise_report::Object) -> Object {
         ("pattern", plain(&object.pattern)),
     ];
     if let Some(first) = &object.first_touch {
-        let text = format!("{} by {}", plain(&first.site), threads_of(first.threads));
+        let text = format!("{} by {}", plain(&first.at), threads_of(first.threads));
         details.push(("first touched", text));
     }
     for each in &object.patterns {
@@ -172,7 +172,7 @@ fn object(object: &nodewise_report::Object) -> Object {
     if let (Some(by), true) = (&object.used_by, object.patterns.is_empty()) {
         details.push((
             "used in",
-            format!("{} by {}", plain(&by.site), threads_of(by.threads)),
+            format!("{} by {}", plain(&by.at), threads_of(by.threads)),
         ));
     }
     details.push(("why", plain(&object.blame)));

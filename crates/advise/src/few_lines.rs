@@ -1,0 +1,44 @@
+//! Objects whose accesses are to a few lines: waiting that counts as work, or variables that all threads use.
+
+use nodewise_analysis::{Histogram, Spot};
+use nodewise_profile::ObjectId;
+use std::collections::BTreeMap;
+
+/// An object of which such pages make less is advised on by the rest of it.
+const MOSTLY: f64 = 0.5;
+
+/// The pages of an object whose accesses are to a few lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FewLines {
+    /// How many.
+    pub pages: usize,
+    /// Their share of all accesses of the program.
+    pub share: f64,
+    /// Whether that is most of what is accessed of the object: no placement follows from who accesses it then.
+    pub is_most: bool,
+}
+
+/// The objects that have such pages.
+pub(crate) fn few_lines(histogram: &Histogram, spots: &[Spot]) -> BTreeMap<ObjectId, FewLines> {
+    if spots.is_empty() {
+        return BTreeMap::new();
+    }
+    let all: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
+    let mut accesses: BTreeMap<ObjectId, u64> = spots.iter().map(|s| (s.object, 0)).collect();
+    for page in histogram.iter() {
+        if let Some(sum) = accesses.get_mut(&page.object) {
+            *sum += page.accesses();
+        }
+    }
+    let one = |(object, accesses): (ObjectId, u64)| {
+        let own = || spots.iter().filter(|s| s.object == object);
+        let share: f64 = own().map(|s| s.share).sum();
+        let few = FewLines {
+            pages: own().count(),
+            share,
+            is_most: share * all as f64 >= MOSTLY * accesses as f64,
+        };
+        (share != 0.0).then_some((object, few))
+    };
+    accesses.into_iter().filter_map(one).collect()
+}

@@ -1,0 +1,22 @@
+//! Which loops a schedule of ours can change, and which of them disagree on an object.
+
+use nodewise_analysis::{Affinity, Conflict, Division, Usage};
+use nodewise_placement::Context;
+use nodewise_profile::ObjectId;
+
+/// Whether a schedule of ours can take this loop's place.
+pub(crate) fn deals(division: &Division) -> bool {
+    division.is_of_loops() && division.has_owners() && division.pattern.dimension().is_some()
+}
+
+/// Threads own their stacks, whatever others read there.
+pub(crate) fn conflict(
+    context: &Context<'_>,
+    in_order: &Affinity,
+    usage: &Usage,
+    id: ObjectId,
+) -> Option<Conflict> {
+    let object = context.profile.object(id).filter(|o| o.kind.is_mappable())?;
+    let divisions = usage.divisions(id);
+    (object.pages > 1).then(|| Conflict::of(divisions, context.affinity, in_order))?
+}

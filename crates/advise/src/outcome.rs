@@ -1,0 +1,48 @@
+//! The conclusion about a program.
+
+use nodewise_simulation::Range;
+use serde::Serialize;
+
+/// The kinds of verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A placement is predicted to pay.
+    Place,
+    /// A stock command line does as well as the best placement.
+    Stock,
+    /// No placement is predicted to pay, but loops that match their data are.
+    Match,
+    /// No placement is predicted to pay.
+    LeaveAlone,
+    /// The program is not bound by memory.
+    NotMemoryBound,
+    /// Too little was seen to say.
+    Unknown,
+}
+
+impl Outcome {
+    /// Whether something is to be done.
+    #[must_use]
+    pub fn is_to_act(self) -> bool {
+        matches!(self, Self::Place | Self::Stock | Self::Match)
+    }
+}
+
+/// The conclusion, and what to do next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Its kind.
+    pub outcome: Outcome,
+    /// The policy it recommends; `first-touch` when nothing is to be done.
+    pub policy: String,
+    /// Predicted gain of that policy over first-touch: speed-up minus one.
+    #[serde(skip)]
+    pub gain: Range,
+    /// One sentence.
+    pub sentence: String,
+    /// A command to copy.
+    pub next: Option<String>,
+    /// What the sentence rests on, a sentence each.
+    pub reasons: Vec<String>,
+}

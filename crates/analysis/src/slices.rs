@@ -1,0 +1,118 @@
+//! The histogram of each slice, a part at a time: a slice may be as large as the whole run, so it is never held.
+
+use crate::Histogram;
+use crate::builder::Sweep;
+use crate::visitor::Visitor;
+use nodewise_profile::{Access, SliceId};
+
+/// Looks at the run slice by slice.
+pub trait SliceVisitor {
+    /// Some pages of a slice, all above those that it has been shown of the slice.
+    fn part(&mut self, slice: SliceId, pages: &Histogram);
+
+    /// The slice has no more; nothing is said of slices without accesses.
+    fn end_of_slice(&mut self, _slice: SliceId) {}
+}
+
+/// Adds rows up to histograms of slices, for all who look at these.
+pub struct Slices<'v> {
+    visitors: Vec<&'v mut dyn SliceVisitor>,
+    sweep: Sweep,
+    slice: Option<SliceId>,
+}
+
+impl<'v> Slices<'v> {
+    /// At pages of `1 << shift` base pages, in a profile of so many threads.
+    #[must_use]
+    pub fn new(threads: usize, shift: u32, visitors: Vec<&'v mut dyn SliceVisitor>) -> Self {
+        Self {
+            visitors,
+            sweep: Sweep::new(threads, shift),
+            slice: None,
+        }
+    }
+
+    fn finish(&mut self) {
+        let Self {
+            visitors,
+            sweep,
+            slice,
+        } = self;
+        if let Some(slice) = slice.take() {
+            sweep.finish(&mut |part| show(visitors, slice, part));
+            visitors.iter_mut().for_each(|v| v.end_of_slice(slice));
+        }
+    }
+}
+
+fn show(visitors: &mut [&mut dyn SliceVisitor], slice: SliceId, part: &Histogram) {
+    visitors.iter_mut().for_each(|v| v.part(slice, part));
+}
+
+impl Visitor for Slices<'_> {
+    fn rows(&mut self, rows: &[Access]) {
+        if self.visitors.is_empty() {
+            return;
+        }
+        for row in rows.iter().filter(|r| r.len > 0) {
+            if self.slice != Some(row.slice) {
+                self.finish();
+                self.slice = Some(row.slice);
+            }
+            let visitors = &mut self.visitors;
+            self.sweep.add(row, &mut |part| show(visitors, row.slice, part));
+        }
+    }
+
+    fn end(&mut self) {
+        self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::PART;
+    use crate::read;
+    use nodewise_profile::{InMemory, PageNumber, ThreadId};
+
+    /// The pages of each part, and ends of slices.
+    #[derive(Default)]
+    struct Seen(Vec<(SliceId, Vec<PageNumber>)>, Vec<SliceId>);
+
+    impl SliceVisitor for Seen {
+        fn part(&mut self, slice: SliceId, pages: &Histogram) {
+            assert_eq!(pages.offsets.len(), pages.len() + 1);
+            self.0.push((slice, pages.pages.clone()));
+        }
+
+        fn end_of_slice(&mut self, slice: SliceId) {
+            self.1.push(slice);
+        }
+    }
+
+    #[test]
+    fn a_large_slice_comes_in_parts_that_cut_no_page_in_two() {
+        let long = |slice| Access {
+            slice: SliceId(slice),
+            thread: ThreadId(1),
+            len: 2 * PART as u32 + 700,
+            page: PageNumber(100),
+            reads: 1,
+            ..Access::default()
+        };
+        for shift in [0, 9] {
+            let mut seen = Seen::default();
+            let source = InMemory::new(vec![long(1), long(4)]);
+            let Ok(()) = read(&source, &mut [&mut Slices::new(2, shift, vec![&mut seen])]);
+            assert_eq!(seen.1, [SliceId(1), SliceId(4)]);
+            for slice in seen.0.chunk_by(|a, b| a.0 == b.0) {
+                assert_eq!(slice.len(), 3);
+                let pages: Vec<PageNumber> = slice.iter().flat_map(|p| p.1.clone()).collect();
+                assert!(pages.is_sorted_by(|a, b| a < b));
+                let last = 99 + u64::from(long(0).len);
+                assert_eq!(pages.len() as u64, (last >> shift) + 1 - (100 >> shift));
+            }
+        }
+    }
+}

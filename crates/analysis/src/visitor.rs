@@ -1,0 +1,57 @@
+//! One pass over the accesses for everything that looks at them.
+//!
+//! Decoding the table is what reading a profile costs, so whoever needs its rows is a [`Visitor`] and is shown them
+//! together with all others that are ready at the time. What follows from the rows alone (the histogram, the sums of
+//! [`crate::Usage`]) shares a first pass; what needs the histogram, to index pages by, shares a second.
+
+use nodewise_profile::{Access, AccessSource};
+
+/// Looks at the rows of the access table, in the order of [`AccessSource::visit`].
+pub trait Visitor {
+    /// The next rows.
+    fn rows(&mut self, rows: &[Access]);
+
+    /// There are no more.
+    fn end(&mut self) {}
+}
+
+/// Reads the accesses once and shows them to all visitors.
+///
+/// # Errors
+/// When the source cannot be read to its end; what the visitors hold is then a part of it.
+pub fn read<S: AccessSource>(source: &S, visitors: &mut [&mut dyn Visitor]) -> Result<(), S::Error> {
+    source.visit(&mut |rows| visitors.iter_mut().for_each(|v| v.rows(rows)))?;
+    visitors.iter_mut().for_each(|v| v.end());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::InMemory;
+
+    /// How many rows it was shown, and whether it was told that these are all.
+    #[derive(Debug, Default, PartialEq)]
+    struct Count(usize, bool);
+
+    impl Visitor for Count {
+        fn rows(&mut self, rows: &[Access]) {
+            assert!(!self.1);
+            self.0 += rows.len();
+        }
+
+        fn end(&mut self) {
+            self.1 = true;
+        }
+    }
+
+    #[test]
+    fn all_visitors_are_shown_all_rows_of_one_pass() {
+        let (mut one, mut other) = (Count::default(), Count::default());
+        let Ok(()) = read(
+            &InMemory::new(vec![Access::default(); 3]),
+            &mut [&mut one, &mut other],
+        );
+        assert_eq!([one, other], [Count(3, true), Count(3, true)]);
+    }
+}
