@@ -2,7 +2,8 @@
 
 use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_pipeline::Analysed;
-use nodewise_report::{Moves, Report, Verdict};
+use nodewise_advise::Verdict;
+use nodewise_report::{Moves, Report};
 
 /// `[node that accesses][node of the page]`.
 pub type Matrix = Vec<Vec<u64>>;
