@@ -15,7 +15,7 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-enum { DEEPEST = 4, MOST_SEGMENTS = 64, MOST_ENTRIES = 512, NAME_BYTES = 32 };
+enum { DEEPEST = 4, MOST_SEGMENTS = 64, MOST_ENTRIES = 512, NAME_BYTES = 32, MOST_NAMES = 1 << 20 };
 
 static int read_at(int file, void *to, size_t bytes, uint64_t offset) {
     return pread(file, to, bytes, (off_t)offset) == (ssize_t)bytes;
@@ -50,25 +50,85 @@ static uint64_t offset_of(int file, const Elf64_Ehdr *elf, uint64_t address) {
     return 0;
 }
 
-/* Whether a library of that kind is among those that the program itself asks for. */
-static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, uint64_t dynamic) {
+/* What a program asks its loader for. */
+typedef struct dynamic {
+    uint64_t strings, bytes; /* the names, in the file; 0: none */
+    uint64_t own_name;       /* its own, among them; 0: none */
+    unsigned needed;         /* libraries that it asks for */
+} dynamic;
+
+static int entry_at(int file, uint64_t section, unsigned i, Elf64_Dyn *entry) {
+    return i < MOST_ENTRIES && read_at(file, entry, sizeof *entry, section + i * sizeof *entry) &&
+           entry->d_tag != DT_NULL;
+}
+
+static dynamic dynamic_at(int file, const Elf64_Ehdr *elf, uint64_t section) {
+    dynamic found = {0};
     Elf64_Dyn entry;
-    uint64_t strings = 0;
-    for (unsigned i = 0; i < MOST_ENTRIES && !strings; i++) {
-        if (!read_at(file, &entry, sizeof entry, dynamic + i * sizeof entry) || entry.d_tag == DT_NULL)
-            return 0;
+    for (unsigned i = 0; entry_at(file, section, i, &entry); i++) {
         if (entry.d_tag == DT_STRTAB)
-            strings = offset_of(file, elf, entry.d_un.d_ptr);
+            found.strings = offset_of(file, elf, entry.d_un.d_ptr);
+        else if (entry.d_tag == DT_STRSZ)
+            found.bytes = entry.d_un.d_val;
+        else if (entry.d_tag == DT_SONAME)
+            found.own_name = entry.d_un.d_val;
+        else if (entry.d_tag == DT_NEEDED)
+            found.needed++;
     }
-    for (unsigned i = 0; i < MOST_ENTRIES && strings; i++) {
-        char name[NAME_BYTES + 1] = {0};
-        if (!read_at(file, &entry, sizeof entry, dynamic + i * sizeof entry) || entry.d_tag == DT_NULL)
-            return 0;
-        if (entry.d_tag == DT_NEEDED && pread(file, name, NAME_BYTES, (off_t)(strings + entry.d_un.d_val)) > 0 &&
-            kind(name))
+    return found;
+}
+
+static int is_named(int (*kind)(const char *), int file, uint64_t at) {
+    char name[NAME_BYTES + 1] = {0};
+    return pread(file, name, NAME_BYTES, (off_t)at) > 0 && kind(name);
+}
+
+/* Whether a library of that kind is among those that the program itself asks for. */
+static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, uint64_t section) {
+    dynamic of = dynamic_at(file, elf, section);
+    Elf64_Dyn entry;
+    for (unsigned i = 0; of.strings && entry_at(file, section, i, &entry); i++)
+        if (entry.d_tag == DT_NEEDED && is_named(kind, file, of.strings + entry.d_un.d_val))
             return 1;
+    return 0;
+}
+
+/* Of these runtimes a compiler may link one in: it exports its start then. */
+static int has_runtime_in(const char *names, size_t bytes) {
+    static const char *const starts[] = {"__asan_init", "__hwasan_init", "__tsan_init", "__msan_init", "__lsan_init"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        size_t length = strlen(starts[i]) + 1;
+        for (const char *at = names; (at = memmem(at, bytes - (size_t)(at - names), starts[i], length)); at++)
+            if (at == names || at[-1] == 0)
+                return 1;
     }
     return 0;
+}
+
+__attribute__((noinline)) static int brings_sanitizer(int file, const Elf64_Ehdr *elf, uint64_t section) {
+    enum { OVERLAP = 16 }; /* longer than any of the names, so that none is cut in two */
+    char names[512];
+    dynamic of = dynamic_at(file, elf, section);
+    if (!of.strings)
+        return 0;
+    for (uint64_t done = 0; done < of.bytes && done < MOST_NAMES; done += sizeof names - OVERLAP) {
+        uint64_t left = of.bytes - done;
+        size_t wanted = left < sizeof names ? left : sizeof names;
+        ssize_t bytes = pread(file, names, wanted, (off_t)(of.strings + done));
+        if (bytes > 0 && has_runtime_in(names, (size_t)bytes))
+            return 1;
+        if (bytes < (ssize_t)wanted)
+            return 0;
+    }
+    return 0;
+}
+
+static int is_runtime(const char *library) { return begins(library, "libnodewise-rt.so"); }
+
+/* Programs of our wrappers answer ThreadSanitizer's calls by our runtime. */
+static int has_sanitizer(int file, const Elf64_Ehdr *elf, uint64_t section) {
+    return asks_for(comes_first, file, elf, section) ||
+           (!asks_for(is_runtime, file, elf, section) && brings_sanitizer(file, elf, section));
 }
 
 static int program_takes(int file, const Elf64_Ehdr *elf) {
@@ -82,13 +142,28 @@ static int program_takes(int file, const Elf64_Ehdr *elf) {
         if (segment.p_type == PT_INTERP && segment.p_filesz < sizeof loader &&
             read_at(file, loader, segment.p_filesz, segment.p_offset) && !is_glibcs(loader))
             return 0;
-        if (segment.p_type == PT_DYNAMIC && asks_for(comes_first, file, elf, segment.p_offset))
+        if (segment.p_type == PT_DYNAMIC && has_sanitizer(file, elf, segment.p_offset))
             return 0;
     }
     return 1;
 }
 
-static int is_runtime(const char *library) { return begins(library, "libnodewise-rt.so"); }
+/* The loader itself, which may be executed with a program's name, has no loader either. */
+static int program_is_static(int file, const Elf64_Ehdr *elf) {
+    if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
+        return 0;
+    Elf64_Phdr segment;
+    for (unsigned i = 0; i < elf->e_phnum && i < MOST_SEGMENTS; i++) {
+        if (!read_at(file, &segment, sizeof segment, elf->e_phoff + i * sizeof segment) || segment.p_type == PT_INTERP)
+            return 0;
+        if (segment.p_type != PT_DYNAMIC)
+            continue;
+        dynamic of = dynamic_at(file, elf, segment.p_offset);
+        if (of.needed || (of.own_name && is_named(is_glibcs, file, of.strings + of.own_name)))
+            return 0;
+    }
+    return 1;
+}
 
 static int program_counts(int file, const Elf64_Ehdr *elf) {
     Elf64_Phdr segment;
@@ -108,15 +183,15 @@ static char *interpreter(char *head) {
     return *name ? name : NULL;
 }
 
-/* What holds for the program that executing `path` starts; `otherwise` where there is none, and yes where it may not
+/* What holds for the program that executing `path` starts; `otherwise` where there is none, `unread` where it may not
  * be read. */
-static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int otherwise) {
+static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int otherwise, int unread) {
     char head[256];
     int before = errno, result = otherwise;
     for (int depth = 0; path && depth <= DEEPEST; depth++) {
         int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (file < 0) {
-            result = otherwise || errno == EACCES;
+            result = errno == EACCES ? unread : otherwise;
             break;
         }
         memset(head, 0, sizeof head);
@@ -133,6 +208,8 @@ static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int oth
     return result;
 }
 
-int nw_takes_preload(const char *path) { return holds(program_takes, path, 1); }
+int nw_takes_preload(const char *path) { return holds(program_takes, path, 1, 1); }
 
-int nw_counts(const char *path) { return holds(program_counts, path, 0); }
+int nw_is_static(const char *path) { return holds(program_is_static, path, 0, 0); }
+
+int nw_counts(const char *path) { return holds(program_counts, path, 0, 1); }

@@ -168,12 +168,13 @@ static void note(const char *folder, const char *name, const char *text) {
         close(file);
 }
 
-/* A name for whoever watches: this one runs as it is. Under an emulator that is told already. */
-static void tell(const char *file, char *const *environment) {
+/* A name for whoever watches: this one runs as it is. Under an emulator, which counts static programs, what is not
+ * counted is told already. */
+static void tell(const char *file, char *const *environment, int is_static) {
     static const char *const wheres[][2] = {{"NODEWISE_PLACEMENT=", "unplaced"}, {"NODEWISE_RAW=", "uncounted"}};
     for (size_t i = 0; environment[i]; i++)
         for (size_t w = 0; w < sizeof wheres / sizeof *wheres; w++)
-            if (begins(environment[i], wheres[w][0]) && !(w && getenv("NODEWISE_EMULATED")))
+            if (begins(environment[i], wheres[w][0]) && !(w && (is_static || getenv("NODEWISE_EMULATED"))))
                 note(environment[i] + strlen(wheres[w][0]), wheres[w][1], file);
 }
 
@@ -224,8 +225,9 @@ __attribute__((noinline)) static int reached(const call *c, const char *list, ch
     char path[bytes > MOST_BYTES ? 1 : bytes];
     const char *file = bytes > MOST_BYTES ? c->path : file_of(c, path);
     int seen = in_sight(list), takes = !seen || (nw_takes_preload(file) && !gains_privileges(file));
-    if (!takes)
-        tell(file, environment);
+    int is_static = seen && takes && nw_is_static(file);
+    if (!takes || is_static)
+        tell(file, environment, is_static);
     errno = before;
     return seen && takes;
 }

@@ -168,7 +168,7 @@ impl Plan {
         let shown: Vec<&str> = names.iter().copied().take(NAMES).collect();
         let more = names.len() - shown.len();
         self.notes.push(format!(
-            "unplaced, as made for another processor or C library, with a sanitizer, or to gain privileges: {}{}",
+            "unplaced, as static, made for another processor or C library, with a sanitizer, or to gain privileges: {}{}",
             shown.join(", "),
             if more == 0 {
                 String::new()
