@@ -48,10 +48,20 @@ fn a_dry_run_shows_commands_and_runs_nothing() {
     let case = Case::new("tune-dry", "touch ran");
     let output = case.tune(&["--machine", "xeon-x7550", "--affinity", "scatter", "--dry-run"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("nodewise run --policy map:solve.map -- ./solve"),
-        "{text}"
-    );
+    // Each policy has a map of its own, made by a line of its own.
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let runs = || {
+        lines
+            .iter()
+            .filter_map(|l| l.strip_prefix("nodewise run --policy map:"))
+    };
+    let maps: Vec<&str> = runs().filter_map(|l| l.strip_suffix(" -- ./solve")).collect();
+    assert_eq!(maps.len(), 3, "{text}");
+    for (i, map) in maps.iter().enumerate() {
+        let made = |l: &&&str| l.starts_with("nodewise map ") && l.ends_with(&format!("-o {map}"));
+        assert_eq!(lines.iter().filter(made).count(), 1, "{map}: {text}");
+        assert!(!maps[..i].contains(map), "{text}");
+    }
     assert!(
         text.contains("env 'OMP_PLACES={0}:4:8,{1}:4:8' OMP_PROC_BIND=close ./solve\n"),
         "{text}"
@@ -96,7 +106,19 @@ fn a_profile_of_another_program_is_called_so() {
 fn an_existing_map_is_not_overwritten() {
     let case = Case::new("tune-exists", "true");
     std::fs::write(case.folder.join("solve.map"), "mine").unwrap();
-    assert!(case.refusal(&[]).contains("solve.map"));
+    assert!(case.refusal(&["-o", "solve.map"]).contains("solve.map"));
+    let name = |text: &str| {
+        text.lines()
+            .find_map(|l| Some(l.split_once("map:")?.1.split(' ').next()?.to_owned()))
+    };
+    let planned = || {
+        let output = case.tune(&["--machine", "xeon-x7550", "--candidates", "1", "--dry-run"]);
+        name(&String::from_utf8(output.stdout).unwrap()).unwrap()
+    };
+    let first = planned();
+    std::fs::write(case.folder.join(&first), "mine").unwrap();
+    let second = planned();
+    assert_eq!(second, first.replace(".map", "-2.map"), "the next free name");
 }
 
 #[test]

@@ -1,26 +1,18 @@
 //! `nodewise tune`: the closed loop. Decide from a profile, run what looks best against the plain
 //! command, keep what is measured to be faster.
 
-mod candidates;
-mod findings;
-mod profile;
-mod statistics;
-mod trial;
+mod text;
 
 use crate::arguments::duration;
 use crate::exit::Outcome;
 use crate::output::{self, say};
-use anyhow::{Context as _, bail};
-use candidates::{Candidate, Setting};
-use findings::{Baseline, Conclusion, Findings, Tried};
-use indicatif::{ProgressBar, ProgressStyle};
-use nodewise_advise::{omp_places, shell_line};
-use nodewise_pipeline::{Selected, Selection};
-use nodewise_placement::{Context, Mapping};
-use nodewise_simulation::{Parameters, Simulation, simulate};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use trial::{Trial, Way};
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nodewise_advise::shell_line;
+use nodewise_simulation::Simulation;
+use nodewise_tune::{Candidate, Event, Map, Options, Tuning};
+use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -51,7 +43,7 @@ pub struct Arguments {
     /// Seed of the statistics
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// Where the winner's map goes [default: PROGRAM.map]
+    /// Where the winner's map goes [default: a new file PROGRAM.POLICY.map]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace an existing map
@@ -68,92 +60,75 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
+impl Arguments {
+    fn options(&self) -> Options {
+        Options {
+            command: self.command.clone(),
+            profile: self.profile.clone(),
+            instrumented: self.instrumented.clone(),
+            machine: self.machine.clone(),
+            affinity: self.affinity.clone(),
+            runs: self.runs,
+            time_limit: self.time_limit,
+            candidates: self.candidates,
+            any_output: self.any_output,
+            seed: self.seed,
+            map: self.output.clone(),
+        }
+    }
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let map = map_file(arguments);
-    if map.exists() && !arguments.force && !arguments.dry_run {
-        bail!(
-            "{}: exists already; choose another name with -o or add --force",
-            map.display()
-        );
+    if let Some(map) = arguments.output.as_ref().filter(|_| !arguments.dry_run) {
+        output::check_new(std::iter::once(map.as_path()), arguments.force)?;
     }
-    let scratch = Scratch::new()?;
-    let folder = profile::obtain(arguments)?;
-    let selection = Selection {
-        profile: Some(folder.clone()),
-        machine: arguments.machine.clone(),
-        affinity: arguments.affinity.clone(),
-        page_size: 0,
-    };
-    let selected = selection.open()?;
-    let setting = Setting {
-        command: &arguments.command,
-        profile: &folder,
-        machine: &arguments.machine,
-        affinity: &arguments.affinity,
-        places: omp_places(&selected.affinity, selected.profile()),
-        scratch: &scratch.0,
-        map: &map,
-    };
+    let progress = progress();
+    let mut listener = |event| show(&progress, event);
+    let tuning = Tuning::open(arguments.options(), &mut listener)?;
     if arguments.dry_run {
-        let predicted = predict(&selected, None)?;
-        return show(&setting, &predicted.0, &chosen(&setting, &predicted, arguments));
+        if arguments.json {
+            bail!("--json writes what was measured; leave out --dry-run");
+        }
+        let (simulation, candidates) = tuning.predicted(&mut listener)?;
+        output::print(&planned(&arguments.command, &simulation, &candidates))?;
+        return Ok(Outcome::Done);
     }
-    let findings = measure(arguments, &selected, &setting)?;
+    let findings = tuning.measure(&mut listener)?;
     if arguments.json {
         output::print(&(serde_json::to_string_pretty(&findings)? + "\n"))?;
     } else {
-        output::print(&findings.text())?;
+        output::print(&text::text(&findings))?;
     }
     Ok(Outcome::Done)
 }
 
-fn map_file(arguments: &Arguments) -> PathBuf {
-    let name = Path::new(&arguments.command[0]).file_name().unwrap_or_default();
-    arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| Path::new(name).with_extension("map"))
-}
-
-/// The simulation, and the mappings it is of.
-type Predicted = (Simulation, Vec<Mapping>);
-
-/// All policies, calibrated with the plain wall time once that is known.
-fn predict(selected: &Selected, plain_seconds: Option<f64>) -> anyhow::Result<Predicted> {
-    let (mappings, notes) = selected.mappings("first-touch,all")?;
-    let mut profile = selected.profile().clone();
-    if let Some(seconds) = plain_seconds {
-        profile.meta.plain_wall_ns = Some((seconds * 1e9) as u64);
+fn progress() -> ProgressBar {
+    let bar = ProgressBar::hidden();
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} runs, {eta} left") {
+        bar.set_style(style);
     }
-    let context = Context {
-        profile: &profile,
-        ..selected.context()
-    };
-    crate::selection::tell(&notes);
-    let simulation = simulate(&context, &mappings, &selected.reader, &Parameters::default())?;
-    Ok((simulation, mappings))
+    bar.set_message("measuring");
+    bar
 }
 
-/// The best predictions, and stock commands; one candidate where there is one node.
-fn chosen(setting: &Setting<'_>, predicted: &Predicted, arguments: &Arguments) -> Vec<Candidate> {
-    let (simulation, mappings) = predicted;
-    let several = simulation.baseline().controllers.len() > 1;
-    let count = if several { arguments.candidates } else { 1 };
-    let best = candidates::choose(simulation, mappings, count)
-        .into_iter()
-        .enumerate();
-    let mut all: Vec<_> = best.map(|(i, p)| Candidate::placed(setting, p, i)).collect();
-    if several {
-        all.extend(candidates::stock(setting, simulation));
+fn show(bar: &ProgressBar, event: Event) {
+    match event {
+        Event::Note(text) => bar.suspend(|| say!("{text}")),
+        Event::Begins(runs) => {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.set_length(runs);
+        }
+        Event::Ran => bar.inc(1),
+        Event::Ends => bar.finish_and_clear(),
     }
-    all
 }
 
-fn show(setting: &Setting<'_>, simulation: &Simulation, candidates: &[Candidate]) -> anyhow::Result<Outcome> {
+/// What would be run, each with the lines to copy: its map is made first.
+fn planned(command: &[String], simulation: &Simulation, candidates: &[Candidate]) -> String {
     let mut text = format!(
         "{}: first-touch as the baseline:\n  {}\n",
         simulation.machine,
-        shell_line(setting.command)
+        shell_line(command)
     );
     for candidate in candidates {
         let predicted = candidate.predicted.map_or(String::new(), |r| {
@@ -162,153 +137,11 @@ fn show(setting: &Setting<'_>, simulation: &Simulation, candidates: &[Candidate]
                 r.typical, r.min, r.max
             )
         });
-        text += &format!("{}{predicted}:\n  {}\n", candidate.policy, candidate.line);
-    }
-    output::print(&text)?;
-    Ok(Outcome::Done)
-}
-
-fn measure(arguments: &Arguments, selected: &Selected, setting: &Setting<'_>) -> anyhow::Result<Findings> {
-    let started = Instant::now();
-    let plain = Way::plain(setting.command);
-    let warm = plain.run().context("the plain command must work first")?;
-    let again = plain.run()?;
-    if warm.output != again.output && !arguments.any_output {
-        bail!(
-            "`{}` prints something else each time; add --any-output if that is right",
-            shell_line(setting.command)
-        );
-    }
-    let same = profile::comparable(arguments, &selected.profile().meta.command);
-    let predicted = predict(selected, same.then_some(again.seconds))?;
-    let candidates = chosen(setting, &predicted, arguments);
-    candidates.iter().try_for_each(|c| c.prepare(setting))?;
-    let ways: Vec<&Way> = std::iter::once(&plain)
-        .chain(candidates.iter().map(|c| &c.way))
-        .collect();
-    let output = (!arguments.any_output).then_some(warm.output);
-    let times = rounds(arguments, &Trial { ways, output }, started)?;
-    let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
-    let baseline = column(0);
-    let tried = candidates.iter().enumerate();
-    let tried: Vec<Tried> = tried
-        .map(|(i, c)| Tried::new(c, &baseline, column(i + 1), arguments.seed))
-        .collect();
-    let mut findings = report(setting, &predicted.0, &candidates, baseline, tried)?;
-    findings.comparable = same;
-    Ok(findings)
-}
-
-fn rounds(arguments: &Arguments, trial: &Trial<'_>, started: Instant) -> anyhow::Result<Vec<Vec<f64>>> {
-    let bar = ProgressBar::new(u64::from(arguments.runs) * trial.ways.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} runs, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.set_message("measuring");
-    let mut times = Vec::new();
-    for round in 0..arguments.runs {
-        if arguments
-            .time_limit
-            .is_some_and(|budget| started.elapsed() >= budget)
-            && round > 0
-        {
-            say!("the budget is spent after {round} of {} rounds", arguments.runs);
-            break;
+        text += &format!("{}{predicted}:\n", candidate.policy);
+        let map = candidate.map.as_ref().map(Map::line);
+        for line in map.iter().chain([&candidate.line]) {
+            text += &format!("  {line}\n");
         }
-        times.push(trial.round(round % 2 == 1, &mut || bar.inc(1))?);
     }
-    bar.finish_and_clear();
-    Ok(times)
-}
-
-fn report(
-    setting: &Setting<'_>,
-    simulation: &Simulation,
-    candidates: &[Candidate],
-    baseline: Vec<f64>,
-    tried: Vec<Tried>,
-) -> anyhow::Result<Findings> {
-    let nodes = simulation.baseline().controllers.len();
-    let (conclusion, winner) = findings::conclude(&tried, baseline.len(), nodes);
-    let plain = shell_line(setting.command);
-    let command = match (conclusion, winner) {
-        (Conclusion::Stock, Some(w)) => tried[w].command.clone(),
-        (Conclusion::Place, Some(w)) => {
-            if let Some(map) = &candidates[w].map {
-                std::fs::copy(map, setting.map)
-                    .with_context(|| format!("cannot write {}", setting.map.display()))?;
-            }
-            tried[w].command.clone()
-        }
-        _ => plain.clone(),
-    };
-    let seconds = simulation.baseline().seconds;
-    Ok(Findings {
-        schema: 1,
-        machine: simulation.machine.clone(),
-        nodes,
-        memory_bound: simulation.is_memory_bound(),
-        profile: setting.profile.display().to_string(),
-        comparable: true,
-        rounds: baseline.len(),
-        sentence: sentence(conclusion, winner.map(|w| &tried[w]), simulation, nodes),
-        baseline: Baseline {
-            command: plain,
-            median_seconds: statistics::median(&baseline),
-            seconds: baseline,
-            predicted_seconds: seconds.typical,
-            predicted_range: [seconds.min, seconds.max],
-        },
-        candidates: tried,
-        conclusion,
-        command,
-    })
-}
-
-fn sentence(conclusion: Conclusion, winner: Option<&Tried>, simulation: &Simulation, nodes: usize) -> String {
-    let gain = |t: &Tried| {
-        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-        let m = t.measured;
-        let (low, high) = (percent(m.interval[0]), percent(m.interval[1]));
-        format!(
-            "{:.0} % faster (95 % interval {low:.0} to {high:.0} %)",
-            percent(m.ratio)
-        )
-    };
-    match (conclusion, winner) {
-        (Conclusion::Stock, Some(t)) => {
-            format!("Use the stock command: {}, as good as any placement.", gain(t))
-        }
-        (Conclusion::Place, Some(t)) => format!("Use `{}`: {}.", t.policy, gain(t)),
-        (Conclusion::TooFewRuns, _) => {
-            format!(
-                "Too few runs to tell: at least {} are needed.",
-                findings::FEWEST_RUNS
-            )
-        }
-        _ if nodes < 2 => "Leave it alone: this machine has one memory node, so no placement can gain \
-                           anything here; the differences above are overhead and noise."
-            .to_owned(),
-        _ if !simulation.is_memory_bound() => {
-            "Leave it alone: not memory bound, and nothing was measured to be faster.".to_owned()
-        }
-        _ => "Leave it alone: nothing was measured to be reliably faster.".to_owned(),
-    }
-}
-
-/// A folder for maps that goes away again.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("nodewise-tune-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
+    text
 }

@@ -1,7 +1,6 @@
 //! What is worth a real run: the best predictions, and what stock tools offer.
 
-use super::trial::Way;
-use crate::output::say;
+use crate::{Listener, Way, note};
 use anyhow::{Context, bail};
 use nodewise_advise::{StockCommand, shell_line, stock_command};
 use nodewise_placement::Mapping;
@@ -21,8 +20,31 @@ pub struct Candidate {
     pub line: String,
     /// Whether that line needs no nodewise.
     pub stock: bool,
-    /// Its map, in the temporary folder.
-    pub map: Option<PathBuf>,
+    /// Where its map comes from and goes to; stock commands have none.
+    pub map: Option<Map>,
+}
+
+/// A candidate's map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// While measuring: in the temporary folder.
+    scratch: PathBuf,
+    /// Where it is kept if the candidate wins.
+    kept: PathBuf,
+    /// The arguments of `nodewise` that make it, without the file.
+    arguments: Vec<String>,
+}
+
+impl Map {
+    /// The line to copy that makes it, where it would be kept.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let to = ["-o".to_owned(), self.kept.display().to_string()];
+        format!(
+            "nodewise {}",
+            shell_line(&[self.arguments.as_slice(), &to].concat())
+        )
+    }
 }
 
 /// Where things are.
@@ -35,8 +57,37 @@ pub struct Setting<'a> {
     pub places: Option<String>,
     /// Temporary folder for maps.
     pub scratch: &'a Path,
-    /// Where the winner's map will be.
-    pub map: &'a Path,
+    /// Where the winner's map will be; `None`: a new file named after program and policy.
+    pub map: Option<&'a Path>,
+}
+
+impl Setting<'_> {
+    /// Where the map of a policy is kept. Without a name of the user's it is one that no file has, so that a
+    /// second tuning, or another policy, does not replace it.
+    fn kept(&self, policy: &str) -> PathBuf {
+        if let Some(map) = self.map {
+            return map.to_owned();
+        }
+        let program = Path::new(&self.command[0]).file_name().unwrap_or_default();
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        };
+        let stem = format!(
+            "{}.{}",
+            program.to_string_lossy(),
+            policy.chars().map(plain).collect::<String>()
+        );
+        let numbered = |n: u32| match n {
+            1 => format!("{stem}.map").into(),
+            _ => PathBuf::from(format!("{stem}-{n}.map")),
+        };
+        let free = (1..).map(numbered).find(|file| file.symlink_metadata().is_err());
+        free.unwrap_or_else(|| numbered(1))
+    }
 }
 
 /// The `count` best predictions; of equal mappings the first. `mappings` are those of `simulation`.
@@ -61,9 +112,12 @@ fn installed(program: &str) -> bool {
 }
 
 /// Stock commands under the simulated affinity: bound by OpenMP itself, and interleaved by `numactl`.
-pub fn stock(setting: &Setting<'_>, simulation: &Simulation) -> Vec<Candidate> {
+pub fn stock(setting: &Setting<'_>, simulation: &Simulation, listener: Listener<'_>) -> Vec<Candidate> {
     let Some(places) = &setting.places else {
-        say!("no stock command tried: OpenMP cannot bind the threads of this program");
+        note(
+            listener,
+            "no stock command tried: OpenMP cannot bind the threads of this program",
+        );
         return Vec::new();
     };
     let command = |policy| stock_command(policy, places, setting.command);
@@ -72,7 +126,10 @@ pub fn stock(setting: &Setting<'_>, simulation: &Simulation) -> Vec<Candidate> {
     let mut interleaved = command("interleave")
         .map(|c| Candidate::stock("interleave, numactl", c, interleave.map(|p| p.speedup)));
     if interleaved.is_some() && !installed("numactl") {
-        say!("numactl is not installed: its interleaving is not tried");
+        note(
+            listener,
+            "numactl is not installed: its interleaving is not tried",
+        );
         interleaved = None;
     }
     bound.into_iter().chain(interleaved).collect()
@@ -94,39 +151,51 @@ impl Candidate {
     }
 
     /// A page policy under `nodewise run`, by a map: that binds threads as simulated.
-    pub fn placed(setting: &Setting<'_>, prediction: &Prediction, index: usize) -> Self {
-        let map = setting.scratch.join(format!("{index}.map"));
+    pub(crate) fn placed(setting: &Setting<'_>, prediction: &Prediction, index: usize) -> Self {
+        let policy = prediction.policy.clone();
         let run = |map: &Path| {
             let spec = format!("map:{}", map.display());
             let own = ["run", "--policy", &spec, "--"].map(str::to_owned);
             [&own, setting.command].concat()
         };
+        let profile = setting.profile.display().to_string();
+        let (machine, affinity) = (setting.machine, setting.affinity);
+        let words = [
+            "map",
+            &profile,
+            "--machine",
+            machine,
+            "--affinity",
+            affinity,
+            "--policy",
+            &policy,
+        ];
+        let map = Map {
+            scratch: setting.scratch.join(format!("{index}.map")),
+            kept: setting.kept(&policy),
+            arguments: words.map(str::to_owned).to_vec(),
+        };
         let own = std::env::current_exe().map_or("nodewise".into(), |p| p.display().to_string());
         Self {
-            policy: prediction.policy.clone(),
-            way: Way::plain(&[vec![own], run(&map)].concat()),
+            policy,
+            way: Way::plain(&[vec![own], run(&map.scratch)].concat()),
             predicted: Some(prediction.speedup),
-            line: format!("nodewise {}", shell_line(&run(setting.map))),
+            line: format!("nodewise {}", shell_line(&run(&map.kept))),
             stock: false,
             map: Some(map),
         }
     }
 
-    /// Writes its map.
-    pub fn prepare(&self, setting: &Setting<'_>) -> anyhow::Result<()> {
+    /// Makes its map in the temporary folder.
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         let Some(map) = &self.map else {
             return Ok(());
         };
         let own = std::env::current_exe().context("cannot find the nodewise executable")?;
-        let mut command = Command::new(own);
-        command.arg("map").arg(setting.profile).args([
-            "--machine",
-            setting.machine,
-            "--affinity",
-            setting.affinity,
-        ]);
-        command.args(["--policy", &self.policy, "-o"]).arg(map);
-        let done = command
+        let done = Command::new(own)
+            .args(&map.arguments)
+            .arg("-o")
+            .arg(&map.scratch)
             .stdin(Stdio::null())
             .output()
             .context("cannot start `nodewise map`")?;
@@ -137,6 +206,15 @@ impl Candidate {
                 self.policy,
                 errors.lines().last().unwrap_or("no message")
             );
+        }
+        Ok(())
+    }
+
+    /// Puts its map where it is kept.
+    pub(crate) fn keep(&self) -> anyhow::Result<()> {
+        if let Some(map) = &self.map {
+            std::fs::copy(&map.scratch, &map.kept)
+                .with_context(|| format!("cannot write {}", map.kept.display()))?;
         }
         Ok(())
     }

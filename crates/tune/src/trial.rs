@@ -33,6 +33,9 @@ impl Way {
     }
 
     /// Runs it once, with nothing on standard input; its output is kept from the terminal.
+    ///
+    /// # Errors
+    /// It cannot be started, or fails: the last line of its standard error says why.
     pub fn run(&self) -> anyhow::Result<Ran> {
         let program = &self.command[0];
         let mut command = Command::new(program);
@@ -65,13 +68,17 @@ impl Way {
 
 /// Ways run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
 pub struct Trial<'a> {
+    /// The ways compared.
     pub ways: Vec<&'a Way>,
     /// What every run must print; `None` to not compare.
     pub output: Option<u64>,
 }
 
 impl Trial<'_> {
-    /// One round; wall times in the order of `ways`.
+    /// One round; wall times in the order of `ways`. `tick` is called after each run.
+    ///
+    /// # Errors
+    /// A run fails, or prints something else.
     pub fn round(&self, backwards: bool, tick: &mut dyn FnMut()) -> anyhow::Result<Vec<f64>> {
         let mut seconds = vec![0.0; self.ways.len()];
         let mut order: Vec<usize> = (0..self.ways.len()).collect();

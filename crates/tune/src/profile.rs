@@ -1,7 +1,6 @@
 //! Which profile to decide from: the one given, a new one, or the latest of the same program.
 
-use super::Arguments;
-use crate::output::say;
+use crate::{Listener, Options, note};
 use anyhow::{Context, bail};
 use nodewise_advise::shell_line;
 use nodewise_store::Reader;
@@ -9,26 +8,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The folder of the profile to use, recorded first if need be.
-pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
-    if let Some(folder) = &arguments.profile {
+pub fn obtain(options: &Options, listener: Listener<'_>) -> anyhow::Result<PathBuf> {
+    if let Some(folder) = &options.profile {
         return Ok(nodewise_store::latest(folder)?);
     }
-    if let Some(instrumented) = &arguments.instrumented {
-        return record(instrumented, &arguments.command[1..]);
+    if let Some(instrumented) = &options.instrumented {
+        return record(instrumented, &options.command[1..], listener);
     }
-    let program = Path::new(&arguments.command[0]);
+    let program = Path::new(&options.command[0]);
     if is_instrumented(program) {
-        say!(
-            "{} counts its accesses, and is timed with that; for its real times name the plain build, \
+        note(
+            listener,
+            format!(
+                "{} counts its accesses, and is timed with that; for its real times name the plain build, \
              and this one with --instrumented",
-            program.display()
+                program.display()
+            ),
         );
-        return record(program, &arguments.command[1..]);
+        return record(program, &options.command[1..], listener);
     }
     if let Some(folder) = latest_of(program) {
-        say!(
-            "deciding from {}, the latest profile of this program",
-            folder.display()
+        note(
+            listener,
+            format!(
+                "deciding from {}, the latest profile of this program",
+                folder.display()
+            ),
         );
         return Ok(folder);
     }
@@ -41,23 +46,29 @@ pub fn obtain(arguments: &Arguments) -> anyhow::Result<PathBuf> {
 
 /// Whether times of a profile can be compared with those of this command. Those of other arguments, or
 /// of another program, cannot: the rules of the former still hold, of the latter only by chance.
-pub fn comparable(arguments: &Arguments, recorded: &[String]) -> bool {
+pub fn comparable(options: &Options, recorded: &[String], listener: Listener<'_>) -> bool {
     let name = |command: &[String]| {
         let program = command.first().map(Path::new).and_then(Path::file_name);
         program.unwrap_or_default().to_string_lossy().into_owned()
     };
-    let (of, run) = (name(recorded), name(&arguments.command));
-    let builds = arguments.instrumented.is_some() || are_builds_of_one(&of, &run);
-    let same = recorded.get(1..) == arguments.command.get(1..);
+    let (of, run) = (name(recorded), name(&options.command));
+    let builds = options.instrumented.is_some() || are_builds_of_one(&of, &run);
+    let same = recorded.get(1..) == options.command.get(1..);
     if !builds {
-        say!(
-            "the profile is of another program, {of}, not {run}: rules only match what both have, times \
+        note(
+            listener,
+            format!(
+                "the profile is of another program, {of}, not {run}: rules only match what both have, times \
              are not comparable"
+            ),
         );
     } else if !same {
-        say!(
-            "recorded with other arguments ({}): times are not comparable, rules are",
-            shell_line(recorded)
+        note(
+            listener,
+            format!(
+                "recorded with other arguments ({}): times are not comparable, rules are",
+                shell_line(recorded)
+            ),
         );
     }
     builds && same
@@ -77,10 +88,13 @@ fn is_instrumented(program: &Path) -> bool {
     file.is_ok_and(|f| nodewise_observe::check_instrumented(&f).is_ok())
 }
 
-/// Records the instrumented build with the same arguments.
-fn record(instrumented: &Path, arguments: &[String]) -> anyhow::Result<PathBuf> {
+/// Records the instrumented build with the same options.
+fn record(instrumented: &Path, arguments: &[String], listener: Listener<'_>) -> anyhow::Result<PathBuf> {
     let folder = nodewise_store::unused(Path::new("."));
-    say!("recording {} into {}", instrumented.display(), folder.display());
+    note(
+        listener,
+        format!("recording {} into {}", instrumented.display(), folder.display()),
+    );
     let own = std::env::current_exe().context("cannot find the nodewise executable")?;
     let mut command = Command::new(own);
     command
@@ -95,11 +109,13 @@ fn record(instrumented: &Path, arguments: &[String]) -> anyhow::Result<PathBuf> 
         .output()
         .context("cannot start `nodewise record`")?;
     if !done.status.success() {
+        // The program's own last words say more than where its profile lies.
         let errors = String::from_utf8_lossy(&done.stderr);
+        let own = errors.lines().rfind(|line| !line.starts_with("nodewise: "));
         bail!(
             "recording failed ({}): {}",
             done.status,
-            errors.lines().last().unwrap_or("no message")
+            own.or_else(|| errors.lines().last()).unwrap_or("no message")
         );
     }
     Ok(folder)

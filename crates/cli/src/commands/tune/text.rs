@@ -1,0 +1,86 @@
+//! What tuning found, as text.
+
+use nodewise_tune::{Conclusion, Findings, NotScored, median};
+use std::fmt::Write;
+
+/// The table, the score of the prediction, the conclusion.
+pub fn text(findings: &Findings) -> String {
+    let mut out = format!(
+        "{} rounds on {} ({} node{}), decided from {}\n\n",
+        findings.rounds,
+        findings.machine,
+        findings.nodes,
+        if findings.nodes == 1 { "" } else { "s" },
+        findings.profile
+    );
+    let names = findings.candidates.iter().map(|c| c.policy.len());
+    let width = names.max().unwrap_or(0).max(20);
+    let _ = writeln!(
+        out,
+        "{:<width$}  {:>9}  {:>22}  {:>22}  {:>7}",
+        "", "median", "measured speed-up", "predicted", "p"
+    );
+    let _ = writeln!(
+        out,
+        "{:<width$}  {:>7.3} s",
+        "first-touch (plain)", findings.baseline.median_seconds
+    );
+    for c in &findings.candidates {
+        let predicted = match (c.predicted_speedup, c.predicted_range) {
+            (Some(p), Some([low, high])) => format!("{p:.2} ({low:.2}–{high:.2})"),
+            _ => "-".to_owned(),
+        };
+        let m = c.measured;
+        let measured = format!("{:.3} [{:.3}–{:.3}]", m.ratio, m.interval[0], m.interval[1]);
+        let _ = writeln!(
+            out,
+            "{:<width$}  {:>7.3} s  {measured:>22}  {predicted:>22}  {:>7.3}",
+            c.policy, c.median_seconds, m.p
+        );
+    }
+    let _ = writeln!(out, "\n{}\n{}", score(findings), findings.sentence);
+    if findings.conclusion != Conclusion::LeaveAlone {
+        let _ = writeln!(out, "\n  {}", findings.command);
+    }
+    out
+}
+
+/// The prediction against the measurement, in one sentence.
+fn score(findings: &Findings) -> String {
+    let why = findings.not_scored.map(|why| match why {
+        NotScored::OneNode => "with one memory node all placements are the same",
+        NotScored::Oversubscribed => {
+            "the program has more threads than there are CPUs, so measured times include waiting for a CPU"
+        }
+    });
+    if let Some(why) = why {
+        return format!("Prediction not scored: {why}.");
+    }
+    let b = &findings.baseline;
+    let [low, high] = b.predicted_range;
+    let off = (b.predicted_seconds / b.median_seconds - 1.0) * 100.0;
+    let mut text = if findings.comparable {
+        format!(
+            "Prediction scored: plain run {:.3} s predicted ({low:.3}–{high:.3}), {off:+.0} % off",
+            b.predicted_seconds
+        )
+    } else {
+        "Prediction scored: seconds not, the profile is of another run".to_owned()
+    };
+    let errors = findings.candidates.iter().filter_map(|c| c.prediction_error);
+    let errors: Vec<f64> = errors.map(f64::abs).collect();
+    if !errors.is_empty() {
+        let held = findings
+            .candidates
+            .iter()
+            .filter(|c| c.prediction_held == Some(true));
+        let _ = write!(
+            text,
+            "; speed-ups {:.0} % off (median), {} of {} within range",
+            median(&errors) * 100.0,
+            held.count(),
+            errors.len()
+        );
+    }
+    text + "."
+}

@@ -1,0 +1,40 @@
+//! Tuning: candidates are chosen by prediction, run against the plain command, and the fastest is kept if it is
+//! reliably faster. Described in `docs/tune.md`.
+//!
+//! [`Tuning::open`] finds or records the profile, [`Tuning::predicted`] lists what would be run, [`Tuning::measure`]
+//! runs it. Messages and progress are [`Event`]s, so that a command line, a server or a test can show them.
+
+mod candidates;
+mod conclusion;
+mod findings;
+mod profile;
+mod statistics;
+mod trial;
+mod tuning;
+
+pub use candidates::{Candidate, Map};
+pub use conclusion::{Conclusion, FEWEST_RUNS};
+pub use findings::{Baseline, Findings, NotScored, Tried};
+pub use statistics::{Comparison, compare, median};
+pub use trial::{Ran, Trial, Way};
+pub use tuning::{Options, Tuning};
+
+/// What happens on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Something the user should know: one line.
+    Note(String),
+    /// Measuring begins: so many runs in all.
+    Begins(u64),
+    /// One run has ended.
+    Ran,
+    /// Measuring has ended.
+    Ends,
+}
+
+/// Receives events; called from one thread, in order.
+pub type Listener<'a> = &'a mut dyn FnMut(Event);
+
+fn note(to: Listener<'_>, text: impl Into<String>) {
+    to(Event::Note(text.into()));
+}

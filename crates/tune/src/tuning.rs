@@ -1,0 +1,279 @@
+//! One tuning from its options to its findings.
+
+use crate::candidates::{self, Candidate, Setting};
+use crate::conclusion::{Conclusion, conclude};
+use crate::findings::{Baseline, Findings, NotScored, Tried};
+use crate::trial::{Trial, Way};
+use crate::{Event, FEWEST_RUNS, Listener, note, profile, statistics};
+use anyhow::{Context as _, bail};
+use nodewise_advise::{omp_places, shell_line};
+use nodewise_pipeline::{Selected, Selection};
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::Thread;
+use nodewise_simulation::{Parameters, Simulation, simulate};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What to tune, and how long.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The plain program and its arguments; not empty.
+    pub command: Vec<String>,
+    /// Decide from this profile; `None`: the latest one here of the same program.
+    pub profile: Option<PathBuf>,
+    /// Record this build of the program first.
+    pub instrumented: Option<PathBuf>,
+    /// The machine to decide for, as [`nodewise_pipeline::Selection`] takes it.
+    pub machine: String,
+    /// Where threads run, likewise.
+    pub affinity: String,
+    /// Runs of each candidate and of the plain command, at least 1.
+    pub runs: u32,
+    /// No further round starts after this time.
+    pub time_limit: Option<Duration>,
+    /// How many of the best predictions to run.
+    pub candidates: usize,
+    /// Outputs need not be equal.
+    pub any_output: bool,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+    /// Where the winner's map goes; `None`: a new file named after program and policy.
+    pub map: Option<PathBuf>,
+}
+
+/// A profile, a machine, and a command to be made faster.
+pub struct Tuning {
+    options: Options,
+    folder: PathBuf,
+    selected: Selected,
+    scratch: Scratch,
+}
+
+/// The simulation, and the mappings it is of.
+type Predicted = (Simulation, Vec<Mapping>);
+
+impl Tuning {
+    /// Finds the profile, or records it.
+    ///
+    /// # Errors
+    /// No profile, a recording or a machine that fails; no room for temporary files.
+    pub fn open(options: Options, listener: Listener<'_>) -> anyhow::Result<Self> {
+        let scratch = Scratch::new()?;
+        let folder = profile::obtain(&options, listener)?;
+        let selection = Selection {
+            profile: Some(folder.clone()),
+            machine: options.machine.clone(),
+            affinity: options.affinity.clone(),
+            page_size: 0,
+        };
+        Ok(Self {
+            selected: selection.open()?,
+            options,
+            folder,
+            scratch,
+        })
+    }
+
+    /// What would be run, without running it: the simulation behind it, and the candidates.
+    ///
+    /// # Errors
+    /// The profile cannot be read.
+    pub fn predicted(&self, listener: Listener<'_>) -> anyhow::Result<(Simulation, Vec<Candidate>)> {
+        let predicted = self.predict(None, listener)?;
+        let candidates = self.chosen(&predicted, listener);
+        Ok((predicted.0, candidates))
+    }
+
+    /// Runs plain command and candidates in turn, compares them, and keeps the winner's map.
+    ///
+    /// # Errors
+    /// A run fails or prints something else than the first; a map cannot be written.
+    pub fn measure(&self, listener: Listener<'_>) -> anyhow::Result<Findings> {
+        let started = Instant::now();
+        let options = &self.options;
+        let plain = Way::plain(&options.command);
+        let warm = plain.run().context("the plain command must work first")?;
+        let again = plain.run()?;
+        if warm.output != again.output && !options.any_output {
+            bail!(
+                "`{}` prints something else each time; add --any-output if that is right",
+                shell_line(&options.command)
+            );
+        }
+        let same = profile::comparable(options, &self.selected.profile().meta.command, listener);
+        let predicted = self.predict(same.then_some(again.seconds), listener)?;
+        let candidates = self.chosen(&predicted, listener);
+        candidates.iter().try_for_each(Candidate::prepare)?;
+        let ways: Vec<&Way> = std::iter::once(&plain)
+            .chain(candidates.iter().map(|c| &c.way))
+            .collect();
+        let output = (!options.any_output).then_some(warm.output);
+        let times = self.rounds(&Trial { ways, output }, started, listener)?;
+        let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
+        let baseline = column(0);
+        let tried = candidates.iter().enumerate();
+        let tried: Vec<Tried> = tried
+            .map(|(i, c)| Tried::new(c, &baseline, column(i + 1), options.seed))
+            .collect();
+        let mut findings = self.conclude(&predicted.0, &candidates, baseline, tried)?;
+        findings.comparable = same;
+        Ok(findings)
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting {
+            command: &self.options.command,
+            profile: &self.folder,
+            machine: &self.options.machine,
+            affinity: &self.options.affinity,
+            places: omp_places(&self.selected.affinity, self.selected.profile()),
+            scratch: &self.scratch.0,
+            map: self.options.map.as_deref(),
+        }
+    }
+
+    /// All policies, calibrated with the plain wall time once that is known.
+    fn predict(&self, plain_seconds: Option<f64>, listener: Listener<'_>) -> anyhow::Result<Predicted> {
+        let (mappings, notes) = self.selected.mappings("first-touch,all")?;
+        let mut profile = self.selected.profile().clone();
+        if let Some(seconds) = plain_seconds {
+            profile.meta.plain_wall_ns = Some((seconds * 1e9) as u64);
+        }
+        let context = Context {
+            profile: &profile,
+            ..self.selected.context()
+        };
+        notes.into_iter().for_each(|text| note(listener, text));
+        let reader = &self.selected.reader;
+        let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
+        Ok((simulation, mappings))
+    }
+
+    /// The best predictions, and stock commands; one candidate where there is one node.
+    fn chosen(&self, predicted: &Predicted, listener: Listener<'_>) -> Vec<Candidate> {
+        let (simulation, mappings) = predicted;
+        let setting = self.setting();
+        let several = simulation.baseline().controllers.len() > 1;
+        let count = if several { self.options.candidates } else { 1 };
+        let best = candidates::choose(simulation, mappings, count)
+            .into_iter()
+            .enumerate();
+        let mut all: Vec<_> = best.map(|(i, p)| Candidate::placed(&setting, p, i)).collect();
+        if several {
+            all.extend(candidates::stock(&setting, simulation, listener));
+        }
+        all
+    }
+
+    fn rounds(
+        &self,
+        trial: &Trial<'_>,
+        started: Instant,
+        listener: Listener<'_>,
+    ) -> anyhow::Result<Vec<Vec<f64>>> {
+        let runs = self.options.runs;
+        let is_over = || self.options.time_limit.is_some_and(|t| started.elapsed() >= t);
+        listener(Event::Begins(u64::from(runs) * trial.ways.len() as u64));
+        let mut times = Vec::new();
+        for round in 0..runs {
+            if round > 0 && is_over() {
+                note(
+                    listener,
+                    format!("the time limit is reached after {round} of {runs} rounds"),
+                );
+                break;
+            }
+            times.push(trial.round(round % 2 == 1, &mut || listener(Event::Ran))?);
+        }
+        listener(Event::Ends);
+        Ok(times)
+    }
+
+    fn conclude(
+        &self,
+        simulation: &Simulation,
+        candidates: &[Candidate],
+        baseline: Vec<f64>,
+        tried: Vec<Tried>,
+    ) -> anyhow::Result<Findings> {
+        let nodes = simulation.baseline().controllers.len();
+        let threads = Thread::count(&self.selected.profile().threads);
+        let (conclusion, winner) = conclude(&tried, baseline.len(), nodes);
+        let plain = shell_line(&self.options.command);
+        let command = match (conclusion, winner) {
+            (Conclusion::Stock, Some(w)) => tried[w].command.clone(),
+            (Conclusion::Place, Some(w)) => {
+                candidates[w].keep()?;
+                tried[w].command.clone()
+            }
+            _ => plain.clone(),
+        };
+        let seconds = simulation.baseline().seconds;
+        Ok(Findings {
+            schema: 1,
+            machine: simulation.machine.clone(),
+            nodes,
+            memory_bound: simulation.is_memory_bound(),
+            profile: self.folder.display().to_string(),
+            comparable: true,
+            not_scored: NotScored::why(nodes, threads),
+            rounds: baseline.len(),
+            sentence: sentence(conclusion, winner.map(|w| &tried[w]), simulation, nodes),
+            baseline: Baseline {
+                command: plain,
+                median_seconds: statistics::median(&baseline),
+                seconds: baseline,
+                predicted_seconds: seconds.typical,
+                predicted_range: [seconds.min, seconds.max],
+            },
+            candidates: tried,
+            conclusion,
+            command,
+        })
+    }
+}
+
+fn sentence(conclusion: Conclusion, winner: Option<&Tried>, simulation: &Simulation, nodes: usize) -> String {
+    let gain = |t: &Tried| {
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let m = t.measured;
+        let (low, high) = (percent(m.interval[0]), percent(m.interval[1]));
+        format!(
+            "{:.0} % faster (95 % interval {low:.0} to {high:.0} %)",
+            percent(m.ratio)
+        )
+    };
+    match (conclusion, winner) {
+        (Conclusion::Stock, Some(t)) => {
+            format!("Use the stock command: {}, as good as any placement.", gain(t))
+        }
+        (Conclusion::Place, Some(t)) => format!("Use `{}`: {}.", t.policy, gain(t)),
+        (Conclusion::TooFewRuns, _) => {
+            format!("Too few runs to tell: at least {FEWEST_RUNS} are needed.")
+        }
+        _ if nodes < 2 => "Leave it alone: this machine has one memory node, so no placement can gain \
+                           anything here; the differences above are overhead and noise."
+            .to_owned(),
+        _ if !simulation.is_memory_bound() => {
+            "Leave it alone: not memory bound, and nothing was measured to be faster.".to_owned()
+        }
+        _ => "Leave it alone: nothing was measured to be reliably faster.".to_owned(),
+    }
+}
+
+/// A folder for maps, removed when dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> anyhow::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("nodewise-tune-{}", std::process::id()));
+        std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
