@@ -1,13 +1,9 @@
 //! `nodewise doctor`: what works here, and the mend for what does not. Described in `docs/doctor.md`.
 
-mod emulators;
-mod kernel;
-mod toolchain;
-
 use crate::exit::Outcome;
 use crate::output::{self, Screen};
+use nodewise_diagnose::host::{Diagnosis, State};
 use nodewise_linux::Host;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -20,84 +16,16 @@ pub struct Arguments {
     root: Option<PathBuf>,
 }
 
-/// In the order they are shown.
-const GROUPS: [&str; 4] = ["observers", "actuators", "laboratory", "settings"];
-
-/// How it is with one thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    /// Usable.
-    Works,
-    /// Usable in part, or something to know.
-    Limited,
-    /// Not usable here.
-    Missing,
-    /// No part of this version.
-    Later,
-}
-
-/// One thing looked at.
-#[derive(Debug, Serialize)]
-struct Finding {
-    group: &'static str,
-    name: &'static str,
-    state: State,
-    /// What it is good for here, or why not.
-    because: String,
-    /// A command, or what else helps.
-    mend: Option<String>,
-}
-
-impl Finding {
-    fn new(group: &'static str, name: &'static str, state: State, because: impl Into<String>) -> Self {
-        Self {
-            group,
-            name,
-            state,
-            because: because.into(),
-            mend: None,
-        }
-    }
-
-    fn mend(self, mend: impl Into<String>) -> Self {
-        Self {
-            mend: Some(mend.into()),
-            ..self
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Diagnosis {
-    version: &'static str,
-    /// Whether programs can be recorded: without it there is nothing to decide from.
-    usable: bool,
-    findings: Vec<Finding>,
-}
-
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
     let own = std::env::current_exe().unwrap_or_default();
-    let beside = own.parent().unwrap_or(Path::new("/"));
-    let mut findings = toolchain::findings(beside);
-    findings.extend(emulators::findings(beside));
-    findings.extend(kernel::findings(&host));
-    findings.sort_by_key(|f| GROUPS.iter().position(|g| *g == f.group));
-    let usable = !findings
-        .iter()
-        .any(|f| f.name == "instrument" && f.state == State::Missing);
-    let diagnosis = Diagnosis {
-        version: env!("CARGO_PKG_VERSION"),
-        usable,
-        findings,
-    };
+    let diagnosis = Diagnosis::of(&host, own.parent().unwrap_or(Path::new("/")));
     if arguments.json {
         output::print(&(serde_json::to_string_pretty(&diagnosis)? + "\n"))?;
     } else {
         output::print(&text(&diagnosis, Screen::of_stdout()))?;
     }
-    Ok(if usable {
+    Ok(if diagnosis.usable {
         Outcome::Done
     } else {
         Outcome::CheckFailed

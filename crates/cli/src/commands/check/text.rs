@@ -1,21 +1,20 @@
-//! The findings for people.
+//! The check for people.
 
-use super::Findings;
-use super::assessment::{Assessment, Placed};
 use crate::output::Screen;
+use nodewise_diagnose::process::{Assessment, Check, Placed};
 use nodewise_report::bytes;
 use std::fmt::Write;
 
 /// One process in full.
-pub fn one(findings: &Findings, screen: Screen) -> String {
-    let process = &findings.processes[0];
-    let grade = graded(process.score, findings.threshold, screen);
+pub fn one(check: &Check, screen: Screen) -> String {
+    let process = &check.processes[0];
+    let grade = graded(process.score, check.threshold, screen);
     let mut out = format!("{} {}: {grade} well placed\n", process.pid, process.name);
-    if findings.machine.node_count() == 1 {
+    if check.machine.node_count() == 1 {
         let _ = writeln!(out, "  {}", process.reasons[0].text);
         return out;
     }
-    out.push_str(&nodes(process, findings));
+    out.push_str(&nodes(process, check));
     out.push('\n');
     for reason in &process.reasons {
         out.push_str(&screen.wrap("  - ", reason.text.split(' ')));
@@ -23,11 +22,11 @@ pub fn one(findings: &Findings, screen: Screen) -> String {
             out.push_str(&screen.wrap("    mend: ", mend.split(' ')));
         }
     }
-    if process.score < findings.threshold && !process.ranges.is_empty() {
+    if process.score < check.threshold && !process.ranges.is_empty() {
         out.push_str("\n  what fills the overfull nodes\n");
         process.ranges.iter().for_each(|r| out.push_str(&range(r)));
     }
-    if process.score < findings.threshold {
+    if process.score < check.threshold {
         let _ = writeln!(
             out,
             "\n  next: nodewise balance --dry-run --pid {}  (which pages it would move where, and why)",
@@ -35,7 +34,7 @@ pub fn one(findings: &Findings, screen: Screen) -> String {
         );
     }
     out.push('\n');
-    out.push_str(&screen.wrap("  how: ", how(process, findings).split(' ')));
+    out.push_str(&screen.wrap("  how: ", how(process, check).split(' ')));
     out
 }
 
@@ -48,13 +47,13 @@ fn range(range: &Placed) -> String {
 }
 
 /// Several processes, a line each.
-pub fn table(findings: &Findings, screen: Screen) -> String {
-    let several = findings.machine.node_count() > 1;
+pub fn table(check: &Check, screen: Screen) -> String {
+    let several = check.machine.node_count() > 1;
     let mut out = String::new();
     if !several {
         out.push_str("one memory node: nothing can be placed wrongly; every process is 100 % well placed\n");
     }
-    if findings.processes.is_empty() {
+    if check.processes.is_empty() {
         out.push_str("no process of yours holds 16 MiB or more\n");
     } else {
         let columns = ("pid", "placed", "memory", "threads", "name");
@@ -63,25 +62,25 @@ pub fn table(findings: &Findings, screen: Screen) -> String {
         let line = format!("{pid:>8}  {placed:>6}  {memory:>10}  {threads:>7}  {name:16}  {why}");
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    for process in &findings.processes {
-        out.push_str(&row(process, findings, screen));
+    for process in &check.processes {
+        out.push_str(&row(process, check, screen));
     }
-    if findings.unreadable > 0 {
+    if check.unreadable > 0 {
         let _ = writeln!(
             out,
             "{} more may not be looked into; run as root to see them",
-            findings.unreadable
+            check.unreadable
         );
     }
-    if several && !findings.processes.is_empty() {
+    if several && !check.processes.is_empty() {
         out.push_str("\n`nodewise check --pid N` explains one of them\n");
     }
     out
 }
 
 /// The reason given is the first that something can be done about.
-fn row(process: &Assessment, findings: &Findings, screen: Screen) -> String {
-    let grade = graded(process.score, findings.threshold, screen);
+fn row(process: &Assessment, check: &Check, screen: Screen) -> String {
+    let grade = graded(process.score, check.threshold, screen);
     let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
     let memory = bytes(process.memory.iter().sum());
     let why = process
@@ -105,12 +104,12 @@ fn graded(score: f64, threshold: f64, screen: Screen) -> String {
     screen.paint(colour, &percent(score))
 }
 
-fn nodes(process: &Assessment, findings: &Findings) -> String {
+fn nodes(process: &Assessment, check: &Check) -> String {
     let mut out = format!("{:>6}  {:>8}  {:>8}\n", "node", "CPU time", "memory");
     let memory = process.memory_share();
-    for id in findings.machine.node_ids() {
+    for id in check.machine.node_ids() {
         let n = id.index();
-        let note = if findings.machine.nodes[n].cpus.is_empty() {
+        let note = if check.machine.nodes[n].cpus.is_empty() {
             "  no CPUs"
         } else {
             ""
@@ -141,7 +140,7 @@ fn spread(held: &[u64]) -> String {
     }
 }
 
-fn how(process: &Assessment, findings: &Findings) -> String {
+fn how(process: &Assessment, check: &Check) -> String {
     let time = match process.watched {
         Some(watched) => format!("the threads' CPU time in {:.1} s", watched.as_secs_f64()),
         None => "the threads' CPU time since they started, counted where they ran last (idle while watched)"
@@ -154,10 +153,10 @@ fn how(process: &Assessment, findings: &Findings) -> String {
          would be, at {:.0} ns on average ({} latencies). Page balance {}.",
         percent(process.expected_locality),
         process.mean_latency_ns,
-        if findings.machine.name == "this" {
+        if check.machine.name == "this" {
             "estimated".to_owned()
         } else {
-            format!("{}'s", findings.machine.name)
+            format!("{}'s", check.machine.name)
         },
         percent(process.page_balance)
     )

@@ -12,7 +12,7 @@ use nodewise_linux::Host;
 use nodewise_machine::Machine;
 use nodewise_observe::hardware::{self, Measured, Settings};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Measure {
@@ -131,38 +131,12 @@ fn with_bar<T>(run: impl FnOnce(&mut dyn FnMut(hardware::Progress)) -> T) -> T {
 
 /// Today's date in UTC.
 fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (year, month, day) = civil(since.as_secs() / 86_400);
-    format!("{year}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a day counted from 1970-01-01 (Gregorian; years begin in March while counting).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468; // since 0000-03-01
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    (era * 400 + year + next, month, day)
+    jiff::Timestamp::now().strftime("%F").to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{civil, size};
-
-    #[test]
-    fn days_have_their_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(11_017), (2000, 3, 1));
-        assert_eq!(civil(20_454), (2026, 1, 1));
-    }
+    use super::size;
 
     #[test]
     fn a_size_is_a_mebibyte_at_least() {

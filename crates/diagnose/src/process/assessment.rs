@@ -5,21 +5,24 @@
 //! used equally, no assignment of pages to threads would keep more of the accesses local; did every thread use
 //! every page alike too, Σ c·p would be.
 
-use super::observation::Observation;
-use super::reason::{self, Reason};
+use super::{Observation, Reason, reason};
 use nodewise_analysis::balance;
 use nodewise_linux::Host;
 use nodewise_linux::numa_maps::{Range, RangeKind};
 use nodewise_machine::{Machine, NodeId};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The largest ranges on overfull nodes that are listed.
 const RANGES: usize = 5;
 
-/// How well placed a process is.
+/// How well placed a process is; the keys are documented in `docs/check.md`.
+#[derive(Serialize)]
 pub struct Assessment {
+    /// Its number.
     pub pid: u32,
+    /// Its name, as the kernel has it.
     pub name: String,
     /// Σ min(c, p): the share of the memory that lies where threads run, 0 to 1. No share of accesses.
     pub score: f64,
@@ -29,33 +32,56 @@ pub struct Assessment {
     pub page_balance: f64,
     /// Σ c·p·latency, nanoseconds.
     pub mean_latency_ns: f64,
+    /// The share of its memory traffic that stayed local, where resctrl measures it.
+    pub measured_local: Option<f64>,
     /// Share of CPU time by node.
     pub cpu_share: Vec<f64>,
     /// Resident bytes by node.
+    #[serde(rename = "memory_bytes")]
     pub memory: Vec<u64>,
+    /// Threads that were seen.
     pub threads: usize,
-    /// Threads that changed node, and how often all of them did.
+    /// Threads that changed node.
+    #[serde(rename = "threads_moved")]
     pub moved_threads: usize,
+    /// How often all of them did.
     pub moves: u32,
+    /// How long threads were watched; `None` when they were idle.
+    #[serde(rename = "watched_seconds", serialize_with = "seconds")]
     pub watched: Option<Duration>,
-    pub measured_local: Option<f64>,
     /// Bytes by memory policy.
     pub policies: BTreeMap<String, u64>,
     /// The ranges that fill the overfull nodes, largest first.
     pub ranges: Vec<Placed>,
+    /// Why the score is what it is, the weightiest first.
     pub reasons: Vec<Reason>,
 }
 
 /// A range of addresses and where it lies.
+#[derive(Serialize)]
 pub struct Placed {
+    /// Its first address.
+    #[serde(serialize_with = "hexadecimal")]
     pub start: u64,
+    /// `heap`, `stack`, `anonymous`, or the file's path.
     pub what: String,
+    /// Its memory policy.
     pub policy: String,
-    /// By node.
+    /// Resident bytes by node.
     pub bytes: Vec<u64>,
 }
 
+fn seconds<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(|t| t.as_secs_f64()).serialize(to)
+}
+
+fn hexadecimal<S: Serializer>(address: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{address:x}"))
+}
+
 impl Assessment {
+    /// From what was observed; `host` says whether the kernel balances pages itself.
+    #[must_use]
     pub fn of(observation: &Observation, machine: &Machine, host: &Host) -> Self {
         let placed: Vec<Placed> = observation
             .ranges
@@ -92,6 +118,7 @@ impl Assessment {
     }
 
     /// Share of memory by node.
+    #[must_use]
     pub fn memory_share(&self) -> Vec<f64> {
         shares(&self.memory)
     }

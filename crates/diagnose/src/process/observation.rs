@@ -13,10 +13,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A watched process.
 pub struct Observation {
+    /// Its number.
     pub pid: u32,
+    /// What the kernel says of it.
     pub status: Status,
-    /// Empty where there is one node and nothing to know.
+    /// Its memory ranges; empty where there is one node.
     pub ranges: Vec<Range>,
+    /// Its threads, those that ended included.
     pub threads: Vec<Thread>,
     /// How long threads were watched; `None` when they were idle, and their CPU time since they
     /// started counts instead, all of it on the CPU they ran on last.
@@ -34,7 +37,7 @@ pub struct Thread {
     pub moves: u32,
 }
 
-/// Watches several processes at once; one result a process, in order.
+/// Watches several processes at once for the time `watch`; one result a process, in order.
 pub fn observe(
     host: &Host,
     machine: &Machine,

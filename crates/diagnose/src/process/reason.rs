@@ -1,12 +1,14 @@
 //! Why the number is what it is, and what mends it.
 
-use super::assessment::Assessment;
+use super::Assessment;
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
 use nodewise_machine::Machine;
 use nodewise_report::bytes;
+use serde::Serialize;
 
 /// One finding.
+#[derive(Serialize)]
 pub struct Reason {
     /// Stable name.
     pub kind: &'static str,

@@ -1,0 +1,127 @@
+//! How well placed processes are, from what the kernel tells of them while they run: CPU time by thread and node,
+//! and `numa_maps`. What the score means and how it is obtained: `docs/check.md`.
+
+mod assessment;
+mod observation;
+mod reason;
+
+pub use assessment::{Assessment, Placed};
+pub use observation::{Observation, Thread, observe};
+pub use reason::Reason;
+
+use anyhow::bail;
+use nodewise_linux::{Host, ReadError};
+use nodewise_machine::Machine;
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+/// Processes with less resident memory are only looked at when named.
+const SMALLEST: u64 = 16 << 20;
+/// So many processes fit a screen and are read in two seconds.
+const MOST: usize = 12;
+
+/// Everything that was found out; serialised as it is by `check --json`.
+#[derive(Serialize)]
+pub struct Check {
+    /// The machine's name.
+    #[serde(rename = "machine")]
+    pub name: String,
+    /// Its memory nodes.
+    pub nodes: usize,
+    /// Scores below this fail, 0 to 1.
+    pub threshold: f64,
+    /// Whether none does.
+    pub passed: bool,
+    /// Processes that may not be looked into.
+    pub unreadable: usize,
+    /// Worst first.
+    pub processes: Vec<Assessment>,
+    /// The machine whose latencies were used.
+    #[serde(skip)]
+    pub machine: Machine,
+}
+
+impl Check {
+    /// Watches the processes `pids`, or the largest of this user where that is empty (of all users for root), for
+    /// the time `watch`. `machine`: a name or file whose latencies replace the kernel's distances, or `this`.
+    ///
+    /// # Errors
+    /// A process does not exist, ends, or may not be read; the machine has another number of nodes.
+    pub fn of(
+        host: &Host,
+        machine: &str,
+        pids: &[u32],
+        watch: Duration,
+        threshold: f64,
+    ) -> anyhow::Result<Self> {
+        let machine = machine_here(host, machine)?;
+        let (observations, unreadable) = match pids {
+            [] => largest(host, &machine, watch)?,
+            pids => (named(host, &machine, pids, watch)?, 0),
+        };
+        let assess = |o: &Observation| Assessment::of(o, &machine, host);
+        let mut processes: Vec<Assessment> = observations.iter().map(assess).collect();
+        processes.sort_by(|a, b| a.score.total_cmp(&b.score));
+        Ok(Self {
+            name: machine.name.clone(),
+            nodes: machine.node_count(),
+            threshold,
+            passed: processes.iter().all(|p| p.score >= threshold),
+            unreadable,
+            processes,
+            machine,
+        })
+    }
+}
+
+/// The host's nodes; another machine lends its latencies when it has as many.
+fn machine_here(host: &Host, name: &str) -> anyhow::Result<Machine> {
+    let mut this = Machine::from_sysfs(&host.sys(), "this")?;
+    if name != "this" {
+        let other = Machine::load(name)?;
+        if other.node_count() != this.node_count() {
+            bail!(
+                "{name} has {} nodes, this host {}; leave --machine out",
+                other.node_count(),
+                this.node_count()
+            );
+        }
+        this.latency_ns = other.latency_ns;
+        this.name = other.name;
+    }
+    Ok(this)
+}
+
+fn named(host: &Host, machine: &Machine, pids: &[u32], watch: Duration) -> anyhow::Result<Vec<Observation>> {
+    if let Some(pid) = pids.iter().find(|pid| !host.has_process(**pid)) {
+        bail!("no process {pid}; `nodewise check` alone lists yours");
+    }
+    let found = observe(host, machine, pids, watch);
+    let explained = |(pid, found): (&u32, Result<Observation, ReadError>)| {
+        found.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => anyhow::anyhow!("{error}; run as its owner, or as root"),
+            ErrorKind::NotFound => anyhow::anyhow!("process {pid} ended meanwhile"),
+            _ => error.into(),
+        })
+    };
+    pids.iter().zip(found).map(explained).collect()
+}
+
+/// The largest processes of this user (of everybody for root), and how many could not be read.
+fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(Vec<Observation>, usize)> {
+    let own = host.own_status()?;
+    let mut sizes: Vec<(u64, u32)> = Vec::new();
+    for pid in host.pids()?.into_iter().filter(|pid| *pid != std::process::id()) {
+        let Ok(status) = host.status(pid) else { continue };
+        if status.resident >= SMALLEST && (own.uid == 0 || status.uid == own.uid) {
+            sizes.push((status.resident, pid));
+        }
+    }
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let pids: Vec<u32> = sizes.iter().take(MOST).map(|(_, pid)| *pid).collect();
+    let found = observe(host, machine, &pids, watch);
+    let denied = |e: &ReadError| e.kind() == ErrorKind::PermissionDenied;
+    let unreadable = found.iter().filter(|f| f.as_ref().is_err_and(denied)).count();
+    Ok((found.into_iter().flatten().collect(), unreadable))
+}
