@@ -55,6 +55,9 @@ contains
         call nw_allocate(d1, 1000_int64)
         call check(size(d1) == 1000, 'long extents')
         call nw_free(d1)
+        call nw_allocate(c3, 7_int64, 5_int64, nz=3_int64)
+        call check(all(shape(c3) == [7, 5, 3]), 'long extents of three dimensions')
+        call nw_free(c3)
     end subroutine
 
     subroutine refused_not_crashed
