@@ -14,7 +14,7 @@ pub struct Arguments {
     #[arg(long, value_name = "M", default_value = "this")]
     pub machine: String,
     /// Where threads run: sharing-aware (all nodes, sharers together), asym (few nodes, the best connected),
-    /// recorded (where samples saw them), compact, identity, scatter, likwid:EXPR, hwloc:EXPR, file:FILE; auto:
+    /// recorded (where samples saw them), compact, identity, scatter, cpus:LIST, likwid:EXPR, hwloc:EXPR, file:FILE; auto:
     /// recorded on the machine that was sampled, else sharing-aware
     #[arg(long, value_name = "A", default_value = "auto")]
     pub affinity: String,

@@ -35,7 +35,7 @@ impl std::str::FromStr for Binding {
             "sharing-aware" | "asym" | "recorded" => return Err(needs_profile(text)),
             _ => {
                 return Err(EnforceError::new(format!(
-                    "unknown binding `{text}`; known: map, compact, scatter, identity, likwid:EXPR, hwloc:EXPR, \
+                    "unknown binding `{text}`; known: map, compact, scatter, identity, cpus:LIST, likwid:EXPR, hwloc:EXPR, \
                      file:FILE, none"
                 )));
             }

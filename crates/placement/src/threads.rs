@@ -39,6 +39,10 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
     ),
     ("recorded", "each on the node it was sampled on"),
     (
+        "cpus:LIST",
+        "these CPUs by the kernel's numbers, as likwid-pin -p and hwloc-calc print them: cpus:0,4-7",
+    ),
+    (
         "likwid:EXPR",
         "CPUs by hand, as likwid-pin writes them: M0:0-3@M1:0-3",
     ),
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(
             error("close"),
             "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, asym, recorded, \
-             likwid:EXPR, hwloc:EXPR, file:FILE"
+             cpus:LIST, likwid:EXPR, hwloc:EXPR, file:FILE"
         );
         assert_eq!(error("file:x"), "x: files cannot be read here");
     }

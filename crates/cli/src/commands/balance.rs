@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Give threads back the CPUs that they had, at the end
     #[arg(long)]
     restore: bool,
-    /// How CMD's threads are bound: compact, scatter, identity, likwid:EXPR, hwloc:EXPR, file:FILE, none
+    /// How CMD's threads are bound: compact, scatter, identity, cpus:LIST, likwid:EXPR, hwloc:EXPR, file:FILE, none
     #[arg(long, value_name = "T", default_value = "none", requires = "command")]
     bind: Binding,
     /// Time between two decisions

@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them, ascending
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,
-    /// How threads are bound: map (as the map says), compact, scatter, identity, likwid:EXPR, hwloc:EXPR,
+    /// How threads are bound: map (as the map says), compact, scatter, identity, cpus:LIST, likwid:EXPR, hwloc:EXPR,
     /// file:FILE, none
     #[arg(long, value_name = "T", default_value = "map")]
     bind: Binding,

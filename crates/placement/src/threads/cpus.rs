@@ -63,6 +63,7 @@ pub(super) fn by_name(
         ("scatter", "") => cpus.scatter(),
         ("identity", "") => cpus.identity(),
         ("sharing-aware" | "asym" | "recorded", "") => return Ok(None),
+        ("cpus", list) => numbered(list, cpus).map_err(at)?,
         ("likwid", expression) => likwid::order(expression, cpus).map_err(at)?,
         ("hwloc", expression) => hwloc::order(expression, cpus).map_err(at)?,
         ("file", path) => {
@@ -92,6 +93,19 @@ pub fn thread_order(text: &str, cpus: &NodeCpus, outside: &dyn Outside) -> Resul
              `nodewise map --affinity {text} --policy P -o FILE`, then `nodewise run --policy map:FILE`"
         ))
     })
+}
+
+/// CPUs by the kernel's numbers.
+pub(super) fn numbered(list: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
+    let known = cpus.identity();
+    let count = known.last().map_or(0, |c| c.0 as usize + 1);
+    let numbers = positions(list, count, |item| beyond(&cpus.name, count, item))?;
+    let all = numbers.into_iter().map(|n| CpuId(n as u32));
+    all.map(|c| match known.binary_search(&c) {
+        Ok(_) => Ok(c),
+        Err(_) => Err(PolicyError(format!("{} has no CPU {c}", cpus.name))),
+    })
+    .collect()
 }
 
 /// Places of a list such as `0-3,7`, each below `count`; `out` says what is wrong with an item that is not.
@@ -160,6 +174,16 @@ pub(super) mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn lists_are_the_kernels_numbers_in_their_order() {
+        let order = |text| numbers(thread_order(text, &cpus(), &Nothing));
+        assert_eq!(order("cpus:7,0-2").unwrap(), [7, 0, 1, 2]);
+        let refused = |text| order(text).unwrap_err();
+        assert!(refused("cpus:12").contains("test has 12 CPUs, 0-11"));
+        assert!(refused("cpus:").contains("neither a number nor a range"));
+        assert!(refused("cpus:0x0f").contains("neither a number nor a range"));
     }
 
     #[test]

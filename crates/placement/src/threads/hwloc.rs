@@ -1,7 +1,8 @@
 //! CPUs by hand, as `hwloc-calc` writes places: `numa:0-1.core:0-3`, several of them apart by spaces.
 //!
 //! `numa` are memory nodes; a machine's description knows CPUs, not which of them share a core, so `core` and
-//! `pu` both are its CPUs, numbered node by node (hwloc's logical order).
+//! `pu` both are its CPUs, numbered node by node (hwloc's logical order). hwloc-calc itself knows no machine of ours
+//! that is simulated; what it prints for this host, `cpus:LIST` takes.
 
 use super::cpus::{NodeCpus, positions};
 use crate::PolicyError;

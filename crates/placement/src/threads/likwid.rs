@@ -2,8 +2,11 @@
 //!
 //! N is the whole machine, M0, M1, … its memory nodes; CPUs count from 0 in each, node by node. Sockets (S),
 //! dies (D) and cache groups (C) are not in a machine's description.
+//!
+//! likwid-pin itself prints lists for the host it runs on (`cpus:LIST` takes those); it cannot for a machine that is
+//! simulated, or for the CPUs that a cpuset leaves, and that is what this is for.
 
-use super::cpus::{NodeCpus, beyond, positions};
+use super::cpus::{NodeCpus, beyond, numbered, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;
 
@@ -100,19 +103,6 @@ fn no_domain(name: &str, cpus: &NodeCpus) -> PolicyError {
             cpus.name
         ),
     })
-}
-
-/// CPUs by the kernel's numbers.
-fn numbered(list: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
-    let known = cpus.identity();
-    let count = known.last().map_or(0, |c| c.0 as usize + 1);
-    let numbers = positions(list, count, |item| beyond(&cpus.name, count, item))?;
-    let all = numbers.into_iter().map(|n| CpuId(n as u32));
-    all.map(|c| match known.binary_search(&c) {
-        Ok(_) => Ok(c),
-        Err(_) => Err(PolicyError(format!("{} has no CPU {c}", cpus.name))),
-    })
-    .collect()
 }
 
 #[cfg(test)]
