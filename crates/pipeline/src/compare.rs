@@ -130,9 +130,9 @@ impl Question {
             [one] => Ok(Some(*one)),
             each if each.len() == programs => Ok(Some(each[program])),
             each => bail!(
-                "--threads has {} numbers for {programs} program{}; give one for all, or one for each",
+                "--threads has {} numbers for {}; give one for all, or one for each",
                 each.len(),
-                if programs == 1 { "" } else { "s" }
+                nodewise_report::plural(programs, "program")
             ),
         }
     }

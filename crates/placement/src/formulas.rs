@@ -37,6 +37,25 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// A sequence of random numbers: Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number
+/// generators", OOPSLA 2014) from a seed.
+#[derive(Clone, Debug)]
+pub struct SplitMix(pub u64);
+
+impl SplitMix {
+    /// Uniform, above 0, 1 at most.
+    pub fn share(&mut self) -> f64 {
+        (1 + self.below(1 << 53)) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform, from 0 to `n - 1`; 0 of 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        let x = mix(self.0);
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(x) * n as u128) >> 64) as usize
+    }
+}
+
 /// Uniform, independent of order, equal from run to run.
 #[must_use]
 pub fn random(block: u64, seed: u64, nodes: u32) -> u32 {

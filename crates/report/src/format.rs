@@ -52,6 +52,7 @@ pub fn grouped(n: u64) -> String {
 }
 
 /// `1 node`, `8 nodes`.
+#[must_use]
 pub fn plural(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
@@ -60,6 +61,12 @@ pub fn plural(n: usize, what: &str) -> String {
 #[must_use]
 pub fn bytes(n: u64) -> String {
     scaled(n as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// A bandwidth in MB/s as `8.52 GB/s`.
+#[must_use]
+pub fn gigabytes(bandwidth: f64) -> String {
+    format!("{} GB/s", significant(bandwidth / 1000.0))
 }
 
 /// A fraction as `12.5 %`; never rounded up to a hundred or down to nothing.

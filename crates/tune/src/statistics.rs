@@ -1,5 +1,7 @@
 //! Is it really faster? Medians, a bootstrap interval and a rank test, all seeded.
 
+use nodewise_placement::formulas::SplitMix;
+
 /// Two sets of wall times compared: times of `b` are better when the ratio is above 1.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
@@ -92,19 +94,6 @@ fn unit(pairs: usize) -> Vec<f64> {
     let mut ways = vec![0.0; pairs + 1];
     ways[0] = 1.0;
     ways
-}
-
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * n as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]

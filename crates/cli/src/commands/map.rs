@@ -81,10 +81,9 @@ fn summary(recognised: &Recognised) -> String {
         ),
     };
     format!(
-        "{}: {} rule{}; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
+        "{}: {}; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
         placement.policy,
-        placement.rules.len(),
-        if placement.rules.len() == 1 { "" } else { "s" },
+        nodewise_report::plural(placement.rules.len(), "rule"),
         100.0 * kept.rules_local,
         100.0 * kept.mapping_local,
     )

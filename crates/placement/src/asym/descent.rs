@@ -7,9 +7,10 @@
 use super::Bandwidth;
 use super::enumeration::Arrangement;
 use super::problem::{Problem, Set};
-use super::quick::{Chance, Quick};
+use super::quick::Quick;
 use super::shares::Shares;
 use super::state::State;
+use crate::formulas::SplitMix;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -52,7 +53,7 @@ pub(super) struct Descent<'a> {
     bandwidth: Bandwidth<'a>,
     runs: Vec<Range<usize>>,
     got: Vec<f64>,
-    chance: Chance,
+    chance: SplitMix,
     /// What may still be spent: channels crossed by flows.
     pub effort: usize,
     /// From this on nothing is better.
@@ -70,7 +71,7 @@ impl<'a> Descent<'a> {
             bandwidth: Bandwidth::new(problem.channels),
             runs: problem.runs(),
             got: Vec::new(),
-            chance: Chance(seed),
+            chance: SplitMix(seed),
             effort,
             enough: upper_bound * (1.0 - 1e-9),
             computed: 0,

@@ -285,7 +285,7 @@ fn more_effort_never_finds_less_than_descent_from_many_starts() {
         (1, &[(4, 1.0); 4][..]),
         (2, &[(5, 1.0), (3, 2.0), (3, 3.0), (2, 1.0)]),
     ] {
-        let mut chance = quick::Chance(seed);
+        let mut chance = crate::formulas::SplitMix(seed);
         let chords: Vec<(usize, usize)> = (0..40).map(|_| (chance.below(16), chance.below(16))).collect();
         let machine = machine(16, &[8, 16, 11, 8], &chords);
         let (channels, clusters) = (Channels::of(&machine), clusters(sizes));
@@ -308,7 +308,7 @@ fn more_effort_never_finds_less_than_descent_from_many_starts() {
 }
 
 /// Exchanges of two of sixteen nodes, the first that helps each time, from a random start.
-fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut quick::Chance) -> f64 {
+fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut crate::formulas::SplitMix) -> f64 {
     let mut order: Vec<NodeId> = (0..16).map(NodeId).collect();
     for i in 1..16 {
         order.swap(i, chance.below(i + 1));

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use super::state::State;
-use crate::formulas::mix;
+use crate::formulas::SplitMix;
 use nodewise_machine::{Channels, Flow, NodeId};
 
 /// One in so many nodes is looked at for an exchange.
@@ -14,22 +14,6 @@ const PARTNERS: usize = 16;
 fn spread(channels: &Channels, flow: &Flow) -> f64 {
     let way = channels.way(flow.reader, flow.memory).iter();
     1.0 / way.map(|c| 1.0 / channels.capacity[*c as usize]).sum::<f64>()
-}
-
-/// SplitMix64.
-pub(super) struct Chance(pub u64);
-
-impl Chance {
-    /// Above 0, 1 at most.
-    pub fn share(&mut self) -> f64 {
-        (1 + self.below(1 << 53)) as f64 / (1u64 << 53) as f64
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        let x = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(x) * n as u128) >> 64) as usize
-    }
 }
 
 /// What there is to sum. Slots are those of the problem, and one more for nodes that no wide cluster has.
@@ -62,7 +46,7 @@ impl<'a> Quick<'a> {
 
     /// Clusters grown one after the other from a node, each time by the one that exchanges most with those
     /// there; the first time from the best nodes, later from any.
-    pub fn grown(&self, nth: usize, chance: &mut Chance) -> State {
+    pub fn grown(&self, nth: usize, chance: &mut SplitMix) -> State {
         let n = self.problem.nodes.len();
         let mut left: Vec<usize> = (0..n).collect();
         let mut slots = vec![Vec::new(); self.problem.wide.len() + 1];
@@ -154,7 +138,7 @@ impl<'a> Quick<'a> {
     }
 
     /// Two nodes to exchange: any one, and of a few others the one that the quick sum likes best.
-    pub fn likely(&self, state: &State, table: &[f64], chance: &mut Chance) -> Option<(usize, usize)> {
+    pub fn likely(&self, state: &State, table: &[f64], chance: &mut SplitMix) -> Option<(usize, usize)> {
         let n = state.owner.len();
         let a = chance.below(n);
         let s = state.slot(a);

@@ -3,7 +3,7 @@
 use nodewise_advise::Verdict;
 use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_pipeline::Analysed;
-use nodewise_report::{Moves, Report};
+use nodewise_report::{Moves, Report, plural};
 
 /// `[node that accesses][node of the page]`.
 pub type Matrix = Vec<Vec<u64>>;
@@ -159,7 +159,7 @@ fn object(object: &nodewise_report::Object) -> Object {
         ("pattern", plain(&object.pattern)),
     ];
     if let Some(first) = &object.first_touch {
-        let text = format!("{} by {}", plain(&first.at), threads_of(first.threads));
+        let text = format!("{} by {}", plain(&first.at), plural(first.threads, "thread"));
         details.push(("first touched", text));
     }
     for each in &object.patterns {
@@ -173,7 +173,7 @@ fn object(object: &nodewise_report::Object) -> Object {
     if let (Some(by), true) = (&object.used_by, object.patterns.is_empty()) {
         details.push((
             "used in",
-            format!("{} by {}", plain(&by.at), threads_of(by.threads)),
+            format!("{} by {}", plain(&by.at), plural(by.threads, "thread")),
         ));
     }
     details.push(("why", plain(&object.blame)));
@@ -187,10 +187,6 @@ fn object(object: &nodewise_report::Object) -> Object {
         details,
         snippet: object.snippet.iter().flat_map(|s| s.lines()).map(plain).collect(),
     }
-}
-
-fn threads_of(n: usize) -> String {
-    format!("{n} thread{}", if n == 1 { "" } else { "s" })
 }
 
 /// Names come from the observed program: none of them may command a terminal, or turn the text around them.

@@ -1,8 +1,8 @@
 //! `topo --flows`: what a set of flows gets when all move together.
 
-use super::text::gigabytes;
 use anyhow::Context;
 use nodewise_machine::{Channels, Flow, LinkId, Machine};
+use nodewise_report::gigabytes;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! What connects the nodes: links by width, routes by length, what is lost on the way, and the pairs whose
 //! requests go another way than their data.
 
-use super::text::gigabytes;
 use crate::output::Screen;
 use nodewise_machine::{Link, LinkId, Machine, NodeId, format_list};
+use nodewise_report::gigabytes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;

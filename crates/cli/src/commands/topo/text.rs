@@ -3,7 +3,7 @@
 use super::graph;
 use crate::output::Screen;
 use nodewise_machine::{Machine, NodeId, Source, format_list};
-use nodewise_report::bytes;
+use nodewise_report::{bytes, gigabytes, plural};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -38,10 +38,6 @@ fn headline(machine: &Machine, screen: Screen) -> String {
     )
 }
 
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 fn nodes(machine: &Machine) -> String {
     let mut out = format!("{:>5}  {:>10}  {:>12}  CPUs\n", "node", "memory", "bandwidth");
     for (id, node) in machine.nodes.iter().enumerate() {
@@ -68,20 +64,6 @@ fn nodes(machine: &Machine) -> String {
         );
     }
     out
-}
-
-/// MB/s as GB/s with three digits.
-pub fn gigabytes(bandwidth: f64) -> String {
-    format!("{} GB/s", short(bandwidth))
-}
-
-fn short(bandwidth: f64) -> String {
-    let gigabytes = bandwidth / 1000.0;
-    match gigabytes {
-        g if g >= 99.95 => format!("{g:.0}"),
-        g if g >= 9.995 => format!("{g:.1}"),
-        g => format!("{g:.2}"),
-    }
 }
 
 /// Latency and, beside it where there is room, what one reader gets alone.
@@ -112,7 +94,12 @@ fn latencies(machine: &Machine, screen: Screen) -> String {
             .node_ids()
             .map(|m| latency_cell(machine, reader, m, width, screen))
             .collect();
-        let alone = |m| format!("{:>width$}", short(machine.route(reader, m).bandwidth));
+        let alone = |m| {
+            format!(
+                "{:>width$}",
+                gigabytes(machine.route(reader, m).bandwidth).trim_end_matches(" GB/s")
+            )
+        };
         let alone: String = machine.node_ids().map(alone).collect();
         let _ = writeln!(out, "{reader:>5}{row}{}", second(&format!("{reader:>5}{alone}")));
     }

@@ -1,16 +1,16 @@
 //! What tuning found, as text.
 
+use nodewise_report::plural;
 use nodewise_tune::{Conclusion, Findings, NotScored, median};
 use std::fmt::Write;
 
 /// The table, the score of the prediction, the conclusion.
 pub fn text(findings: &Findings) -> String {
     let mut out = format!(
-        "{} rounds on {} ({} node{}), decided from {}\n\n",
+        "{} rounds on {} ({}), decided from {}\n\n",
         findings.rounds,
         findings.machine,
-        findings.nodes,
-        if findings.nodes == 1 { "" } else { "s" },
+        plural(findings.nodes, "node"),
         findings.profile
     );
     let names = findings.candidates.iter().map(|c| c.policy.len());
