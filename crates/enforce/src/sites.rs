@@ -80,8 +80,15 @@ fn frame(text: &str) -> Frame {
     })
 }
 
-/// The part of a chain that other hosts share: up to `main`, and without frames beyond the source.
+/// Where our runtime starts a program's thread: older recordings have it at the end of a worker's chain.
+const OURS: (&str, &str) = ("run_thread", "threads.c");
+
+/// The part of a chain that other hosts share: up to `main`, and without frames beyond the source or of our runtime.
 fn trimmed(mut frames: Vec<Frame>) -> Vec<Frame> {
+    let is_ours = |f: &Frame| (f.function.as_str(), f.file_name()) == OURS;
+    if let Some(last) = frames.pop_if(|f| is_ours(f)).filter(|_| frames.is_empty()) {
+        frames.push(last); // a program's own of that name
+    }
     if let Some(main) = frames.iter().position(|f| f.function == "main") {
         frames.truncate(main + 1);
     }
@@ -221,5 +228,10 @@ mod tests {
             ["f a.c:1"]
         );
         assert_eq!(names("helper < main < __libc_start_main"), ["helper", "main"]);
+        assert_eq!(
+            names("work w.c:7 < worker w.c:14 < run_thread threads.c:265"),
+            ["work w.c:7", "worker w.c:14"]
+        );
+        assert_eq!(names("run_thread threads.c:9"), ["run_thread threads.c:9"]);
     }
 }

@@ -95,12 +95,16 @@ impl Library {
 
     /// The site of a chain of return addresses, innermost first. Frames without source (the C library,
     /// `operator new`, OpenMP's own) are left out unless there is nothing else: they differ between
-    /// hosts, and rules must not. It ends with `main`, or with the body of a parallel region: beyond
+    /// hosts, and rules must not. So are our own, which are in the chain of each thread that the runtime starts and of
+    /// each call that it interposes: the plain program has none of them. It ends with `main`, or with the body of a parallel region: beyond
     /// that, the master thread has another chain than its team.
     pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
         let mut all: Vec<Frame> = Vec::new();
         for &pc in chain {
             let call = pc.saturating_sub(1);
+            if self.is_ours(modules, call) {
+                continue;
+            }
             all.extend(self.frames(modules, call));
             if self.is_outlined(modules, call) {
                 break;
@@ -114,14 +118,24 @@ impl Library {
     }
 
     /// The site of one access, for people: frames of the language's own library are left out, however
-    /// many there are, unless there is nothing else.
+    /// many there are, unless there is nothing else. What a call that the runtime interposes touches (`read` into a
+    /// buffer) has no site: the address is ours.
     pub fn touch_site(&mut self, modules: &[Loaded], code: u64) -> Site {
+        if self.is_ours(modules, code.saturating_sub(1)) {
+            return Site::default();
+        }
         let mut frames = self.frames(modules, code.saturating_sub(1));
         if frames.iter().any(|f| !is_library(f)) {
             frames.retain(|f| !is_library(f));
         }
         frames.truncate(Site::DEPTH);
         Site { frames }
+    }
+
+    /// Whether an address is in a library that we put into the program; libnodewise itself is the program's.
+    fn is_ours(&self, modules: &[Loaded], address: u64) -> bool {
+        let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
+        loaded.is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
     }
 
     fn is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
