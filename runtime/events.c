@@ -2,6 +2,7 @@
 #include "observer.h"
 #include "scratch.h"
 #include "stderr.h"
+#include "write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,8 @@ void nw_event(nw_line *line) {
     nw_line_end(line);
     char *path = nw_path("events", NW_NO_NUMBER);
     long file = path == NULL || line->text == NULL ? -ENOMEM : nw_open(path, O_WRONLY | O_CREAT | O_APPEND);
-    long written = file < 0 ? file : nw_system(SYS_write, file, line->text, line->used);
+    struct iovec whole_line = {line->text, line->used};
+    long written = file < 0 ? file : nw_write((int)file, &whole_line, 1);
     if (file >= 0)
         nw_close(file);
     bool whole = written == (long)line->used;
@@ -70,7 +72,7 @@ void nw_event(nw_line *line) {
     nw_scratch_give(line->text);
     *line = (nw_line){0};
     if (!whole)
-        nw_switch_off(nw_reason(written < 0 ? written : -ENOSPC));
+        nw_switch_off(nw_reason(written < 0 ? written : nw_is_file_limited() ? -EFBIG : -ENOSPC));
 }
 
 uint64_t nw_events_written(void) {

@@ -51,6 +51,8 @@ static bool within_file_limit(size_t bytes) {
     return nw_failed(result) || bytes <= limit.rlim_cur;
 }
 
+bool nw_is_file_limited(void) { return !within_file_limit(SIZE_MAX); }
+
 /* Thousands of threads that begin at once must not use up the program's descriptors, nor fail for want of
  * those that we hold ourselves: they wait, but not for ever, as a holder may be cancelled or be what this
  * signal handler has interrupted. */

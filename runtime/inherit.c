@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 #include "starting.h"
+#include "write.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -162,10 +162,10 @@ static void note(const char *folder, const char *name, const char *text) {
     stpcpy(stpcpy(stpcpy(path, folder), "/"), name);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     struct iovec line[] = {{(void *)text, strlen(text)}, {"\n", 1}};
-    if (file >= 0 && writev(file, line, 2) < 0)
-        errno = 0; /* it is only a note */
-    if (file >= 0)
+    if (file >= 0) {
+        nw_write(file, line, 2); /* it is only a note */
         close(file);
+    }
 }
 
 /* A name for whoever watches: this one runs as it is. Under an emulator, which counts static programs, what is not

@@ -47,6 +47,9 @@ const char *nw_reason(long error);
 
 bool nw_failed(long result);
 
+/* Whether the program may not write files of any size. */
+bool nw_is_file_limited(void);
+
 /* A descriptor for a moment, or -errno. */
 long nw_open(const char *path, int flags);
 void nw_close(long file);

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "stderr.h"
+#include "write.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,22 +49,10 @@ static int is_ready(void) {
     return syscall(SYS_ppoll, &stream, 1, &none, NULL, KERNEL_SET_BYTES) == 1 && stream.revents == POLLOUT;
 }
 
-/* SIGPIPE would end the program where its reader has gone: it is held back, and taken if the write raised it. */
-static void write_without_signal(const char *text, size_t length) {
-    struct timespec none = {0};
-    uint64_t pipe = 1ull << (SIGPIPE - 1), before, pending = 0;
-    if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &pipe, &before, KERNEL_SET_BYTES) != 0)
-        return;
-    syscall(SYS_rt_sigpending, &pending, KERNEL_SET_BYTES);
-    long written = syscall(SYS_write, STDERR_FILENO, text, length);
-    if (written < 0 && errno == EPIPE && !(pending & pipe))
-        syscall(SYS_rt_sigtimedwait, &pipe, NULL, &none, KERNEL_SET_BYTES);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SET_BYTES);
-}
-
 void nw_stderr_line(const char *text, size_t length) {
     int before = errno;
+    struct iovec line = {(void *)text, length};
     if (is_the_same() && is_ready())
-        write_without_signal(text, length);
+        nw_write(STDERR_FILENO, &line, 1);
     errno = before;
 }

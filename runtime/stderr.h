@@ -10,7 +10,7 @@
 void nw_stderr_start(void);
 
 /* Writes the line if it can be written at once and descriptor 2 is still what it was: a program that closed it
- * may have a file of its own there by now. Nothing waits, no SIGPIPE is raised, errno stays. */
+ * may have a file of its own there by now. Nothing waits, no signal is raised, errno stays. */
 void nw_stderr_line(const char *text, size_t length);
 
 #pragma GCC visibility pop

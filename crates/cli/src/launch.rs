@@ -43,7 +43,13 @@ impl Folder {
         };
         Self::below(first, plan)
             .or_else(|error| Self::below(second, plan).map_err(|_| error))
-            .map_err(|e| EnforceError::usage(format!("cannot write to {}: {e}; set TMPDIR", first.display())))
+            .map_err(|e| {
+                EnforceError::usage(format!(
+                    "cannot write to {}: {e}; {}",
+                    first.display(),
+                    remedy(&e)
+                ))
+            })
     }
 
     fn below(parent: &Path, plan: &Plan) -> io::Result<Self> {
@@ -68,6 +74,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::FileTooLarge => "raise the limit on file sizes (ulimit -f)",
+        _ => "set TMPDIR",
     }
 }
 

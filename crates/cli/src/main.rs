@@ -25,6 +25,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    nodewise_linux::signals::survive_file_limit();
     let words = renamed::translate(&Arguments::command(), std::env::args_os().collect());
     match Arguments::try_parse_from(words) {
         Ok(arguments) => exit::code(arguments.command.run()),

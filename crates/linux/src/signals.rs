@@ -77,6 +77,24 @@ pub fn send(pid: u32, number: i32) {
     unsafe { libc::kill(pid as libc::pid_t, number) };
 }
 
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, where it would end us by SIGXFSZ. A handler
+/// is set rather than the signal ignored: what we start gets the default action back, as if we were not there. Where
+/// somebody has ignored the signal for us (Python does), it stays ignored, here and in what we start.
+pub fn survive_file_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: an all-zero action is a valid place for the old one; the new one's handler does nothing.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        let asked = libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before);
+        if asked == 0 && before.sa_sigaction == libc::SIG_DFL {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
 fn set(numbers: &[i32]) -> libc::sigset_t {
     // SAFETY: an all-zero set is a valid argument to sigemptyset, which makes it whole.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };

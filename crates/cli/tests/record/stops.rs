@@ -1,9 +1,11 @@
 //! A recording that stops before its program does says so, whatever the program has left behind.
 
+use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 #[test]
 fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_part() {
@@ -28,6 +30,61 @@ fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_
         assert!(truncated.contains(reason), "{what}: {truncated:?}");
         let manifest = std::fs::read_to_string(folder.join("profile/manifest.json")).unwrap();
         assert!(manifest.contains("\"complete\": false"), "{what}: {manifest}");
+    }
+}
+
+/// Its own limit is not ours: no signal ends it, and what was counted until then is kept.
+#[test]
+fn a_program_that_limits_its_files_is_recorded_up_to_there() {
+    let folder = scratch("limits");
+    program(&folder, "limits.c");
+    plain(&folder, "cc", "limits.c", &["-O1"]);
+    for (via, built) in [("instrument", "./program"), ("emulate", "./plain")] {
+        for limit in ["0", "1024", "40000"] {
+            let output = record(&folder, &["--force", "--via", via], &[built, limit]);
+            assert_eq!(
+                (status(&output), output.stdout.as_slice()),
+                (7, b"ran 201\n".as_slice()),
+                "{via} {limit}: {}",
+                said(&output)
+            );
+            let stopped = said(&output).matches("recording stopped").count();
+            assert_eq!(stopped, 1, "{via} {limit}: {}", said(&output));
+            let truncated = Recorded::read(&folder).profile.meta.truncated;
+            assert!(
+                truncated.is_some_and(|why| why.contains("file size limit")),
+                "{via} {limit}"
+            );
+        }
+    }
+}
+
+/// A limit on us is an error of ours, with its line, and never a signal.
+#[test]
+fn under_a_limit_on_file_sizes_commands_fail_with_a_line() {
+    let folder = scratch("limited");
+    program(&folder, "limits.c");
+    let profile = record(&folder, &["--force"], &["./program", "40000"]);
+    assert_eq!(status(&profile), 7, "{}", said(&profile));
+    let map = "map profile --policy interleave --machine epyc-2s-nps4 -o x.map";
+    for (command, expected) in [
+        ("record -o limited -- ./program 0", 125),
+        ("report profile --machine epyc-2s-nps4 --html x.html", 2),
+        (map, 2),
+    ] {
+        let script = format!("ulimit -f 0; exec {NODEWISE} {command}");
+        let output = Command::new("sh")
+            .current_dir(&folder)
+            .args(["-c", &script])
+            .output()
+            .unwrap();
+        let errors = said(&output);
+        assert_eq!(status(&output), expected, "{command}: {errors}");
+        let last = errors.lines().last().unwrap_or_default();
+        assert!(
+            last.contains("File too large") || last.contains("file size limit"),
+            "{command}: {errors}"
+        );
     }
 }
 
