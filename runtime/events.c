@@ -57,6 +57,10 @@ void nw_line_next(nw_line *line, const char *word) {
     nw_line_begin(line, word);
 }
 
+static uint64_t logged;
+
+uint64_t nw_events_logged(void) { return __atomic_load_n(&logged, __ATOMIC_RELAXED); }
+
 /* Opened for each line: a descriptor kept open would show in the program, which may also close it
  * and get the number again for a file of its own. */
 void nw_event(nw_line *line) {
@@ -68,6 +72,8 @@ void nw_event(nw_line *line) {
     if (file >= 0)
         nw_close(file);
     bool whole = written == (long)line->used;
+    if (whole)
+        __atomic_fetch_add(&logged, line->used, __ATOMIC_RELAXED);
     nw_scratch_give(path);
     nw_scratch_give(line->text);
     *line = (nw_line){0};

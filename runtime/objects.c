@@ -73,6 +73,7 @@ static bool count_again(const nw_allocation *object) {
 }
 
 static void log_heap(const nw_allocation *object) {
+    nw_look_for_copy();
     if (!nw_recording())
         return;
     if (object->tag == NULL || *object->tag == TAG_NEW) {
@@ -217,6 +218,7 @@ static void *returned(long result) {
 
 static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     void *address = returned(nw_system(SYS_mmap, at, bytes, protection, flags, file, offset));
+    nw_look_for_copy();
     if (address != MAP_FAILED && nw_recording())
         log_mapping(address, bytes, flags & MAP_ANONYMOUS ? -1 : file, caller);
     return address;

@@ -89,7 +89,8 @@ void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hol
 void nw_line_end(nw_line *line);                    /* more lines may follow */
 void nw_line_next(nw_line *line, const char *word); /* begins one after those that are there */
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
-uint64_t nw_events_written(void);
+uint64_t nw_events_written(void);  /* bytes of this image's log */
+uint64_t nw_events_logged(void);   /* of them, those that this process wrote, as its own memory knows */
 /* A forked image goes on from its parent's log, up to so many bytes; the parent by its folder. */
 void nw_event_parent(const char *folder, uint64_t written);
 void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
@@ -116,6 +117,11 @@ typedef struct nw_observer {
 /* The calling thread; made on first use, without files. Null only when memory is out. */
 nw_observer *nw_here(void);
 
+/* Where the runtime is asked about new things anyway: whether an emulated process is a copy that nobody told of. */
+void nw_look_for_copy(void);
+
+/* In a copy of the process: whoever held it is not there. */
+void nw_threads_forget_lock(void);
 void nw_threads_lock(sigset_t *before);
 void nw_threads_unlock(const sigset_t *before);
 void nw_threads_after_fork(void);

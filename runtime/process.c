@@ -24,6 +24,7 @@ static int state; /* enum nw_state */
 static char raw[NW_PATH_BYTES - 64];
 static char control[NW_PATH_BYTES]; /* its page */
 static uint64_t events_before_fork;
+static bool forking; /* the C library is at it */
 
 static void log_process(void) {
     struct timespec now;
@@ -41,6 +42,9 @@ static void log_process(void) {
 
 int *nw_state_word(void) { return &state; }
 
+static bool is_copy(void);
+static void become_image(void);
+static void watch_for_copies(void);
 static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
@@ -94,11 +98,14 @@ bool nw_recording(void) {
         if (start(getenv("NODEWISE_RAW"))) {
             nw_modules_start();
             nw_objects_start();
+            watch_for_copies();
             pthread_atfork(fork_prepare, fork_parent, fork_child);
         } else {
             __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE);
         }
     }
+    if (nw_unlikely(is_copy()))
+        become_image();
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == NW_RECORDING;
 }
 
@@ -159,15 +166,43 @@ static sigset_t signals_before_fork;
 
 static void fork_prepare(void) {
     nw_threads_lock(&signals_before_fork);
+    forking = true;
     events_before_fork = nw_recording() ? nw_events_written() : 0;
 }
 
-static void fork_parent(void) { nw_threads_unlock(&signals_before_fork); }
+static void fork_parent(void) {
+    forking = false;
+    nw_threads_unlock(&signals_before_fork);
+}
 
-static void fork_child(void) {
+#define PAGE_BYTES 4096u
+
+/* Private memory that the kernel empties in a copy of this process; one that shares its memory is no copy. */
+static uint32_t *original;
+static long emulated_process; /* whose memory this is; 0: not emulated */
+
+static void watch_for_copies(void) {
+    emulated_process = nw_emulated() ? nw_system(SYS_getpid, 0) : 0;
+    uint32_t *word = emulated_process != 0 ? NULL : nw_map_private(NULL, PAGE_BYTES);
+    if (word == NULL)
+        return;
+    if (nw_failed(nw_system(SYS_madvise, word, PAGE_BYTES, MADV_WIPEONFORK))) {
+        nw_unmap(word, PAGE_BYTES);
+        return;
+    }
+    *word = 1;
+    nw_copied = become_image;
+    nw_original = original = word;
+}
+
+static bool is_copy(void) { return original != NULL && __atomic_load_n(original, __ATOMIC_RELAXED) == 0; }
+
+/* In a child, which has one thread. */
+static void enter_child(uint64_t events_of_parent) {
     static char parent[NW_PATH_BYTES];
     nw_descriptors_forget();
     stpcpy(parent, nw_folder);
+    emulated_process = nw_emulated() ? nw_system(SYS_getpid, 0) : 0;
     bool recording = nw_recording();
     if (recording && !enter_image()) {
         __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE);
@@ -176,10 +211,54 @@ static void fork_child(void) {
     if (recording) {
         nw_touched_forget();
         log_process();
-        nw_event_parent(parent, events_before_fork);
+        nw_event_parent(parent, events_of_parent);
     }
     nw_threads_after_fork();
     if (recording)
         nw_objects_after_fork();
+}
+
+/* A child that clone(2) made has run no handler of fork's. It comes here with its first page, allocation or thread;
+ * what it did before was counted where its parent counts. Locks of threads that it has not may be held. */
+static void become_image(void) {
+    static const char why[] = "a process was made by clone(2) itself: its first accesses are counted as its parent's";
+    sigset_t before;
+    if (original != NULL)
+        *original = 1; /* first: what follows asks */
+    if (*nw_state_word() != NW_RECORDING)
+        return;
+    nw_threads_forget_lock();
+    nw_threads_lock(&before);
+    if (!forking)
+        nw_mark_truncated(why);
+    enter_child(forking ? events_before_fork : nw_events_logged());
+    nw_threads_unlock(&before);
+}
+
+/* An emulator does not empty the page: QEMU 7 takes the advice and forgets it. It makes copies where a process would
+ * share its parent's memory, so that another process is always a copy. */
+void nw_look_for_copy(void) {
+    if (emulated_process != 0 && emulated_process != nw_system(SYS_getpid, 0))
+        become_image();
+}
+
+static void fork_child(void) {
+    /* Not yet an image by what handlers before this one did. */
+    if (original == NULL || emulated_process != 0 || is_copy()) {
+        if (original != NULL)
+            *original = 1;
+        enter_child(events_before_fork);
+    }
+    forking = false;
     nw_threads_unlock(&signals_before_fork);
 }
+
+/* A copy that only used pages which its parent counts is seen at its end; shared memory (vfork) is no copy. */
+NW_EXPORT void _exit(int status) {
+    if (is_copy())
+        become_image();
+    for (;;)
+        nw_system(SYS_exit_group, status);
+}
+
+NW_EXPORT void _Exit(int status) { _exit(status); }

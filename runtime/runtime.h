@@ -93,6 +93,11 @@ void nw_region_left(nw_thread *thread, const nw_region *region);
 
 /* ---- Provided by counters.c for threads and files ------------------------------------------ */
 
+/* 0 where this process is a copy of the one that counted, made behind the C library's back (clone(2), no atfork
+ * handlers): its counters are still the other's then, and `nw_copied` gives it its own. */
+extern const uint32_t *nw_original;
+extern void (*nw_copied)(void);
+
 /* Frees the private index; and, after fork in the child, forgets everything counted so far. The
  * window's slots must be empty (NW_KEY_NONE) afterwards: nw_window_clear does that. */
 void nw_thread_release(nw_thread *thread);

@@ -17,7 +17,7 @@ static _Thread_local nw_observer *here __attribute__((tls_model("initial-exec"))
 static uint32_t ordinals, lanes;
 static nw_observer *all, *hand; /* of all, the one looked at last */
 static int locked;
-static long process; /* not asked again: a child made behind libc's back leaves these threads alone */
+static long process;
 
 /* Looked at for a finished thread before a new observer is made: many enough for their number to stay in
  * step with the threads alive, few enough to cost nothing where none has finished. */
@@ -31,6 +31,8 @@ static void hold_signals(sigset_t *before) {
 }
 
 static void let_signals(const sigset_t *before) { nw_system(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, 8); }
+
+void nw_threads_forget_lock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
 void nw_threads_lock(sigset_t *before) {
     hold_signals(before);
@@ -246,6 +248,7 @@ __attribute__((constructor(101))) static void look_up(void) {
 static nw_observer *expect(void *(*start)(void *), void *argument) {
     if (next.create == NULL) /* another library's constructor came before ours */
         look_up();
+    nw_look_for_copy();
     nw_observer *creator = nw_recording() ? nw_here() : NULL;
     nw_observer *observer = creator == NULL ? NULL : take_observer();
     if (observer != NULL) {

@@ -22,9 +22,10 @@ long nw_write(int file, const struct iovec *parts, int count) {
                              : syscall(SYS_writev, file, parts, count);
         written = written < 0 ? -errno : written;
         /* One that was pending before is the program's. */
-        uint64_t taken = (written == -EPIPE  ? 1ull << (SIGPIPE - 1)
+        uint64_t taken = (written == -EPIPE   ? 1ull << (SIGPIPE - 1)
                           : written == -EFBIG ? 1ull << (SIGXFSZ - 1)
-                                              : 0) & ~pending;
+                                              : 0) &
+                         ~pending;
         if (taken)
             syscall(SYS_rt_sigtimedwait, &taken, NULL, &none, KERNEL_SET_BYTES);
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SET_BYTES);

@@ -35,7 +35,18 @@ void nw_switch_off(const char *why) {
     nw_say_stopped(why);
 }
 
+static bool uncounted; /* a copy of a process, with no image of its own so far */
+
+void nw_image_copied(bool shares) { uncounted = !shares && nw_control_page != NULL; }
+
+void nw_image_ends(void) {
+    if (uncounted && __atomic_load_n(&nw_control_page->recorder_alive, __ATOMIC_ACQUIRE))
+        nw_mark_truncated("a process that was made by clone(2) itself was not counted");
+    uncounted = false;
+}
+
 void nw_image_enter(const nw_seat *seat) {
+    uncounted = false;
     state = seat->state;
     nw_control_page = seat->control;
     nw_regions_known(seat->outlined);

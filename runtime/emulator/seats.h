@@ -36,6 +36,11 @@ void nw_place_sit(unsigned vcpu, const nw_seat *seat);
 /* From here on this process counts, and logs, for the seat's process image. */
 void nw_image_enter(const nw_seat *seat);
 
+/* The process ends: one that was made as a copy of another and marked no place was not counted, and that is said. Copies
+ * that exist to execute something else (`shares`: made by vfork, posix_spawn) mark none. */
+void nw_image_copied(bool shares);
+void nw_image_ends(void);
+
 /* Every place is empty from here on: in the child of a fork, until it marks itself. */
 void nw_places_forget(void);
 

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -207,9 +208,14 @@ static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu) {
 
 NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
 
+static _Thread_local bool shares_memory; /* the child that the thread's last call asked for */
+
 static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                   uint64_t e, uint64_t f, uint64_t g, uint64_t h) {
     (void)id, (void)vcpu, (void)f, (void)g, (void)h;
+    shares_memory = number == SYS_vfork || (number == SYS_clone && a & CLONE_VM);
+    if (number == SYS_exit_group || number == SYS_exit)
+        nw_image_ends();
     if (number == SYS_execve)
         nw_execute(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c);
     if (number == SYS_execveat)
@@ -223,6 +229,7 @@ static void answered(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t
 }
 
 static void forked(void) {
+    nw_image_copied(shares_memory);
     nw_places_forget();
     nw_alone_after_fork();
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 const WORTH_IT: f64 = 0.02;
 /// Probability, over all candidates together, of calling one faster that is not.
 const ALPHA: f64 = 0.05;
-/// Fewer runs of each cannot tell a gain from chance: five can reach p = 2/252, below [`ALPHA`] shared by six
+/// Fewer runs of each cannot tell a gain from chance: five can reach p = 2/252, below the 5 % shared by six
 /// candidates; four only 2/70.
 pub const FEWEST_RUNS: usize = 5;
 

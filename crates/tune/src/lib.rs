@@ -1,8 +1,15 @@
-//! Tuning: candidates are chosen by prediction, run against the plain command, and the fastest is kept if it is
-//! reliably faster. Described in `docs/tune.md`.
+//! Tuning by trial (`nodewise tune`, `docs/tune.md`).
 //!
-//! [`Tuning::open`] finds or records the profile, [`Tuning::predicted`] lists what would be run, [`Tuning::measure`]
-//! runs it. Messages and progress are [`Event`]s, so that a command line, a server or a test can show them.
+//! **Purpose.** Candidates are chosen by prediction, run against the plain command, and the fastest is kept if it is
+//! reliably faster. [`Tuning::open`] finds or records the profile, [`Tuning::predicted`] lists what would be run,
+//! [`Tuning::measure`] runs it.
+//!
+//! **Constraints.** Messages and progress are [`Event`]s, so that a command line, a server or a test can show them;
+//! nothing here reads arguments or writes to a terminal.
+//!
+//! **Non-goals.** Prediction itself (`nodewise-pipeline`) and placement of the runs (`nodewise-enforce`).
+
+#![forbid(unsafe_code)]
 
 mod candidates;
 mod conclusion;

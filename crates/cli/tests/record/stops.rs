@@ -33,6 +33,35 @@ fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_
     }
 }
 
+/// fork's handlers do not run in it; it must neither write over its parent's counts nor be left out in silence.
+#[test]
+fn a_child_made_by_clone_itself_is_said_and_costs_its_parent_nothing() {
+    let folder = scratch("clones");
+    program(&folder, "clones.c");
+    plain(&folder, "cc", "clones.c", &["-O1"]);
+    for (via, built) in [("instrument", "./program"), ("emulate", "./plain")] {
+        for what in ["thread", "allocates", "writes"] {
+            let output = record(&folder, &["--force", "--via", via], &[built, what]);
+            assert_eq!(
+                (status(&output), output.stdout.as_slice()),
+                (7, b"3 1\n".as_slice()),
+                "{via} {what}: {}",
+                said(&output)
+            );
+            let recorded = Recorded::read(&folder);
+            assert_eq!(recorded.of("later_block").1, 100_000, "{via} {what}");
+            let parents = recorded.of("parents_block").1;
+            let both = via == "instrument" && what == "writes"; // in pages that its parent had counted already
+            assert!(
+                parents == 100_000 || both && parents == 200_000,
+                "{via} {what}: {parents}"
+            );
+            let truncated = recorded.profile.meta.truncated.unwrap_or_default();
+            assert!(truncated.contains("clone(2)"), "{via} {what}: {truncated:?}");
+        }
+    }
+}
+
 /// Its own limit is not ours: no signal ends it, and what was counted until then is kept.
 #[test]
 fn a_program_that_limits_its_files_is_recorded_up_to_there() {
