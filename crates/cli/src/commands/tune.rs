@@ -14,7 +14,8 @@ use anyhow::{Context as _, bail};
 use candidates::{Candidate, Setting};
 use findings::{Baseline, Conclusion, Findings, Tried};
 use indicatif::{ProgressBar, ProgressStyle};
-use nodewise_advise::{omp_places, shell_line};
+use nodewise_advise::omp_places;
+use nodewise_input::shell_line;
 use nodewise_pipeline::{Selected, Selection};
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Parameters, Simulation, simulate};
@@ -83,6 +84,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         machine: arguments.machine.clone(),
         affinity: arguments.affinity.clone(),
         page_size: 0,
+        plain: None,
     };
     let selected = selection.open()?;
     let setting = Setting {

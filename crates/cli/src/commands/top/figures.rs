@@ -1,8 +1,8 @@
 //! What a profile comes to, for one screen.
 
+use nodewise_advise::Verdict;
 use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_pipeline::Analysed;
-use nodewise_advise::Verdict;
 use nodewise_report::{Moves, Report};
 
 /// `[node that accesses][node of the page]`.
@@ -95,7 +95,8 @@ impl Figures {
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let next = verdict.next.as_ref().map(|next| format!(" Next: {next}"));
+    let next = verdict.next.as_ref().or(verdict.then.as_ref());
+    let next = next.map(|next| format!(" Next: {next}"));
     format!("{}{}", verdict.sentence, next.unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 use super::Arguments;
 use crate::output::say;
 use anyhow::{Context, bail};
-use nodewise_advise::shell_line;
+use nodewise_input::shell_line;
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
