@@ -72,8 +72,11 @@ void nw_event(nw_line *line) {
     if (file >= 0)
         nw_close(file);
     bool whole = written == (long)line->used;
-    if (whole)
+    if (whole) {
         __atomic_fetch_add(&logged, line->used, __ATOMIC_RELAXED);
+        if (nw_control_page != NULL)
+            __atomic_add_fetch(&nw_control_page->logged, line->used, __ATOMIC_RELEASE);
+    }
     nw_scratch_give(path);
     nw_scratch_give(line->text);
     *line = (nw_line){0};

@@ -60,6 +60,7 @@ __attribute__((constructor(102))) static void look_up(void) {
 
 unsigned (*nw_put_aside)(void);
 void (*nw_take_up)(unsigned what);
+void (*nw_leaves)(int leaves);
 const char *(*nw_left_out)(char *const *environment, int reset);
 void (*nw_lacks)(const char *why, const char *file);
 
@@ -80,11 +81,15 @@ static int call_real(const call *c, char *const *environment) {
 static int execute(const call *c, char *const *environment) {
     if (!real.by_name)
         look_up();
-    if (!nw_put_aside)
-        return call_real(c, environment);
-    unsigned aside = nw_put_aside();
+    void (*leaves)(int) = c->way == SPAWN || c->way == SPAWN_BY_NAME ? NULL : nw_leaves;
+    unsigned aside = nw_put_aside ? nw_put_aside() : 0;
+    if (leaves)
+        leaves(1);
     int result = call_real(c, environment);
-    nw_take_up(aside);
+    if (leaves)
+        leaves(0);
+    if (nw_put_aside)
+        nw_take_up(aside);
     return result;
 }
 

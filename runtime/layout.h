@@ -83,7 +83,7 @@ typedef struct nw_thread_header {
  * the recording lacks. A process writes here through memory it has mapped since it began, so that a
  * recording that stops is known whatever the process can no longer open: it may have dropped its
  * user, changed its root, or used up its descriptors. A forked child has its parent's mapping. */
-#define NW_WHY_BYTES 256u
+#define NW_WHY_BYTES 248u
 typedef struct nw_control {
     uint64_t magic;
     uint32_t version;
@@ -96,6 +96,7 @@ typedef struct nw_control {
     uint32_t stopped;          /* process images that stopped recording early, or never began */
     uint32_t why_taken;        /* 1: one of them writes, or has written, the reason */
     char why[NW_WHY_BYTES];    /* of the first, terminated by a zero */
+    uint64_t logged;           /* bytes of whole lines in the event logs of all images: what lacks was lost since */
 } nw_control;
 
 /* `pool`, one per process image: small allocations by return address, open addressing. The last slot

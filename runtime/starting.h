@@ -10,6 +10,10 @@ extern unsigned (*nw_put_aside)(void);
 /* Takes it up again, when the program has been started or could not be; errno stays. */
 extern void (*nw_take_up)(unsigned what);
 
+/* The process is about to become another program (1), or could not (0). In a child of vfork it changes no memory of its
+ * parent's. Null where that makes no difference. */
+extern void (*nw_leaves)(int leaves);
+
 /* Why a program started with this environment cannot take part, null if it can. With `reset` its effective ids are
  * what the real ones are now. Itself null where there is nothing to take part in. */
 extern const char *(*nw_left_out)(char *const *environment, int reset);

@@ -105,6 +105,14 @@ static void lacks(const char *why, const char *file) {
         __atomic_fetch_add(&nw_report->unreached, 1, __ATOMIC_RELAXED);
 }
 
+/* What became of our objects is known up to here: the process goes on, maybe as a program that has no report. A child of
+ * vfork has its parent's. */
+static void leaves(int leaves) {
+    uint32_t from = leaves ? NW_RUNNING : NW_EXECUTED, to = leaves ? NW_EXECUTED : NW_RUNNING;
+    if (nw_placing() && !nw_report_is_inherited() && nw_report->pid == (uint32_t)getpid())
+        __atomic_compare_exchange_n(&nw_report->state, &from, to, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 /* Whether the table may be for this executable, by its head alone: most processes are somebody else. */
 static int may_be_mine(int file) {
     nw_table head;
@@ -163,6 +171,7 @@ __attribute__((constructor)) static void begin(void) {
             nw_lacks = lacks;
             nw_left_out = left_out;
         }
+        nw_leaves = leaves;
         if (nw_seeing() || nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
             nw_heap_start(&hooks);
     }

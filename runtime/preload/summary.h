@@ -26,7 +26,7 @@ typedef struct nw_live {
     uint32_t cuts, unused;
 } nw_live;
 
-enum nw_state { NW_RUNNING = 1, NW_READ_BACK = 2, NW_OFF = 3 };
+enum nw_state { NW_RUNNING = 1, NW_READ_BACK = 2, NW_OFF = 3, NW_EXECUTED = 4 /* it became another program */ };
 
 typedef struct nw_summary {
     uint64_t magic;

@@ -17,6 +17,8 @@ export interface Verdict {
   policy: string;
   sentence: string;
   next: string | null;
+  /** What is to be done after that, or instead, in words. */
+  then: string | null;
   reasons: string[];
 }
 

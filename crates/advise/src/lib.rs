@@ -43,7 +43,7 @@ pub use matched::Matched;
 pub use next::Asked;
 pub use outcome::{Outcome, Verdict};
 pub use said::Advised;
-pub use stock::{StockCommand, omp_places, shell_line, stock_command};
+pub use stock::{StockCommand, omp_places, stock_command};
 pub use users::{FirstTouched, Pass, UsedBy};
 pub use words::FEW_LINES;
 

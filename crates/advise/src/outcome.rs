@@ -43,6 +43,8 @@ pub struct Verdict {
     pub sentence: String,
     /// A command to copy.
     pub next: Option<String>,
+    /// What is to be done after it, or instead, where only words can say it.
+    pub then: Option<String>,
     /// What the sentence rests on, a sentence each.
     pub reasons: Vec<String>,
 }

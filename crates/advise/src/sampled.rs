@@ -4,11 +4,10 @@
 //! from them. What does: whose pages they are, and whether those live there.
 
 use crate::blame::Blame;
-use crate::next::plain_command;
 use crate::outcome::{Outcome, Verdict};
-use crate::stock::shell_line;
 use crate::words::percent;
 use nodewise_analysis::{Pattern, Sampled, Samples};
+use nodewise_input::shell_line;
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
@@ -83,6 +82,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
             Some(_) => Some(again(context)),
             None => better.map(|_| watch(context)),
         },
+        then: None,
         reasons: vec![
             "A page is seen once a scan, however often it is used: samples say whose it is, not what it costs.".into(),
         ],
@@ -102,7 +102,7 @@ fn again(context: &Context<'_>) -> String {
 fn balance(context: &Context<'_>, options: &[&str]) -> String {
     let words = ["nodewise", "balance"].iter().chain(options);
     let mut words: Vec<String> = words.map(|w| (*w).to_owned()).collect();
-    words.extend(plain_command(context));
+    words.extend_from_slice(&context.profile.meta.command);
     shell_line(&words)
 }
 

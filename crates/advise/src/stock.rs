@@ -1,6 +1,7 @@
 //! Placements that need no nodewise: the command lines everybody has.
 
 use nodewise_analysis::Affinity;
+use nodewise_input::shell_line;
 use nodewise_machine::CpuId;
 use nodewise_placement::ThreadBinding;
 use nodewise_profile::Profile;
@@ -99,17 +100,6 @@ fn runs(cpus: &[CpuId]) -> String {
     places.join(",")
 }
 
-/// A command as one would type it: words quoted where a shell needs it.
-#[must_use]
-pub fn shell_line(command: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = |word: &String| match word.as_str() {
-        w if !w.is_empty() && w.chars().all(plain) => w.to_owned(),
-        w => format!("'{}'", w.replace('\'', "'\\''")),
-    };
-    command.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,12 +107,6 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split('|').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_shell_reads_back_what_was_quoted() {
-        assert_eq!(shell_line(&words("./a|-n|10")), "./a -n 10");
-        assert_eq!(shell_line(&words("./a|it's|x y|")), r"./a 'it'\''s' 'x y' ''");
     }
 
     #[test]

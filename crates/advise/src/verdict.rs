@@ -2,7 +2,7 @@
 
 use crate::gain::{CLOSE, WORTH_IT, worth_it};
 use crate::matched::Matched;
-use crate::next::{Asked, map_and_run, plain_command};
+use crate::next::{Asked, in_words, map_and_run, plain_command};
 use crate::outcome::{Outcome, Verdict};
 use crate::said::Advised;
 use crate::stock::{omp_places, stock_command};
@@ -27,6 +27,7 @@ pub(crate) fn verdict(
         gain: Range::exactly(0.0),
         sentence,
         next: None,
+        then: None,
         reasons: reasons(context, simulation, worst),
     };
     let machine = context.machine;
@@ -100,19 +101,26 @@ fn recommendation(
     worth: &[&Prediction],
     (reasons, asked): (Vec<String>, &Asked),
 ) -> Verdict {
-    let (best, command) = (worth[0], plain_command(context));
+    let (best, runs) = (worth[0], plain_command(context, asked));
     let places = omp_places(context.affinity, context.profile);
-    let stock = |p: &Prediction| Some(stock_command(&p.policy, places.as_ref()?, &command)?.line());
+    let stock = |p: &Prediction| Some(stock_command(&p.policy, places.as_ref()?, &runs.command)?.line());
     let near = worth
         .iter()
         .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE));
     let mut close = near.filter_map(|p| Some((*p, stock(p)?)));
-    let (outcome, chosen, next) = match close.next() {
-        Some((p, line)) => (Outcome::Stock, p, line),
+    let (outcome, chosen, (before, run)) = match close.next() {
+        Some((p, line)) => (Outcome::Stock, p, (None, line)),
         None => {
-            let line = map_and_run(&best.policy, context, asked);
-            (Outcome::Place, best, line)
+            let lines = map_and_run(&best.policy, &runs.command, context, asked);
+            (Outcome::Place, best, lines)
         }
+    };
+    let (next, then) = match &runs.instrumented {
+        Some(program) => (before, Some(in_words(program, &run))),
+        None => (
+            Some(before.map_or_else(|| run.clone(), |map| format!("{map} && {run}"))),
+            None,
+        ),
     };
     let compared = simulation.predictions[1..].iter().any(|p| stock(p).is_some());
     Verdict {
@@ -120,7 +128,8 @@ fn recommendation(
         policy: chosen.policy.clone(),
         gain: gain(chosen.speedup),
         sentence: praise((outcome, compared), chosen, best, &simulation.machine),
-        next: Some(next),
+        next,
+        then,
         reasons,
     }
 }

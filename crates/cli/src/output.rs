@@ -46,7 +46,7 @@ fn is_stdout(file: &Path) -> bool {
 /// A command to copy: words quoted where a shell needs it.
 pub fn command_line(program: &str, file: &Path) -> String {
     let words: Vec<String> = program.split(' ').map(str::to_owned).collect();
-    nodewise_advise::shell_line(&[words, vec![file.display().to_string()]].concat())
+    nodewise_input::shell_line(&[words, vec![file.display().to_string()]].concat())
 }
 
 /// A line on standard error, as `nodewise: …`, formatted like `format!`.
@@ -88,9 +88,18 @@ fn is_colour(text: &str) -> bool {
 /// Writes to standard output; a reader that has seen enough, such as `head`, is no error. Names come from
 /// profiles and programs of any origin: what would change more of a terminal than a colour is escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(harmless(text).as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
-        _ => Ok(()),
+    printed(std::io::stdout().write_all(harmless(text).as_bytes()))
+}
+
+/// What came of writing a document to standard output.
+pub fn printed(result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result.and_then(|()| std::io::stdout().flush()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(e) => bail!("cannot write to standard output: {e}"),
+        Ok(()) if nodewise_linux::stdout::was_closed() => {
+            bail!("cannot write to standard output: it is closed")
+        }
+        Ok(()) => Ok(()),
     }
 }
 

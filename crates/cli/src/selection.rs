@@ -30,6 +30,7 @@ impl Arguments {
             machine: self.machine.clone(),
             affinity: self.affinity.clone(),
             page_size: self.page_size,
+            plain: None,
         }
     }
 }

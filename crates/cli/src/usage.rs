@@ -1,6 +1,7 @@
 //! What is wrong with a command line, in one line; help and version as clap prints them.
 
-use crate::output::say;
+use crate::exit::Outcome;
+use crate::output::{printed, say};
 use clap::error::{Error, ErrorKind};
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -9,10 +10,10 @@ use std::process::ExitCode;
 pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
-        DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => {
-            // A reader that has seen enough is no error.
-            let _ = error.print();
-            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        DisplayHelp | DisplayVersion => crate::exit::code(printed(error.print()).map(|()| Outcome::Done)),
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print(); // on standard error
+            ExitCode::from(2)
         }
         _ => {
             let name = subcommand.and_then(OsStr::to_str).filter(|s| is_command(s));

@@ -3,6 +3,7 @@
 use crate::summary::{Live, State, Summary, Tally};
 use crate::{EnforceError, Table};
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::DirEntry;
 use std::path::Path;
 
@@ -60,8 +61,8 @@ pub struct Achieved {
 /// Looks at placed processes while they run, so that being killed loses little.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Touched, right and got of each rule, by process.
-    seen: HashMap<u32, Vec<Tally>>,
+    /// Touched, right and got of each rule, by process image: its file's name.
+    seen: HashMap<OsString, Vec<Tally>>,
 }
 
 /// Pages of one object asked about in one look, or about that many.
@@ -83,7 +84,7 @@ fn stride(pages: u64) -> u64 {
 impl Watch {
     /// Asks the kernel where the pages of all live objects are, a sample of each.
     pub fn look(&mut self, folder: &Path, table: &Table) {
-        for summary in summaries(folder).filter(|s| s.state() == State::Running) {
+        for (name, summary) in summaries(folder).filter(|s| s.1.state() == State::Running) {
             let mut tallies = vec![
                 Tally {
                     got: vec![0; table.nodes.len()],
@@ -96,7 +97,7 @@ impl Watch {
                     read_back(summary.pid(), object, table, tally);
                 }
             }
-            self.seen.insert(summary.pid(), tallies);
+            self.seen.insert(name, tallies);
         }
     }
 }
@@ -131,8 +132,8 @@ fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
     entries.filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
 }
 
-fn summaries(folder: &Path) -> impl Iterator<Item = Summary> {
-    files(folder).filter_map(|e| Summary::read(&e.path()))
+fn summaries(folder: &Path) -> impl Iterator<Item = (OsString, Summary)> {
+    files(folder).filter_map(|e| Some((e.file_name(), Summary::read(&e.path())?)))
 }
 
 /// Files that had a name and no room.
@@ -142,15 +143,15 @@ fn unreported(folder: &Path) -> usize {
         .count()
 }
 
-/// Processes no image of which took a last look, though one had objects to look at. Exec leaves an
-/// image without, and a static program leaves none: a shell that ends in one has lost nothing.
+/// Processes no image of which took a last look, though one had objects to look at and went on as no other program.
+/// One that was executed by a system call of the program's own is known by its own image.
 fn killed(folder: &Path) -> usize {
     let (mut ended, mut lost) = (HashSet::new(), HashSet::new());
-    for summary in summaries(folder) {
-        if summary.state() != State::Running {
-            ended.insert(summary.pid());
-        } else if summary.live().next().is_some() {
-            lost.insert(summary.pid());
+    for (_, summary) in summaries(folder) {
+        match summary.state() {
+            State::Running if summary.live().next().is_some() => drop(lost.insert(summary.pid())),
+            State::Running | State::Executed => {}
+            State::ReadBack | State::Off => drop(ended.insert(summary.pid())),
         }
     }
     lost.difference(&ended).count()
@@ -176,15 +177,16 @@ impl Achieved {
             rules: vec![RuleAchieved::default(); count],
             ..Self::default()
         };
-        for summary in summaries(folder) {
-            all.add(&summary, table, rules, watch);
+        for (name, summary) in summaries(folder) {
+            all.add(&summary, table, rules, watch.seen.get(&name));
         }
         all.killed = killed(folder);
         all.unreported = unreported(folder);
         Ok(all)
     }
 
-    fn add(&mut self, summary: &Summary, table: &Table, rules: &[usize], watch: &Watch) {
+    /// `seen` is what the last look from outside saw of it.
+    fn add(&mut self, summary: &Summary, table: &Table, rules: &[usize], seen: Option<&Vec<Tally>>) {
         self.processes += 1;
         self.threads_bound += summary.threads();
         self.coarsened += summary.coarsened();
@@ -198,10 +200,8 @@ impl Achieved {
             self.refusal = Some(std::io::Error::from_raw_os_error(error).to_string());
         }
         self.switched_off = summary.off().or(self.switched_off.take());
-        let seen = watch
-            .seen
-            .get(&summary.pid())
-            .filter(|_| summary.state() == State::Running);
+        // It did not look itself.
+        let seen = seen.filter(|_| matches!(summary.state(), State::Running | State::Executed));
         for rule in 0..=summary.rules() {
             let mut tally = summary.tally(rule, table.nodes.len());
             if let Some(last) = seen.and_then(|s| s.get(rule)) {
@@ -261,12 +261,21 @@ mod tests {
     fn killed_is_who_had_objects_and_took_no_last_look() {
         let folder = std::env::temp_dir().join(format!("nodewise-achieved-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // Of 1 the second image ended, 2 went on as a static program, 3 was killed at work.
-        let images = [(1, 1, 5), (1, 2, 5), (2, 1, 0), (3, 1, 5)];
+        // Of 1 the second image ended, 2 had no objects, 3 was killed at work, 4 went on as a static program, 5 executed
+        // another that was killed at work.
+        let images = [
+            (1, 1, 5),
+            (1, 2, 5),
+            (2, 1, 0),
+            (3, 1, 5),
+            (4, 4, 5),
+            (5, 4, 5),
+            (5, 1, 5),
+        ];
         for (number, (pid, state, page)) in images.into_iter().enumerate() {
             std::fs::write(folder.join(format!("summary-{number}")), file(pid, state, page)).unwrap();
         }
-        assert_eq!(killed(&folder), 1);
+        assert_eq!(killed(&folder), 2);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

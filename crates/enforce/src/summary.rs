@@ -19,6 +19,8 @@ pub(crate) enum State {
     Running,
     ReadBack,
     Off,
+    /// It executed another program.
+    Executed,
 }
 
 /// One process image.
@@ -68,6 +70,7 @@ impl Summary {
         match self.u32(12) {
             2 => State::ReadBack,
             3 => State::Off,
+            4 => State::Executed,
             _ => State::Running,
         }
     }

@@ -18,6 +18,26 @@ pub fn one_line(text: &str) -> String {
     shown(text, MESSAGE)
 }
 
+/// A command as one would type it: words quoted where a shell needs it.
+#[must_use]
+pub fn shell_line(command: &[String]) -> String {
+    command
+        .iter()
+        .map(|w| shell_word(w))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// One word of it.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match word {
+        w if !w.is_empty() && w.chars().all(plain) => w.to_owned(),
+        w => format!("'{}'", w.replace('\'', "'\\''")),
+    }
+}
+
 fn shown(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(2 * most));
     let left_out = text.chars().count().saturating_sub(most);
@@ -60,6 +80,13 @@ mod tests {
         assert!(line.contains("[1046584 characters]") && line.chars().count() < MESSAGE + 40);
         assert!(quoted(&long).chars().count() < NAME + 40);
         assert_eq!(quoted("mixed:0.9"), "`mixed:0.9`");
+    }
+
+    #[test]
+    fn a_shell_reads_back_what_was_quoted() {
+        let words = |text: &str| text.split('|').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(shell_line(&words("./a|-n|10")), "./a -n 10");
+        assert_eq!(shell_line(&words("./a|it's|x y|")), r"./a 'it'\''s' 'x y' ''");
     }
 
     proptest! {

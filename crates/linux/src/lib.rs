@@ -40,6 +40,7 @@ pub mod qemu;
 pub mod resctrl;
 pub mod scan;
 pub mod signals;
+pub mod stdout;
 mod survivor;
 pub mod switches;
 pub mod tracepoint;

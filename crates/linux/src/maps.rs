@@ -13,6 +13,8 @@ pub struct Area {
     pub permissions: String,
     /// From which byte of the file on.
     pub offset: u64,
+    /// The file: device and inode, as `stat` has them; zeros where there is none.
+    pub file: (u64, u64),
     /// The file's path, a name in brackets, or nothing.
     pub name: String,
 }
@@ -26,12 +28,17 @@ impl Area {
         let mut fields = rest.splitn(5, ' ');
         let permissions = fields.next()?.to_owned();
         let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-        let name = fields.nth(2).unwrap_or("").trim().to_owned();
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let number = |text: &str| u32::from_str_radix(text, 16).ok();
+        let device = libc::makedev(number(major)?, number(minor)?);
+        let inode = fields.next()?.parse().ok()?;
+        let name = fields.next().unwrap_or("").trim().to_owned();
         let area = Self {
             start: u64::from_str_radix(start, 16).ok()?,
             end: u64::from_str_radix(end, 16).ok()?,
             permissions,
             offset,
+            file: (device, inode),
             name,
         };
         (area.start < area.end && area.permissions.len() == 4).then_some(area)
@@ -48,6 +55,24 @@ impl Host {
         let text = self.read(&below)?;
         let areas: Option<Vec<Area>> = text.lines().map(Area::parse).collect();
         areas.ok_or_else(|| self.odd(&below, "a line is no mapping"))
+    }
+
+    /// When a process began, Unix time in seconds; execution of another program does not change it.
+    #[must_use]
+    pub fn began(&self, pid: u32) -> Option<u64> {
+        const TICKS: u64 = 100; // a second's, on every architecture (USER_HZ)
+        let booted = self.read("proc/stat").ok()?;
+        let booted: u64 = booted
+            .lines()
+            .find_map(|l| l.strip_prefix("btime "))?
+            .trim()
+            .parse()
+            .ok()?;
+        let stat = self.read(&format!("proc/{pid}/stat")).ok()?;
+        // The name stands in parentheses and may hold anything; after it comes the third field.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let ticks: u64 = rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()?;
+        Some(booted + ticks / TICKS)
     }
 }
 
@@ -66,6 +91,7 @@ mod tests {
             (area.permissions.as_str(), area.name.as_str()),
             ("rw-s", "/dev/shm/my file")
         );
+        assert_eq!(area.file, (libc::makedev(0, 1), 1234));
         assert_eq!(Area::parse("1000-3000 rw-p 00000000 00:00 0 ").unwrap().name, "");
         for bad in [
             "",
@@ -73,6 +99,7 @@ mod tests {
             "3000-1000 rw-p 0 0 0",
             "x-y rw-p 0 0 0",
             "1000-2000 rw",
+            "1000-2000 rw-p 00000000 0001 0",
         ] {
             assert_eq!(Area::parse(bad), None, "{bad}");
         }
@@ -89,6 +116,24 @@ mod tests {
                 .any(|a| (a.start..a.end).contains(&at) && a.permissions == "rw-p")
         );
         assert!(areas.windows(2).all(|w| w[0].end <= w[1].start));
+    }
+
+    #[test]
+    fn a_child_began_now_and_this_process_before() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        let host = Host::default();
+        let (began, own) = (
+            host.began(child.id()).unwrap(),
+            host.began(std::process::id()).unwrap(),
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(began.abs_diff(now) <= 2, "{began}, it is {now}");
+        assert!(own <= began && host.began(u32::MAX - 1).is_none());
     }
 
     proptest! {

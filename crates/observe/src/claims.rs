@@ -11,6 +11,8 @@ pub enum What {
         site: SiteId,
         ordinal: u32,
         sequence: u32,
+        /// Of the line that allocates it, 0 where it is unknown.
+        column: u32,
         bytes: u64,
         mapped: bool,
         /// Where it began at first: an object that moved to grow is one more.
@@ -44,12 +46,14 @@ impl What {
                 site,
                 ordinal,
                 sequence,
+                column,
                 mapped,
                 ..
             } => Some(Self::Allocation {
                 site,
                 ordinal,
                 sequence,
+                column,
                 bytes: size,
                 mapped,
                 address: to,
@@ -183,6 +187,7 @@ mod tests {
             site: SiteId(1),
             ordinal: 0,
             sequence: 0,
+            column: 0,
             bytes,
             mapped: false,
             address: 0x1000,

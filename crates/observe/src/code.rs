@@ -1,9 +1,7 @@
 //! Addresses of a running process to frames, through the modules it loaded.
 
 use nodewise_profile::{Frame, Site};
-use nodewise_symbols::{
-    Module, Variable, allocated_variables, assigned_member, assigned_variable, declared_variable,
-};
+use nodewise_symbols::{Module, Named, Variable, named_at};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -30,7 +28,8 @@ pub struct Library {
 struct ModuleFile {
     path: String,
     module: Option<Option<Module>>,
-    frames: HashMap<u64, Vec<Frame>>,
+    /// With their columns.
+    frames: HashMap<u64, Vec<(Frame, u32)>>,
     variables: Option<Vec<Variable>>,
 }
 
@@ -69,11 +68,17 @@ impl Library {
 
     /// The frames at an address of a process with these modules, innermost first.
     pub fn frames(&mut self, modules: &[Loaded], address: u64) -> Vec<Frame> {
+        let found = self.frames_with_columns(modules, address);
+        found.into_iter().map(|f| f.0).collect()
+    }
+
+    fn frames_with_columns(&mut self, modules: &[Loaded], address: u64) -> Vec<(Frame, u32)> {
         let Some(loaded) = modules.iter().rev().find(|m| (m.start..m.end).contains(&address)) else {
-            return vec![Frame {
+            let frame = Frame {
                 function: format!("{address:#x}"),
                 ..Frame::default()
-            }];
+            };
+            return vec![(frame, 0)];
         };
         let own = address - loaded.bias;
         let name = self.name(loaded.file).to_owned();
@@ -84,11 +89,14 @@ impl Library {
         file.frames
             .entry(own)
             .or_insert_with(|| match module {
-                Some(module) => module.frames(own),
-                None => vec![Frame {
-                    function: format!("{name}+{own:#x}"),
-                    ..Frame::default()
-                }],
+                Some(module) => module.frames_with_columns(own),
+                None => {
+                    let frame = Frame {
+                        function: format!("{name}+{own:#x}"),
+                        ..Frame::default()
+                    };
+                    vec![(frame, 0)]
+                }
             })
             .clone()
     }
@@ -99,22 +107,30 @@ impl Library {
     /// each call that it interposes: the plain program has none of them. It ends with `main`, or with the body of a parallel region: beyond
     /// that, the master thread has another chain than its team.
     pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
-        let mut all: Vec<Frame> = Vec::new();
+        self.allocation_site(modules, chain).0
+    }
+
+    /// As [`Library::site`], with the column of the frame that names what was allocated there: of two objects of one
+    /// line, only it tells which is which.
+    pub fn allocation_site(&mut self, modules: &[Loaded], chain: &[u64]) -> (Site, u32) {
+        let mut all: Vec<(Frame, u32)> = Vec::new();
         for &pc in chain {
             let call = pc.saturating_sub(1);
             if self.is_ours(modules, call) {
                 continue;
             }
-            all.extend(self.frames(modules, call));
+            all.extend(self.frames_with_columns(modules, call));
             if self.is_outlined(modules, call) {
                 break;
             }
         }
-        let sourced = all.iter().any(|f| !f.file.is_empty());
-        all.retain(|f| !sourced || !f.file.is_empty());
-        let main = all.iter().position(|f| f.function == "main");
+        let sourced = all.iter().any(|f| !f.0.file.is_empty());
+        all.retain(|f| !sourced || !f.0.file.is_empty());
+        let main = all.iter().position(|f| f.0.function == "main");
         all.truncate(main.map_or(Site::DEPTH, |i| (i + 1).min(Site::DEPTH)));
-        Site { frames: all }
+        let (frames, columns): (Vec<Frame>, Vec<u32>) = all.into_iter().unzip();
+        let column = columns.get(naming_frame(&frames)).copied().unwrap_or(0);
+        (Site { frames }, column)
     }
 
     /// The site of one access, for people: frames of the language's own library are left out, however
@@ -155,18 +171,13 @@ impl Library {
     }
 
     /// What the programmer calls an object made at `site`: the variable it is assigned to, else the
-    /// function that made it. Allocation helpers are looked through. `sequence` tells the objects of a
-    /// line apart.
-    pub fn object_name(&mut self, site: &Site, sequence: u32) -> String {
-        let Some(frame) = site
-            .frames
-            .iter()
-            .find(|f| !is_allocator(f))
-            .or(site.frames.first())
-        else {
+    /// function that made it. Allocation helpers are looked through. `column` is the one that
+    /// [`Library::allocation_site`] gave.
+    pub fn object_name(&mut self, site: &Site, column: u32) -> String {
+        let Some(frame) = site.frames.get(naming_frame(&site.frames)) else {
             return "heap".to_owned();
         };
-        self.variable_at(frame, sequence)
+        self.variable_at(frame, column)
             .unwrap_or_else(|| match frame.line {
                 0 => short(&frame.function).to_owned(),
                 line if is_initialiser(&frame.function) => {
@@ -177,7 +188,7 @@ impl Library {
     }
 
     /// The variable a statement assigns to; statements may have begun up to three lines above.
-    fn variable_at(&mut self, frame: &Frame, sequence: u32) -> Option<String> {
+    fn variable_at(&mut self, frame: &Frame, column: u32) -> Option<String> {
         let lines = self
             .sources
             .entry(frame.file.clone())
@@ -197,23 +208,25 @@ impl Library {
             if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
                 return None;
             }
-            if let Some(member) = assigned_member(line, &frame.function) {
-                return Some(member);
-            }
-            let names = allocated_variables(line);
-            let name = match names.len() {
-                0 if is_initialiser(&frame.function) => {
-                    assigned_variable(line).or_else(|| declared_variable(line))
-                }
-                0 => assigned_variable(line),
-                several => names.into_iter().nth(sequence as usize % several),
+            // What goes on below stands at a line's end.
+            let column = if above > 0 {
+                line.len() + 1
+            } else {
+                column as usize
             };
-            if name.is_some() {
-                return name;
+            match named_at(line, column, &frame.function, is_initialiser(&frame.function)) {
+                Named::Variable(name) => return Some(name),
+                Named::Several => return None,
+                Named::Nothing => {}
             }
         }
         None
     }
+}
+
+/// The frame whose line names what was allocated: the first that is no allocation helper.
+fn naming_frame(frames: &[Frame]) -> usize {
+    frames.iter().position(|f| !is_allocator(f)).unwrap_or(0)
 }
 
 /// Code that came with the compiler, or that nobody has the source of.

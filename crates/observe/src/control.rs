@@ -64,6 +64,16 @@ impl Control {
         }
     }
 
+    /// How many bytes the processes have written to their logs, all together.
+    pub fn logged(&self) -> u64 {
+        self.0.words()[control::LOGGED].load(Acquire)
+    }
+
+    /// The process that made the page.
+    pub fn recorder(&self) -> u32 {
+        self.half(control::RECORDER_PID).load(Relaxed)
+    }
+
     /// How many slices have been asked for; waits for one more than `taken`, not longer than
     /// `at_most`.
     pub fn requested(&self, taken: u32, at_most: Duration) -> u32 {

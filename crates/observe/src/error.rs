@@ -45,7 +45,7 @@ impl Error {
 
     /// The program has run, and its raw counters are still there.
     pub(crate) fn with_counters_left(self, folder: &Path) -> Self {
-        let folder = folder.display();
+        let folder = nodewise_input::shell_word(&folder.display().to_string());
         Self {
             message: format!("{self}; what was counted is kept for: nodewise record --recover {folder}"),
             ..self

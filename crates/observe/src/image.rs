@@ -508,7 +508,7 @@ impl Image {
         bytes: u64,
         mapped: bool,
     ) -> What {
-        let site = tables.library.site(&self.modules, chain);
+        let (site, column) = tables.library.allocation_site(&self.modules, chain);
         let site = tables.site(site);
         let next = self.sequences.entry((site, ordinal)).or_default();
         let sequence = *next;
@@ -517,6 +517,7 @@ impl Image {
             site,
             ordinal,
             sequence,
+            column,
             bytes,
             mapped,
             address,

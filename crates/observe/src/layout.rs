@@ -75,7 +75,7 @@ pub mod pool_entry {
     pub const BYTES: usize = 1;
 }
 
-/// `nw_control`: `MAGIC` and `SLICE_ACCESSES` in 64-bit words, the rest in 32-bit words.
+/// `nw_control`: `MAGIC`, `SLICE_ACCESSES` and `LOGGED` in 64-bit words, the rest in 32-bit words.
 pub mod control {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 2;
@@ -88,7 +88,9 @@ pub mod control {
     pub const STOPPED: usize = 10;
     /// In bytes, and how many of them.
     pub const WHY: usize = 48;
-    pub const WHY_BYTES: usize = 256;
+    pub const WHY_BYTES: usize = 248;
+    /// In 64-bit words.
+    pub const LOGGED: usize = 37;
     pub const BYTES: u64 = 304;
 }
 
@@ -207,6 +209,7 @@ mod tests {
             ("offsetof(nw_control, stopped) / 4", control::STOPPED as u64),
             ("offsetof(nw_control, why)", control::WHY as u64),
             ("NW_WHY_BYTES", control::WHY_BYTES as u64),
+            ("offsetof(nw_control, logged) / 8", control::LOGGED as u64),
             ("NW_SLICE_TIME", u64::from(slicing::TIME)),
             ("NW_SLICE_ACCESSES", u64::from(slicing::ACCESSES)),
             ("NW_SLICE_REGION", u64::from(slicing::REGION)),

@@ -13,10 +13,12 @@
 
 #![forbid(unsafe_code)]
 
+mod alive;
 mod claims;
 mod code;
 mod control;
 mod coverage;
+mod damage;
 mod emulator;
 mod error;
 mod events;
@@ -42,5 +44,5 @@ pub use error::{Error, ErrorKind};
 pub use origin::{command_of, host_meta};
 pub use program::{check_instrumented, find, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
-pub use recover::recover;
+pub use recover::{Recovered, recover};
 pub use slicing::{Slicing, SlicingError};

@@ -141,6 +141,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             site,
             ordinal,
             sequence,
+            column,
             bytes,
             mapped,
             ..
@@ -153,7 +154,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             let name = if mapped && tables.profile.sites[site.index()].frames.is_empty() {
                 "mapping".to_owned() // nobody knows from where
             } else {
-                allocation_name(tables, site, sequence)
+                allocation_name(tables, site, column)
             };
             let thread = image.thread(tables, ordinal);
             Object {
@@ -195,9 +196,9 @@ fn owned(image: &mut Image, tables: &mut Tables, ordinal: u32, object: Object) -
     Object { thread, ..object }
 }
 
-fn allocation_name(tables: &mut Tables, site: SiteId, sequence: u32) -> String {
+fn allocation_name(tables: &mut Tables, site: SiteId, column: u32) -> String {
     let frames = tables.profile.sites[site.index()].clone();
-    tables.library.object_name(&frames, sequence)
+    tables.library.object_name(&frames, column)
 }
 
 fn variable_name(

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// How often the recorder looks up, whatever the slices.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// How many looks what the command leaves behind has to end in.
 pub(crate) const PATIENCE: u32 = 3;

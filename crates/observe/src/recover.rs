@@ -1,35 +1,56 @@
 //! What an interrupted recording left behind becomes a profile.
 
+use crate::alive;
 use crate::control::Control;
+use crate::damage::Damage;
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
 use nodewise_profile::{AccessSource, Migration, Object, ObjectId, PageNumber, Profile, SliceId};
 use nodewise_store::{Reader, Writer};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+/// What became of an interrupted recording.
+pub struct Recovered {
+    /// The profile without its accesses.
+    pub profile: Profile,
+    /// What of the raw files could not be read; they are kept then.
+    pub unread: Option<String>,
+}
+
 /// Reads `folder/raw` into a profile of one slice that replaces what is in `folder`. Until that
-/// profile is whole, `folder` stays as it is. Of samples everything is in the profile already, up to the last
-/// checkpoint, and only the logs in `raw` go; before the first there is nothing, whatever the logs say.
+/// profile is whole, `folder` stays as it is, and what could not be read stays after it. Of samples everything is in
+/// the profile already, up to the last checkpoint, and only the logs in `raw` go; before the first there is nothing,
+/// whatever the logs say.
 ///
 /// # Errors
-/// There is nothing to recover, or the profile cannot be written.
-pub fn recover(folder: &Path) -> Result<Profile, Error> {
+/// There is nothing to recover, the recording goes on, or the profile cannot be written.
+pub fn recover(folder: &Path) -> Result<Recovered, Error> {
     let raw = folder.join("raw");
     let kept = Reader::open(folder).map(Reader::into_profile);
+    let control = Control::open(&raw).ok();
+    let mut writers = alive::writers(&raw);
     if Reader::meta(folder).is_ok_and(|meta| meta.observer.is_sampled()) {
         let profile = kept?;
+        // What a program logs after its recorder has ended is in no profile.
+        writers.retain(|pid| control.as_ref().is_some_and(|c| c.recorder() == *pid));
+        refuse_running(folder, &writers)?;
         read_whole(folder)?;
         if profile.meta.truncated.is_some() || raw.is_dir() {
             let _ = std::fs::remove_dir_all(&raw);
-            return Ok(profile);
+            return Ok(Recovered {
+                profile,
+                unread: None,
+            });
         }
         return Err(nothing(folder));
     }
     if !raw.is_dir() {
         return Err(nothing(folder));
     }
-    let (fresh, old) = (beside(folder, "recovered"), beside(folder, "interrupted"));
+    refuse_running(folder, &writers)?;
+    let fresh = beside(folder, "recovered");
     let Profile { meta, migrations, .. } = kept.unwrap_or_default();
     let writer = Writer::create(&fresh, &meta, true)?;
     let mut recording = Recording::new(&raw, writer, None);
@@ -37,12 +58,14 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
     let wall = last_written(&raw).saturating_sub(meta.started_at.saturating_mul(1_000_000_000));
     recording.cut(wall)?;
     recording.profile_mut().meta.wall_ns = wall;
-    let control = Control::open(&raw).ok();
-    let truncated = control
-        .and_then(|c| c.truncated())
-        .or_else(|| recording.unread())
-        .unwrap_or_else(|| "the recorder was interrupted".to_owned());
-    recording.profile_mut().meta.truncated = Some(truncated);
+    let damage = Damage::of(&raw, control.as_ref());
+    let unread = damage.sentence().or_else(|| recording.unread());
+    let stopped = control.and_then(|c| c.truncated());
+    let why: Vec<String> = stopped.into_iter().chain(unread.clone()).collect();
+    recording.profile_mut().meta.truncated = Some(match why.is_empty() {
+        true => "the recorder was interrupted".to_owned(),
+        false => why.join("; "),
+    });
     recording.profile_mut().migrations = in_one_slice(migrations, recording.profile_mut());
     let profile = recording.finish()?;
     // Raw files that were damaged may make a profile that no reader takes: then they are all there is.
@@ -54,11 +77,32 @@ pub fn recover(folder: &Path) -> Result<Profile, Error> {
         );
         return Err(Error::new(ErrorKind::Io, message));
     }
-    let io = |e: std::io::Error| Error::raw(folder, &e);
-    std::fs::rename(folder, &old).map_err(io)?;
-    std::fs::rename(&fresh, folder).map_err(io)?;
-    std::fs::remove_dir_all(&old).map_err(io)?;
-    Ok(profile)
+    replace(folder, &fresh, unread.is_some()).map_err(|e| Error::raw(folder, &e))?;
+    Ok(Recovered { profile, unread })
+}
+
+/// Puts the recovered profile in the place of what was left, the raw files of which are maybe kept.
+fn replace(folder: &Path, fresh: &Path, keep_raw: bool) -> std::io::Result<()> {
+    let old = beside(folder, "interrupted");
+    std::fs::rename(folder, &old)?;
+    if keep_raw {
+        std::fs::rename(old.join("raw"), fresh.join("raw"))?;
+    }
+    std::fs::rename(fresh, folder)?;
+    std::fs::remove_dir_all(&old)
+}
+
+/// What the program counts from now on would be lost with the raw files.
+fn refuse_running(folder: &Path, writers: &BTreeSet<u32>) -> Result<(), Error> {
+    if writers.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: the recording goes on, in process {}; recover it when they have ended",
+        folder.display(),
+        alive::named(writers)
+    );
+    Err(Error::new(ErrorKind::Io, message))
 }
 
 /// Reads a profile to its end, every row checked.
@@ -138,7 +182,7 @@ mod tests {
             writer.slice(Slice::default(), &[]).unwrap();
             writer.checkpoint(&profile).unwrap();
         });
-        assert_eq!(recover(&folder).unwrap().slices.len(), 1);
+        assert_eq!(recover(&folder).unwrap().profile.slices.len(), 1);
         assert!(!folder.join("raw").exists());
         assert_eq!(Reader::open(&folder).unwrap().profile().slices.len(), 1);
         std::fs::remove_dir_all(folder).unwrap();
@@ -147,7 +191,7 @@ mod tests {
     #[test]
     fn of_samples_none_of_which_was_kept_nothing_is_made_and_nothing_goes() {
         let folder = killed("before", |_, _| ());
-        let error = recover(&folder).unwrap_err().to_string();
+        let error = recover(&folder).map(|r| r.profile).unwrap_err().to_string();
         assert!(
             error.contains("before its first slice") && !error.contains('\n'),
             "{error}"

@@ -2,7 +2,8 @@
 
 use crate::code::Library;
 use nodewise_profile::{
-    FirstTouch, Frame, Object, ObjectId, Profile, Region, RegionId, Site, SiteId, Thread, ThreadId,
+    FirstTouch, Frame, Object, ObjectId, PageNumber, Profile, Region, RegionId, Site, SiteId, Thread,
+    ThreadId,
 };
 use std::collections::HashMap;
 
@@ -91,9 +92,30 @@ impl Tables {
         }
     }
 
-    /// Brings the tables into their promised order.
+    /// Brings the tables into their promised order. A page that was logged as touched first more than once keeps the
+    /// earliest, and the profile says so: readers refuse overlapping runs, and one wrong line must not cost the rest.
     pub fn finish(&mut self) {
-        self.profile.first_touches.sort_unstable_by_key(|t| t.page);
+        let touches = &mut self.profile.first_touches;
+        touches.sort_unstable_by_key(|t| (t.page, t.slice));
+        let (mut next, mut again) = (PageNumber(0), 0);
+        touches.retain_mut(|touch| {
+            let end = touch.page.offset(u64::from(touch.len));
+            let known = next.0.saturating_sub(touch.page.0).min(u64::from(touch.len));
+            again += known;
+            touch.page = touch.page.offset(known);
+            touch.len -= known as u32; // at most `len`
+            next = next.max(end);
+            touch.len > 0
+        });
+        if again > 0 {
+            let why = format!("{again} pages were logged as touched first twice");
+            let truncated = &mut self.profile.meta.truncated;
+            *truncated = Some(
+                truncated
+                    .take()
+                    .map_or(why.clone(), |first| format!("{first}; {why}")),
+            );
+        }
     }
 }
 
@@ -104,4 +126,34 @@ fn continues(last: &FirstTouch, next: &FirstTouch) -> bool {
             len: next.len,
             ..*last
         } == *next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_profile::SliceId;
+
+    #[test]
+    fn pages_touched_first_twice_keep_the_earliest_touch() {
+        let touch = |page, len, slice| FirstTouch {
+            page: PageNumber(page),
+            len,
+            slice: SliceId(slice),
+            ..FirstTouch::default()
+        };
+        let finished = |touches: Vec<FirstTouch>| {
+            let mut tables = Tables::default();
+            tables.profile.first_touches = touches;
+            tables.finish();
+            let found = tables.profile.first_touches.iter();
+            let found: Vec<_> = found.map(|t| (t.page.0, t.len, t.slice.0)).collect();
+            (found, tables.profile.meta.truncated)
+        };
+        let (found, why) = finished(vec![touch(6, 4, 0), touch(2, 3, 1)]);
+        assert_eq!((found, why), (vec![(2, 3, 1), (6, 4, 0)], None));
+        let touches = vec![touch(2, 9, 0), touch(2, 1, 1), touch(9, 4, 2), touch(10, 1, 0)];
+        let (found, why) = finished(touches);
+        assert_eq!(found, [(2, 9, 0), (11, 2, 2)]);
+        assert!(why.is_some_and(|why| why.starts_with("4 pages")));
+    }
 }

@@ -37,6 +37,9 @@ pub struct Touch {
     pub entry: usize,
 }
 
+/// What a file has from the beginning on.
+const BASE_BYTES: usize = COUNTERS_OFFSET + FIRST_ENTRIES * (counter::WORDS + touch::WORDS) * 8;
+
 /// Counters as last seen.
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -164,6 +167,25 @@ impl ThreadFile {
     }
 }
 
+/// How many counters a file holds.
+///
+/// # Errors
+/// As [`ThreadFile::look`]; `UnexpectedEof` if it ends before what it says it holds.
+pub fn counters(path: &Path) -> io::Result<usize> {
+    let mut map = open(path)?;
+    let counters = Table::of(
+        &mut map,
+        header::COUNTER_SEGMENT,
+        header::COUNTERS,
+        counter::WORDS,
+    )?;
+    let touches = Table::of(&mut map, header::TOUCH_SEGMENT, header::TOUCHES, touch::WORDS)?;
+    match counters.cut || touches.cut || map.words().len() * 8 < BASE_BYTES {
+        true => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok(counters.used),
+    }
+}
+
 fn open(path: &Path) -> io::Result<SharedFile> {
     let map = SharedFile::open(path)?;
     let words = map.words();
@@ -184,13 +206,15 @@ struct Table {
     /// Entries in use.
     used: usize,
     words: usize,
+    /// Whether the header speaks of more than the file has.
+    cut: bool,
 }
 
 impl Table {
     /// Reads the segments' places off the header; nothing in it is trusted to lie inside the file.
     fn of(map: &mut SharedFile, at: usize, used: usize, entry_words: usize) -> io::Result<Self> {
         let used = map.words()[used].load(Acquire);
-        let (mut parts, mut begin) = (Vec::new(), 0);
+        let (mut parts, mut begin, mut cut) = (Vec::new(), 0, false);
         for i in 0..SEGMENTS {
             let entries = FIRST_ENTRIES << i.saturating_sub(1);
             let count = entries.min(usize::try_from(used).unwrap_or(usize::MAX).saturating_sub(begin));
@@ -201,13 +225,15 @@ impl Table {
             );
             let first = usize::try_from(offset / 8).unwrap_or(usize::MAX);
             let end = first.saturating_add(count * entry_words);
-            if count == 0 || offset == 0 || offset % 8 != 0 {
-                break; // a thread that went on in private memory
+            // The first is in the file from the beginning; without a place, later ones are in private memory.
+            if count == 0 || (offset == 0 && i > 0) {
+                break;
             }
             if end > map.words().len() {
                 map.follow()?;
             }
-            if end > map.words().len() {
+            cut = end > map.words().len() || first < HEADER_BYTES / 8 || offset % 8 != 0;
+            if cut {
                 break;
             }
             parts.push((begin, count, first, address));
@@ -217,6 +243,7 @@ impl Table {
             parts,
             used: begin,
             words: entry_words,
+            cut,
         })
     }
 

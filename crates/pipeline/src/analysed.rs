@@ -9,6 +9,7 @@ use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Prediction, Simulation};
+use std::path::Path;
 
 /// How threads are placed where sharing alone decides, and where nobody has thought about it.
 const SHARING: &str = "sharing-aware";
@@ -30,6 +31,15 @@ pub struct Analysed {
     pub objects: Vec<ObjectId>,
     /// What policies note about their mappings.
     pub notes: Vec<String>,
+}
+
+/// A program as a shell finds it: one in this folder has a slash.
+fn typed(program: &Path) -> String {
+    let text = program.display().to_string();
+    match text.contains('/') {
+        true => text,
+        false => format!("./{text}"),
+    }
 }
 
 impl Analysed {
@@ -63,6 +73,7 @@ impl Analysed {
         let asked = Asked {
             profile: selected.reader.folder().display().to_string(),
             machine: selection.machine.clone(),
+            plain: selection.plain.as_ref().map(|p| typed(p)),
         };
         let advice = advise(
             &context,

@@ -1,6 +1,7 @@
 //! A profile that may still be written, looked at again and again.
 
 use crate::selection::Selection;
+use nodewise_input::shell_word;
 use nodewise_store::Reader;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -142,7 +143,8 @@ impl<T> Followed<T> {
         let folder = self.folder.display();
         match self.folder.join("raw").is_dir() {
             true => format!(
-                "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {folder}"
+                "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {}",
+                shell_word(&folder.to_string())
             ),
             false => format!("{folder}: nothing was recorded yet"),
         }
@@ -177,6 +179,7 @@ mod tests {
             machine: "this".into(),
             affinity: "auto".into(),
             page_size: 0,
+            plain: None,
         };
         let followed = Followed::beginning(&selection, folder.clone(), |_| Ok(()));
         let touched = |path: &Path, age| {

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, first_touch_nodes, read};
+use nodewise_input::shell_word;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
@@ -22,13 +23,16 @@ pub struct Selection {
     pub affinity: String,
     /// Page size of decisions, as a shift over base pages.
     pub page_size: u32,
+    /// The program's build that does not count, for commands that are said.
+    pub plain: Option<PathBuf>,
 }
 
 /// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
 fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {
-        format!("{folder_name}: the recording was interrupted; nodewise record --recover {folder_name}")
+        let typed = shell_word(&folder_name.to_string());
+        format!("{folder_name}: the recording was interrupted; nodewise record --recover {typed}")
     } else if observer.is_sampled() {
         format!("{folder_name}: no page was sampled; watch for longer, while the program works")
     } else {

@@ -123,6 +123,14 @@ impl Writer {
                 let _ = writeln!(out, "{lead}{}", self.bold(&clean(part)));
             }
         }
+        if let Some(then) = &report.verdict.then {
+            let lead = if report.verdict.next.is_some() {
+                "  then: "
+            } else {
+                "  next: "
+            };
+            self.wrapped(out, lead, &clean(then), str::to_owned);
+        }
         out.push('\n');
     }
 

@@ -1,40 +1,150 @@
 //! Several objects allocated on one line.
 
-use crate::assigned_variable;
-use crate::naming::allocation;
+use crate::naming::{
+    allocation, allocations, assigned_variable, is_identifier, is_word, last_word, plain_assignments,
+};
+use crate::{assigned_member, declared_variable};
+use std::ops::Range;
 
-/// The variables of a line that allocate, in order: `a` and `b` for
-/// `double *a = malloc(n), *b = malloc(n);` and for `std::vector<double> a(n), b(n); double s = 0;`.
-/// Empty where none is seen to allocate; [`assigned_variable`] may still know one.
-#[must_use]
-pub fn allocated_variables(line: &str) -> Vec<String> {
-    let code = line.split("//").next().unwrap_or(line);
-    let statements = split(code, ';').into_iter();
-    statements.flat_map(of_statement).collect()
+/// What a line of source says of an allocation in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// It is this variable's, or this member's.
+    Variable(String),
+    /// The line assigns several, and where the allocation stands in it does not tell whose it is.
+    Several,
+    /// The line assigns nothing: the statement may have begun above.
+    Nothing,
 }
 
-fn of_statement(statement: &str) -> Vec<String> {
-    let pieces = split(statement, ',');
-    let ends = pieces[0].rfind('>').map_or("", |end| &statement[..=end]);
+/// The variable that a line assigns the allocation to that stands in its `column`, counted in bytes from 1, as debug
+/// information has it; 0 where it has none. `a` and `b` of `double *a = malloc(n), *b = malloc(n);` are told apart by it
+/// alone: in which order they were allocated, or whether both are large, nobody knows. `function` is the one that the
+/// line is in; in an `initialiser` of objects at file scope, a definition names its variable.
+#[must_use]
+pub fn named_at(line: &str, column: usize, function: &str, initialiser: bool) -> Named {
+    let code = line.split("//").next().unwrap_or(line);
+    let pieces = pieces(code);
+    // A member that a constructor's list makes is known by the comma before it.
+    let comma = |range: &Range<usize>| range.start - usize::from(code[..range.start].ends_with(','));
+    let whole = |text: &str, piece: Option<&Piece>| {
+        assigned_member(
+            piece.map_or(text, |p| &code[comma(&p.range)..p.range.end]),
+            function,
+        )
+        .or_else(|| piece.and_then(|p| p.name.clone()))
+        .or_else(|| assigned_variable(text))
+        .or_else(|| declared_variable(text).filter(|_| initialiser))
+    };
+    let makes: Vec<&Piece> = pieces.iter().filter(|p| p.makes > 0).collect();
+    let several = match makes.iter().map(|p| p.makes).sum::<usize>() {
+        0 => plain_assignments(code) > 1,
+        all => all > 1,
+    };
+    let Some(at) = column.checked_sub(1) else {
+        let name = || assigned_member(code, function).or_else(|| whole(code, makes.first().copied()));
+        return match several {
+            true => Named::Several,
+            false => name().map_or(Named::Nothing, Named::Variable),
+        };
+    };
+    let Some(piece) = pieces.iter().find(|p| at <= p.range.end).or(pieces.last()) else {
+        return Named::Nothing;
+    };
+    let text = &code[piece.range.clone()];
+    if piece.makes > 1 || (piece.makes == 0 && plain_assignments(text) > 1) {
+        return assigned_before(code, at).map_or(Named::Several, Named::Variable);
+    }
+    match whole(text, Some(piece)) {
+        Some(name) => Named::Variable(name),
+        None if code[..piece.range.start].trim().is_empty() => Named::Nothing,
+        None => Named::Several,
+    }
+}
+
+/// A declarator or an expression between commas.
+struct Piece {
+    range: Range<usize>,
+    name: Option<String>,
+    /// How many objects are allocated in it, as far as can be seen.
+    makes: usize,
+}
+
+fn pieces(code: &str) -> Vec<Piece> {
+    split(code, 0..code.len(), ';')
+        .into_iter()
+        .flat_map(|statement| of_statement(code, statement))
+        .collect()
+}
+
+fn of_statement(code: &str, statement: Range<usize>) -> Vec<Piece> {
+    let parts = split(code, statement.clone(), ',');
+    let first = &code[parts[0].clone()];
+    let ends = first.rfind('>').map_or("", |end| &first[..=end]);
     let container = if ends.contains('<') && !ends.ends_with("->") {
         ends
     } else {
         ""
     };
-    let name = |(i, piece): (usize, &&str)| {
-        if allocates(piece) {
-            return assigned_variable(piece);
-        }
+    let constructed = |i: usize, piece: &str| {
         let word = piece
             .strip_prefix(container)
             .filter(|_| i == 0)
             .unwrap_or(piece)
             .trim_start();
-        let end = word.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        let end = word.find(|c: char| !is_word(c))?;
         let constructed = !container.is_empty() && word[end..].starts_with(['(', '{']);
         (constructed && end > 0).then(|| word[..end].to_owned())
     };
-    pieces.iter().enumerate().filter_map(name).collect()
+    let piece = |(i, range): (usize, Range<usize>)| {
+        let text = &code[range.clone()];
+        let name = match allocates(text) {
+            true => assigned_variable(text),
+            false => constructed(i, text),
+        };
+        let makes = allocations(text).max(usize::from(name.is_some()));
+        Piece { range, name, makes }
+    };
+    parts.into_iter().enumerate().map(piece).collect()
+}
+
+/// The variable of the assignment whose right side begins, but for casts and brackets, with the call at a byte of the
+/// code: `b` for the second of `if (!(a = malloc(n)) || !(b = (double *)malloc(n)))`.
+fn assigned_before(code: &str, at: usize) -> Option<String> {
+    let mut head = code.get(..at.min(code.len()))?.trim_end_matches(is_word);
+    loop {
+        let before = head.len();
+        head = head.trim_end().trim_end_matches('(').trim_end_matches("::");
+        let types = |c: char| is_word(c) || " *&:<>,".contains(c);
+        head = without_group(head, '(', ')', types).unwrap_or(head);
+        if let Some(cast) = without_group(head, '<', '>', types) {
+            head = cast.trim_end_matches(is_word);
+        }
+        if head.len() == before {
+            break;
+        }
+    }
+    let target = head.strip_suffix('=')?;
+    if target.ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^']) {
+        return None;
+    }
+    let mut target = target.trim_end();
+    while let Some(element) = without_group(target, '[', ']', |_| true) {
+        target = element.trim_end();
+    }
+    let name = last_word(target);
+    is_identifier(name).then(|| name.to_owned())
+}
+
+/// Text without the brackets that it ends in, if only such characters are in them.
+fn without_group(text: &str, open: char, close: char, inside: impl Fn(char) -> bool) -> Option<&str> {
+    let inner = text.strip_suffix(close)?;
+    let mut depth = 1;
+    let start = inner.char_indices().rev().find_map(|(i, c)| {
+        depth += i32::from(c == close) - i32::from(c == open);
+        (depth == 0).then_some(i)
+    })?;
+    inner[start + 1..].chars().all(inside).then(|| &text[..start])
 }
 
 fn allocates(piece: &str) -> bool {
@@ -42,25 +152,26 @@ fn allocates(piece: &str) -> bool {
     piece[..at].contains('=')
 }
 
-/// Cuts at a character outside all brackets; `<` is one only right after a word.
-fn split(text: &str, at: char) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut before) = (Vec::new(), 0, 0usize, ' ');
+/// Cuts a part of the code at a character outside all brackets; `<` is one only right after a word.
+fn split(code: &str, part: Range<usize>, at: char) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut depth, mut before) = (Vec::new(), part.start, 0, ' ');
     let mut angles = 0usize;
-    for (i, c) in text.char_indices() {
+    for (i, c) in code[part.clone()].char_indices() {
+        let i = part.start + i;
         match c {
             '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ')' | ']' | '}' => depth -= 1,
             '<' if before.is_alphanumeric() => angles += 1,
             '>' if before != '-' => angles = angles.saturating_sub(1),
-            _ if c == at && depth == 0 && angles == 0 => {
-                parts.push(&text[start..i]);
+            _ if c == at && depth <= 0 && angles == 0 => {
+                parts.push(start..i);
                 start = i + c.len_utf8();
             }
             _ => {}
         }
         before = c;
     }
-    parts.push(&text[start..]);
+    parts.push(start..part.end);
     parts
 }
 
@@ -68,24 +179,139 @@ fn split(text: &str, at: char) -> Vec<&str> {
 mod tests {
     use super::*;
 
+    fn at(line: &str, call: &str, nth: usize) -> Named {
+        let (start, _) = line.match_indices(call).nth(nth).unwrap();
+        named_at(line, start + 1, "main", false)
+    }
+
     #[test]
-    fn each_allocation_of_a_line_has_its_name() {
-        for (line, names) in [
+    fn each_allocation_of_a_line_has_its_name_by_its_column() {
+        for (line, call, names) in [
             (
-                "  double *a = malloc(n * 8), *b = malloc(n * 8), *k = malloc(n);",
+                "  double *a=malloc(n*8),*b=malloc(n*8),*k=malloc(n);",
+                "malloc",
                 "a b k",
             ),
-            ("  std::vector<double> a(n, 1.0), b(n); double s = 0;", "a b"),
-            ("  std::map<int, double> m{x, y};", "m"),
-            ("  a = new double[n]; b = new double[n];", "a b"),
-            ("  int n = 5, *p = calloc(n, 4); // q = malloc(1)", "p"),
-            ("  for (int i = 0; i < 4; i++) row[i] = malloc(n);", "row"),
-            ("  return f(1, 2);", ""),
-            ("  grid->init(n), grid->fill(n);", ""),
-            ("  if (a > b) print(a);", ""),
-            ("", ""),
+            (
+                "  double *a = (double *)malloc(8), *b = (double *)malloc(n);",
+                "malloc",
+                "a b",
+            ),
+            ("  double *a = new double[n], *b = new double[n];", "new", "a b"),
+            ("  a = new double[n]; b = new double[n];", "new", "a b"),
+            (
+                "  posix_memalign((void **)&a, 64, n); posix_memalign((void **)&b, 64, n);",
+                "posix",
+                "a b",
+            ),
+            (
+                "  if ((c = malloc(n)) == NULL || (d = malloc(n)) == NULL) return 1;",
+                "malloc",
+                "c d",
+            ),
+            (
+                "  if (!(c = malloc(n)) || !(d = static_cast<T *>(malloc(n)))) return 1;",
+                "malloc",
+                "c d",
+            ),
+            (
+                "  if (n) { x[0] = malloc(n); row[i] = malloc(n); }",
+                "malloc",
+                "x row",
+            ),
+            (
+                "  auto a = std::make_unique<double[]>(n), b = std::make_unique<double[]>(n);",
+                "make",
+                "a b",
+            ),
+            ("  a.resize(n); b.resize(n);", "resize", "a b"),
+            ("  G_ALLOC(&a, n); G_ALLOC(&b, n);", "G_ALLOC", "a b"),
+            ("  double *a = grab(n), *b = grab(n);", "grab", "a b"),
         ] {
-            assert_eq!(allocated_variables(line).join(" "), names, "{line}");
+            for (i, name) in names.split(' ').enumerate() {
+                let found = at(line, call, i);
+                assert_eq!(found, Named::Variable(name.to_owned()), "{line}: {i}");
+            }
         }
+        let line = "  std::vector<double> a(n, 1.0), b(n); double s = 0;";
+        assert_eq!(at(line, "a(", 0), Named::Variable("a".into()));
+        assert_eq!(at(line, "b(", 0), Named::Variable("b".into()));
+    }
+
+    #[test]
+    fn without_a_column_only_a_line_that_allocates_once_names_its_object() {
+        for (line, name) in [
+            ("  double *a=malloc(n),*b=malloc(n);", Named::Several),
+            (
+                "  std::vector<double> a(n, 1.0), b(n); double s = 0;",
+                Named::Several,
+            ),
+            (
+                "  if ((c = malloc(n)) == NULL || (d = malloc(n)) == NULL)",
+                Named::Several,
+            ),
+            ("  a.resize(n); b.resize(n);", Named::Several),
+            ("  double *a = grab(n), *b = grab(n);", Named::Several),
+            ("  allocate(a(n), b(n))", Named::Several),
+            ("  std::map<int, double> m{x, y};", Named::Variable("m".into())),
+            (
+                "  int n = 5, *p = calloc(n, 4); // q = malloc(1)",
+                Named::Variable("p".into()),
+            ),
+            (
+                "  for (int i = 0; i < 4; i++) row[i] = malloc(n);",
+                Named::Variable("row".into()),
+            ),
+            ("  allocate(a(n, m), stat=ierr)", Named::Variable("a".into())),
+            ("  return f(1, 2);", Named::Nothing),
+            ("  grid->init(n), grid->fill(n);", Named::Nothing),
+            ("  if (a > b) print(a);", Named::Nothing),
+            ("", Named::Nothing),
+        ] {
+            assert_eq!(named_at(line, 0, "main", false), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn where_a_column_does_not_tell_there_is_no_name() {
+        let line = "  allocate(a(n), b(n))";
+        assert_eq!(named_at(line, 3, "main", false), Named::Several);
+        // An allocation of the library's own, on a line that has another of the program's.
+        assert_eq!(at("  a = malloc(n); fill(list);", "fill", 0), Named::Several);
+        // A statement that began above: its end is looked at there.
+        assert_eq!(
+            at("      malloc(n), *b = malloc(n);", "malloc", 0),
+            Named::Nothing
+        );
+        assert_eq!(
+            at("  double *a = malloc(n), *b =", "=", 1),
+            Named::Variable("b".into())
+        );
+        for column in 0..60 {
+            let _ = named_at(
+                "  ° = x(°, malloc(n)), (y = malloc(°)) || °; z = ((",
+                column,
+                "°::°",
+                true,
+            );
+        }
+    }
+
+    #[test]
+    fn a_constructors_list_names_the_member_at_the_column() {
+        let line = "  Grid(long n) : n(n), cells(new Cell[n]), more(n) { }";
+        let at = |text| named_at(line, line.find(text).unwrap() + 1, "Grid::Grid(long)", false);
+        assert_eq!(at("new"), Named::Variable("Grid::cells".into()));
+        assert_eq!(at("more"), Named::Variable("Grid::more".into()));
+    }
+
+    #[test]
+    fn members_are_told_apart_too() {
+        let line = "    a_ = new double[n]; b_ = new double[n];";
+        let column = line.rfind("new").unwrap() + 1;
+        assert_eq!(
+            named_at(line, column, "Grid::fill(long)", false),
+            Named::Variable("Grid::b_".into())
+        );
     }
 }

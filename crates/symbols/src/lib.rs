@@ -3,7 +3,7 @@
 //! **Purpose.** [`Module`] answers three questions about one executable or shared library: which
 //! inline-expanded source frames stand at an address, which code ranges a source frame became (so a
 //! rule made on the instrumented build finds its place in the plain one), and which static and
-//! thread-local variables there are. [`assigned_variable`] reads the name of a heap object off the
+//! thread-local variables there are. [`named_at`] reads the name of a heap object off the
 //! line that allocates it.
 //!
 //! **Constraints.** Reads the files it is given and nothing else. All addresses are the module's own,
@@ -23,7 +23,7 @@ mod ranges;
 mod variables;
 
 pub use avx512::needs_avx512;
-pub use declarators::allocated_variables;
+pub use declarators::{Named, named_at};
 pub use function::base_name;
 pub use members::assigned_member;
 pub use module::{Module, SymbolError};

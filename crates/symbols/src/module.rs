@@ -114,12 +114,21 @@ impl Module {
     /// address minus one.
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame> {
+        self.frames_with_columns(address)
+            .into_iter()
+            .map(|f| f.0)
+            .collect()
+    }
+
+    /// As [`Module::frames`], each with the column of its line, in bytes from 1 and 0 where it is unknown.
+    #[must_use]
+    pub fn frames_with_columns(&self, address: u64) -> Vec<(Frame, u32)> {
         let mut frames = self.inlined_frames(address);
         if frames.is_empty() {
-            frames.push(Frame::default());
+            frames.push((Frame::default(), 0));
         }
         let outermost = frames.len() - 1;
-        for (i, frame) in frames.iter_mut().enumerate() {
+        for (i, (frame, _)) in frames.iter_mut().enumerate() {
             if frame.function.is_empty() {
                 // Only the outermost function has a symbol of its own.
                 frame.function = (i == outermost)
@@ -149,8 +158,8 @@ impl Module {
             .is_some_and(|s| outlined_at(s).is_some())
     }
 
-    fn inlined_frames(&self, address: u64) -> Vec<Frame> {
-        let mut frames: Vec<Frame> = Vec::new();
+    fn inlined_frames(&self, address: u64) -> Vec<(Frame, u32)> {
+        let mut frames: Vec<(Frame, u32)> = Vec::new();
         let Ok(mut found) = self.lines.find_frames(address) else {
             return frames;
         };
@@ -162,17 +171,18 @@ impl Module {
                 .unwrap_or_default();
             let function = source_name(&raw);
             // clang wraps the body, `f.omp_outlined_debug__`, in `f.omp_outlined`: one for people.
-            let wrapper = inside && frames.last().is_some_and(|f| f.function == function);
+            let wrapper = inside && frames.last().is_some_and(|f| f.0.function == function);
             inside = raw.contains(BODY);
             if wrapper {
                 continue;
             }
             let location = frame.location.as_ref();
-            frames.push(Frame {
+            let frame = Frame {
                 function,
                 file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
                 line: location.and_then(|l| l.line).unwrap_or(0),
-            });
+            };
+            frames.push((frame, location.and_then(|l| l.column).unwrap_or(0)));
         }
         frames
     }

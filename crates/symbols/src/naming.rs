@@ -36,17 +36,61 @@ pub(crate) fn allocation(code: &str) -> Option<usize> {
         .min()
 }
 
+/// How many objects a text allocates, as far as can be seen; Fortran's `allocate` takes several.
+pub(crate) fn allocations(code: &str) -> usize {
+    let (mut count, mut rest) = (0, code);
+    while let Some(at) = allocation(rest) {
+        let word = rest[at..].find(|c| !is_word(c)).unwrap_or(rest.len() - at);
+        let after = &rest[at + word..];
+        let is_fortran =
+            rest[..at].trim_end().is_empty() && rest[at..at + word].eq_ignore_ascii_case("allocate");
+        count += if is_fortran {
+            arguments(after.trim_start())
+        } else {
+            1
+        };
+        rest = after;
+    }
+    count
+        + CONTAINER_CALLS
+            .iter()
+            .map(|c| code.matches(c).count())
+            .sum::<usize>()
+}
+
+/// How many of the arguments of a call, from its bracket on, are no keyword's: `stat=ierr` is one.
+fn arguments(call: &str) -> usize {
+    let (mut depth, mut count, mut keyword) = (0, 1, false);
+    for c in call.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '=' if depth == 1 => keyword = true,
+            ',' if depth == 1 => {
+                count += usize::from(!keyword);
+                keyword = false;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    count - usize::from(keyword && count > 1)
+}
+
+const CONTAINER_CALLS: [&str; 6] = [
+    ".resize(",
+    ".assign(",
+    ".reserve(",
+    "->resize(",
+    "->assign(",
+    "->reserve(",
+];
+
 /// The identifier in `cells.resize(n)` and the like.
 fn by_container(code: &str) -> Option<String> {
-    let calls = [
-        ".resize(",
-        ".assign(",
-        ".reserve(",
-        "->resize(",
-        "->assign(",
-        "->reserve(",
-    ];
-    let at = calls.iter().filter_map(|c| code.find(c)).min()?;
+    let at = CONTAINER_CALLS.iter().filter_map(|c| code.find(c)).min()?;
     let name = last_word(code[..at].split('[').next()?);
     is_identifier(name).then(|| name.to_owned())
 }
@@ -85,7 +129,8 @@ pub fn declared_variable(line: &str) -> Option<String> {
 
 /// The identifier in `std::vector<double> x(n);`.
 fn by_declaration(code: &str) -> Option<String> {
-    let rest = code[code.rfind('>')? + 1..].trim_start();
+    let end = code.rfind('>').filter(|end| !code[..*end].ends_with('-'))?;
+    let rest = code[end + 1..].trim_start();
     let end = rest.find(|c: char| !is_word(c))?;
     let name = &rest[..end];
     (is_identifier(name) && rest[end..].starts_with(['(', '{'])).then(|| name.to_owned())
@@ -116,23 +161,30 @@ fn by_argument(code: &str) -> Option<String> {
 }
 
 fn plain_assignment(code: &str) -> Option<usize> {
-    let bytes = code.as_bytes();
-    (0..bytes.len()).rev().find(|&i| {
-        let before = i.checked_sub(1).map_or(b' ', |j| bytes[j]);
-        let after = bytes.get(i + 1).copied().unwrap_or(b' ');
-        bytes[i] == b'=' && after != b'=' && !b"=!<>+-*/%&|^".contains(&before)
-    })
+    (0..code.len()).rev().find(|&i| assigns_at(code, i))
 }
 
-fn last_word(text: &str) -> &str {
+/// How many there are.
+pub(crate) fn plain_assignments(code: &str) -> usize {
+    (0..code.len()).filter(|&i| assigns_at(code, i)).count()
+}
+
+fn assigns_at(code: &str, i: usize) -> bool {
+    let bytes = code.as_bytes();
+    let before = i.checked_sub(1).map_or(b' ', |j| bytes[j]);
+    let after = bytes.get(i + 1).copied().unwrap_or(b' ');
+    bytes[i] == b'=' && after != b'=' && !b"=!<>+-*/%&|^".contains(&before)
+}
+
+pub(crate) fn last_word(text: &str) -> &str {
     &text[text.trim_end_matches(is_word).len()..]
 }
 
-fn is_word(c: char) -> bool {
+pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-fn is_identifier(name: &str) -> bool {
+pub(crate) fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 

@@ -2,7 +2,8 @@
 
 use crate::{Listener, Way, note};
 use anyhow::{Context, bail};
-use nodewise_advise::{StockCommand, shell_line, stock_command};
+use nodewise_advise::{StockCommand, stock_command};
+use nodewise_input::shell_line;
 use nodewise_placement::Mapping;
 use nodewise_simulation::{Prediction, Range, Simulation};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::{Listener, Options, note};
 use anyhow::{Context, bail};
-use nodewise_advise::shell_line;
+use nodewise_input::shell_line;
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

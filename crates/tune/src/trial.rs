@@ -53,7 +53,7 @@ impl Way {
             let last = errors.lines().last().unwrap_or("it said nothing").to_owned();
             bail!(
                 "`{}` failed ({}): {last}",
-                nodewise_advise::shell_line(&self.command),
+                nodewise_input::shell_line(&self.command),
                 done.status
             );
         }
@@ -88,7 +88,7 @@ impl Trial<'_> {
         for way in order {
             let ran = self.ways[way].run()?;
             if self.output.is_some_and(|wanted| wanted != ran.output) {
-                let line = nodewise_advise::shell_line(&self.ways[way].command);
+                let line = nodewise_input::shell_line(&self.ways[way].command);
                 bail!(
                     "`{line}` printed something else than the first run; add --any-output if it prints times"
                 );

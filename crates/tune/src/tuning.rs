@@ -6,7 +6,8 @@ use crate::findings::{Baseline, Findings, NotScored, Tried};
 use crate::trial::{Trial, Way};
 use crate::{Event, FEWEST_RUNS, Listener, note, profile, statistics};
 use anyhow::{Context as _, bail};
-use nodewise_advise::{omp_places, shell_line};
+use nodewise_advise::omp_places;
+use nodewise_input::shell_line;
 use nodewise_pipeline::{Selected, Selection};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Thread;
@@ -65,6 +66,7 @@ impl Tuning {
             machine: options.machine.clone(),
             affinity: options.affinity.clone(),
             page_size: 0,
+            plain: None,
         };
         Ok(Self {
             selected: selection.open()?,

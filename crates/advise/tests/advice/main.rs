@@ -155,6 +155,7 @@ fn asked() -> Asked {
     Asked {
         profile: "a profile".into(),
         machine: "my.toml".into(),
+        plain: None,
     }
 }
 
@@ -176,9 +177,13 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
     assert!(advice.verdict.sentence.ends_with("no stock command comes close."));
     assert_eq!(
         advice.verdict.next.as_deref(),
+        Some("nodewise map 'a profile' --machine my.toml --affinity compact --policy locality -o app.map")
+    );
+    assert_eq!(
+        advice.verdict.then.as_deref(),
         Some(
-            "nodewise map 'a profile' --machine my.toml --affinity compact --policy locality -o app.map && \
-             nodewise run --policy map:app.map -- ./PLAIN-BUILD-OF-solve"
+            "run the build of ./solve that was made without nodewise-cc (--plain PATH names it here): \
+             nodewise run --policy map:app.map -- PROGRAM"
         )
     );
     let rhs = &advice.objects[0];
@@ -256,9 +261,11 @@ fn a_program_that_everybody_reads_gets_the_stock_command() {
         "{}",
         advice.verdict.sentence
     );
-    assert_eq!(
-        advice.verdict.next.as_deref(),
-        Some("env 'OMP_PLACES={0}:64' OMP_PROC_BIND=close numactl --interleave=all ./PLAIN-BUILD-OF-solve")
+    assert_eq!(advice.verdict.next, None);
+    let then = advice.verdict.then.unwrap();
+    assert!(
+        then.ends_with(": env 'OMP_PLACES={0}:64' OMP_PROC_BIND=close numactl --interleave=all PROGRAM"),
+        "{then}"
     );
     assert_eq!(advice.objects[0].blame.pattern, Pattern::ReadShared);
     assert!(

@@ -60,8 +60,7 @@ enum Via {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(folder) = &arguments.recover {
-        let profile = nodewise_observe::recover(folder)?;
-        summary::recovered(folder, &profile);
+        summary::recovered(folder, &nodewise_observe::recover(folder)?);
         return Ok(Outcome::Done);
     }
     record(arguments).map_err(|e| own_failure(&e))

@@ -17,6 +17,9 @@ pub struct Arguments {
     /// Policies to compare with first-touch, separated by commas
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
+    /// The program's build without nodewise-cc, for the command that is said
+    #[arg(long, value_name = "PATH")]
+    plain: Option<PathBuf>,
     /// Print JSON: every figure, stable keys
     #[arg(long, conflicts_with = "html")]
     json: bool,
@@ -32,7 +35,10 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let selection = arguments.selection.selection();
+    let selection = Selection {
+        plain: arguments.plain.clone(),
+        ..arguments.selection.selection()
+    };
     if let Some(file) = &arguments.html {
         output::write_file(file, &page(arguments, selection)?, arguments.force)?;
         return Ok(Outcome::Done);

@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
+    /// The program's build without nodewise-cc, for the command that is said
+    #[arg(long, value_name = "PATH")]
+    plain: Option<PathBuf>,
     /// A second profile, to compare with
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
@@ -77,7 +80,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// The profiles to show.
 fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
-    let first = arguments.selection.selection();
+    let first = Selection {
+        plain: arguments.plain.clone(),
+        ..arguments.selection.selection()
+    };
     let second = arguments.against.as_ref().map(|folder| Selection {
         profile: Some(folder.clone()),
         ..first.clone()

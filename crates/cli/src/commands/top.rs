@@ -15,11 +15,15 @@ use figures::Figures;
 use nodewise_pipeline::{Analysed, Followed, Selection};
 use recorder::Recorder;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
+    /// The program's build without nodewise-cc, for the command that is said
+    #[arg(long, value_name = "PATH")]
+    plain: Option<PathBuf>,
     /// Running processes: sampled as long as they are looked at, as `record --via faults` does
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with = "profile")]
     pid: Vec<u32>,
@@ -40,9 +44,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
     let attach = (!arguments.pid.is_empty()).then(|| Recorder::start(&arguments.pid));
     let recorder = attach.transpose()?;
+    let selection = Selection {
+        plain: arguments.plain.clone(),
+        ..arguments.selection.selection()
+    };
     let profile = match &recorder {
-        Some(recorder) => Followed::beginning(&arguments.selection.selection(), recorder.profile(), read),
-        None => Followed::new(&arguments.selection.selection(), read)?,
+        Some(recorder) => Followed::beginning(&selection, recorder.profile(), read),
+        None => Followed::new(&selection, read)?,
     };
     match arguments.once {
         true => show::once(profile, recorder)?,

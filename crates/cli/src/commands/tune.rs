@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 use crate::output::{self, say};
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nodewise_advise::shell_line;
+use nodewise_input::shell_line;
 use nodewise_simulation::Simulation;
 use nodewise_tune::{Candidate, Event, Map, Options, Tuning};
 use std::path::PathBuf;

@@ -11,5 +11,6 @@ mod instructions;
 mod lines;
 mod loader;
 mod names;
+mod recovery;
 mod stops;
 mod support;

@@ -45,3 +45,40 @@ fn heap_arrays_of_cpp_programs_and_macros_have_the_programmers_names() {
         assert_eq!(header, touched.contains("of the standard library"), "{touched}");
     }
 }
+
+/// Two objects of one line: the smaller one has no object of its own, and whose name it was must not pass to the other.
+#[test]
+fn objects_of_one_line_are_told_apart() {
+    let folder = scratch("declarators");
+    for (flags, names) in [
+        (&[][..], ["a", "b", "c", "d", "few", "many", "p", "q"].as_slice()),
+        // Without columns the line does not tell.
+        (&["-gno-column-info"], &["main"]),
+    ] {
+        build(&folder, "nodewise-cc", &["declarators.c"], "program", flags);
+        let output = record(&folder, &["--force"], &["./program"]);
+        assert_eq!(status(&output), 0, "{}", said(&output));
+        let recorded = Recorded::read(&folder);
+        let mut found = recorded.names(ObjectKind::Heap);
+        found.sort_unstable();
+        found.dedup();
+        let expected: Vec<&str> = names.iter().copied().filter(|n| *n != "few").collect();
+        assert_eq!(found, expected, "{flags:?}");
+        for object in recorded
+            .profile
+            .objects
+            .iter()
+            .filter(|o| o.kind == ObjectKind::Heap)
+        {
+            // Each has a size of its own, in the order of the alphabet.
+            let nth = ["a", "b", "c", "d", "many", "p", "q"]
+                .iter()
+                .position(|n| *n == object.name);
+            assert!(
+                nth.is_none_or(|n| object.bytes == (n as u64 + 1) << 20),
+                "{}",
+                object.name
+            );
+        }
+    }
+}

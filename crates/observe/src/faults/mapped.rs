@@ -35,6 +35,7 @@ fn anonymous(area: &Area, number: usize) -> What {
         site: SiteId(0),
         ordinal: 0,
         sequence: number as u32,
+        column: 0,
         bytes: area.end - area.start,
         mapped: true,
         address: area.start,

@@ -176,6 +176,7 @@ impl Program {
             machine: machine.to_owned(),
             affinity: "compact".into(),
             page_size: question.selection.page_size,
+            plain: None,
         };
         let mut selected = selection.open()?;
         if let Some(ratio) = question.latency_ratio {

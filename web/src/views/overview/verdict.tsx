@@ -35,6 +35,11 @@ export function VerdictCard({ report }: { report: Report }) {
         </p>
       )}
       {verdict.next && <Copyable text={verdict.next.replace(/ && /g, " &&\n")} label="the command" lead="Next" />}
+      {verdict.then && (
+        <p>
+          {verdict.next ? "Then" : "Next"}: <Prose text={verdict.then} />
+        </p>
+      )}
       {verdict.reasons.length > 0 && (
         <ul>
           {verdict.reasons.map((reason) => (

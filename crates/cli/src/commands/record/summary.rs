@@ -137,12 +137,19 @@ fn no_samples(profile: &Profile) -> &'static str {
 }
 
 /// After a recovery.
-pub fn recovered(folder: &Path, profile: &Profile) {
+pub fn recovered(folder: &Path, recovered: &nodewise_observe::Recovered) {
+    let profile = &recovered.profile;
     say!(
         "recovered {} by {}",
         count(pages(profile), "page"),
         count(Thread::count(&profile.threads), "thread")
     );
+    if let Some(why) = &recovered.unread {
+        say!(
+            "the profile is not complete, and {} is kept: {why}",
+            folder.join("raw").display()
+        );
+    }
     where_and_next(folder);
 }
 

@@ -95,7 +95,8 @@ impl Figures {
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let next = verdict.next.as_ref().map(|next| format!(" Next: {next}"));
+    let next = verdict.next.as_ref().or(verdict.then.as_ref());
+    let next = next.map(|next| format!(" Next: {next}"));
     format!("{}{}", verdict.sentence, next.unwrap_or_default())
 }
 

@@ -1,0 +1,131 @@
+//! Who still writes to the raw files of a recording.
+
+use crate::recorder::{LOOK, PATIENCE};
+use crate::recording::image_name;
+use nodewise_linux::Host;
+use nodewise_linux::maps::Area;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// Clock ticks, a corrected clock.
+const SLACK_S: u64 = 2;
+
+/// The processes, the recorder among them, that have the recording below `raw` mapped, ascending. A process number
+/// alone says nothing: it may be another program's by now. The mapping cannot be, and it shows children that have no
+/// folder and processes of other PID namespaces. Of processes whose mappings are not ours to look at, it counts whether
+/// they are older than the folder of their number.
+pub fn writers(raw: &Path) -> BTreeSet<u32> {
+    // Whoever was killed just now may be about to end.
+    for _ in 1..PATIENCE {
+        if now(raw).is_empty() {
+            return BTreeSet::new();
+        }
+        std::thread::sleep(LOOK);
+    }
+    now(raw)
+}
+
+fn now(raw: &Path) -> BTreeSet<u32> {
+    let host = Host::default();
+    let raw = raw.canonicalize().unwrap_or_else(|_| raw.to_owned());
+    let control = std::fs::metadata(raw.join("control")).map(|m| (m.dev(), m.ino()));
+    // By its path on file systems whose device numbers differ here and there, by its number where another root differs.
+    let ours = |area: &Area| {
+        Path::new(&area.name).starts_with(&raw) || control.as_ref().is_ok_and(|c| *c == area.file)
+    };
+    let folders: BTreeSet<(u32, u64)> = folders(&raw).collect();
+    let writes = |pid: u32| match host.maps(pid) {
+        Ok(areas) => areas.iter().any(ours),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let began = host.began(pid).unwrap_or(u64::MAX);
+            let older = |(of, made): &(u32, u64)| *of == pid && began <= made.saturating_add(SLACK_S);
+            folders.iter().any(older)
+        }
+        Err(_) => false,
+    };
+    let others = host.pids().unwrap_or_default().into_iter();
+    others
+        .filter(|&pid| pid != std::process::id() && writes(pid))
+        .collect()
+}
+
+/// The processes that have folders below `raw`, and when these were made, Unix time in seconds.
+fn folders(raw: &Path) -> impl Iterator<Item = (u32, u64)> {
+    let entries = std::fs::read_dir(raw).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let (pid, _) = image_name(&entry.file_name().to_string_lossy())?;
+        let metadata = entry.metadata().ok()?;
+        // A file system that does not know when a folder was made knows when its last file was.
+        let made = metadata.created().or_else(|_| metadata.modified()).ok()?;
+        Some((pid, made.duration_since(UNIX_EPOCH).ok()?.as_secs()))
+    })
+}
+
+/// `4711 (solve), 4712 (solve)`: the first few of them.
+pub fn named(processes: &BTreeSet<u32>) -> String {
+    const MOST: usize = 8;
+    let host = Host::default();
+    let name = |pid: &u32| match host.status(*pid) {
+        Ok(status) => format!("{pid} ({})", status.name),
+        Err(_) => pid.to_string(),
+    };
+    let mut names: Vec<String> = processes.iter().take(MOST).map(name).collect();
+    if processes.len() > MOST {
+        names.push(format!("and {} more", processes.len() - MOST));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Control;
+    use crate::slicing::Slicing;
+    use std::process::Command;
+    use std::time::Duration;
+
+    #[test]
+    fn a_process_of_the_same_number_is_another_unless_it_has_the_files_mapped() {
+        let raw = std::env::temp_dir().join(format!("nodewise-alive-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&raw);
+        std::fs::create_dir_all(&raw).unwrap();
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        std::fs::create_dir(raw.join(format!("{}-0", other.id()))).unwrap();
+        Control::create(&raw, Slicing::Time(Duration::from_secs(1))).unwrap();
+        let found = writers(&raw);
+        let script = "import mmap, sys; f = open(sys.argv[1]); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); \
+                      f.close(); print(); sys.stdout.flush(); sys.stdin.read()";
+        let mut maps = Command::new("python3")
+            .args(["-c", script])
+            .arg(raw.join("control"))
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Read::read_exact(maps.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let found_it = writers(&raw);
+        for child in [&mut other, &mut maps] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(found, BTreeSet::new());
+        assert_eq!(found_it, BTreeSet::from([maps.id()]));
+        assert_eq!(writers(&raw), BTreeSet::new());
+        std::fs::remove_dir_all(&raw).unwrap();
+    }
+
+    #[test]
+    fn many_are_named_briefly() {
+        let processes = BTreeSet::from_iter(u32::MAX - 10..u32::MAX);
+        assert!(
+            named(&processes).ends_with("4294967292, and 2 more"),
+            "{}",
+            named(&processes)
+        );
+        let own = std::process::id();
+        assert!(named(&BTreeSet::from([own])).starts_with(&format!("{own} (")));
+    }
+}
