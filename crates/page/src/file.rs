@@ -5,7 +5,7 @@ use crate::base64::base64;
 use crate::pyramid::cells;
 use crate::shortened::shortened;
 use crate::view::json_of;
-use crate::{Book, Documents, View, shell};
+use crate::{Documents, SessionDocuments, View, shell};
 use nodewise_report::text::{self, Screen};
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ const NAMED: [usize; 4] = [16, 6, 3, 1];
 
 /// The whole page.
 #[must_use]
-pub fn write(book: &Book) -> String {
-    let views = book.views();
+pub fn write(documents: &SessionDocuments) -> String {
+    let views = documents.views();
     let mut archive = Archive::default();
-    let session = book.document("session.json").unwrap_or_default();
+    let session = documents.document("session.json").unwrap_or_default();
     archive.add("session.json".to_owned(), &session);
     for (index, view) in views.iter().enumerate() {
         add(&mut archive, view, &format!("p/{index}"), BUDGET / views.len());

@@ -16,7 +16,7 @@ const COLUMNS: usize = 512;
 const NOTHING: u8 = 255;
 
 /// The film of a run while its rows are looked at.
-pub struct Film<'a> {
+pub struct FilmBuilder<'a> {
     histogram: &'a Histogram,
     affinity: &'a Affinity,
     /// What is local: where first touch has each page.
@@ -37,7 +37,7 @@ pub struct Film<'a> {
     local_shares: Vec<u8>,
 }
 
-impl Visitor for Film<'_> {
+impl Visitor for FilmBuilder<'_> {
     fn rows(&mut self, rows: &[Access]) {
         for row in rows {
             let step = row.slice.index() * self.steps / self.slices.len().max(1);
@@ -53,9 +53,9 @@ impl Visitor for Film<'_> {
 
 /// A film, as the page gets it.
 #[derive(Clone, Debug)]
-pub struct Filmed(pub(crate) Vec<u8>);
+pub struct Film(pub(crate) Vec<u8>);
 
-impl<'a> Film<'a> {
+impl<'a> FilmBuilder<'a> {
     /// Of a run on a machine with so many nodes; `homes` is where first touch has the histogram's pages.
     #[must_use]
     pub fn new(
@@ -138,7 +138,7 @@ impl<'a> Film<'a> {
 
     /// The film of all rows.
     #[must_use]
-    pub fn finish(self) -> Filmed {
+    pub fn finish(self) -> Film {
         let slices = self.slices;
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let first = |step: usize| (step * slices.len()).div_ceil(self.steps);
@@ -155,6 +155,6 @@ impl<'a> Film<'a> {
         packed.bytes("dominant", &self.dominant);
         packed.counts("accesses", &self.accesses);
         packed.bytes("local", &self.local_shares);
-        Filmed(packed.finish(facts))
+        Film(packed.finish(facts))
     }
 }

@@ -13,7 +13,6 @@
 
 mod archive;
 mod base64;
-mod book;
 mod detail;
 pub mod file;
 mod film;
@@ -21,6 +20,7 @@ mod machine;
 mod packed;
 mod pyramid;
 pub mod server;
+mod session;
 pub mod shell;
 mod shortened;
 mod strip;
@@ -30,8 +30,8 @@ mod tile;
 mod traffic;
 mod view;
 
-pub use book::Book;
-pub use film::{Film, Filmed};
+pub use film::{Film, FilmBuilder};
+pub use session::SessionDocuments;
 pub use threads::Placement;
 pub use view::{Findings, View};
 

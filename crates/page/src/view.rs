@@ -1,6 +1,6 @@
 //! One profile: its documents, made when they are asked for.
 
-use crate::film::Filmed;
+use crate::film::Film;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
 use crate::strip::{Run, Strip};
 use crate::sums::Pages;
@@ -40,7 +40,7 @@ pub struct Findings<'a> {
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
     /// The run in time.
-    pub film: Filmed,
+    pub film: Film,
     /// Threads and pages as they are placed now …
     pub before: Placement,
     /// … and as would be better.

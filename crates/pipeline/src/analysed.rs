@@ -4,7 +4,7 @@ use crate::found::Found;
 use crate::selection::{Files, Selected, Selection};
 use nodewise_advise::{Asked, advise};
 use nodewise_analysis::{Affinity, Usage};
-use nodewise_page::{Filmed, Placement, View};
+use nodewise_page::{Film, Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
@@ -52,7 +52,7 @@ impl Analysed {
     }
 
     /// With a film of the run, if that is asked for.
-    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Filmed>)> {
+    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Film>)> {
         let mut sums = Usage::default();
         let selected = selection.open_with(&mut [&mut sums])?;
         let (mappings, notes) = selected.mappings(policies)?;
@@ -91,7 +91,7 @@ impl Analysed {
         Ok((analysed, found.film))
     }
 
-    fn shown(self, film: Filmed) -> anyhow::Result<View> {
+    fn shown(self, film: Film) -> anyhow::Result<View> {
         let after = self.placed(SHARING, self.chosen())?;
         let now = match self.selected.affinity.name.as_str() {
             SHARING => IN_ORDER,

@@ -10,7 +10,7 @@ use nodewise_advise::Matched;
 use nodewise_analysis::{
     Judgement, Samples, SliceVisitor, Slices, Timeline, TimelineBuilder, Usage, Visitor, read,
 };
-use nodewise_page::{Film, Filmed};
+use nodewise_page::{Film, FilmBuilder};
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Moving, Parameters, Simulating, Simulation};
 
@@ -27,7 +27,7 @@ pub(crate) struct Found {
     /// The run in slices under the first mapping.
     pub timeline: Timeline,
     /// The run as the page shows it, if that was asked for.
-    pub film: Option<Filmed>,
+    pub film: Option<Film>,
 }
 
 impl Found {
@@ -46,7 +46,7 @@ impl Found {
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
         let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
-        let mut film = filmed.then(|| Film::new(histogram, affinity, homes, nodes, &profile.slices));
+        let mut film = filmed.then(|| FilmBuilder::new(histogram, affinity, homes, nodes, &profile.slices));
         let mut by_slice: Vec<&mut dyn SliceVisitor> = vec![&mut timeline];
         by_slice.extend(judgement.as_mut().map(|j| j as &mut dyn SliceVisitor));
         let mut slices = Slices::new(histogram.threads, histogram.shift, by_slice);
@@ -60,7 +60,7 @@ impl Found {
             usage,
             samples: judgement.map(Judgement::finish),
             timeline: timeline.finish(),
-            film: film.map(Film::finish),
+            film: film.map(FilmBuilder::finish),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! What a profile comes to, for one screen.
 
+use nodewise_advise::Verdict;
 use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_pipeline::Analysed;
-use nodewise_advise::Verdict;
 use nodewise_report::{Moves, Report};
 
 /// `[node that accesses][node of the page]`.

@@ -1,4 +1,4 @@
-//! All documents of a page: a session, and the profiles it shows.
+//! All documents of a page: `session.json`, and below `p/N/` those of profile N.
 
 use crate::view::json_of;
 use crate::{Documents, View};
@@ -6,9 +6,9 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Profiles looked at together, as they are at one moment.
+/// The documents of several profiles shown together.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct SessionDocuments {
     views: Vec<Arc<View>>,
     session: Vec<u8>,
 }
@@ -19,20 +19,21 @@ struct Session {
     generation: u64,
     live: bool,
     message: Option<String>,
-    profiles: Vec<Shown>,
+    profiles: Vec<ProfileEntry>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ProfileEntry {
     name: String,
     folder: String,
 }
 
-impl Book {
-    /// `live`: whether another may follow; `generation` then grows. `message`: a sentence that belongs above everything.
+impl SessionDocuments {
+    /// `live`: the profiles may still change, each time with a larger `generation`. `message`: shown above everything
+    /// else, a sentence.
     #[must_use]
     pub fn new(views: Vec<Arc<View>>, live: bool, generation: u64, message: Option<String>) -> Self {
-        let shown = |view: &Arc<View>| Shown {
+        let entry = |view: &Arc<View>| ProfileEntry {
             name: view.title(),
             folder: view.folder().to_owned(),
         };
@@ -41,19 +42,19 @@ impl Book {
             generation,
             live,
             message,
-            profiles: views.iter().map(shown).collect(),
+            profiles: views.iter().map(entry).collect(),
         });
         Self { views, session }
     }
 
-    /// The profiles.
+    /// The profiles, in the order of their numbers.
     #[must_use]
     pub fn views(&self) -> &[Arc<View>] {
         &self.views
     }
 }
 
-impl Documents for Book {
+impl Documents for SessionDocuments {
     fn document(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         if name == "session.json" {
             return Some(Cow::Borrowed(&self.session));

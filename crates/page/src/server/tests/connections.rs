@@ -1,4 +1,4 @@
-//! Many at the door, and none of them polite.
+//! Many clients connect at once and send nothing, little, or too much.
 
 use super::super::listener::MOST;
 use super::{Answer, Served};
@@ -13,7 +13,7 @@ const ANSWERED: Duration = Duration::from_secs(1);
 const KEPT: usize = 3 * MOST;
 
 /// `count` connections that say nothing, or as much as this.
-fn crowd(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
+fn open_many(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
     let one = |_: usize| {
         let mut stream = served.connect();
         // Who was sent away already cannot say it.
@@ -42,7 +42,7 @@ fn answered_at_once(served: &Served) {
 fn silence_of_many_keeps_nobody_waiting() {
     let served = Served::start();
     for count in [MOST + 50, 200, 1_000] {
-        let silent = crowd(&served, count, b"");
+        let silent = open_many(&served, count, b"");
         answered_at_once(&served);
         drop(silent);
     }
@@ -51,14 +51,14 @@ fn silence_of_many_keeps_nobody_waiting() {
 #[test]
 fn many_who_speak_word_by_word_keep_nobody_waiting() {
     let served = Served::start();
-    let _slow = crowd(&served, 300, b"GET / HTTP/1.1\r\nHost: a");
+    let _slow = open_many(&served, 300, b"GET / HTTP/1.1\r\nHost: a");
     answered_at_once(&served);
 }
 
 #[test]
 fn many_without_the_token_who_do_not_read_keep_nobody_waiting() {
     let served = Served::start();
-    let _deaf = crowd(&served, 300, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let _deaf = open_many(&served, 300, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     answered_at_once(&served);
 }
 
@@ -75,7 +75,7 @@ fn the_page_outlives_those_who_come_after_it() {
     // It is not idle: patience with those is short here.
     for _ in 0..10 {
         assert_eq!(ask(&mut page), 200);
-        silent.extend(crowd(&served, MOST / 5, b""));
+        silent.extend(open_many(&served, MOST / 5, b""));
     }
     assert_eq!(ask(&mut page), 200);
     // The first of the crowd had to go, the last is still there.

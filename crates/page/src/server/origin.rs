@@ -1,20 +1,20 @@
-//! Who may come in: requests that the page itself makes, and people who type its address.
+//! Accepts requests by their `Host`, `Origin` and `Sec-Fetch-Site` headers.
 //!
-//! The token keeps other users of the host out. The rest keeps other pages in the same browser from using it, should
-//! they ever learn the address: a name of theirs that leads here (DNS rebinding) is not ours, and the browser says
-//! whose request it is.
+//! The token keeps other users of the host out. These checks keep other web pages in the same browser from using the
+//! server should they learn its address: a host name that resolves here (DNS rebinding) is refused, and so is a request
+//! that the browser marks as cross-site.
 
 use axum::http::{HeaderMap, Uri, header};
 use std::net::{IpAddr, SocketAddr};
 
-/// The names that this server goes by.
-pub struct Gate {
+/// The address and port that `Host` and `Origin` must name.
+pub struct OriginPolicy {
     port: u16,
     /// `None`: any address of this host.
     address: Option<IpAddr>,
 }
 
-impl Gate {
+impl OriginPolicy {
     pub fn new(served: SocketAddr) -> Self {
         let address = served.ip();
         Self {
@@ -23,7 +23,7 @@ impl Gate {
         }
     }
 
-    /// Whether a request is meant for us and comes from our page or from nobody's.
+    /// Whether `Host` names this server, and `Origin` and `Sec-Fetch-Site`, where present, are its own page's or none.
     pub fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(host) = only(headers, header::HOST).filter(|host| self.is_ours(host)) else {
             return false;
@@ -40,7 +40,7 @@ impl Gate {
         meant && origin && site
     }
 
-    /// An address is nobody else's, a name may be anybody's: of these `localhost` alone.
+    /// Whether a `Host` value is an address of this server or `localhost`. Other names may be anybody's.
     fn is_ours(&self, host: &str) -> bool {
         let loopback = |address: IpAddr| address.is_loopback();
         if let Some(port) = host.strip_prefix("localhost:") {
@@ -66,7 +66,7 @@ impl Gate {
     }
 }
 
-/// A header's value if it is there once.
+/// A header's value if the header is there exactly once.
 fn only(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -84,7 +84,7 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), value.parse().unwrap());
         }
-        Gate::new(served.parse().unwrap()).admits(&Uri::from_static("/"), &map)
+        OriginPolicy::new(served.parse().unwrap()).admits(&Uri::from_static("/"), &map)
     }
 
     #[test]

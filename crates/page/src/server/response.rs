@@ -1,6 +1,6 @@
-//! From a request to its answer.
+//! Checks a request and makes the response.
 
-use super::listener::Visitor;
+use super::listener::Client;
 use super::{Site, Token, events};
 use crate::{SCRIPT, STYLE, shell};
 use axum::body::Body;
@@ -10,12 +10,12 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// Longer names there are not.
+/// Longest document name, bytes.
 const LONGEST: usize = 64;
-/// Until the script knows what is shown.
+/// The page's title until its script has loaded the session.
 const TITLE: &str = "placement";
 
-/// Scripts and styles of ours alone, nothing from elsewhere, in nobody's frame, kept by nobody.
+/// Security headers of every response: own scripts and styles only, no other origins, no framing, no caching.
 const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -30,16 +30,17 @@ const HEADERS: [(&str, &str); 7] = [
     ("x-frame-options", "DENY"),
 ];
 
-/// Whoever may not come in does not learn why. The connection ends with it.
-pub async fn answer(
+/// Handles every request. Requests without the token or with a foreign host or origin get 404 whatever they ask for, and
+/// the connection is closed after any error.
+pub async fn respond(
     State(site): State<Arc<Site>>,
-    ConnectInfo(Visitor(guest)): ConnectInfo<Visitor>,
+    ConnectInfo(Client(connection)): ConnectInfo<Client>,
     request: Request,
 ) -> Response {
     // A body, which nothing here has a use for, is not read.
     let (request, _) = request.into_parts();
     let name = entered(&site, &request);
-    guest.heard(name.is_some());
+    connection.request_completed(name.is_some());
     let mut response = match name {
         Some(name) => inside(&site, name, &request).await,
         None => StatusCode::NOT_FOUND.into_response(),
@@ -57,16 +58,16 @@ pub async fn answer(
     response
 }
 
-/// The name of what is asked for, of those who know the address and were not sent by another page.
+/// The name of the requested document, if the token is right and host and origin are ours.
 fn entered<'a>(site: &Site, request: &'a Parts) -> Option<&'a str> {
     let path = request.uri.path().strip_prefix('/')?;
     let (token, name) = path.as_bytes().split_at_checked(Token::DIGITS)?;
-    let known = site.token.is(token) && site.gate.admits(&request.uri, &request.headers);
+    let authenticated = site.token.is(token) && site.origin.admits(&request.uri, &request.headers);
     let name = std::str::from_utf8(name).ok()?.strip_prefix('/')?;
-    (known && is_name(name)).then_some(name)
+    (authenticated && is_name(name)).then_some(name)
 }
 
-/// Names of documents are plain; no other text gets any further.
+/// Whether a text can be a document's name: lower-case letters, digits, `.` and `/` only.
 fn is_name(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"./".contains(&b);
     text.len() <= LONGEST && text.bytes().all(plain) && !text.contains("..") && !text.contains("//")
@@ -94,16 +95,16 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|l| l.as_bytes() != b"0")
 }
 
-/// Making one may take a while, in which others are answered.
+/// Documents may take a while to make, so this happens on the blocking pool.
 async fn document(site: &Site, name: String) -> Response {
-    let edition = site.shelf.edition();
+    let snapshot = site.store.snapshot();
     let kind = if name.ends_with(".json") {
         "application/json"
     } else {
         "application/octet-stream"
     };
     let make = move || {
-        edition
+        snapshot
             .documents
             .document(&name)
             .map(std::borrow::Cow::into_owned)
