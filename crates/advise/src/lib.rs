@@ -17,13 +17,13 @@
 mod advice;
 mod bill;
 mod blame;
+mod decision;
 mod distribution;
 mod few_lines;
 mod gain;
 mod loops;
 mod matched;
 mod next;
-mod outcome;
 mod said;
 mod sampled;
 mod sentence;
@@ -41,10 +41,10 @@ pub use few_lines::FewLines;
 pub use gain::{CLOSE, WORTH_IT};
 pub use matched::Matched;
 pub use next::Asked;
-pub use outcome::{Outcome, Verdict};
 pub use said::Advised;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
 pub use users::{FirstTouched, Pass, UsedBy};
+pub use verdict::{Verdict, VerdictKind};
 pub use words::FEW_LINES;
 
 use nodewise_analysis::{Samples, Spot, Usage, spots};
@@ -88,8 +88,8 @@ pub fn advise(
     let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
     let objects: Vec<Advised> = blame.into_iter().map(said).collect();
     let program = samples.as_ref().map(|s| &s.program);
-    let mut verdict = verdict::verdict(context, simulation, &objects, matched, asked, program);
-    verdict.reasons.extend(verdict::of_few_lines(&spots));
+    let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
+    verdict.reasons.extend(decision::of_few_lines(&spots));
     Advice {
         verdict,
         objects,

@@ -5,8 +5,8 @@
 
 use crate::blame::Blame;
 use crate::next::plain_command;
-use crate::outcome::{Outcome, Verdict};
 use crate::stock::shell_line;
+use crate::verdict::{Verdict, VerdictKind};
 use crate::words::percent;
 use nodewise_analysis::{Pattern, Sampled, Samples};
 use nodewise_placement::Context;
@@ -44,9 +44,9 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
         .first()
         .filter(|m| noticeable(m) && m.local_fraction >= most);
     let (outcome, sentence) = match (moved, better) {
-        _ if too_few.is_some() => (Outcome::Unknown, too_few.unwrap_or_default()),
+        _ if too_few.is_some() => (VerdictKind::Unknown, too_few.unwrap_or_default()),
         (Some(moved), _) => (
-            Outcome::Unknown,
+            VerdictKind::Unknown,
             format!(
                 "As its pages moved, more of the samples were local than under first-touch or any fixed placement (local of \
                  what threads use, as moved: {}; under first-touch: {}; at best otherwise: {}).",
@@ -56,7 +56,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
             ),
         ),
         (None, Some(best)) => (
-            Outcome::Unknown,
+            VerdictKind::Unknown,
             format!(
                 "By samples, more would be local under {} than under first-touch (local of what threads use: {}; under \
                  first-touch: {}); what that saves in time, samples cannot say.",
@@ -66,7 +66,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
             ),
         ),
         (None, None) => (
-            Outcome::LeaveAlone,
+            VerdictKind::LeaveAlone,
             format!(
                 "Leave it alone: by samples, no placement makes noticeably more local than first-touch (local of what \
                  threads use under it: {}).",

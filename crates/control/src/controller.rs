@@ -3,7 +3,7 @@
 use crate::budget::{Budget, Rate};
 use crate::ledger::History;
 use crate::stayed::Stayed;
-use crate::{Fate, Ledger, Outcome, Settings};
+use crate::{BatchResult, Ledger, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
 use nodewise_profile::PageNumber;
@@ -123,22 +123,22 @@ impl Controller {
     }
 
     /// What became of the last step's moves; a second call without a step in between says nothing.
-    pub fn done(&mut self, now_ns: u64, outcome: &Outcome) {
+    pub fn record(&mut self, now_ns: u64, outcome: &BatchResult) {
         self.pass(now_ns);
         let (pending, mut moved) = (std::mem::take(&mut self.pending), 0);
         if pending.is_empty() {
             return;
         }
         for (i, each) in pending.iter().enumerate() {
-            let fate = outcome.fate(i);
+            let result = outcome.result(i);
             // What nobody tried may be tried at once, and what is gone comes back as another page.
-            let rests = i < outcome.fates.len() && !fate.arrived() && fate != Fate::Gone;
+            let rests = i < outcome.results.len() && !result.arrived() && result != PageResult::Gone;
             let before = match rests {
-                true => self.stayed.note(each.page, fate, self.intervals),
+                true => self.stayed.note(each.page, result, self.intervals),
                 false => self.stayed.forget(each.page),
             };
-            self.ledger.enter_fate(fate, before);
-            if fate == Fate::Moved {
+            self.ledger.record_result(result, before);
+            if result == PageResult::Moved {
                 moved += 1;
                 self.enter(each);
             }
@@ -149,10 +149,10 @@ impl Controller {
         self.ledger.spent_ns = self.budget.spent_ns;
     }
 
-    /// A page that had [stayed](Fate::Busy) when it was last to move turned out to have come.
+    /// A page that had [stayed](PageResult::Busy) when it was last to move turned out to have come.
     pub fn arrived_after_all(&mut self, page: PageNumber, from: NodeId, to: NodeId) {
         let before = self.stayed.forget(page);
-        self.ledger.enter_fate(Fate::Moved, before);
+        self.ledger.record_result(PageResult::Moved, before);
         self.enter(&Pending {
             page,
             from,
@@ -245,7 +245,7 @@ impl Controller {
         if self.pending.is_empty() {
             self.pass(now_ns);
         } else {
-            self.done(now_ns, &Outcome::default());
+            self.record(now_ns, &BatchResult::default());
         }
     }
 

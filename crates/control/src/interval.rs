@@ -1,7 +1,7 @@
 //! One turn of the loop.
 
 use crate::budget::Budget;
-use crate::{Controller, Decision, Fate, Outcome, Settings};
+use crate::{BatchResult, Controller, Decision, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
@@ -16,8 +16,8 @@ pub trait Observer {
     /// A page is somewhere else now; its counts begin anew, as its new home has seen none of them.
     fn moved(&mut self, moved: &Move);
 
-    /// These are no more: of pages of that number nothing is known. They ascend.
-    fn gone(&mut self, pages: &[PageNumber]);
+    /// Drops all counts of these pages, which no longer exist; ascending.
+    fn forget(&mut self, pages: &[PageNumber]);
 
     /// Halves all counts.
     fn halve(&mut self);
@@ -29,7 +29,7 @@ pub trait Observer {
 /// What moves pages: Linux, the simulator, nothing.
 pub trait Actuator {
     /// Makes these moves, ascending by page, as far as it can.
-    fn apply(&mut self, moves: &[Move]) -> Outcome;
+    fn apply(&mut self, moves: &[Move]) -> BatchResult;
 }
 
 /// Moves nothing, but remembers where pages would be and takes the time that moving them is assumed to.
@@ -73,10 +73,10 @@ impl DryRun {
 }
 
 impl Actuator for DryRun {
-    fn apply(&mut self, moves: &[Move]) -> Outcome {
+    fn apply(&mut self, moves: &[Move]) -> BatchResult {
         self.homes.extend(moves.iter().map(|m| (m.page, m.to)));
-        Outcome {
-            fates: vec![Fate::Moved; moves.len()],
+        BatchResult {
+            results: vec![PageResult::Moved; moves.len()],
             took_ns: self.budget.predicted_ns(moves.len() as u64 * self.page_bytes) as u64,
         }
     }
@@ -88,7 +88,7 @@ pub struct Interval {
     /// What was to be done.
     pub decision: Decision,
     /// What was.
-    pub outcome: Outcome,
+    pub outcome: BatchResult,
 }
 
 /// Bytes that are moved first, to see what moving costs here and now.
@@ -98,19 +98,22 @@ const GROWTH: f64 = 8.0;
 
 /// Makes the moves in growing parts, each of which takes half of the time that the budget has left at most, at the
 /// price that those before turn out to have. What is not in the outcome was not tried.
-fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> Outcome {
+fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> BatchResult {
     let Some(allowed) = controller.allowance_ns() else {
         return actuator.apply(moves);
     };
     let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
-    let (mut all, mut next) = (Outcome::default(), trial);
-    while next >= trial && all.fates.len() < moves.len() {
-        let rest = &moves[all.fates.len()..];
+    let (mut all, mut next) = (BatchResult::default(), trial);
+    while next >= trial && all.results.len() < moves.len() {
+        let rest = &moves[all.results.len()..];
         let part = &rest[..next.min(rest.len())];
         let outcome = actuator.apply(part);
-        all.fates.extend((0..part.len()).map(|i| outcome.fate(i)));
+        all.results.extend((0..part.len()).map(|i| outcome.result(i)));
         all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
-        let (done, left) = (all.fates.len() as f64, allowed.saturating_sub(all.took_ns) as f64);
+        let (done, left) = (
+            all.results.len() as f64,
+            allowed.saturating_sub(all.took_ns) as f64,
+        );
         next = (0.5 * left * done / all.took_ns.max(1) as f64).min(GROWTH * done) as usize;
     }
     all
@@ -125,21 +128,21 @@ pub fn run_interval(
 ) -> Interval {
     let mut decision = controller.step(now(), observer.observed());
     let outcome = match decision.moves.is_empty() {
-        true => Outcome::default(),
+        true => BatchResult::default(),
         false => carry_out(controller, &decision.moves, actuator),
     };
-    controller.hold_back(&mut decision, outcome.fates.len());
-    controller.done(now(), &outcome);
+    controller.hold_back(&mut decision, outcome.results.len());
+    controller.record(now(), &outcome);
     let mut gone = Vec::new();
     for (i, each) in decision.moves.iter().enumerate() {
-        match outcome.fate(i) {
-            Fate::Gone => gone.push(each.page),
-            fate if fate.arrived() => observer.moved(each),
+        match outcome.result(i) {
+            PageResult::Gone => gone.push(each.page),
+            result if result.arrived() => observer.moved(each),
             _ => {}
         }
     }
     if !gone.is_empty() {
-        observer.gone(&gone);
+        observer.forget(&gone);
     }
     if decision.halve {
         observer.halve();
@@ -187,9 +190,9 @@ mod tests {
     struct Costly(u64);
 
     impl Actuator for Costly {
-        fn apply(&mut self, moves: &[Move]) -> Outcome {
-            Outcome {
-                fates: vec![Fate::Moved; moves.len()],
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Moved; moves.len()],
                 took_ns: self.0 * moves.len() as u64,
             }
         }
@@ -212,23 +215,23 @@ mod tests {
                 now = second * SECOND;
                 let turn = run_interval(&mut controller, &mut || now, &mut tracker, &mut Costly(page_ns));
                 held_back += turn.decision.held_back.budget;
-                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.fates.len());
+                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.results.len());
                 let budget = share * now as f64;
                 prop_assert!(controller.ledger().spent_ns as f64 <= budget + trial as f64);
             }
             let (all, afforded) = ((page_ns * pages) as f64, share * now as f64 - 2.0 * trial as f64);
             prop_assert!(controller.ledger().spent_ns as f64 >= all.min(0.5 * afforded));
             prop_assert!(held_back > 0);
-            prop_assert_eq!(controller.ledger().stayed(Fate::Left), 0);
+            prop_assert_eq!(controller.ledger().stayed(PageResult::Left), 0);
         }
     }
     /// Moves pages and does not know it.
     struct Hidden;
 
     impl Actuator for Hidden {
-        fn apply(&mut self, moves: &[Move]) -> Outcome {
-            Outcome {
-                fates: vec![Fate::Busy; moves.len()],
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Busy; moves.len()],
                 took_ns: 1,
             }
         }
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(
             (
                 turn.decision.moves.len(),
-                ledger.stayed(Fate::Busy),
+                ledger.stayed(PageResult::Busy),
                 ledger.migrations
             ),
             (1, 1, 0)
@@ -260,7 +263,7 @@ mod tests {
         controller.arrived_after_all(page, NodeId(0), NodeId(1));
         let ledger = controller.ledger();
         assert_eq!(
-            (ledger.stayed(Fate::Busy), ledger.migrations, ledger.bytes),
+            (ledger.stayed(PageResult::Busy), ledger.migrations, ledger.bytes),
             (0, 1, settings.page_bytes)
         );
         controller.arrived_after_all(page, NodeId(1), NodeId(0));

@@ -1,6 +1,6 @@
 //! What was moved, counted as ARS counts.
 
-use crate::Fate;
+use crate::PageResult;
 use nodewise_machine::NodeId;
 use nodewise_profile::{MoveKind, PageNumber};
 use std::collections::{HashMap, VecDeque};
@@ -28,10 +28,10 @@ pub struct Ledger {
     pub bytes: u64,
     /// Time spent on moving, failures included.
     pub spent_ns: u64,
-    /// What became of the moves that were tried, in the order of [`Fate::ALL`].
-    pub fates: [u64; Fate::ALL.len()],
+    /// What became of the moves that were tried, in the order of [`PageResult::ALL`].
+    pub results: [u64; PageResult::ALL.len()],
     /// Pages that were to move and have not yet, each once, by what became of the last try.
-    pub stayed: [u64; Fate::ALL.len()],
+    pub stayed: [u64; PageResult::ALL.len()],
     /// Pages whose moves were forgotten: a later move counts as their first.
     pub forgotten: u64,
 }
@@ -39,23 +39,23 @@ pub struct Ledger {
 impl Ledger {
     /// Moves that ended so.
     #[must_use]
-    pub fn fate(&self, fate: Fate) -> u64 {
-        self.fates[fate as usize]
+    pub fn result(&self, result: PageResult) -> u64 {
+        self.results[result as usize]
     }
 
     /// Pages that were to move and have not yet, of this fate.
     #[must_use]
-    pub fn stayed(&self, fate: Fate) -> u64 {
-        self.stayed[fate as usize]
+    pub fn stayed(&self, result: PageResult) -> u64 {
+        self.stayed[result as usize]
     }
 
     /// Enters what became of a page, and of its last try if it stayed then.
-    pub(crate) fn enter_fate(&mut self, fate: Fate, stayed: Option<Fate>) {
-        self.fates[fate as usize] += 1;
+    pub(crate) fn record_result(&mut self, result: PageResult, stayed: Option<PageResult>) {
+        self.results[result as usize] += 1;
         if let Some(before) = stayed {
             self.stayed[before as usize] -= 1;
         }
-        self.stayed[fate as usize] += u64::from(!fate.arrived());
+        self.stayed[result as usize] += u64::from(!result.arrived());
     }
 
     /// Enters a move, the page's moves before it and the node that the last of them left.

@@ -12,11 +12,11 @@
 #![forbid(unsafe_code)]
 
 pub mod asym;
+mod batch_result;
 mod budget;
 mod controller;
 mod interval;
 mod ledger;
-mod outcome;
 mod settings;
 mod stayed;
 mod tracker;
@@ -24,9 +24,9 @@ mod tracker;
 #[cfg(test)]
 mod laws;
 
+pub use batch_result::{BatchResult, PageResult};
 pub use controller::{Controller, Decision, HeldBack};
 pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};
 pub use ledger::Ledger;
-pub use outcome::{Fate, Outcome};
 pub use settings::Settings;
 pub use tracker::Tracker;

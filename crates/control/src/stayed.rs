@@ -1,13 +1,13 @@
 //! Pages that were to move and did not.
 
-use crate::Fate;
+use crate::PageResult;
 use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 
 /// Why a page stayed the last time it was tried.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
-    fate: Fate,
+    result: PageResult,
     times: u8,
     at: u32,
 }
@@ -43,7 +43,7 @@ impl Stayed {
     }
 
     /// It stayed; what was its fate before, if it had stayed then.
-    pub fn note(&mut self, page: PageNumber, fate: Fate, interval: u64) -> Option<Fate> {
+    pub fn note(&mut self, page: PageNumber, result: PageResult, interval: u64) -> Option<PageResult> {
         let before = self.pages.get(&page).copied();
         if before.is_none() && self.pages.len() >= self.most {
             let rest = self.rest;
@@ -52,13 +52,13 @@ impl Stayed {
         if before.is_some() || self.pages.len() < self.most {
             let times = before.map_or(0, |f| f.times).saturating_add(1);
             let at = interval as u32;
-            self.pages.insert(page, Failure { fate, times, at });
+            self.pages.insert(page, Failure { result, times, at });
         }
-        before.map(|f| f.fate)
+        before.map(|f| f.result)
     }
 
     /// It moved, or is no more; what was its fate, if it had stayed.
-    pub fn forget(&mut self, page: PageNumber) -> Option<Fate> {
-        self.pages.remove(&page).map(|f| f.fate)
+    pub fn forget(&mut self, page: PageNumber) -> Option<PageResult> {
+        self.pages.remove(&page).map(|f| f.result)
     }
 }

@@ -319,7 +319,7 @@ impl Observer for Tracker {
         self.set_home(moved.page, moved.to);
     }
 
-    fn gone(&mut self, pages: &[PageNumber]) {
+    fn forget(&mut self, pages: &[PageNumber]) {
         self.forget_pages(pages);
     }
 

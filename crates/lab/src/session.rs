@@ -5,7 +5,7 @@ use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
 use crate::rows::{Counted, Rows};
-use crate::{Lab, LabError, Outcome};
+use crate::{GuestRun, Lab, LabError};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ pub enum Event<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// One a run, in order.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<GuestRun>,
     /// From QEMU's start to the first user instruction in the guest, host seconds.
     pub boot_seconds: f64,
     /// Files of the guest's sysfs, by their paths below `/sys`.
@@ -126,7 +126,7 @@ impl Lab {
 }
 
 /// Why runs failed, where their status or the guest's kernel tells.
-fn explain(outcomes: &mut [Outcome], out_of_memory: bool) {
+fn explain(outcomes: &mut [GuestRun], out_of_memory: bool) {
     for outcome in outcomes.iter_mut().filter(|o| o.exit_status != 0) {
         if out_of_memory {
             outcome.notes.push(OUT_OF_MEMORY.to_owned());
@@ -155,9 +155,9 @@ struct Story {
 
 impl Story {
     fn new(lab: &Lab, begun: Instant) -> Self {
-        let outcome = |under: &crate::Under| Outcome {
+        let outcome = |under: &crate::Under| GuestRun {
             under: under.to_string(),
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         Self {
             control: Control::default(),
@@ -315,9 +315,9 @@ mod tests {
     use super::*;
     #[test]
     fn failures_are_explained_and_nothing_else() {
-        let status = |exit_status| Outcome {
+        let status = |exit_status| GuestRun {
             exit_status,
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         let mut outcomes = [0, 132, 1].map(status);
         explain(&mut outcomes, false);

@@ -1,7 +1,7 @@
 //! What happens in a session, for whoever wants to know.
 
 use crate::status::Status;
-use nodewise_control::{Fate, Interval};
+use nodewise_control::{Interval, PageResult};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::Watch;
 use nodewise_placement::{Move, Reason};
@@ -115,7 +115,7 @@ impl<'a> Decided<'a> {
     #[must_use]
     pub fn runs(&self) -> Vec<Run<'a>> {
         let moves = &self.interval.decision.moves;
-        let moved = |i: &usize| self.dry || self.interval.outcome.fate(*i) == Fate::Moved;
+        let moved = |i: &usize| self.dry || self.interval.outcome.result(*i) == PageResult::Moved;
         runs((0..moves.len()).filter(moved).map(|i| &moves[i]), self.page_shift)
     }
 }

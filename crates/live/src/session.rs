@@ -362,7 +362,7 @@ impl Session {
         let known = pages.iter().filter(|p| self.observation.0.home_of(**p).is_some());
         let known: Vec<PageNumber> = known.copied().collect();
         if !known.is_empty() {
-            self.observation.gone(&known);
+            self.observation.forget(&known);
         }
     }
 
@@ -432,7 +432,7 @@ impl Session {
             }
             let moves = pages_of(full, process, &self.topology, self.status.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
-            let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
+            let arrived = (0..moves.len()).filter(|i| outcome.result(*i).arrived()).count() as u64;
             let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
             threads.moved_whole(full.application, outcome.took_ns, bytes);
         }
@@ -503,7 +503,7 @@ impl Observer for Observation {
         self.0.set_home(moved.page, moved.to);
     }
 
-    fn gone(&mut self, pages: &[PageNumber]) {
+    fn forget(&mut self, pages: &[PageNumber]) {
         self.0.forget_pages(pages);
     }
 

@@ -4,7 +4,7 @@ use crate::options::Options;
 use crate::threads::ThreadSummary;
 use crate::topology::Topology;
 use nodewise_analysis::{Interval, sampled_share};
-use nodewise_control::{Controller, Fate, HeldBack, Interval as Turn, Ledger};
+use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
 use nodewise_machine::format_bytes;
@@ -184,7 +184,9 @@ impl Status {
 
     /// Pages of 4 KiB that were to move and have not yet, each once, by what stopped them last.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let failed = Fate::ALL.into_iter().filter(move |f| !f.arrived() && !self.dry);
+        let failed = PageResult::ALL
+            .into_iter()
+            .filter(move |f| !f.arrived() && !self.dry);
         failed.map(|f| (f.name(), self.ledger.stayed(f) << self.page_shift))
     }
 

@@ -1,6 +1,6 @@
 //! What moving takes of our own CPU time, which is not observing's.
 
-use nodewise_control::{Actuator, Outcome};
+use nodewise_control::{Actuator, BatchResult};
 use nodewise_linux::clock;
 use nodewise_placement::Move;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl<'a> Timed<'a> {
 }
 
 impl Actuator for Timed<'_> {
-    fn apply(&mut self, moves: &[Move]) -> Outcome {
+    fn apply(&mut self, moves: &[Move]) -> BatchResult {
         let began = cpu_time();
         let outcome = self.actuator.apply(moves);
         self.cpu += cpu_time().saturating_sub(began);
@@ -42,14 +42,14 @@ mod tests {
     struct Busy;
 
     impl Actuator for Busy {
-        fn apply(&mut self, _: &[Move]) -> Outcome {
+        fn apply(&mut self, _: &[Move]) -> BatchResult {
             let work = || {
                 let began = clock::own_cpu_time();
                 while clock::own_cpu_time() - began < WORK {}
             };
             std::thread::spawn(work).join().unwrap();
-            Outcome {
-                fates: vec![],
+            BatchResult {
+                results: vec![],
                 took_ns: 0,
             }
         }

@@ -40,7 +40,7 @@ pub enum Afterwards {
 
 /// What became of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ProgramPrediction {
     /// Wall time of its (first) run, typical.
     pub seconds: f64,
     /// Mean latency of a line, as CPUs see it.
@@ -65,7 +65,7 @@ pub fn at_once(
     courses: &[Course],
     runs: &[Vec<Program>],
     afterwards: Afterwards,
-) -> Vec<Vec<Outcome>> {
+) -> Vec<Vec<ProgramPrediction>> {
     let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); courses.len()];
     let mut each: Vec<(usize, &Program)> = Vec::new();
     for run in runs {
@@ -240,8 +240,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        Outcome {
+    fn outcome(&self) -> ProgramPrediction {
+        ProgramPrediction {
             seconds: self.ns * 1e-9,
             latency_ns: if self.lines > 0.0 {
                 self.waited / self.lines
@@ -252,7 +252,7 @@ impl<'a> Running<'a> {
     }
 }
 
-fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<Outcome> {
+fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPrediction> {
     while programs.iter().any(|p| p.item().is_some()) {
         agree(&mut programs, afterwards);
         let under_way = programs.iter().filter(|p| p.item().is_some());

@@ -40,7 +40,7 @@ mod tally;
 mod traffic;
 
 pub use apart::{Apart, Places, by_chance};
-pub use at_once::{Afterwards, Outcome, Program, at_once};
+pub use at_once::{Afterwards, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};
 pub use course::Course;

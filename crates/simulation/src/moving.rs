@@ -6,7 +6,7 @@ use crate::placed::Placed;
 use crate::recorded::Recorded;
 use crate::resources::Resources;
 use crate::run::Sums;
-use nodewise_control::{Controller, Fate, HeldBack, Ledger, Outcome, Settings};
+use nodewise_control::{BatchResult, Controller, HeldBack, Ledger, PageResult, Settings};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::formulas::mix;
 use nodewise_placement::{Context, Mapping, MigrationPolicy, Move, Observed};
@@ -40,7 +40,7 @@ impl Moving {
     ) -> Self {
         let mut controller = Controller::new(decides, settings);
         // Time begins with the run, not with the first decision.
-        controller.done(0, &Outcome::default());
+        controller.record(0, &BatchResult::default());
         Self {
             policy: policy.into(),
             start,
@@ -239,11 +239,11 @@ impl Track {
         }
         self.halves = decision.halve;
         let ns = self.pay(world, &decision.moves, decision.messages, sums);
-        let outcome = Outcome {
-            fates: vec![Fate::Moved; decision.moves.len()],
+        let outcome = BatchResult {
+            results: vec![PageResult::Moved; decision.moves.len()],
             took_ns: ns as u64,
         };
-        self.controller.done(sums.ns[0] as u64, &outcome);
+        self.controller.record(sums.ns[0] as u64, &outcome);
         self.hold_back(&decision.held_back);
         if self.traced {
             let trace = decision.moves.iter().map(|m| self.migration(world, memory, m));

@@ -7,7 +7,9 @@ use nodewise_analysis::Affinity;
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes};
 use nodewise_profile::{Access, InMemory, Profile, SliceId};
-use nodewise_simulation::{Afterwards, Course, Outcome, Parameters, Program, Range, at_once, course, survey};
+use nodewise_simulation::{
+    Afterwards, Course, Parameters, Program, ProgramPrediction, Range, at_once, course, survey,
+};
 use proptest::prelude::*;
 use std::convert::Infallible;
 
@@ -100,7 +102,7 @@ fn narrow() -> (Machine, Parameters) {
 }
 
 fn seconds(machine: &Machine, courses: &[Course], run: Vec<Program>, afterwards: Afterwards) -> Vec<f64> {
-    let found: Vec<Vec<Outcome>> = at_once(machine, courses, &[run], afterwards);
+    let found: Vec<Vec<ProgramPrediction>> = at_once(machine, courses, &[run], afterwards);
     found[0].iter().map(|o| o.seconds).collect()
 }
 

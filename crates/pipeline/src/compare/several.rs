@@ -51,7 +51,7 @@ struct About {
 struct Policy {
     name: String,
     /// `[placement][program]`.
-    outcomes: Vec<Vec<simulation::Outcome>>,
+    outcomes: Vec<Vec<simulation::ProgramPrediction>>,
     /// Where the programs are fastest together, and slowest; by place among the placements.
     best: usize,
     worst: usize,
@@ -65,8 +65,8 @@ struct Policy {
 struct Dynamic {
     start: String,
     /// `[draw][program]`.
-    draws: Vec<Vec<simulation::Outcome>>,
-    by_bandwidth: Vec<simulation::Outcome>,
+    draws: Vec<Vec<simulation::ProgramPrediction>>,
+    by_bandwidth: Vec<simulation::ProgramPrediction>,
 }
 
 /// A program on virtual nodes.
@@ -289,7 +289,11 @@ impl Runs<'_> {
         )?)
     }
 
-    fn at_once(&self, courses: &[Course], runs: &[(usize, &Places)]) -> Vec<Vec<simulation::Outcome>> {
+    fn at_once(
+        &self,
+        courses: &[Course],
+        runs: &[(usize, &Places)],
+    ) -> Vec<Vec<simulation::ProgramPrediction>> {
         let program = |policy: usize, nodes: &Vec<NodeId>| simulation::Program {
             policy,
             nodes: nodes.clone(),
@@ -370,11 +374,11 @@ impl Together {
 }
 
 impl Policy {
-    fn new(name: &str, outcomes: &[Vec<simulation::Outcome>], by_bandwidth: usize) -> Self {
+    fn new(name: &str, outcomes: &[Vec<simulation::ProgramPrediction>], by_bandwidth: usize) -> Self {
         let programs = outcomes[0].len();
         let mean = |p: usize| outcomes.iter().map(|o| o[p].seconds).sum::<f64>() / outcomes.len() as f64;
         let means: Vec<f64> = (0..programs).map(mean).collect();
-        let faster = |o: &Vec<simulation::Outcome>| {
+        let faster = |o: &Vec<simulation::ProgramPrediction>| {
             let each = o.iter().zip(&means);
             let logs = each.map(|(o, mean)| {
                 if o.seconds > 0.0 {

@@ -2,7 +2,7 @@
 
 use super::{About, Dynamic, Policy, Together};
 use crate::compare::nodes::DYNAMIC;
-use nodewise_simulation::{Afterwards, Outcome, Places, Spread};
+use nodewise_simulation::{Afterwards, Places, ProgramPrediction, Spread};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -121,7 +121,7 @@ fn numbers(places: &Places) -> Vec<Vec<u32>> {
 
 fn policy<'a>(done: &Together, policy: &'a Policy) -> PolicyJson<'a> {
     let at = |at: usize| {
-        let each = |f: fn(&Outcome) -> f64| policy.outcomes[at].iter().map(f).collect();
+        let each = |f: fn(&ProgramPrediction) -> f64| policy.outcomes[at].iter().map(f).collect();
         At {
             nodes: numbers(&done.apart.all[at]),
             speed: policy.speed[at],

@@ -2,7 +2,7 @@
 
 /// What became of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fate {
+pub enum PageResult {
     /// It is where it should be, and was moved there.
     Moved,
     /// It was there already.
@@ -21,7 +21,7 @@ pub enum Fate {
     Left,
 }
 
-impl Fate {
+impl PageResult {
     /// All of them, in the order of reports.
     pub const ALL: [Self; 8] = [
         Self::Moved,
@@ -58,23 +58,23 @@ impl Fate {
 
 /// What an actuator did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct BatchResult {
     /// Of each move, in the order given; what is missing at the end was left.
-    pub fates: Vec<Fate>,
+    pub results: Vec<PageResult>,
     /// How long it took.
     pub took_ns: u64,
 }
 
-impl Outcome {
+impl BatchResult {
     /// The fate of move `i`.
     #[must_use]
-    pub fn fate(&self, i: usize) -> Fate {
-        self.fates.get(i).copied().unwrap_or(Fate::Left)
+    pub fn result(&self, i: usize) -> PageResult {
+        self.results.get(i).copied().unwrap_or(PageResult::Left)
     }
 
     /// Pages with this fate, of those it speaks of.
     #[must_use]
-    pub fn count(&self, fate: Fate) -> u64 {
-        self.fates.iter().filter(|f| **f == fate).count() as u64
+    pub fn count(&self, result: PageResult) -> u64 {
+        self.results.iter().filter(|f| **f == result).count() as u64
     }
 }

@@ -25,7 +25,7 @@ pub struct ObjectSeen {
 pub struct PageSeen {
     /// Its virtual page number.
     pub page: u64,
-    /// Whose it is, by its place in [`Outcome::objects`]; none: it belongs to no object.
+    /// Whose it is, by its place in [`GuestRun::objects`]; none: it belongs to no object.
     pub object: Option<usize>,
     /// The node it was on when it was last accessed.
     pub home: usize,
@@ -35,7 +35,7 @@ pub struct PageSeen {
 
 /// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode; empty if it was not counted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct GuestRun {
     /// The placement, as asked for.
     pub under: String,
     /// As a shell gives it.
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-impl Outcome {
+impl GuestRun {
     /// The part of the accesses that found their page on their own node; none without accesses.
     #[must_use]
     pub fn local_fraction(&self) -> Option<f64> {
