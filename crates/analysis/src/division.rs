@@ -112,8 +112,9 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
-    /// Of a pool's many allocations none says how the others are divided.
-    fn is_of_many(&mut self) {
+    /// Marks the division of a pool of many allocations as irregular: one allocation does not tell how the others are
+    /// divided.
+    fn mark_pooled(&mut self) {
         if self.has_owners() && self.pattern != Pattern::OneThread {
             (self.pattern, self.repeat, self.inverse) = (Pattern::Irregular, 1, false);
         }
@@ -177,7 +178,7 @@ pub(crate) fn divisions(
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
         if !is_array(profile, *object) {
-            divisions.iter_mut().for_each(Division::is_of_many);
+            divisions.iter_mut().for_each(Division::mark_pooled);
             continue;
         }
         tell_cyclic(divisions, bytes);

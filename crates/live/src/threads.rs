@@ -168,7 +168,7 @@ impl ThreadScheduler {
         for cpus in sets {
             self.decide(now, topology, &cpus, &mut seen, &mut turned);
         }
-        self.summary.are_at(topology, &seen);
+        self.summary.set_nodes(topology, &seen);
         turned
     }
 
@@ -182,7 +182,7 @@ impl ThreadScheduler {
                 thread.node = self.supposed.get(&thread.tid).copied().unwrap_or(thread.node);
             }
             if one.pinned {
-                self.summary.is_pinned(one);
+                self.summary.report_pinned(one);
             }
         }
         let alive = seen.iter().flat_map(|s| s.all.iter().copied()).collect();
@@ -204,7 +204,7 @@ impl ThreadScheduler {
         let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
         let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
             Ok(asked) => asked,
-            Err(error) => return self.summary.is_in_trouble(&error.to_string()),
+            Err(error) => return self.summary.report_trouble(&error.to_string()),
         };
         let scheduler = self.schedulers.entry(cpus.to_vec());
         let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, self.settings.clone()));
@@ -250,7 +250,7 @@ impl ThreadScheduler {
     pub fn pages_moved(&mut self, turn: &Interval, watch: &Watch, page_bytes: u64) {
         let mut pages: BTreeMap<u32, u64> = BTreeMap::new();
         for (i, each) in turn.decision.moves.iter().enumerate() {
-            if turn.outcome.fate(i).arrived()
+            if turn.outcome.result(i).arrived()
                 && let Some(pid) = watch.pid(each.page.process())
             {
                 *pages.entry(pid).or_default() += 1;

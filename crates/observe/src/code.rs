@@ -102,7 +102,7 @@ impl Library {
         for &pc in chain {
             let call = pc.saturating_sub(1);
             all.extend(self.frames(modules, call));
-            if self.is_outlined(modules, call) {
+            if self.load_is_outlined(modules, call) {
                 break;
             }
         }
@@ -124,7 +124,7 @@ impl Library {
         Site { frames }
     }
 
-    fn is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
+    fn load_is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
         let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
         loaded.is_some_and(|l| {
             let module = self.module(l.file);

@@ -71,8 +71,8 @@ impl ThreadSummary {
         std::mem::take(&mut self.news)
     }
 
-    /// Where processes are by now.
-    pub(super) fn are_at(&mut self, topology: &Topology, seen: &[Seen]) {
+    /// Records which nodes each process runs on.
+    pub(super) fn set_nodes(&mut self, topology: &Topology, seen: &[Seen]) {
         for one in seen.iter().filter(|s| !s.threads.is_empty()) {
             let nodes = topology.list(one.runs_on());
             if let Some(process) = self.process(one) {
@@ -93,8 +93,8 @@ impl ThreadSummary {
         Some(process)
     }
 
-    /// It has bound itself: said once.
-    pub(super) fn is_pinned(&mut self, one: &Seen) {
+    /// Records that a process has set its own affinity; reported once.
+    pub(super) fn report_pinned(&mut self, one: &Seen) {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
         {
@@ -105,8 +105,8 @@ impl ThreadSummary {
         }
     }
 
-    /// Nothing could be decided: said when it is news.
-    pub(super) fn is_in_trouble(&mut self, why: &str) {
+    /// Records why nothing could be decided; reported when the reason changes.
+    pub(super) fn report_trouble(&mut self, why: &str) {
         if self.said.as_deref() != Some(why) {
             self.notice(format!("threads stay where they are: {why}"));
             self.said = Some(why.to_owned());
@@ -117,10 +117,10 @@ impl ThreadSummary {
     /// What a decision says beside its moves.
     pub(super) fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
         if let Some(why) = &decision.trouble {
-            return self.is_in_trouble(why);
+            return self.report_trouble(why);
         }
         if decision.moves.is_empty() && nothing_to_choose(places, asked) {
-            return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
+            return self.report_trouble("there is one way only to place them on the nodes that may be used");
         }
         self.trouble = None;
         // Without weights a sum is minus nothing.

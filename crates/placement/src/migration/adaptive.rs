@@ -87,7 +87,7 @@ impl Home {
         let (now, all) = (self.now, self.sent.len());
         let mut back = 0;
         self.sent.retain(|(page, when)| {
-            let here = residents.have(*page);
+            let here = residents.seek(*page);
             // What is still here one interval later was held back, not sent.
             back += usize::from(here && *when < now);
             !here && when + REMEMBERED > now

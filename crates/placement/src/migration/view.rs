@@ -140,8 +140,8 @@ impl Residents<'_> {
         sum as f64 / (pages * remote).max(1) as f64
     }
 
-    /// Whether a page is here; none that was asked for before is behind it.
-    pub fn have(&mut self, page: PageNumber) -> bool {
+    /// Advances to a page, not before the one of the last call; whether it is on this home.
+    pub fn seek(&mut self, page: PageNumber) -> bool {
         let (observed, len) = (self.observed, self.observed.len());
         let mut step = 1;
         while self.at + step < len && observed.page(self.at + step) < page {
