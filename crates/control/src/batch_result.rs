@@ -1,21 +1,21 @@
-//! What became of moves.
+//! The result of a batch of page moves.
 
-/// What became of one page.
+/// The result of moving one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageResult {
-    /// It is where it should be, and was moved there.
+    /// The page was moved to its target node.
     Moved,
-    /// It was there already.
+    /// The page was on its target node already.
     There,
     /// No such page: unmapped, never touched, swapped out, or its process is gone.
     Gone,
-    /// No room on the node it should go to.
+    /// The target node has no free memory.
     Full,
-    /// In use by the kernel just now.
+    /// Temporarily pinned by the kernel (`EBUSY`).
     Busy,
     /// Mapped by several processes.
     Shared,
-    /// The kernel does not let us.
+    /// The kernel refused for lack of permission.
     Denied,
     /// Not moved for another reason, or not tried.
     Left,
@@ -34,13 +34,13 @@ impl PageResult {
         Self::Left,
     ];
 
-    /// Whether the page is where it should be.
+    /// Whether the page is on its target node now.
     #[must_use]
     pub fn arrived(self) -> bool {
         matches!(self, Self::Moved | Self::There)
     }
 
-    /// As reports and JSON call it.
+    /// Name in reports and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,23 +56,23 @@ impl PageResult {
     }
 }
 
-/// What an actuator did.
+/// The results of a batch of moves, as an actuator returns them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchResult {
-    /// Of each move, in the order given; what is missing at the end was left.
+    /// The result of each move, in the order given; moves missing at the end were not tried ([`PageResult::Left`]).
     pub results: Vec<PageResult>,
-    /// How long it took.
+    /// Wall time of the batch, nanoseconds.
     pub took_ns: u64,
 }
 
 impl BatchResult {
-    /// The fate of move `i`.
+    /// The result of move `i`.
     #[must_use]
     pub fn result(&self, i: usize) -> PageResult {
         self.results.get(i).copied().unwrap_or(PageResult::Left)
     }
 
-    /// Pages with this fate, of those it speaks of.
+    /// Number of moves that were tried and ended so.
     #[must_use]
     pub fn count(&self, result: PageResult) -> u64 {
         self.results.iter().filter(|f| **f == result).count() as u64

@@ -1,4 +1,4 @@
-//! One turn of the loop.
+//! One interval of the control loop: observe, decide, move, record.
 
 use crate::budget::Budget;
 use crate::{BatchResult, Controller, Decision, PageResult, Settings};
@@ -8,31 +8,31 @@ use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What observes a program: live, simulated, replayed.
+/// A source of access counts: a live, simulated or replayed program.
 pub trait Observer {
-    /// What was seen so far, older counts discounted.
+    /// Access counts so far, with older accesses discounted.
     fn observed(&self) -> &dyn Observed;
 
-    /// A page is somewhere else now; its counts begin anew, as its new home has seen none of them.
+    /// Notifies of a moved page; its counts restart, since the new home has seen none of them.
     fn moved(&mut self, moved: &Move);
 
     /// Drops all counts of these pages, which no longer exist; ascending.
     fn forget(&mut self, pages: &[PageNumber]);
 
-    /// Halves all counts.
+    /// Halves all counts (exponential decay).
     fn halve(&mut self);
 
-    /// A new interval begins.
+    /// Notifies of the start of an interval.
     fn begin(&mut self) {}
 }
 
-/// What moves pages: Linux, the simulator, nothing.
+/// Moves pages: through the kernel, in the simulator, or not at all ([`DryRun`]).
 pub trait Actuator {
-    /// Makes these moves, ascending by page, as far as it can.
+    /// Makes these moves, which ascend by page, and returns the result of each.
     fn apply(&mut self, moves: &[Move]) -> BatchResult;
 }
 
-/// Moves nothing, but remembers where pages would be and takes the time that moving them is assumed to.
+/// An actuator that moves nothing: it remembers where pages would be and reports the assumed cost.
 #[derive(Clone, Debug)]
 pub struct DryRun {
     homes: HashMap<PageNumber, NodeId>,
@@ -41,7 +41,7 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// At these prices.
+    /// A dry run with the costs and page size of these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -55,18 +55,18 @@ impl DryRun {
         }
     }
 
-    /// Where a page would be, if it would have been moved.
+    /// The node a page would be on, if it was moved.
     #[must_use]
     pub fn home(&self, page: PageNumber) -> Option<NodeId> {
         self.homes.get(&page).copied()
     }
 
-    /// Forgets the pages of a range: of a process that ended.
+    /// Removes the pages of a range, those of a process that ended.
     pub fn forget(&mut self, pages: &Range<PageNumber>) {
         self.homes.retain(|page, _| !pages.contains(page));
     }
 
-    /// Forgets a page: unmapped, or another one by now.
+    /// Removes a page that was unmapped or replaced.
     pub fn forget_page(&mut self, page: PageNumber) {
         self.homes.remove(&page);
     }
@@ -82,22 +82,22 @@ impl Actuator for DryRun {
     }
 }
 
-/// What one turn decided and did.
+/// The decision and the results of one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// What was to be done.
+    /// The moves that were decided.
     pub decision: Decision,
-    /// What was.
+    /// Their results.
     pub outcome: BatchResult,
 }
 
-/// Bytes that are moved first, to see what moving costs here and now.
+/// Size of the first part of a batch, bytes: measures the current cost of moving.
 const TRIAL_BYTES: u64 = 256 << 10;
-/// What is moved next is at most so many times what was moved before.
+/// Largest factor by which a part exceeds the part before.
 const GROWTH: f64 = 8.0;
 
-/// Makes the moves in growing parts, each of which takes half of the time that the budget has left at most, at the
-/// price that those before turn out to have. What is not in the outcome was not tried.
+/// Makes the moves in parts of growing size. By the measured cost of the parts before, each takes at most half of the
+/// budget that is left. Moves without a result were not tried.
 fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> BatchResult {
     let Some(allowed) = controller.allowance_ns() else {
         return actuator.apply(moves);
@@ -119,7 +119,7 @@ fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuato
     all
 }
 
-/// Decide, move, learn; `now` says the time, nanoseconds from any origin.
+/// Runs one interval: decide, move, record. `now` returns the time in nanoseconds from any origin.
 pub fn run_interval(
     controller: &mut Controller,
     now: &mut dyn FnMut() -> u64,

@@ -2,7 +2,7 @@
 
 use nodewise_control::asym::{Application, ThreadMove};
 use nodewise_machine::NodeId;
-use nodewise_placement::asym::{AsymError, Cluster, Crew, Place, clusters_from_counters, weight};
+use nodewise_placement::asym::{AsymError, Cluster, Place, ThreadTraffic, clusters_from_counters, weight};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A process at one moment.
@@ -122,8 +122,8 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
     if all().next().is_none() {
         return Ok(BTreeMap::new());
     }
-    let crew: Vec<Crew> = all()
-        .map(|(application, t)| Crew {
+    let crew: Vec<ThreadTraffic> = all()
+        .map(|(application, t)| ThreadTraffic {
             application,
             thread: t.tid,
             remote: 0.0,
@@ -146,7 +146,7 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
 
 /// A node's memory goes with the clusters that have threads there, in equal parts.
 fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
-    let there = |cluster: &Cluster, node: usize| cluster.stands_on().iter().any(|n| n.index() == node);
+    let there = |cluster: &Cluster, node: usize| cluster.occupied_nodes().iter().any(|n| n.index() == node);
     for (node, bytes) in resident.iter().enumerate() {
         let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
         for cluster in clusters.iter_mut() {

@@ -131,9 +131,9 @@ impl<'a> Classes<'a> {
             return false;
         }
         let before = self.colours();
-        let ways = self.problem.channels;
+        let assignment_count = self.problem.channels;
         for c in &self.used {
-            self.channels[*c as usize].colour = ways.capacity[*c as usize].to_bits();
+            self.channels[*c as usize].colour = assignment_count.capacity[*c as usize].to_bits();
         }
         let mut begin = 0;
         for (end, cluster) in self.ends.iter().zip(&self.cluster_colours) {
@@ -142,7 +142,7 @@ impl<'a> Classes<'a> {
                 .zip(&mut self.flow_colours[begin..*end])
             {
                 *colour = mix(*colour ^ cluster.rotate_left(17));
-                for c in ways.way(flow.reader, flow.memory) {
+                for c in assignment_count.way(flow.reader, flow.memory) {
                     let channel = &mut self.channels[*c as usize];
                     channel.colour = channel.colour.wrapping_add(mix(*colour));
                 }
@@ -150,7 +150,7 @@ impl<'a> Classes<'a> {
             begin = *end;
         }
         for (flow, colour) in self.flows.iter().zip(&mut self.flow_colours) {
-            let way = ways
+            let way = assignment_count
                 .way(flow.reader, flow.memory)
                 .iter()
                 .map(|c| &self.channels[*c as usize]);

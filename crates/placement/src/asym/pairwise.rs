@@ -1,27 +1,29 @@
-//! The quick sum: what the nodes of each cluster could exchange if nobody else were about.
+//! A cheap objective for local search: the weighted sum, over all pairs of nodes of each cluster, of what the two would
+//! exchange without contention.
 
 use super::problem::Problem;
 use super::state::State;
 use crate::formulas::mix;
 use nodewise_machine::{Channels, Flow, NodeId};
 
-/// One in so many nodes is looked at for an exchange.
+/// A candidate exchange is chosen among 1 + nodes / `RIVALS` random partners.
 const RIVALS: usize = 8;
-/// Exchanges that are judged for a node.
+/// Partners that hill climbing tries for a node.
 const PARTNERS: usize = 16;
 
-/// What a flow gets for its share of capacity: less the more channels it takes up, which others may want.
-fn spread(channels: &Channels, flow: &Flow) -> f64 {
+/// A flow's contention-free rate, MB/s: the harmonic sum of its channels' capacities, so that long routes, which take up
+/// more channels, count for less.
+fn solo_rate(channels: &Channels, flow: &Flow) -> f64 {
     let way = channels.way(flow.reader, flow.memory).iter();
     1.0 / way.map(|c| 1.0 / channels.capacity[*c as usize]).sum::<f64>()
 }
 
-/// SplitMix64.
-pub(super) struct Chance(pub u64);
+/// SplitMix64, a small deterministic random number generator.
+pub(super) struct Random(pub u64);
 
-impl Chance {
-    /// Above 0, 1 at most.
-    pub fn share(&mut self) -> f64 {
+impl Random {
+    /// Uniform in (0, 1].
+    pub fn uniform(&mut self) -> f64 {
         (1 + self.below(1 << 53)) as f64 / (1u64 << 53) as f64
     }
 
@@ -32,21 +34,21 @@ impl Chance {
     }
 }
 
-/// What there is to sum. Slots are those of the problem, and one more for nodes that no wide cluster has.
-pub(super) struct Quick<'a> {
+/// The pairwise sum. Slots are those of the problem, and one more for nodes that no wide cluster has.
+pub(super) struct PairwiseSum<'a> {
     problem: &'a Problem<'a>,
-    /// By pair of nodes: what they exchange, both ways.
+    /// `[a * nodes + b]`: contention-free rate between two nodes, both directions, MB/s.
     pairs: Vec<f64>,
-    /// By slot.
+    /// Weight of each slot's cluster; 0 for the slot of free nodes.
     pub weights: Vec<f64>,
 }
 
-impl<'a> Quick<'a> {
+impl<'a> PairwiseSum<'a> {
     pub fn new(problem: &'a Problem<'a>) -> Self {
         let nodes = &problem.nodes;
         let one_way = |reader: NodeId, memory: NodeId| match reader == memory {
             true => 0.0,
-            false => spread(problem.channels, &Flow { reader, memory }),
+            false => solo_rate(problem.channels, &Flow { reader, memory }),
         };
         let row = |a: &NodeId| {
             let a = *a;
@@ -60,26 +62,26 @@ impl<'a> Quick<'a> {
         }
     }
 
-    /// Clusters grown one after the other from a node, each time by the one that exchanges most with those
-    /// there; the first time from the best nodes, later from any.
-    pub fn grown(&self, nth: usize, chance: &mut Chance) -> State {
+    /// A greedy start: each cluster in turn grows from one node, by the node that exchanges most with those it has. The
+    /// first start (`nth` 0) begins at the best-connected node, later ones at random nodes, and from 2 on in random order.
+    pub fn greedy_start(&self, nth: usize, random: &mut Random) -> State {
         let n = self.problem.nodes.len();
         let mut left: Vec<usize> = (0..n).collect();
         let mut slots = vec![Vec::new(); self.problem.wide.len() + 1];
         let mut order: Vec<usize> = (0..self.problem.wide.len()).collect();
         if nth > 1 {
             for i in (1..order.len()).rev() {
-                order.swap(i, chance.below(i + 1));
+                order.swap(i, random.below(i + 1));
             }
         }
         for slot in order {
             let first = match nth {
-                0 => self.widest(&left, &left),
-                _ => chance.below(left.len()),
+                0 => self.closest(&left, &left),
+                _ => random.below(left.len()),
             };
             slots[slot].push(left.swap_remove(first));
             while slots[slot].len() < self.problem.size(slot) {
-                let next = self.widest(&left, &slots[slot]);
+                let next = self.closest(&left, &slots[slot]);
                 slots[slot].push(left.swap_remove(next));
             }
         }
@@ -87,7 +89,7 @@ impl<'a> Quick<'a> {
         State::of(slots, &self.problem.nodes)
     }
 
-    fn widest(&self, of: &[usize], with: &[usize]) -> usize {
+    fn closest(&self, of: &[usize], with: &[usize]) -> usize {
         let sum = |node: &usize| -> f64 { with.iter().map(|o| self.pair(*node, *o)).sum() };
         let sums: Vec<f64> = of.iter().map(sum).collect();
         (0..of.len())
@@ -99,8 +101,8 @@ impl<'a> Quick<'a> {
         self.pairs[a * self.problem.nodes.len() + b]
     }
 
-    /// By node and slot: what it exchanges with the nodes there, alone.
-    pub fn table(&self, state: &State) -> Vec<f64> {
+    /// `[node * slots + slot]`: what a node exchanges with the nodes of a slot.
+    pub fn gains(&self, state: &State) -> Vec<f64> {
         let of = |node: usize| {
             let slots = state.slots.iter();
             slots.map(move |members| members.iter().map(|m| self.pair(node, *m)).sum::<f64>())
@@ -108,43 +110,43 @@ impl<'a> Quick<'a> {
         (0..state.owner.len()).flat_map(of).collect()
     }
 
-    /// What exchanging two nodes adds to the quick sum.
-    fn gain(&self, state: &State, table: &[f64], a: usize, b: usize) -> f64 {
+    /// What exchanging two nodes adds to the pairwise sum.
+    fn gain(&self, state: &State, gains: &[f64], a: usize, b: usize) -> f64 {
         let width = self.weights.len();
         let (s, t) = (state.slot(a), state.slot(b));
         let between = self.pair(a, b);
-        self.weights[s] * (table[b * width + s] - between - table[a * width + s])
-            + self.weights[t] * (table[a * width + t] - between - table[b * width + t])
+        self.weights[s] * (gains[b * width + s] - between - gains[a * width + s])
+            + self.weights[t] * (gains[a * width + t] - between - gains[b * width + t])
     }
 
-    /// Two nodes have been exchanged: the table follows.
-    pub fn exchanged(&self, state: &State, table: &mut [f64], a: usize, b: usize) {
+    /// Updates the table after two nodes were exchanged.
+    pub fn exchanged(&self, state: &State, gains: &mut [f64], a: usize, b: usize) {
         let width = self.weights.len();
         let (t, s) = (state.slot(a), state.slot(b));
         for node in 0..state.owner.len() {
             let shift = self.pair(node, b) - self.pair(node, a);
-            table[node * width + s] += shift;
-            table[node * width + t] -= shift;
+            gains[node * width + s] += shift;
+            gains[node * width + t] -= shift;
         }
     }
 
-    /// Exchanges nodes while the quick sum grows by more than rounding; a round a node at most.
-    pub fn settle(&self, state: &mut State) {
+    /// Hill climbing on the pairwise sum until it grows by rounding only; as many rounds as nodes at most.
+    pub fn hill_climb(&self, state: &mut State) {
         let n = state.owner.len();
-        let mut table = self.table(state);
+        let mut gains = self.gains(state);
         let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-        let least = 1e-9 * most(&self.weights) * most(&table);
+        let least = 1e-9 * most(&self.weights) * most(&gains);
         for _ in 0..n {
             let mut grew = false;
             for a in 0..n {
                 for b in a + 1..n {
                     let (s, t) = (state.slot(a), state.slot(b));
-                    if s == t || self.gain(state, &table, a, b) <= least {
+                    if s == t || self.gain(state, &gains, a, b) <= least {
                         continue;
                     }
                     state.swap(a, b);
                     grew = true;
-                    self.exchanged(state, &mut table, a, b);
+                    self.exchanged(state, &mut gains, a, b);
                 }
             }
             if !grew {
@@ -153,27 +155,32 @@ impl<'a> Quick<'a> {
         }
     }
 
-    /// Two nodes to exchange: any one, and of a few others the one that the quick sum likes best.
-    pub fn likely(&self, state: &State, table: &[f64], chance: &mut Chance) -> Option<(usize, usize)> {
+    /// A random node and, of a few random partners, the one whose exchange adds most to the pairwise sum.
+    pub fn candidate_swap(
+        &self,
+        state: &State,
+        gains: &[f64],
+        random: &mut Random,
+    ) -> Option<(usize, usize)> {
         let n = state.owner.len();
-        let a = chance.below(n);
+        let a = random.below(n);
         let s = state.slot(a);
-        let others = (0..1 + n / RIVALS).map(|_| chance.below(n));
+        let others = (0..1 + n / RIVALS).map(|_| random.below(n));
         let others =
             others.filter(|b| state.slot(*b) != s && self.weights[s] + self.weights[state.slot(*b)] > 0.0);
-        let gains = others.map(|b| (self.gain(state, table, a, b), b));
+        let gains = others.map(|b| (self.gain(state, gains, a, b), b));
         let best = gains.max_by(|a, b| a.0.total_cmp(&b.0))?;
         Some((a, best.1))
     }
 
-    /// Nodes to exchange this one with, the best by the quick sum first.
-    pub fn partners(&self, state: &State, table: &[f64], a: usize) -> Vec<usize> {
+    /// The [`PARTNERS`] nodes to exchange this one with, by descending gain of the pairwise sum.
+    pub fn best_partners(&self, state: &State, gains: &[f64], a: usize) -> Vec<usize> {
         let s = state.slot(a);
         let others = (0..state.owner.len()).filter(|b| {
             let t = state.slot(*b);
             s != t && self.weights[s] + self.weights[t] > 0.0
         });
-        let mut all: Vec<(f64, usize)> = others.map(|b| (self.gain(state, table, a, b), b)).collect();
+        let mut all: Vec<(f64, usize)> = others.map(|b| (self.gain(state, gains, a, b), b)).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         all.truncate(PARTNERS);
         all.into_iter().map(|(_, b)| b).collect()

@@ -1,41 +1,40 @@
-//! What clusters get if every channel is divided equally among the flows that cross it: nearly what they really
-//! get, in a fraction of the time.
+//! Approximate bandwidth of clusters: every channel is divided equally among the flows that cross it. Close to max-min
+//! fair rates, and an order of magnitude faster to update.
 //!
-//! An equal share of the narrowest channel on its way is the least that a flow gets; what others leave unused there
-//! comes on top of it.
+//! The equal share of the narrowest channel on its route is a lower bound of a flow's max-min fair rate.
 
 use super::problem::Problem;
 use super::state::State;
 use nodewise_machine::{Flow, NodeId};
 
-/// So many channels are looked up here in the time that one is crossed by flows whose rates are computed.
+/// Channel look-ups here that take as long as one channel crossing of the max-min fair computation: converts effort.
 const FASTER: usize = 12;
 
-/// What there is to divide, kept up to date from one exchange of two nodes to the next.
-pub(super) struct Shares<'a> {
+/// Load and share of every channel, updated incrementally as nodes are exchanged.
+pub(super) struct EqualShares<'a> {
     problem: &'a Problem<'a>,
     /// `width` channels for each way between free nodes, `[(reader * nodes + memory) * width]` by position; shorter
     /// ways end with one that all flows may use.
-    ways: Vec<u32>,
+    assignment_count: Vec<u32>,
     width: usize,
     /// The channels of each flow of each fixed cluster.
     fixed: Vec<Vec<Vec<u32>>>,
     /// MB/s by channel; last the one that is wide enough for all.
     capacity: Vec<f64>,
-    /// By channel: flows, and the share of each.
+    /// Number of flows by channel; `share` is the rate of each, MB/s.
     load: Vec<u32>,
     share: Vec<f64>,
-    /// One by a number of flows.
+    /// 1 / n for each number of flows n.
     parts: Vec<f64>,
-    /// By slot, then by fixed cluster.
-    got: Vec<f64>,
-    /// Channels that the last exchange touched, each time with what they were before.
+    /// MB/s by slot, then by fixed cluster.
+    bandwidths: Vec<f64>,
+    /// Channels that the last exchange changed, with their load and share before.
     before: Vec<(u32, u32, f64)>,
-    /// Channels that a look at all takes.
+    /// Channel look-ups that one evaluation takes.
     looked_up: usize,
 }
 
-impl<'a> Shares<'a> {
+impl<'a> EqualShares<'a> {
     pub fn new(problem: &'a Problem<'a>) -> Self {
         let way = |reader: NodeId, memory: NodeId| problem.channels.way(reader, memory);
         let pairs = || {
@@ -59,14 +58,14 @@ impl<'a> Shares<'a> {
         let mut capacity = problem.channels.capacity.clone();
         capacity.push(f64::INFINITY);
         Self {
-            ways: pairs().flat_map(padded).collect(),
+            assignment_count: pairs().flat_map(padded).collect(),
             width,
             fixed,
             load: vec![0; capacity.len()],
             share: vec![f64::INFINITY; capacity.len()],
             capacity,
             parts: (0..=flows).map(|n| 1.0 / n as f64).collect(),
-            got: Vec::new(),
+            bandwidths: Vec::new(),
             before: Vec::new(),
             looked_up: 0,
             problem,
@@ -78,8 +77,8 @@ impl<'a> Shares<'a> {
         at..at + self.width
     }
 
-    /// Counts anew.
-    pub fn enter(&mut self, state: &State) {
+    /// Counts the flows of a placement from scratch.
+    pub fn reset(&mut self, state: &State) {
         self.load.fill(0);
         let fixed = self.fixed.iter().flatten().flatten();
         fixed.for_each(|c| self.load[*c as usize] += 1);
@@ -94,14 +93,14 @@ impl<'a> Shares<'a> {
         self.looked_up = flows * self.width + self.fixed.iter().flatten().map(Vec::len).sum::<usize>();
     }
 
-    /// The last exchange was none.
-    pub fn take_back(&mut self) {
+    /// Undoes the last exchange.
+    pub fn undo(&mut self) {
         for (c, load, share) in self.before.drain(..).rev() {
             (self.load[c as usize], self.share[c as usize]) = (load, share);
         }
     }
 
-    /// Two nodes have been exchanged.
+    /// Updates loads after two nodes were exchanged.
     pub fn exchanged(&mut self, state: &State, a: usize, b: usize) {
         self.before.clear();
         for (came, went) in [(a, b), (b, a)] {
@@ -116,11 +115,11 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// One flow more each way, or, by wrapping around, one less.
+    /// Adds `more` flows in each direction; `u32::MAX` (wrapping) removes one.
     fn both_ways(&mut self, a: usize, b: usize, more: u32) {
         for way in [self.way(a, b), self.way(b, a)] {
             for at in way {
-                let c = self.ways[at] as usize;
+                let c = self.assignment_count[at] as usize;
                 if c == self.problem.channels.capacity.len() {
                     break;
                 }
@@ -135,32 +134,33 @@ impl<'a> Shares<'a> {
         self.share[c] = self.capacity[c] * self.parts[self.load[c] as usize];
     }
 
-    /// What each slot gets, and then each fixed cluster.
-    pub fn got(&mut self, state: &State) -> &mut [f64] {
+    /// Approximate bandwidth of each slot, then of each fixed cluster, MB/s.
+    pub fn bandwidths(&mut self, state: &State) -> &mut [f64] {
         let least = |least: f64, c: &u32| {
             let share = self.share[*c as usize];
             if share < least { share } else { least }
         };
         let rate = |way: &[u32]| way.iter().fold(f64::INFINITY, least);
-        self.got.clear();
+        self.bandwidths.clear();
         for slot in &state.slots[..self.problem.wide.len()] {
             let mut sum = 0.0;
             for a in slot {
-                let row = &self.ways[self.way(*a, 0).start..][..self.problem.nodes.len() * self.width];
+                let row =
+                    &self.assignment_count[self.way(*a, 0).start..][..self.problem.nodes.len() * self.width];
                 let others = slot.iter().filter(|b| *b != a);
                 sum += others
                     .map(|b| rate(&row[b * self.width..][..self.width]))
                     .sum::<f64>();
             }
-            self.got.push(sum);
+            self.bandwidths.push(sum);
         }
         let fixed = self.fixed.iter();
-        self.got
+        self.bandwidths
             .extend(fixed.map(|flows| flows.iter().map(|w| rate(w)).sum::<f64>()));
-        &mut self.got
+        &mut self.bandwidths
     }
 
-    /// What an exchange and a look at all take, in channels crossed by flows whose rates are computed.
+    /// Cost of one exchange and one evaluation, in channels crossed by flows (the unit of effort).
     pub fn effort(&self) -> usize {
         10 + self.problem.wide.len() / 2 + self.looked_up / FASTER
     }

@@ -1,27 +1,27 @@
-//! What a placement means for threads and their memory.
+//! Translates a placement of clusters into thread migrations.
 
 use super::ThreadMove;
 use nodewise_machine::NodeId;
 use nodewise_placement::asym::Cluster;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cluster and where it is told to go.
+/// A cluster and its target nodes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order<'a> {
-    /// As it is.
+pub(super) struct ClusterMove<'a> {
+    /// The cluster at its current nodes.
     pub cluster: &'a Cluster,
-    /// A node for each virtual node.
+    /// Target node of each virtual node.
     pub to: &'a [NodeId],
-    /// It only leaves the nodes that are gone: those not among these.
+    /// If set, only threads on nodes that are not among these migrate: the others have vanished.
     pub stays_on: Option<&'a [NodeId]>,
 }
 
-impl Order<'_> {
-    /// Each thread with where it is, if anywhere yet, and where it is to be.
+impl ClusterMove<'_> {
+    /// Each thread with its current node, if it has one, and its target node.
     fn threads(&self) -> impl Iterator<Item = (u32, Option<NodeId>, NodeId)> + '_ {
         let cluster = self.cluster;
-        let aboard = move |v: usize| cluster.aboard(v).map(move |i| (v, i));
-        let all = (0..self.to.len()).flat_map(aboard);
+        let threads_of = move |v: usize| cluster.threads_of(v).map(move |i| (v, i));
+        let all = (0..self.to.len()).flat_map(threads_of);
         all.map(move |(v, i)| {
             let from = cluster.on.get(i).or(cluster.at.get(v)).copied();
             (cluster.threads[i], from, self.goal(from, self.to[v]))
@@ -33,7 +33,7 @@ impl Order<'_> {
         from.filter(|n| self.cluster.fixed || stays(n)).unwrap_or(to)
     }
 
-    /// The threads that change nodes, together that go the same way.
+    /// The threads that change nodes, grouped by source and target.
     pub fn moves(&self, application: u32, cluster: usize) -> Vec<ThreadMove> {
         let mut ways: BTreeMap<(Option<NodeId>, NodeId), Vec<u32>> = BTreeMap::new();
         for (thread, from, to) in self.threads().filter(|(_, from, to)| *from != Some(*to)) {
@@ -49,15 +49,18 @@ impl Order<'_> {
         ways.into_iter().map(of).collect()
     }
 
-    /// The nodes it is on once that is done.
+    /// The nodes that it occupies after the move.
     pub fn then(&self) -> BTreeSet<NodeId> {
         self.threads().map(|(_, _, to)| to).collect()
     }
 }
 
-/// Each node that was left by all of an application's threads, with where they went, as shares of them.
-pub(super) fn emptied(orders: &[Order<'_>], moves: &[ThreadMove]) -> Vec<(NodeId, Vec<(NodeId, f64)>)> {
-    let then: BTreeSet<NodeId> = orders.iter().flat_map(Order::then).collect();
+/// Each node that all threads of an application leave, with their target nodes and the share of threads of each.
+pub(super) fn vacated_nodes(
+    cluster_moves: &[ClusterMove<'_>],
+    moves: &[ThreadMove],
+) -> Vec<(NodeId, Vec<(NodeId, f64)>)> {
+    let then: BTreeSet<NodeId> = cluster_moves.iter().flat_map(ClusterMove::then).collect();
     let mut left: BTreeMap<NodeId, BTreeMap<NodeId, usize>> = BTreeMap::new();
     for each in moves {
         if let Some(from) = each.from.filter(|n| !then.contains(n)) {

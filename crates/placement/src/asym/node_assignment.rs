@@ -1,4 +1,4 @@
-//! From sets of nodes to which virtual node is where: what can stay stays.
+//! Assigns nodes to virtual nodes, given a set of nodes for each cluster; virtual nodes stay where they are if they can.
 
 use super::enumeration::Arrangement;
 use super::problem::{Problem, members};
@@ -6,28 +6,32 @@ use super::{Cluster, NodePlacement};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
-/// Slot s gets set `names[s]`, clusters of one node get what is left.
-pub(super) fn placement(problem: &Problem<'_>, arrangement: &Arrangement, names: &[usize]) -> NodePlacement {
+/// Slot s gets set `assignment[s]`, single-node clusters get the nodes left over.
+pub(super) fn placement(
+    problem: &Problem<'_>,
+    arrangement: &Arrangement,
+    assignment: &[usize],
+) -> NodePlacement {
     let clusters = problem.clusters;
     let mut places: Vec<Vec<NodeId>> = vec![Vec::new(); clusters.len()];
     for &c in &problem.fixed {
         places[c].clone_from(&clusters[c].at);
     }
     let mut left = problem.nodes.clone();
-    for (slot, set) in names.iter().enumerate() {
+    for (slot, set) in assignment.iter().enumerate() {
         let nodes: Vec<NodeId> = members(arrangement.sets[*set])
             .map(|i| problem.nodes[i])
             .collect();
         left.retain(|n| !nodes.contains(n));
         let cluster = problem.wide[slot];
-        places[cluster] = clusters[cluster].seated(nodes);
+        places[cluster] = clusters[cluster].in_virtual_node_order(nodes);
     }
-    seat_narrow(problem, left, &mut places);
+    assign_single_nodes(problem, left, &mut places);
     NodePlacement { places }
 }
 
-/// Those that can stay do, of several on one node the one with most memory there.
-fn seat_narrow(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mut [Vec<NodeId>]) {
+/// Single-node clusters stay if their node is left; of several on one node the one with most memory there does.
+fn assign_single_nodes(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mut [Vec<NodeId>]) {
     let clusters = problem.clusters;
     let here = |c: &usize| clusters[*c].at.first().copied();
     let bytes = |c: &usize| here(c).map(|n| clusters[*c].resident_on(n));
@@ -46,8 +50,8 @@ fn seat_narrow(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mut [Vec<N
 }
 
 impl Cluster {
-    /// These nodes in the order of its virtual nodes: those it is on stay what they are.
-    fn seated(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
+    /// Orders these nodes by virtual node: a virtual node that is on one of them keeps it.
+    fn in_virtual_node_order(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
         let mut seats: Vec<Option<NodeId>> = vec![None; nodes.len()];
         for (seat, at) in seats.iter_mut().zip(&self.at) {
             if let Some(found) = nodes.iter().position(|n| n == at) {

@@ -1,10 +1,10 @@
-//! Pages that were to move and did not.
+//! Exponential back-off for pages whose move failed.
 
 use crate::PageResult;
 use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 
-/// Why a page stayed the last time it was tried.
+/// The last failure of a page.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
     result: PageResult,
@@ -13,22 +13,22 @@ struct Failure {
 }
 
 impl Failure {
-    /// Whether it is too early to try again: twice as many intervals after each failure.
-    fn rests(&self, interval: u64, rest: u32) -> bool {
+    /// Whether the page is in cooldown, which is twice as many intervals after each further failure.
+    fn in_cooldown(&self, interval: u64, rest: u32) -> bool {
         let age = u64::from((interval as u32).wrapping_sub(self.at));
         age <= u64::from(rest) << (self.times - 1).min(31)
     }
 }
 
-/// Pages that stayed when they were last to move, at most so many.
+/// Pages whose last move failed; `most` of them at most.
 #[derive(Debug)]
-pub(crate) struct Stayed {
+pub(crate) struct FailedPages {
     pages: HashMap<PageNumber, Failure>,
     most: usize,
     rest: u32,
 }
 
-impl Stayed {
+impl FailedPages {
     pub fn new(most: usize, rest: u32) -> Self {
         Self {
             pages: HashMap::new(),
@@ -37,17 +37,17 @@ impl Stayed {
         }
     }
 
-    pub fn rests(&self, page: PageNumber, interval: u64) -> bool {
+    pub fn in_cooldown(&self, page: PageNumber, interval: u64) -> bool {
         let failure = self.pages.get(&page);
-        failure.is_some_and(|f| f.rests(interval, self.rest))
+        failure.is_some_and(|f| f.in_cooldown(interval, self.rest))
     }
 
-    /// It stayed; what was its fate before, if it had stayed then.
+    /// Records a failure; returns the result of the previous one, if there was one.
     pub fn note(&mut self, page: PageNumber, result: PageResult, interval: u64) -> Option<PageResult> {
         let before = self.pages.get(&page).copied();
         if before.is_none() && self.pages.len() >= self.most {
             let rest = self.rest;
-            self.pages.retain(|_, f| f.rests(interval, rest));
+            self.pages.retain(|_, f| f.in_cooldown(interval, rest));
         }
         if before.is_some() || self.pages.len() < self.most {
             let times = before.map_or(0, |f| f.times).saturating_add(1);
@@ -57,7 +57,7 @@ impl Stayed {
         before.map(|f| f.result)
     }
 
-    /// It moved, or is no more; what was its fate, if it had stayed.
+    /// Removes a page that moved or no longer exists; returns the result of its last failure, if there was one.
     pub fn forget(&mut self, page: PageNumber) -> Option<PageResult> {
         self.pages.remove(&page).map(|f| f.result)
     }

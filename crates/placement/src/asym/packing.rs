@@ -1,16 +1,16 @@
-//! From groups of threads to clusters: as few nodes as they fill, and which threads go on one together.
+//! Packs groups of threads into clusters of as few nodes as possible, and threads onto virtual nodes.
 
-use super::cluster::{Crew, weight};
+use super::cluster::{ThreadTraffic, weight};
 use super::{AsymError, Cluster, Place};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Sets that grow together.
-pub(super) struct Groups(Vec<usize>);
+/// Union-find over threads.
+pub(super) struct DisjointSets(Vec<usize>);
 
-impl Groups {
+impl DisjointSets {
     pub fn new(count: usize) -> Self {
         Self((0..count).collect())
     }
@@ -29,15 +29,16 @@ impl Groups {
     }
 }
 
-/// Clusters of groups of threads, as many threads a node as are needed for all to fit. `on`: where they run.
-pub(super) fn formed(
-    mut groups: Groups,
-    crew: &[Crew],
+/// Packs groups into clusters with the least number of threads per node for which all clusters fit. `on`: the node of
+/// each thread now, if known.
+pub(super) fn pack_clusters(
+    mut groups: DisjointSets,
+    traffic: &[ThreadTraffic],
     on: Option<&[NodeId]>,
     places: &[Place],
 ) -> Result<Vec<Cluster>, AsymError> {
     let mut by_group: BTreeMap<(u32, usize), Vec<usize>> = BTreeMap::new();
-    for (index, thread) in crew.iter().enumerate() {
+    for (index, thread) in traffic.iter().enumerate() {
         by_group
             .entry((thread.application, groups.of(index)))
             .or_default()
@@ -51,11 +52,12 @@ pub(super) fn formed(
         return Err(too_few(applications, nodes));
     }
     // Fewer nodes are needed the more threads each takes.
-    let takes: Vec<usize> = (usual(places)..=crew.len().max(usual(places))).collect();
-    let needed = |takes: usize| -> usize { packed(&groups, takes).iter().map(|c| c.nodes).sum() };
+    let takes: Vec<usize> =
+        (typical_capacity(places)..=traffic.len().max(typical_capacity(places))).collect();
+    let needed = |takes: usize| -> usize { first_fit(&groups, takes).iter().map(|c| c.nodes).sum() };
     let per_node = takes[takes.partition_point(|t| needed(*t) > nodes).min(takes.len() - 1)];
-    let clusters = packed(&groups, per_node).into_iter();
-    Ok(clusters.map(|c| c.boarded(crew, on, per_node)).collect())
+    let clusters = first_fit(&groups, per_node).into_iter();
+    Ok(clusters.map(|c| c.into_cluster(traffic, on, per_node)).collect())
 }
 
 fn too_few(applications: usize, nodes: usize) -> AsymError {
@@ -69,8 +71,8 @@ fn too_few(applications: usize, nodes: usize) -> AsymError {
     })
 }
 
-/// The number of threads that most nodes take; of equally frequent ones the largest.
-fn usual(places: &[Place]) -> usize {
+/// The most frequent capacity of nodes in threads; of equally frequent ones the largest.
+fn typical_capacity(places: &[Place]) -> usize {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     let takers = places.iter().filter(|p| p.threads > 0);
     takers.for_each(|p| *counts.entry(p.threads).or_default() += 1);
@@ -80,23 +82,23 @@ fn usual(places: &[Place]) -> usize {
         .map_or(1, |(threads, _)| threads)
 }
 
-/// Threads of one application on so many nodes, by their positions in the crew.
-struct Pack {
+/// A cluster under construction: threads of one application, as indices into the thread list, and its node count.
+struct ClusterDraft {
     application: u32,
     nodes: usize,
     threads: Vec<usize>,
 }
 
-/// Groups of one application on as few nodes as first fit finds, the largest first.
-fn packed(groups: &[(u32, Vec<usize>)], per_node: usize) -> Vec<Pack> {
-    let mut packs: Vec<Pack> = Vec::new();
+/// First-fit packing of each application's groups, which are ordered by descending size.
+fn first_fit(groups: &[(u32, Vec<usize>)], per_node: usize) -> Vec<ClusterDraft> {
+    let mut packs: Vec<ClusterDraft> = Vec::new();
     for (application, group) in groups {
-        let room = |p: &&mut Pack| {
+        let room = |p: &&mut ClusterDraft| {
             p.application == *application && p.threads.len() + group.len() <= p.nodes * per_node
         };
         match packs.iter_mut().find(room) {
             Some(pack) => pack.threads.extend(group),
-            None => packs.push(Pack {
+            None => packs.push(ClusterDraft {
                 application: *application,
                 nodes: group.len().div_ceil(per_node),
                 threads: group.clone(),
@@ -106,32 +108,35 @@ fn packed(groups: &[(u32, Vec<usize>)], per_node: usize) -> Vec<Pack> {
     packs
 }
 
-impl Pack {
-    /// As a cluster, its threads on virtual nodes.
-    fn boarded(self, crew: &[Crew], on: Option<&[NodeId]>, per_node: usize) -> Cluster {
-        let remote: f64 = self.threads.iter().map(|t| crew[*t].remote).sum();
+impl ClusterDraft {
+    /// The finished cluster, its threads distributed over virtual nodes.
+    fn into_cluster(self, traffic: &[ThreadTraffic], on: Option<&[NodeId]>, per_node: usize) -> Cluster {
+        let remote: f64 = self.threads.iter().map(|t| traffic[*t].remote).sum();
         let mut cluster = Cluster {
             application: self.application,
             nodes: self.nodes,
             weight: weight(remote),
             ..Cluster::default()
         };
-        let mut aboard = self.threads;
+        let mut ordered = self.threads;
         if let Some(on) = on {
-            let virtual_nodes = gathered(&aboard, on, self.nodes, per_node);
+            let virtual_nodes = by_virtual_node(&ordered, on, self.nodes, per_node);
             cluster.ends = ends(&virtual_nodes);
-            cluster.at = virtual_nodes.iter().map(|threads| most(threads, on)).collect();
-            aboard = virtual_nodes.concat();
-            cluster.on = aboard.iter().map(|t| on[*t]).collect();
+            cluster.at = virtual_nodes
+                .iter()
+                .map(|threads| majority_node(threads, on))
+                .collect();
+            ordered = virtual_nodes.concat();
+            cluster.on = ordered.iter().map(|t| on[*t]).collect();
         }
-        cluster.threads = aboard.iter().map(|t| crew[*t].thread).collect();
+        cluster.threads = ordered.iter().map(|t| traffic[*t].thread).collect();
         cluster
     }
 }
 
-/// Threads by virtual node: those of a node stay together, on the nodes that have most of them; as many as a node
-/// takes, and the others where most room is.
-fn gathered(threads: &[usize], on: &[NodeId], count: usize, per_node: usize) -> Vec<Vec<usize>> {
+/// Distributes threads over `count` virtual nodes: threads of one node stay together, on the nodes with most of them,
+/// up to `per_node`; the others go to the least filled virtual nodes.
+fn by_virtual_node(threads: &[usize], on: &[NodeId], count: usize, per_node: usize) -> Vec<Vec<usize>> {
     let mut by_node: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
     threads
         .iter()
@@ -158,22 +163,22 @@ fn ends(virtual_nodes: &[Vec<usize>]) -> Vec<usize> {
     virtual_nodes.iter().scan(0, sum).collect()
 }
 
-/// The node that most of them run on.
-fn most(threads: &[usize], on: &[NodeId]) -> NodeId {
+/// The node that most of these threads run on.
+fn majority_node(threads: &[usize], on: &[NodeId]) -> NodeId {
     let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
     threads
         .iter()
         .for_each(|t| *counts.entry(on[*t]).or_default() += 1);
-    let most = counts
+    let majority_node = counts
         .into_iter()
         .max_by_key(|(node, count)| (*count, Reverse(*node)));
-    most.expect("a virtual node has threads").0
+    majority_node.expect("a virtual node has threads").0
 }
 
 impl Cluster {
     /// The threads of virtual node i, as positions in [`Cluster::threads`].
     #[must_use]
-    pub fn aboard(&self, virtual_node: usize) -> Range<usize> {
+    pub fn threads_of(&self, virtual_node: usize) -> Range<usize> {
         let (all, nodes) = (self.threads.len(), self.nodes.max(1));
         let end = |v: usize| self.ends.get(v).copied().unwrap_or((v + 1) * all / nodes);
         virtual_node.checked_sub(1).map_or(0, end)..end(virtual_node)

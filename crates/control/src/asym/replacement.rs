@@ -1,12 +1,12 @@
-//! Who may not move, but must: a node of theirs is gone.
+//! Replacement nodes for clusters whose node has vanished (offline, or removed from the cpuset).
 
 use nodewise_machine::{Channels, NodeId};
 use nodewise_placement::asym::{Cluster, NodePlacement, Place, weighted_bandwidth};
 
-/// Other nodes for those virtual nodes of cluster `which` that are nowhere or on a node that is gone, everything else
-/// as it is: of the nodes that no fixed cluster has those with enough CPUs first, then those nobody is on, then those
-/// that give all most bandwidth. `None` where there are not enough.
-pub(super) fn replaced(
+/// Assigns new nodes to those virtual nodes of cluster `which` that are unplaced or on a vanished node; all others stay.
+/// Candidates are the nodes without a fixed cluster, preferred in this order: enough CPUs, unoccupied, highest total
+/// weighted bandwidth. `None` where there are not enough.
+pub(super) fn replacement_nodes(
     channels: &Channels,
     places: &[Place],
     clusters: &[Cluster],
@@ -26,7 +26,7 @@ pub(super) fn replaced(
     at.into_iter().collect()
 }
 
-/// A node for virtual node v of the cluster, whose others are `at` theirs as far as they have one.
+/// The best node for virtual node v of the cluster; `at`: the nodes of its virtual nodes so far.
 fn next(
     channels: &Channels,
     open: &[Place],
@@ -43,14 +43,14 @@ fn next(
     };
     let fixed: Vec<NodeId> = others()
         .filter(|c| c.fixed)
-        .flat_map(Cluster::stands_on)
+        .flat_map(Cluster::occupied_nodes)
         .collect();
-    let busy: Vec<NodeId> = others().flat_map(Cluster::stands_on).collect();
+    let busy: Vec<NodeId> = others().flat_map(Cluster::occupied_nodes).collect();
     let rank = |place: &Place| {
         let mut placement = NodePlacement::current(clusters);
         let with = at.iter().flatten().copied().chain([place.node]);
         placement.places[which] = with.collect();
-        let fits = place.threads >= clusters[which].aboard(v).len();
+        let fits = place.threads >= clusters[which].threads_of(v).len();
         let worth = weighted_bandwidth(channels, clusters, &placement);
         (fits, !busy.contains(&place.node), worth)
     };

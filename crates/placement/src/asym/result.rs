@@ -1,17 +1,17 @@
-//! What a search found.
+//! The result of a search for a placement.
 
 use super::NodePlacement;
 use super::enumeration::Arrangement;
-use super::naming::{Names, fewest_bytes, ways};
+use super::node_assignment::placement;
 use super::problem::Problem;
-use super::seating::placement;
+use super::set_assignment::{SetAssignments, assignment_count, least_moved_assignment};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
-/// Placements that are all compared for what they move, at most.
+/// Up to this many good placements are all compared for the memory that they move.
 const COMPARED: f64 = 20_000.0;
 
-/// How many placements there are and how many were looked at.
+/// How many placements exist and how many were evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Placements that differ in which nodes a cluster has: N! / (∏ n! · (N − ∑ n)!).
@@ -38,34 +38,34 @@ impl Counts {
     }
 }
 
-/// What a search found.
+/// The best placement found, and the other good ones.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct SearchResult<'a> {
     /// A placement of the highest weighted bandwidth.
     pub best: NodePlacement,
     /// Its P_wbw, MB/s.
     pub weighted: f64,
-    /// What no placement exceeds; `weighted` where that is the best.
+    /// Upper bound of P_wbw over all placements, MB/s; equal to `weighted` where the search was exact.
     pub upper_bound: f64,
-    /// Whether none is better.
+    /// Whether `best` is proven optimal.
     pub exact: bool,
-    /// Whether [`Found::good`] has all.
+    /// Whether [`SearchResult::good`] yields all good placements.
     pub all_good_known: bool,
-    /// How much was looked at.
+    /// How many placements exist and how many were evaluated.
     pub counts: Counts,
     pub(super) problem: Problem<'a>,
     pub(super) kept: Vec<Arrangement>,
     pub(super) keep: f64,
 }
 
-impl Found<'_> {
-    /// From this P_wbw on a placement is good enough: 90 % of the best (AsymSched 4.2, step 3).
+impl SearchResult<'_> {
+    /// The P_wbw from which on a placement is good enough, MB/s: 90 % of the best by default (AsymSched 4.2, step 3).
     #[must_use]
     pub fn good_enough(&self) -> f64 {
         self.weighted * self.keep
     }
 
-    /// How far the best may be from the best there is, as a share of the latter.
+    /// Optimality gap: how far `weighted` may be below the optimum, as a share of the upper bound, 0 to 1.
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.upper_bound > 0.0 {
@@ -75,23 +75,25 @@ impl Found<'_> {
         }
     }
 
-    /// The good placements, each with its P_wbw, one after the other as they are asked for. Clusters of one
-    /// node are where they move least; all are there if the search was exact.
+    /// The good placements with their P_wbw, lazily. Single-node clusters are where they move least memory; none is
+    /// missing if [`SearchResult::all_good_known`].
     pub fn good(&self) -> impl Iterator<Item = (NodePlacement, f64)> + '_ {
         let runs = self.problem.runs();
         let least = self.good_enough() * (1.0 - 1e-9);
         self.kept.iter().flat_map(move |arrangement| {
-            let named = Names::new(runs.clone(), arrangement.sets.len());
-            let worth = move |names: &[usize]| arrangement.worth(&self.problem, names);
+            let named = SetAssignments::new(runs.clone(), arrangement.sets.len());
+            let objective = move |assignment: &[usize]| arrangement.objective(&self.problem, assignment);
             let good = named
-                .map(move |names| (worth(&names), names))
+                .map(move |assignment| (objective(&assignment), assignment))
                 .filter(move |(w, _)| *w >= least);
-            good.map(move |(worth, names)| (placement(&self.problem, arrangement, &names), worth))
+            good.map(move |(objective, assignment)| {
+                (placement(&self.problem, arrangement, &assignment), objective)
+            })
         })
     }
 
-    /// Of the good placements the one that moves least memory, of equals the best; with its P_wbw. Where
-    /// there are too many to compare, one that moves little.
+    /// The good placement that moves least memory (of equals the one with highest P_wbw), with its P_wbw. Where there are
+    /// too many to compare, a hill-climbed one that moves little.
     #[must_use]
     pub fn least_moved(&self) -> (NodePlacement, f64) {
         if let Some(current) = self.current() {
@@ -101,13 +103,13 @@ impl Found<'_> {
         if self.best.memory_to_move(self.problem.clusters) == 0 {
             return best();
         }
-        let cost = |(placement, worth): &(NodePlacement, f64)| {
+        let cost = |(placement, objective): &(NodePlacement, f64)| {
             (
                 placement.memory_to_move(self.problem.clusters),
-                Reverse(worth.to_bits()),
+                Reverse(objective.to_bits()),
             )
         };
-        let least = if ways(&self.problem.runs()) * self.kept.len() as f64 <= COMPARED {
+        let least = if assignment_count(&self.problem.runs()) * self.kept.len() as f64 <= COMPARED {
             self.good().min_by_key(cost)
         } else {
             self.kept.iter().map(|a| self.little_moved(a)).min_by_key(cost)
@@ -116,12 +118,13 @@ impl Found<'_> {
     }
 
     pub(super) fn little_moved(&self, arrangement: &Arrangement) -> (NodePlacement, f64) {
-        let names = fewest_bytes(&self.problem, arrangement, self.good_enough() * (1.0 - 1e-9));
-        let worth = arrangement.worth(&self.problem, &names);
-        (placement(&self.problem, arrangement, &names), worth)
+        let assignment =
+            least_moved_assignment(&self.problem, arrangement, self.good_enough() * (1.0 - 1e-9));
+        let objective = arrangement.objective(&self.problem, &assignment);
+        (placement(&self.problem, arrangement, &assignment), objective)
     }
 
-    /// Where clusters are, if that is a good placement.
+    /// The current placement, if it is a good one.
     fn current(&self) -> Option<(NodePlacement, f64)> {
         let Problem {
             clusters,
@@ -135,7 +138,7 @@ impl Found<'_> {
         let apart = taken.windows(2).all(|w| w[0] != w[1]) && taken.iter().all(|n| nodes.contains(n));
         let placement = NodePlacement::current(clusters);
         let whole = moving().all(|c| c.at.len() == c.nodes);
-        let worth = super::weighted_bandwidth(channels, clusters, &placement);
-        (apart && whole && worth >= self.good_enough() * (1.0 - 1e-9)).then_some((placement, worth))
+        let objective = super::weighted_bandwidth(channels, clusters, &placement);
+        (apart && whole && objective >= self.good_enough() * (1.0 - 1e-9)).then_some((placement, objective))
     }
 }
