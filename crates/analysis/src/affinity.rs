@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 pub struct Affinity {
     /// How it was made, as reports print it: `compact`, `file:bind.toml`.
     pub name: String,
-    /// By [`ThreadId`].
+    /// The CPU of each thread, by [`ThreadId`].
     pub cpus: Vec<CpuId>,
-    /// By [`ThreadId`].
+    /// The node of each thread's CPU, by [`ThreadId`].
     pub nodes: Vec<NodeId>,
 }
 

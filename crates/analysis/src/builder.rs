@@ -57,7 +57,7 @@ pub(crate) struct Sweep {
     cells: Vec<Entry>,
 }
 
-/// Takes a part.
+/// Callback for a finished part of the histogram.
 type Emit<'e> = dyn FnMut(&Histogram) + 'e;
 
 impl Sweep {

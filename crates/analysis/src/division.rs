@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 /// One object in one region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
-    /// Where.
+    /// The code region in which the object is used.
     pub region: RegionId,
-    /// How.
+    /// How the region's threads divide the object's pages.
     pub pattern: Pattern,
     /// Parts in which blocks begin again: rows of a matrix that is divided y-wise. 1 elsewhere.
     pub repeat: u32,

@@ -62,7 +62,7 @@ impl Dynamicity {
         &self.per_slice
     }
 
-    /// Moves in all.
+    /// Number of moves over all pages.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.per_slice.iter().sum()

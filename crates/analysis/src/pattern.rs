@@ -347,16 +347,16 @@ fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     }
 }
 
-/// The way that places take round the circle, in threads.
+/// The path that pages' positions take around the circle in address order, in units of threads.
 #[derive(Debug)]
 struct Walk {
     gone: f64,
     travelled: f64,
-    /// Stops on the way.
+    /// Number of blocks met.
     blocks: f64,
-    /// Threads.
+    /// Number of threads: the circumference of the circle.
     around: f64,
-    /// Pages of the first one.
+    /// Length of the first block, pages.
     first_block: u64,
     /// Whether each owner has one block.
     each_once: bool,

@@ -37,9 +37,9 @@ pub const EXCEPTED: f64 = 0.02;
 /// What samples say of some pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Samples.
+    /// Number of samples in pages of the object (or program).
     pub samples: u64,
-    /// Pages with samples.
+    /// Number of pages that have at least one sample.
     pub pages: u64,
     /// Those with enough to be judged.
     pub judged: u64,
@@ -82,9 +82,9 @@ pub fn sampled_share(share: f64, samples: u64, unseen: f64) -> Interval {
 /// What samples say of a program and of each object with samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// Of all pages.
+    /// Estimates over all pages of the program.
     pub program: Sampled,
-    /// By object.
+    /// Estimates for each object that has samples.
     pub objects: BTreeMap<ObjectId, Sampled>,
 }
 

@@ -86,7 +86,7 @@ impl SharingMatrix {
         Self { threads, cells }
     }
 
-    /// Number of threads.
+    /// Number of threads, the order of the matrix.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads

@@ -12,12 +12,12 @@ const OUTSTANDING: f64 = 0.05;
 /// A loop over an array makes tens of accesses to a line; a thread that waits, thousands.
 const A_LINE: u64 = 1000;
 
-/// One such page.
+/// A page on which the accesses of several threads fall into a few cache lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spot {
     /// Position in the histogram.
     pub page: usize,
-    /// Owner.
+    /// The object that the page belongs to.
     pub object: ObjectId,
     /// Its share of all accesses.
     pub share: f64,

@@ -1,4 +1,4 @@
-//! One pass over the accesses for everything that looks at them.
+//! Sharing one pass over the access table between all consumers.
 //!
 //! Decoding the table is what reading a profile costs, so whoever needs its rows is a [`Visitor`] and is shown them
 //! together with all others that are ready at the time. What follows from the rows alone (the histogram, the sums of
@@ -8,10 +8,10 @@ use nodewise_profile::{Access, AccessSource};
 
 /// Looks at the rows of the access table, in the order of [`AccessSource::visit`].
 pub trait Visitor {
-    /// The next rows.
+    /// Takes the next rows of the access table.
     fn rows(&mut self, rows: &[Access]);
 
-    /// There are no more.
+    /// Called once after the last row.
     fn end(&mut self) {}
 }
 

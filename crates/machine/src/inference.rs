@@ -1,4 +1,4 @@
-//! Which flows share a bottleneck, from what they get alone and together, and which links would do that.
+//! Infers shared bottlenecks, and links that explain them, from bandwidths of flows alone and together.
 //!
 //! All it needs is bandwidths, each with its interval: of every flow alone, then of groups of flows that
 //! somebody lets run together when asked. Two flows that together get less than the sum of what they

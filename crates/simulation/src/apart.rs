@@ -1,4 +1,4 @@
-//! Nodes for several programs, each with nodes of its own.
+//! Placements of several programs on disjoint sets of nodes.
 
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::formulas::mix;
@@ -10,7 +10,7 @@ pub type Places = Vec<Vec<NodeId>>;
 /// Ways to put programs on sets of nodes; inside a set, virtual nodes are on its nodes in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Apart {
-    /// Those to look at.
+    /// The placements to evaluate.
     pub all: Vec<Places>,
     /// How many there are: N! / (∏ n! · (N − ∑ n)!), where all nodes have CPUs enough.
     pub possible: f64,
@@ -44,13 +44,13 @@ impl Apart {
         }
     }
 
-    /// Whether every way is there.
+    /// Whether `all` has every placement.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.all.len() as f64 >= self.possible
     }
 
-    /// Where these nodes are in the list, in whatever order; added if they are not.
+    /// Index of a placement in `all`, whatever the order of nodes in a program; appended if missing.
     pub fn index(&mut self, machine: &Machine, mut places: Places) -> usize {
         places.iter_mut().for_each(|nodes| in_order(machine, nodes));
         self.all.iter().position(|p| *p == places).unwrap_or_else(|| {
@@ -60,7 +60,7 @@ impl Apart {
     }
 }
 
-/// Programs on nodes by chance; `None` where they do not fit so.
+/// A random placement of all programs; `None` where they do not fit on their nodes.
 #[must_use]
 pub fn by_chance(machine: &Machine, threads: &[Vec<u32>], seed: u64) -> Option<Places> {
     let mut free: Vec<NodeId> = machine.cpu_nodes().collect();
@@ -86,7 +86,7 @@ fn ways(nodes: usize, threads: &[Vec<u32>]) -> f64 {
     ways.round()
 }
 
-/// Those with most CPUs first, which virtual nodes with most threads go on.
+/// Orders nodes by descending CPU count, as virtual nodes are ordered by descending thread count.
 fn in_order(machine: &Machine, nodes: &mut [NodeId]) {
     nodes.sort_by_key(|n| (Reverse(machine.nodes[n.index()].cpus.len()), *n));
 }
@@ -96,7 +96,7 @@ fn fit(machine: &Machine, nodes: &[NodeId], sizes: &[u32]) -> bool {
     nodes.iter().zip(sizes).all(|(n, s)| cpus(n) >= *s as usize)
 }
 
-/// One more program on each set of free nodes.
+/// Extends a partial placement by one more program, on every set of free nodes.
 fn longer(machine: &Machine, nodes: &[NodeId], placed: &Places, sizes: &[u32]) -> Vec<Places> {
     let free: Vec<NodeId> = nodes
         .iter()

@@ -1,14 +1,14 @@
-//! A program's phases in order: all that running beside other programs is predicted from.
+//! A program's phases in order, from which its time beside other programs is predicted.
 
 use crate::calibration::Fit;
 use crate::merged::{Merged, Merging};
-use crate::moving::Paid;
+use crate::moving::MoveCost;
 use crate::run::Run;
 use crate::tally::SliceTally;
 use crate::{Parameters, Scenario};
 use nodewise_placement::Context;
 
-/// A program under one or several policies, before anybody says on which nodes and beside whom.
+/// The phases of a program under one or several policies, independent of nodes and of other programs.
 pub struct Course {
     /// As written on the command line: mappings first, then those that move pages.
     pub policies: Vec<String>,
@@ -21,22 +21,22 @@ pub struct Course {
     pub(crate) parameters: Parameters,
 }
 
-/// Some slices added up.
+/// Consecutive slices merged.
 pub(crate) struct Step {
     pub phases: Vec<Merged>,
     /// By policy: what was moved before it.
-    pub paid: Vec<Option<Paid>>,
+    pub paid: Vec<Option<MoveCost>>,
 }
 
-/// A course under way.
-pub(crate) struct Recorder<'a> {
+/// Builds a [`Course`] from the slices of a simulation.
+pub(crate) struct CourseBuilder<'a> {
     merging: Merging<'a>,
     steps: Vec<Step>,
-    paid: Vec<Option<Paid>>,
+    paid: Vec<Option<MoveCost>>,
     slot_nodes: Vec<usize>,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> CourseBuilder<'a> {
     /// Of `steps` steps at most.
     pub fn new(context: &Context<'a>, steps: usize) -> Self {
         let slices = context.profile.slices.len();
@@ -58,7 +58,7 @@ impl<'a> Recorder<'a> {
     /// Ends a step: its phases, and what was paid until now.
     fn step(&mut self, run: &Run<'_>) {
         let now: Vec<_> = (0..run.policies().len()).map(|p| run.paid(p).cloned()).collect();
-        let since = |(at, now): (usize, &Option<Paid>)| {
+        let since = |(at, now): (usize, &Option<MoveCost>)| {
             let earlier = self.paid.get(at).and_then(Option::as_ref);
             now.as_ref()
                 .map(|now| earlier.map_or_else(|| now.clone(), |e| now.since(e)))

@@ -165,7 +165,7 @@ pub fn course<S: AccessSource>(
     parameters: &Parameters,
 ) -> Result<Course, S::Error> {
     let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
-    let mut recorder = course::Recorder::new(context, steps);
+    let mut recorder = course::CourseBuilder::new(context, steps);
     let run = played(context, run, accesses, parameters, &mut |slice, run| {
         recorder.add(slice, run);
     })?;

@@ -9,7 +9,7 @@ use crate::{Calibration, Scenario};
 use nodewise_profile::{Profile, RegionId};
 use std::collections::BTreeMap;
 
-/// Slices under way.
+/// Accumulates phases of consecutive slices.
 pub(crate) struct Merging<'a> {
     profile: &'a Profile,
     /// So many at a time, at least 1.

@@ -5,7 +5,7 @@
 pub struct Demand {
     /// Bytes in all; fairness is between readers' byte rates.
     pub bytes: f64,
-    /// `(resource, bytes)`.
+    /// `(resource, bytes)` for each resource crossed.
     pub over: Vec<(u32, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! A simulation that is shown rows, among others who look at them.
+//! The simulation as a [`Visitor`], so that it shares a pass over the accesses with others.
 
 use crate::run::Run;
 use crate::tally::Tally;
