@@ -12,10 +12,10 @@ use nodewise_profile::ObjectId;
 use nodewise_simulation::Simulation;
 use std::collections::BTreeMap;
 
-/// One object's bill.
+/// What the placement of one object costs, and who placed and uses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blame {
-    /// Which.
+    /// The object that these figures are of.
     pub object: ObjectId,
     /// Its name; numbered where others have the same, `grid #2`.
     pub name: String,
@@ -29,9 +29,9 @@ pub struct Blame {
     pub local_fraction: f64,
     /// Exclusivity over its pages, weighted by accesses.
     pub exclusivity: f64,
-    /// Who placed it.
+    /// The site and thread that touched most of its pages first.
     pub first_touched: Option<FirstTouched>,
-    /// Who uses it.
+    /// The region that uses it most.
     pub used_by: Option<UsedBy>,
     /// Class of most of its accesses.
     pub sharing: SharingClass,

@@ -10,7 +10,7 @@ const MOSTLY: f64 = 0.5;
 /// The pages of an object whose accesses are to a few lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FewLines {
-    /// How many.
+    /// Number of such pages.
     pub pages: usize,
     /// Their share of all accesses of the program.
     pub share: f64,

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Matched {
     /// First-touch's time as it is over this program's.
     pub speedup: Range,
-    /// Typical time, seconds.
+    /// Predicted time of the typical scenario, seconds.
     pub seconds: f64,
 }
 
@@ -100,7 +100,7 @@ struct Plan {
     homes: Vec<NodeId>,
     /// How arrays are cut.
     squares: BTreeMap<ObjectId, Square>,
-    /// Where loops change.
+    /// Pairs of object and region whose loops are changed.
     moved: BTreeSet<(ObjectId, RegionId)>,
 }
 

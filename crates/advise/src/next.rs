@@ -7,7 +7,7 @@ use nodewise_profile::{BASE_PAGE_SIZE, Observer};
 /// How the report was asked for, as its reader would ask again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The profile's directory.
+    /// The folder of the profile, as shown in commands.
     pub profile: String,
     /// The machine, by name or file.
     pub machine: String,

@@ -9,7 +9,7 @@ use nodewise_placement::Context;
 /// One object: what was found, and what is said of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advised {
-    /// What was found.
+    /// The facts that the texts are made of.
     pub blame: Blame,
     /// What happened, one sentence.
     pub sentence: String,

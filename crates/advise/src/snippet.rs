@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// `[i][j]`.
+/// Subscripts of an element: `[i][j]` for two dimensions.
 fn subscripts(dimensions: usize) -> String {
     INDEX[..dimensions].iter().map(|i| format!("[{i}]")).collect()
 }
@@ -292,7 +292,7 @@ pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
     )
 }
 
-/// One policy.
+/// The code for one policy of libnodewise.
 pub(crate) fn place(place: &Place, policy: &str, dimensions: usize) -> String {
     format!(
         "{LIBRARY}{}nw_place({}, {policy});\n{}",

@@ -8,7 +8,7 @@ use nodewise_profile::Profile;
 /// A command with the variables set for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StockCommand {
-    /// Names and values.
+    /// Environment variables to set, name and value.
     pub environment: Vec<(&'static str, String)>,
     /// The program and its arguments.
     pub command: Vec<String>,

@@ -1,9 +1,9 @@
-//! The conclusion about a program.
+//! The verdict: the conclusion about a program.
 
 use nodewise_simulation::Range;
 use serde::Serialize;
 
-/// The kinds of verdict.
+/// The kind of a verdict; its JSON value is the name in kebab case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
@@ -29,17 +29,17 @@ impl VerdictKind {
     }
 }
 
-/// The conclusion, and what to do next.
+/// The conclusion about a program, and the command to run next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Its kind.
+    /// The kind of conclusion.
     pub outcome: VerdictKind,
     /// The policy it recommends; `first-touch` when nothing is to be done.
     pub policy: String,
     /// Predicted gain of that policy over first-touch: speed-up minus one.
     #[serde(skip)]
     pub gain: Range,
-    /// One sentence.
+    /// The conclusion in one sentence.
     pub sentence: String,
     /// A command to copy.
     pub next: Option<String>,

@@ -30,7 +30,7 @@ pub(crate) fn percent(fraction: f64) -> String {
     }
 }
 
-/// `a.c:9` before `a.c:10`.
+/// Sort key of a source location: `a.c:9` comes before `a.c:10`.
 pub(crate) fn in_source_order(at: &str) -> (&str, u32) {
     let (file, line) = at.rsplit_once(':').unwrap_or((at, ""));
     (file, line.parse().unwrap_or(0))
@@ -58,7 +58,7 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
     }
 }
 
-/// "x and y".
+/// Names of the dimensions of a bit set: "x", "x and y", …
 pub(crate) fn dimension_names(dimensions: u32) -> String {
     let names: Vec<&str> = (0..3)
         .filter(|d| dimensions >> d & 1 == 1)

@@ -12,12 +12,12 @@ pub struct Entry {
     pub writes: u64,
     /// Lines of traffic (see [`nodewise_profile::Access::lines`]), saturating.
     pub lines: u32,
-    /// The accessing thread.
+    /// The thread that made the accesses.
     pub thread: ThreadId,
 }
 
 impl Entry {
-    /// Loads plus stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes

@@ -54,7 +54,7 @@ impl Metrics {
         }
     }
 
-    /// Loads plus stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes

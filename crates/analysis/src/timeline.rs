@@ -9,7 +9,7 @@ use nodewise_profile::{AccessSource, PageNumber, Profile, SliceId};
 /// One slice under a fixed mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceMetrics {
-    /// The slice's number.
+    /// Number of the time slice.
     pub slice: SliceId,
     /// Metrics of the accesses in the slice.
     pub metrics: Metrics,

@@ -39,7 +39,7 @@ impl RegionUse {
         self.threads.iter().enumerate().flat_map(bits)
     }
 
-    /// Loads plus stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes

@@ -71,13 +71,13 @@ pub struct Application {
 pub struct ThreadMove {
     /// [`Application::id`] of the threads' application.
     pub application: u32,
-    /// Index into [`Application::clusters`].
+    /// Index of the cluster in [`Application::clusters`].
     pub cluster: usize,
     /// Numbers of the threads, as in [`Cluster::threads`].
     pub threads: Vec<u32>,
     /// Their current node; `None` if they have not been placed yet.
     pub from: Option<NodeId>,
-    /// Their target node.
+    /// The node that they migrate to.
     pub to: NodeId,
 }
 
@@ -111,7 +111,7 @@ pub struct Refused {
 /// The actions of one step, in the order of execution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Threads to migrate.
+    /// Threads that migrate between nodes.
     pub moves: Vec<ThreadMove>,
     /// Applications whose memory is migrated dynamically from now on.
     pub dynamic: Vec<u32>,

@@ -228,7 +228,7 @@ impl Controller {
         self.paused = true;
     }
 
-    /// Ends a pause.
+    /// Ends a pause; the next step starts the clock again.
     pub fn resume(&mut self) {
         self.paused = false;
         self.last_ns = None;

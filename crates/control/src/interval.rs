@@ -87,7 +87,7 @@ impl Actuator for DryRun {
 pub struct Interval {
     /// The moves that were decided.
     pub decision: Decision,
-    /// Their results.
+    /// Results of the moves that were tried.
     pub outcome: BatchResult,
 }
 

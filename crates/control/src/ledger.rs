@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 /// `migrations` = pages moved + `ping_pongs` + `multiple`, as long as no page was dropped from the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// All moves.
+    /// Number of moves, each move of a page once.
     pub migrations: u64,
     /// Moves back to where the page's last move came from: A→B→A.
     pub ping_pongs: u64,

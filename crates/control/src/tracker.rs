@@ -11,7 +11,7 @@ use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
 use std::ops::Range;
 
-/// Allocation granularity, pages.
+/// Allocation granularity in pages.
 const ROOM: usize = 4096;
 /// When the tracker is full, this fraction (1 / n) of its pages is evicted at once, so that evictions are amortised.
 const EVICTED: usize = 8;

@@ -78,7 +78,7 @@ pub(crate) fn objects(text: &str) -> Vec<ObjectSeen> {
 pub(crate) struct Places<'a> {
     pub nodes: usize,
     pub frames: &'a Calibration,
-    /// By virtual CPU.
+    /// The node of each virtual CPU.
     pub cpus: &'a HashMap<u32, usize>,
 }
 

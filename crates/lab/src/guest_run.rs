@@ -10,7 +10,7 @@ pub struct ObjectSeen {
     pub process: u32,
     /// The rule that placed it, by its place in the map.
     pub rule: Option<u32>,
-    /// First page number.
+    /// Number of its first page.
     pub page: u64,
     /// Its length in pages.
     pub pages: u64,

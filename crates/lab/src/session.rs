@@ -14,26 +14,26 @@ use std::time::{Duration, Instant};
 pub enum Event<'a> {
     /// The guest is up; host seconds since QEMU started.
     Ready {
-        /// Host seconds.
+        /// Seconds of the host since QEMU started.
         seconds: f64,
     },
     /// A run starts, by its place in [`crate::Experiment::runs`].
     Begins {
-        /// Which.
+        /// Index of the run.
         run: usize,
     },
     /// The command's standard output.
     Output(&'a [u8]),
     /// The command's standard error.
     Errors(&'a [u8]),
-    /// A run ended.
+    /// A run has ended.
     Ends {
-        /// Which.
+        /// Index of the run.
         run: usize,
     },
 }
 
-/// What came out.
+/// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// One a run, in order.
@@ -44,9 +44,9 @@ pub struct Session {
     pub capture: Vec<(String, Vec<u8>)>,
     /// Files the runs left, by their absolute paths in the guest.
     pub brought: Vec<(String, Vec<u8>)>,
-    /// The emulator's version.
+    /// The version of QEMU.
     pub qemu: String,
-    /// The kernel's version.
+    /// The version of the guest's kernel.
     pub kernel: String,
 }
 
@@ -146,7 +146,7 @@ struct Story {
     session: Session,
     objects: Vec<String>,
     begun: Instant,
-    /// This guest's start.
+    /// When this guest was started.
     started: Instant,
     first_run: Option<Instant>,
     done: bool,
@@ -266,7 +266,7 @@ impl Story {
         }
     }
 
-    /// The figures.
+    /// Computes the figures of all runs.
     fn finish(mut self, lab: &Lab) -> Result<Session, LabError> {
         if lab.plugin.is_none() {
             return Ok(self.session);

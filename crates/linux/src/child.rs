@@ -28,7 +28,7 @@ pub struct Forwarding {
 /// What happened to a child, or came for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has ended.
+    /// The child has ended.
     Ended(ExitStatus),
     /// A signal that was to be kept from it.
     Kept(i32),

@@ -31,7 +31,7 @@ impl NodeMask {
         (self.0.as_ptr(), MASK_BITS)
     }
 
-    /// The nodes, ascending.
+    /// The node numbers in the mask, ascending.
     #[must_use]
     pub fn nodes(&self) -> Vec<u32> {
         (0..WORDS as u32 * 64)

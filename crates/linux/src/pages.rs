@@ -18,7 +18,7 @@ pub enum PageStatus {
     NoRoom,
     /// Not mapped, or the page of zeros (`EFAULT`).
     Fault,
-    /// Another error number.
+    /// Any other error number of the kernel.
     Other(i32),
     /// The kernel gave up before it got here, or without a word; ask again where it is.
     Unsaid,
@@ -66,7 +66,7 @@ pub enum CallError {
     NoRoom,
     /// The process may not use the node.
     NotAllowed,
-    /// Another error number.
+    /// Any other error number of the kernel.
     Other(i32),
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 pub struct Peer {
     /// Its number as this process sees it; 0 when it lies outside our namespace.
     pub pid: u32,
-    /// Its effective user.
+    /// Effective user id of the peer.
     pub uid: u32,
 }
 

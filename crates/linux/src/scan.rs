@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub struct Scan {
     /// From a program's start to the first.
     pub delay_ms: u32,
-    /// At least.
+    /// Shortest period between scans, milliseconds.
     pub least_ms: u32,
-    /// At most.
+    /// Longest period between scans, milliseconds.
     pub most_ms: u32,
 }
 

@@ -14,10 +14,10 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// One that came.
+/// A signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Which.
+    /// Number of the signal.
     pub number: i32,
     /// The kernel sent it: a terminal's key, a child's end.
     pub by_kernel: bool,

@@ -8,7 +8,7 @@ use nodewise_placement::{Move, Reason};
 use nodewise_profile::PageNumber;
 use std::time::Duration;
 
-/// Something that happened.
+/// An event of a session.
 pub enum Event<'a> {
     /// Something the user should know: one line.
     Notice(&'a str),
@@ -47,21 +47,21 @@ pub trait Subscriber {
 /// Neighbouring pages that changed nodes, in pages that decisions are made for.
 #[derive(Clone, Copy, Debug)]
 pub struct MovedPages {
-    /// Whose.
+    /// Id of the process.
     pub pid: u32,
-    /// The first.
+    /// Number of the first page.
     pub page: PageNumber,
-    /// How many.
+    /// Number of pages, each of the decision's size.
     pub count: u64,
-    /// Where they were.
+    /// The node that they were on.
     pub from: NodeId,
-    /// Where they are.
+    /// The node that they are on now.
     pub to: NodeId,
 }
 
 /// Pages that were found elsewhere.
 pub struct Found<'a> {
-    /// Which, and where.
+    /// The pages and their nodes.
     pub moved: &'a MovedPages,
     /// The policy, or [`Migration::KERNEL`](nodewise_profile::Migration::KERNEL) or
     /// [`UNKNOWN`](nodewise_profile::Migration::UNKNOWN).
@@ -73,9 +73,9 @@ pub struct Found<'a> {
 /// Threads of a process that changed nodes.
 #[derive(Clone, Debug)]
 pub struct ThreadsMoved {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// The kernel's numbers of the nodes they left, as a list.
     pub from: String,
@@ -91,7 +91,7 @@ pub struct ThreadsMoved {
 pub struct Decided<'a> {
     /// The policy with its parameters.
     pub policy: &'a str,
-    /// Decision and outcome.
+    /// The decision and the results of its moves.
     pub interval: &'a Interval,
     /// What the processes' numbers in page numbers stand for.
     pub watch: &'a Watch,
@@ -106,7 +106,7 @@ pub struct Decided<'a> {
 pub struct Run<'a> {
     /// The first page's move.
     pub first: &'a Move,
-    /// How many pages.
+    /// Length of the run in pages.
     pub pages: u64,
 }
 

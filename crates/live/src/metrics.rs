@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A file of figures, which goes with the session that they are of.
 pub struct Metrics {
     file: PathBuf,
-    /// Who is balanced.
+    /// The target of the session, as a label.
     target: String,
     written: bool,
 }

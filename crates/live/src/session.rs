@@ -59,7 +59,7 @@ pub struct Session {
     unseen: Unseen,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
-    /// With [`Options::move_threads`].
+    /// The thread scheduler, with [`Options::move_threads`].
     threads: Option<ThreadScheduler>,
     /// Put back when the session is dropped, and when it is killed.
     scan: Option<scan::Held>,
@@ -158,7 +158,7 @@ impl Session {
         self.tell(&Event::Paused(true));
     }
 
-    /// After [`Session::pause`].
+    /// Resumes decisions after [`Session::pause`].
     pub fn resume(&mut self) {
         self.controller.resume();
         self.tell(&Event::Paused(false));

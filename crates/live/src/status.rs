@@ -39,19 +39,19 @@ impl Locality {
 
 /// Figures of a session. Pages are those that decisions are made for.
 pub struct Status {
-    /// The migration policy.
+    /// The migration policy, as written.
     pub policy: String,
     /// log2 of base pages that a decision is made for.
     pub page_shift: u32,
     /// Memory nodes of the machine.
     pub nodes: usize,
-    /// Nothing is moved.
+    /// Whether it is a dry run: nothing is moved.
     pub dry: bool,
     /// Share of the run time that migrating may take.
     pub budget: f64,
     /// Since the session began.
     pub seconds: f64,
-    /// Decisions made.
+    /// Number of decisions made.
     pub intervals: u64,
     /// Moves that a dry run would have made, each page where those before would have brought it.
     pub would_move: u64,

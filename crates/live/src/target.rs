@@ -11,7 +11,7 @@ use std::{fmt, io};
 /// Where version 2 of control groups is.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Who is balanced.
+/// The processes whose pages are balanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A program that we start.

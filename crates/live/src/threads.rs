@@ -58,7 +58,7 @@ pub struct ThreadScheduler {
     due: Duration,
 }
 
-/// Something to tell.
+/// A message for the user, or moved threads for subscribers.
 #[derive(Clone, Debug)]
 pub enum News {
     Notice(String),

@@ -67,7 +67,7 @@ impl Topology {
         Some(NodeId(at as u32))
     }
 
-    /// A node's CPUs.
+    /// The usable CPUs of a node.
     #[must_use]
     pub fn cpus(&self, node: NodeId) -> &[CpuId] {
         &self.machine.nodes[node.index()].cpus
@@ -83,7 +83,7 @@ impl Topology {
         format_list(&nodes)
     }
 
-    /// The kernel's numbers.
+    /// The kernel's numbers of all nodes.
     #[must_use]
     pub fn os_indices(&self) -> Vec<u32> {
         self.machine.nodes.iter().map(|n| n.os_index).collect()

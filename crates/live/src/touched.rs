@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     pub address: u64,
-    /// Who did.
+    /// Id of the thread that faulted.
     pub tid: u32,
     /// Whose sample it is, if it is one.
     pub node: Option<NodeId>,

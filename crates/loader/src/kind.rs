@@ -19,7 +19,7 @@ pub enum Kind {
         /// The rest of the first line.
         argument: Option<OsString>,
     },
-    /// Anything else.
+    /// A file of any other kind.
     Data,
 }
 

@@ -18,7 +18,7 @@ const FINEST: usize = 100_000;
 /// Threads that a cell names, rather too many than too few.
 const NAMED: [usize; 4] = [16, 6, 3, 1];
 
-/// The whole page.
+/// The page as one self-contained HTML file.
 #[must_use]
 pub fn write(documents: &SessionDocuments) -> String {
     let views = documents.views();

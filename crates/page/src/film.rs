@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// Most steps; slices next to each other become one.
 const STEPS: usize = 128;
-/// Most columns.
+/// Largest number of columns.
 const COLUMNS: usize = 512;
 /// Nobody accessed it in this step.
 const NOTHING: u8 = 255;

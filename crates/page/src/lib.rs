@@ -37,9 +37,9 @@ pub use view::{Findings, View};
 
 use std::borrow::Cow;
 
-/// The page's script, one bundle.
+/// The page's bundled script.
 pub const SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.js"));
-/// The page's style.
+/// The page's style sheet.
 pub const STYLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.css"));
 
 /// Documents by name, `session.json` first of all; the names are those of `web/src/source.ts`.

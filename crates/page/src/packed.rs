@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Columns under construction.
+/// Builder of packed columns.
 #[derive(Debug, Default)]
 pub struct Packed {
     columns: Vec<Value>,

@@ -88,7 +88,7 @@ impl Pyramid {
         rows
     }
 
-    /// What it takes.
+    /// Memory in use, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.levels.iter().map(|l| l.len() * size_of::<u64>()).sum()

@@ -13,7 +13,7 @@ const LARGE: usize = 1000;
 pub struct Run {
     /// Whose they are; of several small objects, the first.
     pub object: ObjectId,
-    /// How many objects.
+    /// Number of objects in the run.
     pub objects: usize,
     /// Position of the first.
     pub first: usize,

@@ -12,9 +12,9 @@ pub const NODES: usize = 255;
 /// The columns of a row of sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Memory nodes.
+    /// Number of memory nodes.
     pub nodes: usize,
-    /// Mappings.
+    /// Number of policies (mappings).
     pub policies: usize,
 }
 
@@ -51,13 +51,13 @@ pub struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    /// Loads and stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(self) -> u64 {
         self.row[Shape::ACCESSES]
     }
 
-    /// Stores.
+    /// Store instructions over the pages.
     #[must_use]
     pub fn writes(self) -> u64 {
         self.row[Shape::WRITES]
@@ -87,7 +87,7 @@ impl<'a> Sums<'a> {
         self.row[self.shape.policy(policy)]
     }
 
-    /// Pages by home.
+    /// Number of pages on each node under a policy.
     #[must_use]
     pub fn homes(self, policy: usize) -> &'a [u64] {
         &self.row[self.shape.policy(policy) + 1..][..self.shape.nodes]
@@ -99,11 +99,11 @@ impl<'a> Sums<'a> {
 pub struct Pages {
     /// Page × thread counts.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
     /// Homes of all pages, mapping by mapping.
     pub homes: Vec<Vec<u8>>,
-    /// By object.
+    /// Kind of each object, by object number.
     kinds: Vec<ObjectKind>,
     /// How rows of sums are laid out.
     pub shape: Shape,
@@ -171,7 +171,7 @@ impl Pages {
     }
 }
 
-/// As a byte.
+/// A node number as a byte; larger numbers become the last one ([`NODES`] − 1).
 #[must_use]
 pub fn narrow(node: NodeId) -> u8 {
     node.index().min(NODES - 1) as u8

@@ -44,7 +44,7 @@ struct Placing {
 /// A way to place threads and pages.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// Threads.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
     /// Pages, with threads there.
     pub mapping: Mapping,

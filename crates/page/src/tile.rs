@@ -10,9 +10,9 @@ const NOTHING: u8 = 255;
 /// Where a tile begins, and where its cells' first pages are.
 #[derive(Debug)]
 pub struct Place {
-    /// Its level.
+    /// Level of the tile: a cell sums 2^level pages.
     pub level: u32,
-    /// Its first cell.
+    /// Index of its first cell.
     pub first_cell: usize,
     /// Of each cell, the first page, counted from the first of its run.
     pub pages: Vec<u32>,

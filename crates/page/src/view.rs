@@ -23,15 +23,15 @@ use std::ops::Range;
 pub struct Findings<'a> {
     /// Where the profile lies, as people name it.
     pub folder: String,
-    /// Its small tables.
+    /// The profile without its access table.
     pub profile: &'a Profile,
-    /// The target.
+    /// The machine that is predicted for.
     pub machine: &'a Machine,
     /// Predictions follow the mappings'.
     pub simulation: &'a Simulation,
     /// Page × thread counts.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
     /// The mappings compared, the first is first-touch; parallel to the report's policies.
     pub mappings: Vec<Mapping>,

@@ -16,7 +16,7 @@ const IN_ORDER: &str = "compact";
 /// What everything is compared with.
 const FIRST_TOUCH: &str = "first-touch";
 
-/// A profile, judged.
+/// A profile with its metrics, predictions and advice.
 pub struct Analysed {
     /// Profile, histogram, affinity and machine.
     pub selected: Selected,

@@ -20,7 +20,7 @@ use nodewise_machine::Machine;
 use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
 
-/// What is to be compared.
+/// The parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The profile; which machine is asked for apart.
@@ -29,7 +29,7 @@ pub struct Question {
     pub more: Vec<PathBuf>,
     /// Of several programs, those that end begin again until all have ended once.
     pub repeat: bool,
-    /// Policies, comma-separated.
+    /// Policies to compare, comma-separated.
     pub policy: String,
     /// On how many CPUs: one number for all programs, or one for each; empty: as many as were recorded.
     pub threads: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct Question {
     pub limits: Limits,
     /// Remote memory is so many times as slow as local memory.
     pub latency_ratio: Option<f64>,
-    /// What reaches memory.
+    /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
     /// The one policy that moves pages is to be drawn.
     pub trace: bool,

@@ -43,7 +43,7 @@ pub enum Look<T> {
     Same,
     /// Nothing to show yet: why.
     Waits(String),
-    /// What was read.
+    /// It changed; this was read.
     New(T),
     /// It cannot be read: why.
     Failed(anyhow::Error),
@@ -104,7 +104,7 @@ impl<T> Followed<T> {
         all.filter_map(|of| of.and_then(|m| m.modified()).ok()).max()
     }
 
-    /// The folder.
+    /// The folder of the profile.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

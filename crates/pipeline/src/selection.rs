@@ -18,7 +18,7 @@ pub struct Selection {
     pub profile: Option<PathBuf>,
     /// A shipped machine's name, a machine file, or `this`.
     pub machine: String,
-    /// The thread policy.
+    /// The thread placement policy, as written.
     pub affinity: String,
     /// Page size of decisions, as a shift over base pages.
     pub page_size: u32,
@@ -42,9 +42,9 @@ pub struct Selected {
     pub reader: Reader,
     /// Page × thread counts over the whole run.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// The target.
+    /// The machine that is predicted for.
     pub machine: Machine,
 }
 

@@ -67,12 +67,12 @@ pub struct Place {
 /// The node of each virtual node of each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodePlacement {
-    /// `places[cluster][virtual node]`.
+    /// Nodes as `places[cluster][virtual node]`.
     pub places: Vec<Vec<NodeId>>,
 }
 
 impl NodePlacement {
-    /// The current placement.
+    /// The placement that clusters have now.
     #[must_use]
     pub fn current(clusters: &[Cluster]) -> Self {
         let places = clusters.iter().map(|c| c.at.clone()).collect();

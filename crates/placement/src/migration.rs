@@ -46,7 +46,7 @@ pub trait Observed: Sync {
     /// Nodes of the machine.
     fn nodes(&self) -> usize;
 
-    /// Pages observed.
+    /// Number of observed pages.
     fn len(&self) -> usize;
 
     /// No page was observed.
@@ -57,7 +57,7 @@ pub trait Observed: Sync {
     /// The first base page of the page at `index`, which is as large as decisions are made for.
     fn page(&self, index: usize) -> PageNumber;
 
-    /// Where it is.
+    /// The node that the page is on.
     fn home(&self, index: usize) -> NodeId;
 
     /// Accesses (or samples) from each node, older ones discounted: `counts` has an entry a node.
@@ -113,18 +113,18 @@ impl Reason {
     }
 }
 
-/// One proposal.
+/// A proposed move of one page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Index of the page among those observed.
     pub index: usize,
-    /// The page itself.
+    /// Number of the page's first base page.
     pub page: PageNumber,
-    /// Its home.
+    /// The node that the page is on.
     pub from: NodeId,
-    /// Another node of the machine.
+    /// The target node, different from `from`.
     pub to: NodeId,
-    /// Why.
+    /// The evidence that the policy decided by.
     pub reason: Reason,
 }
 

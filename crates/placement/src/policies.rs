@@ -55,7 +55,7 @@ pub struct PolicyKind {
 
 /// What a registry line gets to make its policy from.
 struct Request<'a> {
-    /// As written.
+    /// The policy as written, parameter included.
     text: &'a str,
     /// What follows the colon.
     parameter: Option<&'a str>,

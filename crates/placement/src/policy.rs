@@ -14,7 +14,7 @@ pub struct Context<'a> {
     pub histogram: &'a Histogram,
     /// Which thread runs where.
     pub affinity: &'a Affinity,
-    /// The target.
+    /// The machine that pages are placed on.
     pub machine: &'a Machine,
 }
 

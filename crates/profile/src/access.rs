@@ -14,7 +14,7 @@ pub struct Access {
     pub region: RegionId,
     /// Object that owns the pages.
     pub object: ObjectId,
-    /// The accessing thread.
+    /// The thread that made the accesses.
     pub thread: ThreadId,
     /// First page of the run.
     pub page: PageNumber,

@@ -48,7 +48,7 @@ impl Migration {
     }
 }
 
-/// What moved pages.
+/// The agent that moved pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
     /// A policy of ours.

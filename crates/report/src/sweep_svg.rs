@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// One setting of one parameter, all others as chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPoint {
-    /// The parameter.
+    /// Name of the parameter.
     pub parameter: String,
     /// Its value, as written.
     pub value: String,
@@ -18,7 +18,7 @@ pub struct SweepPoint {
     pub speedup: f64,
     /// Share of local accesses.
     pub local_fraction: f64,
-    /// Pages moved.
+    /// Number of pages moved.
     pub migrations: u64,
 }
 

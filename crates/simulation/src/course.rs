@@ -21,7 +21,7 @@ pub struct Course {
     pub(crate) parameters: Parameters,
 }
 
-/// Consecutive slices merged.
+/// Some consecutive slices, merged.
 pub(crate) struct Step {
     pub phases: Vec<Merged>,
     /// By policy: what was moved before it.

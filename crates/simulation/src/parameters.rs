@@ -3,11 +3,11 @@
 /// A quantity nobody knows exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Range {
-    /// Smallest plausible value of the parameter.
+    /// Smallest plausible value of the quantity.
     pub min: f64,
     /// The value to print when only one fits.
     pub typical: f64,
-    /// Largest plausible value of the parameter.
+    /// Largest plausible value of the quantity.
     pub max: f64,
 }
 

@@ -6,7 +6,7 @@ use nodewise_profile::SliceId;
 /// One slice under one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceShare {
-    /// The slice's number.
+    /// Number of the time slice.
     pub slice: SliceId,
     /// Loads and stores in the slice.
     pub accesses: u64,

@@ -171,7 +171,7 @@ impl Layout {
         });
     }
 
-    /// Number of counters.
+    /// Number of counters of an entry.
     fn counts_kept(self) -> usize {
         if self.few() { 8 } else { PAIRS }
     }

@@ -42,7 +42,7 @@ pub struct ThreadSummary {
     news: Vec<News>,
 }
 
-/// One process's part.
+/// Totals of one process.
 #[derive(Clone, Debug, Default)]
 struct Process {
     name: String,

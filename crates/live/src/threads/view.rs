@@ -12,11 +12,11 @@ pub struct Seen {
     pub name: String,
     /// How long we have followed it, nanoseconds.
     pub run_ns: u64,
-    /// Those at work.
+    /// Threads that used the CPU since the last look.
     pub threads: Vec<Thread>,
     /// All of its threads.
     pub all: BTreeSet<u32>,
-    /// Bytes by node.
+    /// Resident bytes on each node.
     pub resident: Vec<u64>,
     /// CPUs that it may be given.
     pub cpus: Vec<u32>,
@@ -30,7 +30,7 @@ pub struct Seen {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     pub tid: u32,
-    /// Where it runs.
+    /// The node of the CPU that it runs on.
     pub node: NodeId,
     /// By the node of the memory, a second.
     pub accesses: Vec<f64>,
@@ -116,7 +116,7 @@ pub fn applications(
     Ok(seen.iter().map(of).collect())
 }
 
-/// By process.
+/// The clusters of each process.
 fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>>, AsymError> {
     let all = || free.iter().flat_map(|s| s.threads.iter().map(|t| (s.pid, t)));
     if all().next().is_none() {

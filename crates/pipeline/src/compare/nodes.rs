@@ -144,7 +144,7 @@ impl Worth {
         }
     }
 
-    /// For people.
+    /// Formats the results for the terminal.
     pub fn table(&self) -> String {
         let threads: u32 = self.sizes.iter().sum();
         let all = match self.complete {

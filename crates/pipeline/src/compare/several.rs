@@ -50,7 +50,7 @@ struct About {
 /// One policy: all programs on every placement.
 struct Policy {
     name: String,
-    /// `[placement][program]`.
+    /// Predictions of each program, `[placement][program]`.
     outcomes: Vec<Vec<simulation::ProgramPrediction>>,
     /// Where the programs are fastest together, and slowest; by place among the placements.
     best: usize,
@@ -64,7 +64,7 @@ struct Policy {
 /// Only pages move, with programs on nodes by chance; and on the nodes of the highest weighted bandwidth.
 struct Dynamic {
     start: String,
-    /// `[draw][program]`.
+    /// Predictions of each program, `[draw][program]`.
     draws: Vec<Vec<simulation::ProgramPrediction>>,
     by_bandwidth: Vec<simulation::ProgramPrediction>,
 }
@@ -360,7 +360,7 @@ impl Runs<'_> {
 }
 
 impl Together {
-    /// For people.
+    /// Formats the comparison for the terminal.
     #[must_use]
     pub fn text(&self) -> String {
         text::write(self)

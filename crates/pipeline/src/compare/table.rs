@@ -105,7 +105,7 @@ fn moves(simulation: &Simulation) -> String {
     align(std::iter::once(header).chain(rows)) + "\n"
 }
 
-/// Three significant digits.
+/// Formats a number to three significant digits.
 pub fn significant(value: f64) -> String {
     let digits = if value > 0.0 {
         (2 - value.log10().floor() as i32).clamp(0, 9)

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Union-find over threads.
+/// A union-find structure over threads.
 pub(super) struct DisjointSets(Vec<usize>);
 
 impl DisjointSets {

@@ -31,7 +31,7 @@ pub(super) struct Problem<'a> {
     pub wide: Vec<usize>,
     /// Clusters of one node.
     pub narrow: Vec<usize>,
-    /// Clusters that stay.
+    /// Clusters that must stay where they are.
     pub fixed: Vec<usize>,
     /// The nodes of each of those, each once.
     pub fixed_nodes: Vec<Vec<NodeId>>,

@@ -43,7 +43,7 @@ impl Counts {
 pub struct SearchResult<'a> {
     /// A placement of the highest weighted bandwidth.
     pub best: NodePlacement,
-    /// Its P_wbw, MB/s.
+    /// P_wbw of `best`, MB/s.
     pub weighted: f64,
     /// Upper bound of P_wbw over all placements, MB/s; equal to `weighted` where the search was exact.
     pub upper_bound: f64,

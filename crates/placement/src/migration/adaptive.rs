@@ -76,7 +76,7 @@ impl Adaptive {
 }
 
 impl Home {
-    /// Its threshold now.
+    /// The home's current threshold.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold

@@ -26,7 +26,7 @@ pub enum Shared {
     /// From controllers with more than their share to the node with the most accesses that has less
     /// (Algorithm 1).
     Balance,
-    /// Nowhere.
+    /// Shared pages are not moved.
     Stay,
 }
 

@@ -139,9 +139,9 @@ impl<S: Compares> Out<S> {
 
 /// Where a home is among its pages, in numbers that are as quick as its counts allow.
 pub enum Walk {
-    /// Few accesses.
+    /// Counts that `f32` represents exactly.
     Quick(Steps<f32>),
-    /// Any number.
+    /// Counts of any size.
     Long(Steps<u64>),
 }
 

@@ -12,7 +12,7 @@ pub struct Rows {
     pub(super) nodes: usize,
     pub(super) pages: Vec<PageNumber>,
     pub(super) homes: Vec<NodeId>,
-    /// `[page][node]`.
+    /// `[page * nodes + node]`: accesses to each page from each node.
     pub(super) counts: Vec<u64>,
 }
 

@@ -55,13 +55,13 @@ impl<S: Sight> HomeView<'_, S> {
         self.home
     }
 
-    /// Its pages.
+    /// Number of pages in the view.
     #[must_use]
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// It has none.
+    /// Whether the view has no pages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
@@ -220,7 +220,7 @@ impl AccessorView<'_> {
         self.cells.len()
     }
 
-    /// There is none.
+    /// Whether the node accesses no remote page.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
@@ -262,7 +262,7 @@ pub trait AccessorPolicy: Send + Sync {
     fn judge(&self, accessor: &Self::Accessor, view: &AccessorView<'_>, i: usize) -> Option<Reason>;
 }
 
-/// Decides from everything.
+/// A policy that sees the accesses of all nodes to all pages.
 pub trait WholePolicy: Send {
     /// Calls `go` for pages that should move, by ascending index.
     fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>);
@@ -278,7 +278,7 @@ pub struct ByHome<P: HomePolicy> {
 }
 
 impl<P: HomePolicy> ByHome<P> {
-    /// Under a name.
+    /// Wraps a policy, under the name that reports show.
     #[must_use]
     pub fn new(name: String, policy: P) -> Self {
         Self {
@@ -300,7 +300,7 @@ impl<P: HomePolicy> ByHome<P> {
 /// it, and the others are told.
 #[derive(Clone, Debug)]
 pub struct ByAccessor<P> {
-    /// As written.
+    /// The policy as written on the command line.
     pub name: String,
     /// What each node does.
     pub policy: P,
@@ -309,9 +309,9 @@ pub struct ByAccessor<P> {
 /// One decision over all.
 #[derive(Clone, Debug)]
 pub struct Whole<P> {
-    /// As written.
+    /// The policy as written on the command line.
     pub name: String,
-    /// What is done.
+    /// The policy that decides.
     pub policy: P,
 }
 

@@ -17,7 +17,7 @@ pub struct Applied {
     pub objects: usize,
     /// Pages of matched objects.
     pub matched_pages: u64,
-    /// All pages.
+    /// Number of recorded pages.
     pub pages: u64,
     /// Rules that matched nothing, by index.
     pub unmatched_rules: Vec<usize>,

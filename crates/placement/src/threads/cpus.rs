@@ -24,7 +24,7 @@ impl From<&Machine> for NodeCpus {
 }
 
 impl NodeCpus {
-    /// Node by node.
+    /// All CPUs, node by node (compact).
     pub(super) fn compact(&self) -> Vec<CpuId> {
         self.nodes.concat()
     }

@@ -18,7 +18,7 @@ use refine::refine;
 const COARSEST: usize = 12;
 /// What all tries together may walk over, in edges and table cells, four times over: about 50 ms.
 const WORK: usize = 220_000;
-/// Tries at most.
+/// Largest number of tries.
 const TRIES: usize = 10;
 /// Where everybody shares with so many others on average, a smaller graph shows nothing new.
 const DENSE: usize = 128;

@@ -103,7 +103,7 @@ impl SharingGraph {
         }
     }
 
-    /// Vertices.
+    /// Number of vertices in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sizes.len()

@@ -3,7 +3,7 @@
 /// A matrix of counts with its sums.
 pub struct Shares<'a> {
     counts: &'a [Vec<u64>],
-    /// All accesses.
+    /// Number of all accesses.
     pub total: u64,
 }
 

@@ -40,7 +40,7 @@ struct PolicyJson<'a> {
     programs: Vec<Own>,
 }
 
-/// All programs somewhere.
+/// Times of all programs under one placement.
 #[derive(Serialize)]
 struct At {
     nodes: Vec<Vec<u32>>,
