@@ -1,6 +1,6 @@
 //! What each object costs, who put it there, who uses it and how: facts, before anything is said of them.
 
-use crate::bill::bills;
+use crate::cost::cost_shares;
 use crate::distribution::{Distribution, Divided, can_be_copied};
 use crate::few_lines::FewLines;
 use crate::gain::saved;
@@ -72,14 +72,14 @@ pub(crate) fn blame(
     few_lines: &BTreeMap<ObjectId, FewLines>,
 ) -> Vec<Blame> {
     let objects = &context.profile.objects;
-    let bills = bills(context, simulation, first_touch);
+    let cost_shares = cost_shares(context, simulation, first_touch);
     let in_order = Affinity::in_order(context.profile, context.machine);
     let measured = &simulation.measured;
     let mut touched = first_touched(context);
     let saved = saved(simulation);
     let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();
     let names = names(context, &accessed);
-    let wasted = |id: &ObjectId| bills[id.index()].wasted;
+    let wasted = |id: &ObjectId| cost_shares[id.index()].wasted;
     let mut costliest: Vec<_> = measured.objects.iter().zip(names).collect();
     costliest.retain(|((id, _), _)| id.index() < objects.len());
     costliest.sort_by(|a, b| wasted(b.0.0).total_cmp(&wasted(a.0.0)));

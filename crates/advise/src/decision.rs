@@ -1,12 +1,12 @@
 //! One sentence about the whole program.
 
+use crate::advised::Advised;
 use crate::gain::{CLOSE, WORTH_IT, worth_it};
 use crate::matched::Matched;
-use crate::next::{Asked, map_and_run, plain_command};
-use crate::said::Advised;
+use crate::next_command::{Asked, map_and_run, plain_command};
+use crate::phrases::{faster, percent};
 use crate::stock::{omp_places, stock_command};
 use crate::verdict::{Verdict, VerdictKind};
-use crate::words::{faster, percent};
 use nodewise_analysis::{Remedy, Sampled, Spot};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};

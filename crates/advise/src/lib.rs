@@ -15,16 +15,17 @@
 #![forbid(unsafe_code)]
 
 mod advice;
-mod bill;
+mod advised;
 mod blame;
+mod cost;
 mod decision;
 mod distribution;
 mod few_lines;
 mod gain;
 mod loops;
 mod matched;
-mod next;
-mod said;
+mod next_command;
+mod phrases;
 mod sampled;
 mod sentence;
 mod snippet;
@@ -33,19 +34,18 @@ mod square;
 mod stock;
 mod users;
 mod verdict;
-mod words;
 
+pub use advised::Advised;
 pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
 pub use few_lines::FewLines;
 pub use gain::{CLOSE, WORTH_IT};
 pub use matched::Matched;
-pub use next::Asked;
-pub use said::Advised;
+pub use next_command::Asked;
+pub use phrases::FEW_LINES;
 pub use stock::{StockCommand, omp_places, shell_line, stock_command};
 pub use users::{FirstTouched, Pass, UsedBy};
 pub use verdict::{Verdict, VerdictKind};
-pub use words::FEW_LINES;
 
 use nodewise_analysis::{Samples, Spot, Usage, spots};
 use nodewise_placement::{Context, Mapping};

@@ -4,10 +4,10 @@
 //! from them. What does: whose pages they are, and whether those live there.
 
 use crate::blame::Blame;
-use crate::next::plain_command;
+use crate::next_command::plain_command;
+use crate::phrases::percent;
 use crate::stock::shell_line;
 use crate::verdict::{Verdict, VerdictKind};
-use crate::words::percent;
 use nodewise_analysis::{Pattern, Sampled, Samples};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};

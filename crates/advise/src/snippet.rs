@@ -6,8 +6,8 @@
 use crate::blame::Blame;
 use crate::distribution::Distribution;
 use crate::loops::deals;
+use crate::phrases::in_source_order;
 use crate::users::Pass;
-use crate::words::in_source_order;
 use nodewise_profile::{Frame, Object, ObjectKind, Profile, Site};
 use std::fmt::Write;
 

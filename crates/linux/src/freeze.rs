@@ -1,6 +1,6 @@
 //! A process stopped for a while, which runs on whatever becomes of us.
 
-use crate::{Host, survivor};
+use crate::{Host, cleanup_process};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Weak};
@@ -164,7 +164,7 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
         }
     };
     // SAFETY: system calls on its own stack alone.
-    unsafe { survivor::start(c"nodewise-thaw", &kept, waits) }
+    unsafe { cleanup_process::start(c"nodewise-thaw", &kept, waits) }
 }
 
 /// The next byte, if one comes before the end and before it was silent for too long.

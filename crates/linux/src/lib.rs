@@ -9,6 +9,7 @@
 
 pub mod affinity;
 pub mod child;
+mod cleanup_process;
 pub mod clock;
 pub mod companion;
 mod control_group;
@@ -40,7 +41,6 @@ pub mod qemu;
 pub mod resctrl;
 pub mod scan;
 pub mod signals;
-mod survivor;
 pub mod switches;
 pub mod tracepoint;
 

@@ -1,6 +1,6 @@
 //! How often the kernel's balancing samples accesses: `sched/numa_balancing` in debugfs, for all processes.
 
-use crate::{Host, ReadError, survivor};
+use crate::{Host, ReadError, cleanup_process};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -144,7 +144,7 @@ impl Held {
         let kept = [reading.as_raw_fd(), note.as_raw_fd()];
         // SAFETY: system calls alone; what it reads was made before.
         let keeper =
-            unsafe { survivor::start(c"nodewise-scan", &kept, || wait_and_restore(&files, &writes)) };
+            unsafe { cleanup_process::start(c"nodewise-scan", &kept, || wait_and_restore(&files, &writes)) };
         Ok(Self {
             folder,
             note,

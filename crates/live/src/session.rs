@@ -7,10 +7,10 @@ use crate::options::{MOST_PAGES, Options, nanoseconds};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{News, ThreadScheduler, pages_of};
-use crate::timed::{Timed, cpu_time};
+use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
-use crate::touched::{Touched, asked, new_pages};
-use crate::unseen::Unseen;
+use crate::touched_pages::{Touched, asked, new_pages};
+use crate::unconfirmed_moves::UnconfirmedMoves;
 use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
@@ -56,7 +56,7 @@ pub struct Session {
     held: (Duration, Duration),
     /// Samples since counts were halved.
     fresh: u64,
-    unseen: Unseen,
+    unconfirmed: UnconfirmedMoves,
     /// Pages that the kernel had moved of a process when decisions were last made.
     kernel_moved: HashMap<u32, u64>,
     /// The thread scheduler, with [`Options::move_threads`].
@@ -115,7 +115,7 @@ impl Session {
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
-            unseen: Unseen::new(MOST_PAGES),
+            unconfirmed: UnconfirmedMoves::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
             subscribers: Subscribers::default(),
             threads,
@@ -242,7 +242,7 @@ impl Session {
         for process in self.watch.retired() {
             let pages = pages_of_process(*process);
             self.mover.forget(&pages);
-            self.unseen.forget_all(&pages);
+            self.unconfirmed.forget_all(&pages);
             self.observation.0.forget(pages);
         }
         for pid in self.watch.ends() {
@@ -308,7 +308,7 @@ impl Session {
     /// Pages are not where they were: our moves, the kernel's or somebody's.
     fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
         let mut kernel_moved = None;
-        if found.iter().any(|moved| self.unseen.contains(moved.page)) {
+        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
             kernel_moved = self.watch.count_moved(pid);
         }
         let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
@@ -318,7 +318,7 @@ impl Session {
             Migration::UNKNOWN
         };
         for moved in found {
-            let ours = self.unseen.found(moved, kernel_moved);
+            let ours = self.unconfirmed.found(moved, kernel_moved);
             if ours.is_some() {
                 self.controller
                     .arrived_after_all(moved.page, moved.from, moved.to);
@@ -396,7 +396,7 @@ impl Session {
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
-        let mut mover = Timed::new(self.mover.actuator()); // has a budget of its own
+        let mut mover = TimedActuator::new(self.mover.actuator()); // has a budget of its own
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
         let moving = mover.cpu;
         self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
@@ -447,13 +447,13 @@ impl Session {
 
     /// The kernel's own moves count from the last look on, before ours.
     fn note_unseen(&mut self, turn: &Interval) {
-        self.unseen.begin_interval();
+        self.unconfirmed.begin_interval();
         let hidden = self.mover.take_hidden();
         for each in &turn.decision.moves {
-            self.unseen.forget(each.page);
+            self.unconfirmed.forget(each.page);
             let pid = self.watch.pid(each.page.process());
             if let Some(pid) = pid.filter(|_| hidden.contains(&each.page)) {
-                self.unseen.note(*each, self.watch.moved(pid));
+                self.unconfirmed.note(*each, self.watch.moved(pid));
             }
         }
     }

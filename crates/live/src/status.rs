@@ -20,14 +20,14 @@ pub struct Locality {
     local: u64,
     all: u64,
     /// Share of the pages observed so far that were not seen in the interval.
-    unseen: f64,
+    unconfirmed: f64,
 }
 
 impl Locality {
     /// The interval that the share of local accesses lies in, as far as the samples tell.
     #[must_use]
     pub fn accesses(self) -> Option<Interval> {
-        Some(sampled_share(self.fraction()?, self.all, self.unseen))
+        Some(sampled_share(self.fraction()?, self.all, self.unconfirmed))
     }
 
     /// The share of local samples, 0 to 1; `None` without samples.
@@ -143,7 +143,7 @@ impl Status {
         self.held_back.budget += held.budget;
         let mut current = std::mem::take(&mut self.current);
         let known = self.tracked.max(self.seen.len()).max(1);
-        current.unseen = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
+        current.unconfirmed = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
         if current.all > 0 {
             self.first.get_or_insert(current);
             self.last = Some(current);

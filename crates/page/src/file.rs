@@ -3,7 +3,7 @@
 use crate::archive::{Archive, size};
 use crate::base64::base64;
 use crate::pyramid::cells;
-use crate::shortened::shortened;
+use crate::truncated::truncated;
 use crate::view::json_of;
 use crate::{Documents, SessionDocuments, View, shell};
 use nodewise_report::text::{self, Screen};
@@ -45,7 +45,7 @@ pub fn write(documents: &SessionDocuments) -> String {
 fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
     let mut left = budget;
     let mut add = |name: String, document: &[u8]| archive.add(format!("{folder}/{name}"), document);
-    let report = json_of(&shortened(view.report(), REPORT.min(budget / 3)));
+    let report = json_of(&truncated(view.report(), REPORT.min(budget / 3)));
     let fixed = ["machine.json", "threads.json", "film"];
     let fixed = fixed.map(|name| (name, view.document(name).unwrap_or_default()));
     left = left.saturating_sub(size(&report));

@@ -13,7 +13,7 @@
 
 mod archive;
 mod base64;
-mod detail;
+mod cell_threads;
 pub mod file;
 mod film;
 mod machine;
@@ -22,12 +22,12 @@ mod pyramid;
 pub mod server;
 mod session;
 pub mod shell;
-mod shortened;
 mod strip;
 mod sums;
 mod threads;
 mod tile;
 mod traffic;
+mod truncated;
 mod view;
 
 pub use film::{Film, FilmBuilder};

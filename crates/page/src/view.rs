@@ -6,7 +6,7 @@ use crate::strip::{Run, Strip};
 use crate::sums::Pages;
 use crate::threads::Placement;
 use crate::traffic::matrices;
-use crate::{detail, machine, threads, tile};
+use crate::{cell_threads, machine, threads, tile};
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, sampled_share, thread_numbers};
 use nodewise_machine::Machine;
 use nodewise_placement::Mapping;
@@ -169,7 +169,7 @@ impl View {
                 let known = parts.next().is_none() && level <= self.coarsest() && index < self.tiles(level);
                 match kind {
                     "tile" if known => Cow::Owned(self.tile(level, index)),
-                    "detail" if known => Cow::Owned(self.detail(level, index, detail::NAMED)),
+                    "detail" if known => Cow::Owned(self.detail(level, index, cell_threads::NAMED)),
                     _ => return None,
                 }
             }
@@ -203,7 +203,7 @@ impl View {
             add_threads(&self.pages, &self.strip, positions, row);
         });
         let threads = self.pages.affinity.nodes.len().max(1);
-        detail::pack(level, cells.start, threads, named, &rows)
+        cell_threads::pack(level, cells.start, threads, named, &rows)
     }
 
     fn cells(&self, level: u32, index: usize) -> Range<usize> {

@@ -1,6 +1,6 @@
 //! From a profile to everything that is said of it: what `report`, `serve` and `top` share.
 
-use crate::found::Found;
+use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
 use nodewise_advise::{Asked, advise};
 use nodewise_analysis::{Affinity, Usage};
@@ -57,7 +57,7 @@ impl Analysed {
         let selected = selection.open_with(&mut [&mut sums])?;
         let (mappings, notes) = selected.mappings(policies)?;
         let mappings = with_baseline(&selected, mappings);
-        let found = Found::of(&selected, &mappings, sums, filmed)?;
+        let found = LaterPasses::of(&selected, &mappings, sums, filmed)?;
         let context = selected.context();
         // What whoever copies the next command would ask with.
         let asked = Asked {

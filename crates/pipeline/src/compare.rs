@@ -15,7 +15,7 @@ pub use sweep::Sweep;
 use crate::folded::folded;
 use crate::{ASYM, Asym, Selected, Selection};
 use anyhow::bail;
-use nodes::Worth;
+use nodes::NodeChoices;
 use nodewise_machine::Machine;
 use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Question {
             list: &list,
             parameters: &parameters,
         };
-        let (simulation, worth) = match &asym {
+        let (simulation, node_choices) = match &asym {
             None => {
                 let (context, moving) = (selected.context(), movers.all()?);
                 let reader = &selected.reader;
@@ -73,8 +73,8 @@ impl Question {
                 (simulation, None)
             }
             Some(asym) => {
-                let (simulation, worth) = nodes::together(asym, &movers, &mappings)?;
-                (simulation, Some(worth))
+                let (simulation, node_choices) = nodes::together(asym, &movers, &mappings)?;
+                (simulation, Some(node_choices))
             }
         };
         let on = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
@@ -85,7 +85,7 @@ impl Question {
             page_size: selected.histogram.page_size(),
             machine: on.clone(),
             simulation,
-            worth,
+            node_choices,
             picture,
             notes,
         })
@@ -159,7 +159,7 @@ pub struct Comparison {
     /// The prediction of each policy; what pages start from comes first.
     pub simulation: Simulation,
     /// What the choice of nodes is worth, where there was one.
-    worth: Option<Worth>,
+    node_choices: Option<NodeChoices>,
     /// Pages through time under the policy that moves them, SVG, if [`Question::trace`] is set.
     pub picture: Option<String>,
     /// What policies note about their mappings.
@@ -170,8 +170,11 @@ impl Comparison {
     /// For people: one table, best first.
     #[must_use]
     pub fn text(&self) -> String {
-        let worth = self.worth.as_ref().map_or_else(String::new, Worth::table);
-        table::write(&self.machine, &self.simulation, &worth)
+        let node_choices = self
+            .node_choices
+            .as_ref()
+            .map_or_else(String::new, NodeChoices::table);
+        table::write(&self.machine, &self.simulation, &node_choices)
     }
 
     /// The document of `simulate --json` (its keys: `docs/model.md`).
@@ -181,7 +184,7 @@ impl Comparison {
             &self.machine,
             self.page_size,
             &self.simulation,
-            self.worth.as_ref(),
+            self.node_choices.as_ref(),
         )
     }
 }

@@ -16,7 +16,7 @@ mod asym;
 pub mod compare;
 mod folded;
 mod followed;
-mod found;
+mod passes;
 mod selection;
 
 pub use analysed::Analysed;

@@ -5,7 +5,7 @@ use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
 /// `worth` is what there is to say about the choice of nodes.
-pub fn write(machine: &Machine, simulation: &Simulation, worth: &str) -> String {
+pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> String {
     let mut out = format!(
         "{}: {}\n{} threads on {} CPUs ({})\n\n",
         machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
@@ -14,7 +14,7 @@ pub fn write(machine: &Machine, simulation: &Simulation, worth: &str) -> String 
     out += &align(std::iter::once(header()).chain(rows));
     out.push('\n');
     out += &moves(simulation);
-    out += worth;
+    out += node_choices;
     if !simulation.is_memory_bound() {
         let share = simulation.baseline().memory_share.typical * 100.0;
         let _ = writeln!(

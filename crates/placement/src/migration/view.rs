@@ -347,8 +347,8 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
             };
             self.policy.begin(home, &mut residents);
         }
-        let moves = by_stretches(observed.len(), self.stretch, |pages, hand| {
-            self.judge(observed, pages, hand);
+        let moves = by_stretches(observed.len(), self.stretch, |pages, worker| {
+            self.judge(observed, pages, worker);
         });
         for each in &moves {
             self.policy.sends(&mut self.homes[each.from.index()], each.page);
@@ -359,8 +359,8 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
 
 impl<P: HomePolicy> ByHome<P> {
     /// What homes say of these pages, each from its own among them and those within reach.
-    fn judge(&self, observed: &dyn Observed, pages: Range<usize>, hand: &mut Hand) {
-        let Hand { rows, by_home, moves } = hand;
+    fn judge(&self, observed: &dyn Observed, pages: Range<usize>, worker: &mut Worker) {
+        let Worker { rows, by_home, moves } = worker;
         let reach = self.policy.reach();
         let around = pages.start.saturating_sub(reach)..(pages.end + reach).min(observed.len());
         observed.read(around, rows);
@@ -395,34 +395,36 @@ impl<P: HomePolicy> ByHome<P> {
 
 /// What one CPU works with, kept from stretch to stretch.
 #[derive(Default)]
-struct Hand {
+struct Worker {
     rows: Rows,
     by_home: Vec<Vec<u32>>,
     moves: Vec<Move>,
 }
 
 /// `each` of consecutive stretches of so many pages, side by side where there are several.
-fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Hand) + Sync) -> Vec<Move> {
+fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
     let stretches = pages.div_ceil(size);
     let part = |i: usize| i * size..((i + 1) * size).min(pages);
     if stretches == 1 || rayon::current_num_threads() == 1 {
-        let mut hand = Hand::default();
-        (0..stretches).for_each(|i| each(part(i), &mut hand));
-        return hand.moves;
+        let mut worker = Worker::default();
+        (0..stretches).for_each(|i| each(part(i), &mut worker));
+        return worker.moves;
     }
-    let most = HANDS * rayon::current_num_threads();
-    let mut hands: Vec<Hand> = (0..stretches.min(most)).map(|_| Hand::default()).collect();
+    let most = STRETCHES_PER_WORKER * rayon::current_num_threads();
+    let mut hands: Vec<Worker> = (0..stretches.min(most)).map(|_| Worker::default()).collect();
     let mut moves = Vec::new();
     for done in (0..stretches).step_by(most) {
         let busy = hands.par_iter_mut().take(stretches - done).enumerate();
-        busy.for_each(|(i, hand)| each(part(done + i), hand));
-        hands.iter_mut().for_each(|hand| moves.append(&mut hand.moves));
+        busy.for_each(|(i, worker)| each(part(done + i), worker));
+        hands
+            .iter_mut()
+            .for_each(|worker| moves.append(&mut worker.moves));
     }
     moves
 }
 
 /// Stretches of a CPU between one gathering of moves and the next.
-const HANDS: usize = 4;
+const STRETCHES_PER_WORKER: usize = 4;
 
 /// The pages of each home, by place.
 fn list_by_home(rows: &Rows, by_home: &mut Vec<Vec<u32>>) {

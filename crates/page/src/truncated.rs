@@ -13,7 +13,7 @@ const LETTERS: usize = 300;
 /// The report itself where it takes no more than so many bytes, compressed. All figures that are left stay where
 /// they are in their lists.
 #[must_use]
-pub fn shortened(report: &Report, budget: usize) -> Cow<'_, Report> {
+pub fn truncated(report: &Report, budget: usize) -> Cow<'_, Report> {
     let fits = |report: &Report| size(&json_of(report)) <= budget;
     if fits(report) {
         return Cow::Borrowed(report);

@@ -11,7 +11,7 @@ use std::ops::Range;
 const LIFE: u64 = 2;
 
 /// The pages of such moves, at most so many.
-pub struct Unseen {
+pub struct UnconfirmedMoves {
     moves: HashMap<PageNumber, Attempt>,
     most: usize,
     interval: u64,
@@ -25,7 +25,7 @@ struct Attempt {
     kernel_moved: u64,
 }
 
-impl Unseen {
+impl UnconfirmedMoves {
     pub fn new(most: usize) -> Self {
         Self {
             moves: HashMap::new(),
@@ -92,9 +92,14 @@ mod tests {
         }
     }
 
-    fn found(unseen: &mut Unseen, page: u64, to: u32, kernel_moved: Option<u64>) -> Option<Move> {
+    fn found(
+        unconfirmed: &mut UnconfirmedMoves,
+        page: u64,
+        to: u32,
+        kernel_moved: Option<u64>,
+    ) -> Option<Move> {
         let (page, from, to) = (sent(page).page, NodeId(0), NodeId(to));
-        unseen.found(
+        unconfirmed.found(
             &MovedPages {
                 pid: 1,
                 page,
@@ -106,44 +111,46 @@ mod tests {
         )
     }
 
-    fn unseen() -> Unseen {
-        let mut unseen = Unseen::new(3);
-        (0..9).for_each(|page| unseen.note(sent(page), 7));
-        unseen
+    fn unconfirmed() -> UnconfirmedMoves {
+        let mut unconfirmed = UnconfirmedMoves::new(3);
+        (0..9).for_each(|page| unconfirmed.note(sent(page), 7));
+        unconfirmed
     }
 
     #[test]
     fn a_page_that_turns_up_where_it_was_sent_is_ours_once() {
-        let mut unseen = unseen();
-        assert_eq!(found(&mut unseen, 0, 1, Some(7)), Some(sent(0)));
-        assert_eq!(found(&mut unseen, 0, 1, Some(7)), None);
-        assert_eq!(found(&mut unseen, 1, 2, Some(7)), None);
+        let mut unconfirmed = unconfirmed();
+        assert_eq!(found(&mut unconfirmed, 0, 1, Some(7)), Some(sent(0)));
+        assert_eq!(found(&mut unconfirmed, 0, 1, Some(7)), None);
+        assert_eq!(found(&mut unconfirmed, 1, 2, Some(7)), None);
     }
 
     #[test]
     fn what_the_kernel_may_have_moved_is_not_ours() {
-        let mut unseen = unseen();
-        assert_eq!(found(&mut unseen, 0, 1, Some(8)), None);
-        assert_eq!(found(&mut unseen, 1, 1, None), None);
+        let mut unconfirmed = unconfirmed();
+        assert_eq!(found(&mut unconfirmed, 0, 1, Some(8)), None);
+        assert_eq!(found(&mut unconfirmed, 1, 1, None), None);
     }
 
     #[test]
     fn who_turns_up_late_has_come_by_anybody() {
-        let mut unseen = unseen();
-        unseen.begin_interval();
-        assert_eq!(found(&mut unseen, 0, 1, Some(7)), Some(sent(0)));
-        unseen.begin_interval();
-        assert_eq!(found(&mut unseen, 1, 1, Some(7)), None);
+        let mut unconfirmed = unconfirmed();
+        unconfirmed.begin_interval();
+        assert_eq!(found(&mut unconfirmed, 0, 1, Some(7)), Some(sent(0)));
+        unconfirmed.begin_interval();
+        assert_eq!(found(&mut unconfirmed, 1, 1, Some(7)), None);
     }
 
     #[test]
     fn no_more_are_remembered_than_may_be() {
         assert_eq!(
-            (0..9).filter(|page| unseen().contains(sent(*page).page)).count(),
+            (0..9)
+                .filter(|page| unconfirmed().contains(sent(*page).page))
+                .count(),
             3
         );
-        let mut unseen = unseen();
-        unseen.forget_all(&(PageNumber::of_address(1, 0)..PageNumber::of_address(2, 0)));
-        assert!(!unseen.contains(sent(0).page));
+        let mut unconfirmed = unconfirmed();
+        unconfirmed.forget_all(&(PageNumber::of_address(1, 0)..PageNumber::of_address(2, 0)));
+        assert!(!unconfirmed.contains(sent(0).page));
     }
 }

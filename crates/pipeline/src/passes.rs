@@ -15,7 +15,7 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Moving, Parameters, Simulating, Simulation};
 
 /// What the passes after the first find.
-pub(crate) struct Found {
+pub(crate) struct LaterPasses {
     /// The predicted cost of each mapping, and of what was moved while it ran.
     pub simulation: Simulation,
     /// How regions divide objects.
@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub film: Option<Film>,
 }
 
-impl Found {
+impl LaterPasses {
     /// Of mappings the first of which is first-touch; `sums` are those of the first pass.
     pub fn of(selected: &Selected, mappings: &[Mapping], sums: Usage, filmed: bool) -> anyhow::Result<Self> {
         let context = selected.context();

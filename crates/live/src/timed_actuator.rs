@@ -6,19 +6,19 @@ use nodewise_placement::Move;
 use std::time::Duration;
 
 /// An actuator, and the CPU time of all our threads while it was at work.
-pub struct Timed<'a> {
+pub struct TimedActuator<'a> {
     actuator: &'a mut dyn Actuator,
     pub cpu: Duration,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TimedActuator<'a> {
     pub fn new(actuator: &'a mut dyn Actuator) -> Self {
         let cpu = Duration::ZERO;
         Self { actuator, cpu }
     }
 }
 
-impl Actuator for Timed<'_> {
+impl Actuator for TimedActuator<'_> {
     fn apply(&mut self, moves: &[Move]) -> BatchResult {
         let began = cpu_time();
         let outcome = self.actuator.apply(moves);
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn what_the_actuators_threads_take_is_its_own() {
         let mut busy = Busy;
-        let mut timed = Timed::new(&mut busy);
+        let mut timed = TimedActuator::new(&mut busy);
         let began = cpu_time();
         timed.apply(&[]);
         timed.apply(&[]);
