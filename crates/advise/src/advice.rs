@@ -1,4 +1,4 @@
-//! What to do about one object: a sentence, and C that does it.
+//! Advice on one object: a sentence and C code.
 
 use crate::blame::Blame;
 use crate::distribution::Distribution;

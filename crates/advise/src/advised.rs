@@ -1,4 +1,4 @@
-//! What is said of an object, once all facts are there.
+//! The texts on one object, made from its facts.
 
 use crate::blame::Blame;
 use crate::matched::Matched;

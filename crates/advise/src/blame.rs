@@ -1,4 +1,4 @@
-//! What each object costs, who put it there, who uses it and how: facts, before anything is said of them.
+//! Facts on each object: its cost, who placed it, who uses it and how.
 
 use crate::cost::cost_shares;
 use crate::distribution::{Distribution, Divided, can_be_copied};

@@ -1,4 +1,4 @@
-//! What each object costs under first touch, as a share of what all do.
+//! Cost of each object under first-touch, as a share of the cost of all objects.
 
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};

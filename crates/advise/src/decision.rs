@@ -1,4 +1,4 @@
-//! One sentence about the whole program.
+//! Decides the verdict on the whole program.
 
 use crate::advised::Advised;
 use crate::gain::{CLOSE, WORTH_IT, worth_it};
@@ -7,7 +7,7 @@ use crate::next_command::{Asked, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
 use crate::stock::{omp_places, stock_command};
 use crate::verdict::{Verdict, VerdictKind};
-use nodewise_analysis::{Remedy, Sampled, Spot};
+use nodewise_analysis::{ContendedPage, Remedy, Sampled};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
@@ -219,15 +219,15 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Advise
 }
 
 /// What the verdict's shares of accesses contain.
-pub(crate) fn of_few_lines(spots: &[Spot]) -> Option<String> {
-    let share: f64 = spots.iter().map(|s| s.share).sum();
-    (!spots.is_empty()).then(|| {
+pub(crate) fn of_few_lines(contended_pages: &[ContendedPage]) -> Option<String> {
+    let share: f64 = contended_pages.iter().map(|s| s.share).sum();
+    (!contended_pages.is_empty()).then(|| {
         format!(
             "{} of all accesses are to a few lines of {}: variables that all threads use, or waiting in barriers and locks \
              of the program's own, which counts as work. Shares of accesses (local, exclusivity, balance) say that \
              much about those lines; predicted times do not.",
             percent(share),
-            if spots.len() == 1 { "one page".to_owned() } else { format!("{} pages", spots.len()) }
+            if contended_pages.len() == 1 { "one page".to_owned() } else { format!("{} pages", contended_pages.len()) }
         )
     })
 }

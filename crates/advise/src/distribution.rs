@@ -1,4 +1,4 @@
-//! Where an object's pages belong, in libnodewise's words, and the schedules that meet them there.
+//! The libnodewise distribution that suits an object, and matching loop schedules.
 
 use crate::loops::deals;
 use nodewise_analysis::{Conflict, Division, Pattern, Remedy};

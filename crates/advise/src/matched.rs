@@ -1,5 +1,5 @@
-//! What matching loops to data would gain: the transformed program, predicted by the same simulation
-//! (Majo & Gross 4 and 5).
+//! Predicted gain of loops that match their data: the transformed program in the same simulation (Majo & Gross 4 and
+//! 5).
 //!
 //! Objects whose regions conflict get the distribution that removes the conflict. In the regions whose
 //! loops would change, each access to an item is made by the thread that has its place on the node of

@@ -1,4 +1,4 @@
-//! The command to copy: what was reported, made real.
+//! The command to run next, which applies the recommendation.
 
 use crate::stock::shell_line;
 use nodewise_placement::Context;

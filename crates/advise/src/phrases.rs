@@ -1,4 +1,4 @@
-//! Phrases that several sentences share: per cents, gains, lists of places.
+//! Phrases that several sentences share: per cents, gains, lists of locations.
 
 use crate::users::Pass;
 use nodewise_simulation::Range;

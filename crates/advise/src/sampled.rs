@@ -1,7 +1,7 @@
-//! What may be said when accesses are samples: who uses which page, not how intensely.
+//! Verdict and advice from samples, which tell who uses a page but not how intensely.
 //!
-//! Hinting faults see a page once a scan however often it is used, so neither time nor load follows
-//! from them. What does: whose pages they are, and whether those live there.
+//! NUMA hint faults see a page once a scan however often it is used, so neither time nor load can be derived. What can be
+//! is which node uses a page, and whether the page is on it.
 
 use crate::blame::Blame;
 use crate::next_command::plain_command;

@@ -1,4 +1,4 @@
-//! What happened to one object, in a sentence.
+//! The sentence that describes what happened to one object.
 
 use crate::blame::Blame;
 use crate::phrases::{FEW_LINES, percent, places};

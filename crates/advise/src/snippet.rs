@@ -1,4 +1,4 @@
-//! Lines of C to copy: libnodewise where a distribution does it, plain OpenMP where that will do.
+//! C code to copy: libnodewise where it has the distribution, plain OpenMP where that is enough.
 //!
 //! A profile knows an array's name, its allocation and its loops, not its type, extents or loops' bounds:
 //! those are `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, and the reader's to fill in.

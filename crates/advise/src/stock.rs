@@ -1,4 +1,4 @@
-//! Placements that need no nodewise: the command lines everybody has.
+//! Command lines of stock tools (numactl, OpenMP) that make a placement.
 
 use nodewise_analysis::Affinity;
 use nodewise_machine::CpuId;

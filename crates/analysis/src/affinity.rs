@@ -1,4 +1,4 @@
-//! Which thread runs where: the input that every locality figure depends on.
+//! The assignment of threads to CPUs and nodes, on which every locality figure depends.
 
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_profile::{Profile, ThreadId};

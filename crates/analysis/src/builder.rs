@@ -1,4 +1,4 @@
-//! From the stream of rows to histograms: of each slice in parts, and of the whole run.
+//! Builds histograms from the stream of rows: of each slice in parts, and of the whole run.
 //!
 //! Rows of a slice ascend by their first page, so a sweep over pages with the set of runs that
 //! cover the current one yields each page once, in order.

@@ -1,5 +1,5 @@
-//! How each region divides each object, the object as a whole, and what becomes of pages that two
-//! regions give to different nodes: uniform data sharing (Majo & Gross 3.1, Figure 5(e)).
+//! How each region divides each object, the pattern of the object as a whole, and uniform data sharing: pages that
+//! two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
 
 use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};

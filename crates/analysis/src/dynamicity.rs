@@ -1,4 +1,4 @@
-//! How often pages would have to move (Diener et al. II-C, Figure 4).
+//! Dynamicity: how often pages would have to move (Diener et al. II-C, Figure 4).
 
 use crate::{Affinity, Histogram, NodeCounts};
 use nodewise_machine::NodeId;

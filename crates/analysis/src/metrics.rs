@@ -1,4 +1,4 @@
-//! The figures of a mapping under an affinity: for the program and for each object.
+//! Metrics of a mapping under an affinity, for the program and for each object.
 
 use crate::{Affinity, Histogram, NodeCounts, PageView, SharingClass, balance};
 use nodewise_machine::NodeId;

@@ -82,7 +82,7 @@ impl PageUse {
 
 /// The threads of a region and their positions on the circle.
 #[derive(Debug)]
-pub(crate) struct Team {
+pub(crate) struct RegionThreads {
     /// The thread with each number; the first one if several share a number.
     pub threads: Vec<ThreadId>,
     /// Unit vector of each thread's position on the circle, by [`ThreadId`].
@@ -90,7 +90,7 @@ pub(crate) struct Team {
     ranks: Vec<f64>,
 }
 
-impl Team {
+impl RegionThreads {
     pub fn new(numbers: &[u32], members: &BTreeSet<ThreadId>) -> Self {
         let mut by_number: BTreeMap<u32, Vec<ThreadId>> = BTreeMap::new();
         for &thread in members {
@@ -136,7 +136,7 @@ impl Team {
 pub(crate) struct PageMap {
     pub object: ObjectId,
     pub region: RegionId,
-    pub team: Rc<Team>,
+    pub team: Rc<RegionThreads>,
     /// Index in the histogram of the first of `pages`.
     pub first: usize,
     /// The object's pages of the histogram; no accesses where the region did not come.
@@ -192,7 +192,7 @@ impl Visitor for Maps<'_> {
     }
 }
 
-fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {
+fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<RegionThreads>> {
     let numbers = thread_numbers(profile);
     let mut members: BTreeMap<RegionId, BTreeSet<ThreadId>> = BTreeMap::new();
     for (_, region, cell) in usage.cells() {
@@ -200,7 +200,7 @@ fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {
     }
     members
         .iter()
-        .map(|(region, threads)| (*region, Rc::new(Team::new(&numbers, threads))))
+        .map(|(region, threads)| (*region, Rc::new(RegionThreads::new(&numbers, threads))))
         .collect()
 }
 
@@ -217,7 +217,7 @@ fn empty_map(
     histogram: &Histogram,
     (id, object): (ObjectId, &Object),
     region: RegionId,
-    teams: &BTreeMap<RegionId, Rc<Team>>,
+    teams: &BTreeMap<RegionId, Rc<RegionThreads>>,
 ) -> PageMap {
     let shift = histogram.shift;
     let first = histogram.seek(0, object.first_page.align_down(shift));
@@ -263,12 +263,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn team(threads: u32) -> Team {
+    fn team(threads: u32) -> RegionThreads {
         let members = (0..threads).map(ThreadId).collect();
-        Team::new(&(0..threads).collect::<Vec<_>>(), &members)
+        RegionThreads::new(&(0..threads).collect::<Vec<_>>(), &members)
     }
 
-    fn page(team: &Team, accesses: &[u64]) -> PageUse {
+    fn page(team: &RegionThreads, accesses: &[u64]) -> PageUse {
         let mut page = PageUse::default();
         for (thread, &reads) in accesses.iter().enumerate() {
             page.add(team.direction(ThreadId(thread as u32)), false, reads, 0, 0);

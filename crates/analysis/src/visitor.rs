@@ -1,8 +1,8 @@
 //! Sharing one pass over the access table between all consumers.
 //!
-//! Decoding the table is what reading a profile costs, so whoever needs its rows is a [`Visitor`] and is shown them
-//! together with all others that are ready at the time. What follows from the rows alone (the histogram, the sums of
-//! [`crate::Usage`]) shares a first pass; what needs the histogram, to index pages by, shares a second.
+//! Decoding the table dominates the cost of reading a profile. So consumers implement [`Visitor`], and all that are ready
+//! share a pass: the first for those that need rows only (the histogram, the sums of [`crate::Usage`]), the second for
+//! those that need the histogram to index pages.
 
 use nodewise_profile::{Access, AccessSource};
 

@@ -1,4 +1,4 @@
-//! From counted pages and the objects on them to the figures of a run.
+//! Attributes counted page accesses to objects, and computes the figures of a run.
 
 use crate::calibration::Calibration;
 use crate::rows::Seen;

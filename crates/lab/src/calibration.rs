@@ -1,4 +1,4 @@
-//! Which frame lies on which node, and which virtual CPU belongs to which: learnt at boot, not assumed.
+//! Maps the emulator's frame numbers to nodes.
 
 use crate::LabError;
 use std::collections::BTreeMap;

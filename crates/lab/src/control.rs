@@ -1,4 +1,4 @@
-//! What the guest's init says on its control channel: lines of text, some followed by raw bytes.
+//! Parses messages of the guest's init on the control channel: lines of text, some followed by raw bytes.
 
 /// A message of the guest's init.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is to be run, and with what.
+//! The description of an experiment: commands, placements, options.
 
 use crate::LabError;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What one run in the guest came to.
+//! Results of one run in the guest.
 
 use nodewise_analysis::balance;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the counter plugin writes: the mirror of `runtime/emulator/rows.h`.
+//! Rows that the counter plug-in writes; the mirror of `runtime/emulator/rows.h`.
 
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A booted guest, followed to its end.
+//! Runs an experiment in a guest and collects its results.
 
 use crate::attribution::{Places, attribute, objects};
 use crate::calibration::{Calibration, Segment};

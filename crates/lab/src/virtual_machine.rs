@@ -1,4 +1,4 @@
-//! A machine, scaled to what this host can emulate.
+//! Scales a machine description to what this host can emulate.
 
 use crate::LabError;
 use nodewise_linux::Host;

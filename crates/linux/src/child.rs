@@ -1,4 +1,4 @@
-//! A child process that its parent stands in for: signals go on to it, its status comes back.
+//! Runs a child process: forwards signals to it and returns its exit status.
 
 use crate::signals::{self, Signal, Signals};
 use std::io;

@@ -1,4 +1,4 @@
-//! A small process that outlives us, to put right what we leave behind.
+//! A small forked process that outlives this one, to restore kernel settings and resume processes.
 
 use std::ffi::CStr;
 use std::io;

@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Atomic file replacement.
 
 use std::fs::{File, Permissions};
 use std::io::Write;

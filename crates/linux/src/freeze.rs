@@ -1,4 +1,4 @@
-//! A process stopped for a while, which runs on whatever becomes of us.
+//! Suspends a process temporarily; it is resumed even if this process is killed.
 
 use crate::{Host, cleanup_process};
 use std::io;

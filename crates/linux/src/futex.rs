@@ -1,4 +1,4 @@
-//! Waiting for a word in shared memory to change.
+//! Waits for a word in shared memory to change.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;

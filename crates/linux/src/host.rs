@@ -1,4 +1,4 @@
-//! Where the kernel shows itself: `/proc` and `/sys`, or copies of them.
+//! The root of `/proc` and `/sys`, which tests replace by copies.
 
 use std::io;
 use std::path::{Path, PathBuf};

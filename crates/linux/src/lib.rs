@@ -1,4 +1,4 @@
-//! Thin safe wrappers over the kernel; the home of unsafe.
+//! Thin safe wrappers over kernel interfaces; the only crate with unsafe system calls.
 //!
 //! **Purpose.** One module per kernel interface, each a safe function per system call.
 //!

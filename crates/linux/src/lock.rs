@@ -1,4 +1,4 @@
-//! Locks that end with whoever holds them, however it ends.
+//! File locks that the kernel releases when their holder ends.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Marks: how a program tells an emulator that watches it where it begins and ends.
+//! Markers by which a program tells an emulator that watches it where counting starts and stops.
 //!
 //! Anywhere else they are a no-op and a load. The mirror of `runtime/emulator/mark.h`; other
 //! architectures than x86-64 have none.

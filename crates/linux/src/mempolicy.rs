@@ -1,4 +1,4 @@
-//! Memory policies, and where pages are.
+//! Memory policies (`set_mempolicy(2)`, `mbind(2)`) and the nodes of pages.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! Memory of our own on a node of our choice.
+//! Memory of this process bound to a given node.
 
 use crate::mempolicy::{NodeMask, nodes_of_pages};
 use crate::{Host, ReadError};

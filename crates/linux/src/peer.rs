@@ -1,4 +1,4 @@
-//! Who is at the other end of a local socket.
+//! Credentials of the peer of a local socket.
 
 use std::io;
 use std::os::fd::AsRawFd;

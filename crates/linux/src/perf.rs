@@ -1,4 +1,4 @@
-//! Where processes spend their CPU time: the kernel's clock event, sampled.
+//! CPU time profiling of processes with the kernel's sampled clock event.
 
 pub(crate) mod ring;
 

@@ -1,4 +1,4 @@
-//! Processes and their threads as `/proc` shows them.
+//! Processes and their threads from `/proc`.
 
 use crate::{Host, ReadError};
 

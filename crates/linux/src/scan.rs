@@ -1,4 +1,4 @@
-//! How often the kernel's balancing samples accesses: `sched/numa_balancing` in debugfs, for all processes.
+//! Scan period of the kernel's NUMA balancing: `sched/numa_balancing` in debugfs, for all processes.
 
 use crate::{Host, ReadError, cleanup_process};
 use std::ffi::{CStr, CString};

@@ -1,4 +1,4 @@
-//! Signals taken one by one, in a thread that waits for them.
+//! Synchronous signal handling: signals are blocked and waited for in one thread.
 
 use std::io;
 use std::os::unix::process::CommandExt;

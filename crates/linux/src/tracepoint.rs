@@ -1,4 +1,4 @@
-//! Tracepoints as tracefs describes them: numbers and the layout of their fields.
+//! Tracepoint ids and field layouts from tracefs.
 
 use crate::Host;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What ends a session before it begins, or at its end.
+//! Errors that end a session.
 
 use std::error::Error;
 

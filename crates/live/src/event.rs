@@ -1,4 +1,4 @@
-//! What happens in a session, for whoever wants to know.
+//! Typed events of a session, and their subscribers.
 
 use crate::status::Status;
 use nodewise_control::{Interval, PageResult};

@@ -1,5 +1,5 @@
-//! Figures for Prometheus, in its text format, through node_exporter's textfile collector: no port, no
-//! library, and nothing listens in a process with privileges.
+//! Metrics file for Prometheus in text format, read by node_exporter's textfile collector; so no port is opened by a
+//! privileged process.
 
 use crate::event::{Event, Subscriber};
 use crate::status::{Locality, Status};

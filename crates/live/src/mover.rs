@@ -1,4 +1,4 @@
-//! Who carries moves out: the kernel, or in a dry run nobody.
+//! The actuator of a session: the kernel, or a dry run.
 
 use nodewise_control::{Actuator, DryRun};
 use nodewise_enforce::{Holder, Linux, Stalls};

@@ -1,4 +1,4 @@
-//! What a session is asked to do.
+//! Options of a session.
 
 use nodewise_control::Settings;
 use nodewise_enforce::HugePages;

@@ -1,4 +1,4 @@
-//! The session as a profile: what was sampled, slice by slice, and every page that moved.
+//! Records a session as a profile: samples by slice, and every page move.
 
 use crate::error::LiveError;
 use crate::event::{Event, Found, MovedPages, Subscriber};

@@ -1,4 +1,4 @@
-//! The loop: observe, decide, move, until the programs or their owner have had enough.
+//! The session loop: observe, decide, move.
 
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};

@@ -1,4 +1,4 @@
-//! What the session came to: figures while it runs, the summary at its end.
+//! Figures of a session while it runs, and its summary at the end.
 
 use crate::options::Options;
 use crate::threads::ThreadSummary;

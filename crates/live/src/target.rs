@@ -1,4 +1,4 @@
-//! Whose pages are balanced, and whether we may.
+//! The processes to balance, and the permissions that this needs.
 
 use crate::error::LiveError;
 use nodewise_linux::pages::{self, CallError};

@@ -1,7 +1,7 @@
-//! Which nodes the threads of processes get while they run (AsymSched, Algorithm 1).
+//! Thread migration of running processes by AsymSched's Algorithm 1.
 //!
-//! Once an interval: who runs where, who was seen to access what; the scheduler says which threads change nodes;
-//! they are bound there, and the page policy takes their memory after them.
+//! Once an interval, the CPUs and sampled accesses of all threads go to the scheduler, which decides which threads change
+//! nodes. These are bound there, and the page policy migrates their memory.
 
 mod census;
 mod counts;

@@ -1,4 +1,4 @@
-//! What moving takes of our own CPU time, which is not observing's.
+//! Measures the CPU time that moving takes, to keep it apart from that of observing.
 
 use nodewise_control::{Actuator, BatchResult};
 use nodewise_linux::clock;

@@ -1,4 +1,4 @@
-//! The machine that a session runs on.
+//! The machine that a session runs on, and the nodes and CPUs that may be used.
 
 use crate::error::LiveError;
 use nodewise_linux::Host;

@@ -1,4 +1,4 @@
-//! Faults that are taken in, page by page.
+//! Groups faults by page.
 
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SHIFT;

@@ -1,5 +1,4 @@
-//! Moves that may have been made unseen: of a page that is about to be sampled, kernels before 6.6 do not say
-//! where it lies.
+//! Moves whose result is unknown: kernels before 6.6 do not report the node of a page that is marked for sampling.
 
 use crate::event::MovedPages;
 use nodewise_placement::Move;

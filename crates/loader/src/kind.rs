@@ -1,4 +1,4 @@
-//! Programs, scripts, and what is neither.
+//! Classifies files: programs, scripts, others.
 
 use crate::Program;
 use crate::script::{self, LINE};

@@ -1,4 +1,4 @@
-//! Which libraries a program's loader maps at its start, in its order.
+//! Lists the libraries that a program's loader maps at start-up, in its order.
 
 mod glibc;
 mod musl;

@@ -1,4 +1,4 @@
-//! Documents one after the other, behind a line that says where each lies.
+//! Concatenates documents, with a header line of their positions.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,4 +1,4 @@
-//! Bytes as text (RFC 4648).
+//! Base 64 encoding (RFC 4648).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

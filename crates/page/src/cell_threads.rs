@@ -1,4 +1,4 @@
-//! Who accessed each cell: threads and their accesses, for what is pointed at.
+//! Accesses by thread to each cell, for tooltips.
 
 use crate::packed::Packed;
 use serde_json::{Map, Value};

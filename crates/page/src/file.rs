@@ -1,4 +1,4 @@
-//! The page as one file: the same documents, as fine as fits.
+//! The page as one self-contained file: the same documents, at the finest resolution that fits.
 
 use crate::archive::{Archive, size};
 use crate::base64::base64;

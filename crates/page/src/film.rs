@@ -1,4 +1,4 @@
-//! The run in time over the whole strip: one pass over the accesses, a step at a time.
+//! The film: for each time step and column of the strip, the dominant node, accesses and locality.
 
 use crate::packed::{Packed, share};
 use crate::strip::{Positions, Strip};

@@ -1,4 +1,4 @@
-//! Columns of numbers behind one line of JSON that says which: how tiles and other bulky figures travel.
+//! Binary columns behind one JSON header line: the format of tiles and other bulk data.
 //!
 //! The line is padded with spaces so that columns begin at a multiple of 4 bytes; each column is little-endian
 //! and padded likewise. `web/src/packed.ts` reads it.

@@ -1,4 +1,4 @@
-//! Sums over 2^level pages: kept from a level on at which they cost a few bytes a page, made anew below it.
+//! Sums over 2^level pages. Levels that cost a few bytes a page are kept, finer ones are recomputed.
 
 use rayon::prelude::*;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The address space as one strip: touched pages, each object in one run.
+//! The strip: touched pages of the address space, object after object.
 
 use nodewise_analysis::Histogram;
 use nodewise_profile::{ObjectId, PageNumber};

@@ -1,4 +1,4 @@
-//! What is summed over pages to draw them, and who is looked at for it.
+//! Sums over pages that pictures are drawn from.
 
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass};
 use nodewise_machine::NodeId;

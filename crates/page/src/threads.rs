@@ -1,4 +1,4 @@
-//! Who shares with whom, and where that leaves threads: as they are placed, and as sharing would have it.
+//! The sharing graph of threads, with the current placement and a sharing-aware one.
 
 use crate::sums::{Pages, homes, narrowed};
 use crate::traffic::{Matrix, added, local_fraction, matrices};

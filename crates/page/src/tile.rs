@@ -1,4 +1,4 @@
-//! A tile: 256 cells of the strip, each with everything a picture may colour it by.
+//! A tile: 256 cells of the strip with all values that pictures are coloured by.
 
 use crate::packed::{Packed, share};
 use crate::sums::{Shape, Sums};

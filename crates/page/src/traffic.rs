@@ -1,4 +1,4 @@
-//! Which node accesses which: what mappings put between nodes.
+//! Access matrices between nodes under each mapping.
 
 use crate::sums::Pages;
 use nodewise_analysis::{Affinity, NodeCounts};

@@ -1,4 +1,4 @@
-//! A report that fits into a file: long lists end early, and it says so.
+//! Truncates a report so that it fits into a file, with a note that it was.
 
 use crate::archive::size;
 use crate::view::json_of;

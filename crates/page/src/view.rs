@@ -1,4 +1,4 @@
-//! One profile: its documents, made when they are asked for.
+//! The documents of one profile, made on demand.
 
 use crate::film::Film;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};

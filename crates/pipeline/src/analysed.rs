@@ -1,4 +1,4 @@
-//! From a profile to everything that is said of it: what `report`, `serve` and `top` share.
+//! A profile with metrics, predictions and advice, as `report`, `serve` and `top` show it.
 
 use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};

@@ -1,4 +1,4 @@
-//! The predicted cost of each policy, side by side.
+//! Compares the predicted cost of policies.
 
 mod json;
 mod moving;

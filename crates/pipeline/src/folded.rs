@@ -1,4 +1,4 @@
-//! Fewer CPUs than recorded threads: neighbouring threads become one.
+//! Folds a profile onto fewer CPUs than it has threads: neighbouring threads become one.
 
 use crate::selection::{Files, Selected};
 use anyhow::bail;

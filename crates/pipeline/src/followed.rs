@@ -1,4 +1,4 @@
-//! A profile that may still be written, looked at again and again.
+//! Polls a profile that may still be being written.
 
 use crate::selection::Selection;
 use nodewise_store::Reader;

@@ -1,9 +1,9 @@
-//! What the accesses of a profile show once its pages are known: the passes after the first.
+//! The passes over the access table after the first.
 //!
-//! The first pass makes the histogram, and mappings are made from that; so nothing that is about a mapping, or that
-//! indexes pages, can be looked at before the first pass has ended. All of that shares the second. A third is made
-//! only where loops divide the same data differently: how they would have to, to match it, is known when the second
-//! has ended, and predicting the program that does needs its accesses dealt out anew.
+//! The first pass builds the histogram, from which mappings are made. Everything that depends on a mapping or indexes
+//! pages shares the second pass. A third pass is made only where loops divide the same data differently: the schedules
+//! that would match the data are known after the second pass, and predicting the transformed program needs its accesses
+//! reassigned to threads.
 
 use crate::selection::Selected;
 use nodewise_advise::Matched;
@@ -12,9 +12,9 @@ use nodewise_analysis::{
 };
 use nodewise_page::{Film, FilmBuilder};
 use nodewise_placement::{Context, Mapping};
-use nodewise_simulation::{Moving, Parameters, Simulating, Simulation};
+use nodewise_simulation::{Moving, Parameters, Simulation, SimulationVisitor};
 
-/// What the passes after the first find.
+/// Results of the passes after the first.
 pub(crate) struct LaterPasses {
     /// The predicted cost of each mapping, and of what was moved while it ran.
     pub simulation: Simulation,
@@ -42,7 +42,7 @@ impl LaterPasses {
         } = context;
         let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
         let parameters = Parameters::default();
-        let mut simulating = Simulating::new(&context, mappings, replayed(&context), &parameters);
+        let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), &parameters);
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
         let mut judgement = Judgement::new(profile, histogram, affinity, nodes);

@@ -1,4 +1,4 @@
-//! A profile seen on a machine, at a page size, with threads bound somewhere.
+//! Opens a profile for a machine, a page size and a thread placement.
 
 use anyhow::bail;
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, first_touch_nodes, read};

@@ -1,4 +1,4 @@
-//! Page → node, for every page of a histogram.
+//! A mapping: the node of every page of a histogram.
 
 use nodewise_machine::NodeId;
 

@@ -1,4 +1,4 @@
-//! Which pages should move while the program runs: migration policies, each with the view it really has.
+//! Online migration policies, each restricted to the observations that its implementation would have.
 //!
 //! A policy is asked once an interval. What it may look at is a type ([`HomeView`], [`AccessorView`],
 //! [`Observed`] as a whole), so that one that stands for a node's own monitor cannot see more than that
@@ -28,11 +28,11 @@ pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
 pub use number::Number;
-pub use out::{Against, Compares, Out, Steps, Walk};
+pub use out::{Against, Compares, Out, Scan, Steps};
 pub use rows::Rows;
 pub use view::{
-    AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly,
-    Residents, Sight, Whole, WholePolicy,
+    AccessorPolicy, AccessorView, ByAccessor, ByHome, HomePolicy, HomeView, Propose, RemoteOnly, Residents,
+    Visibility, Whole, WholePolicy, WithLocal,
 };
 
 use self::parameters::Parameters;

@@ -1,4 +1,4 @@
-//! The registry: every page policy, one a file, one line here.
+//! The registry of page policies; each policy is a file and has a line here.
 
 mod balanced;
 mod bind_block;

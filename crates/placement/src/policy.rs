@@ -1,4 +1,4 @@
-//! The joint between decisions and everything else.
+//! The interface of page policies.
 
 use crate::{Mapping, PlacementError};
 use nodewise_analysis::{Affinity, Histogram};

@@ -1,4 +1,4 @@
-//! A placement as rules: what leaves the process that decided, and what `run` enforces.
+//! A placement as rules: the content of map files, which `run` enforces.
 
 mod apply;
 mod candidates;

@@ -1,4 +1,4 @@
-//! Figures for people: three significant digits and always a unit.
+//! Number formatting: three significant digits and a unit.
 
 use nodewise_analysis::Interval;
 

@@ -1,5 +1,5 @@
-//! What the laboratory found: who accessed which memory node, under one placement or several. Its
-//! JSON is described in `docs/lab.md` and stays.
+//! Results of a laboratory experiment: which CPU node accessed which memory node, under each placement. The JSON is
+//! documented in `docs/lab.md` and stable.
 
 mod matrix;
 mod panel;

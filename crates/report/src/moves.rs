@@ -1,4 +1,4 @@
-//! The record of moved pages, as a report says it.
+//! The part of the report on moved pages.
 
 use nodewise_analysis::{Journey, MoveCounts};
 use nodewise_profile::{Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};

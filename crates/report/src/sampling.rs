@@ -1,4 +1,4 @@
-//! What sampled counts rest on, as a report says it.
+//! The part of the report on samples.
 
 use nodewise_analysis::{INTENSITY, Sampled as Analysed};
 use nodewise_profile::{Meta, Sampling as Recorded};

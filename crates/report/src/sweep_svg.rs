@@ -1,5 +1,4 @@
-//! How much a policy's outcome depends on its parameters: a panel each. One SVG file, light and dark,
-//! with tooltips.
+//! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
 use crate::format::count;
 use crate::markup::Text;

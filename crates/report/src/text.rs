@@ -1,4 +1,4 @@
-//! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
+//! The report on one screen: verdict, policies, blame, and how reliable it is.
 
 mod coverage;
 mod moves;

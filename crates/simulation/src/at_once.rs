@@ -8,7 +8,7 @@
 
 use crate::phase::{Cost, Load};
 use crate::resources::Resources;
-use crate::{Course, Demand};
+use crate::{Demand, ProgramPhases};
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ const ROUNDS: usize = 40;
 /// From this iteration on steps are damped (geometric mean), against oscillation.
 const CALMER: usize = 6;
 
-/// One program of several: its policy by place in its [`Course`], and the node of each of its virtual nodes.
+/// One program of several: its policy by place in its [`ProgramPhases`], and the node of each of its virtual nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
-    /// Index of the policy in [`Course::policies`].
+    /// Index of the policy in [`ProgramPhases::policies`].
     pub policy: usize,
     /// The node of each virtual node.
     pub nodes: Vec<NodeId>,
@@ -63,7 +63,7 @@ enum Item<'a> {
 #[must_use]
 pub fn at_once(
     machine: &Machine,
-    courses: &[Course],
+    courses: &[ProgramPhases],
     runs: &[Vec<Program>],
     afterwards: Afterwards,
 ) -> Vec<Vec<ProgramPrediction>> {
@@ -93,14 +93,14 @@ pub fn at_once(
 
 /// A program with a policy on given nodes.
 struct Prepared<'a> {
-    course: &'a Course,
+    course: &'a ProgramPhases,
     items: Vec<Item<'a>>,
     /// Traffic of each of its nodes over the whole run.
     whole: Vec<Demand>,
 }
 
 impl<'a> Prepared<'a> {
-    fn new(course: &'a Course, policy: usize, resources: &'a Resources) -> Self {
+    fn new(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Self {
         let items = items(course, policy, resources);
         let mut sums = vec![(0.0, BTreeMap::new()); resources.nodes];
         for item in &items {
@@ -126,7 +126,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// A course's phases under one policy, on nodes of some machine.
-fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
+fn items<'a>(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
     let bytes = course.parameters.traffic.bytes();
     let mut items = Vec::new();
     for step in &course.steps {

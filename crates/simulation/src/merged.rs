@@ -1,4 +1,4 @@
-//! Slices added up before they are solved, so that a long run costs no more than a short one.
+//! Merges consecutive slices before they are solved, which bounds the time for long runs.
 
 use crate::concurrency;
 use crate::phase::Load;

@@ -32,7 +32,7 @@ pub(crate) struct Sums {
     /// Latency summed over lines, as CPUs see it.
     waited: f64,
     regions: Vec<RegionSums>,
-    /// Where mappings may change: each slice's accesses, all of them, and those to arrays.
+    /// If mappings may change: each slice's accesses, all of them, and those to arrays.
     pub slices: Vec<SliceShare>,
     all: Matrix,
     mapped: Matrix,
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where each policy starts: mappings first, then those that move.
+    /// The initial mapping of each policy: fixed mappings first, then policies that move pages.
     pub fn starts(&self) -> Vec<&'a Mapping> {
         let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
         self.mappings.iter().chain(moving).collect()
@@ -265,15 +265,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where pages were: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
+    /// Locations of pages: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
     /// figures of the first mapping.
-    fn placed(&self, policy: usize, first: &Metrics) -> Where {
+    fn placed(&self, policy: usize, first: &Metrics) -> PageLocations {
         if let Some(mapping) = self.mappings.get(policy) {
             let metrics = match policy {
                 0 => first,
                 _ => &self.measure(mapping).program,
             };
-            return Where {
+            return PageLocations {
                 policy: mapping.policy.clone(),
                 local_fraction: metrics.local_fraction(),
                 access_balance: metrics.access_balance(),
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
             local: sums.all.local(),
             migrations: 0,
         };
-        Where {
+        PageLocations {
             policy: track.policy.clone(),
             local_fraction: whole.local_fraction(),
             access_balance: sums.all.access_balance(),
@@ -391,8 +391,8 @@ fn is_mappable(profile: &Profile, object: ObjectId) -> bool {
     profile.object(object).is_some_and(|o| o.kind.is_mappable())
 }
 
-/// What a prediction says about where pages were.
-struct Where {
+/// The part of a prediction that depends on the locations of pages.
+struct PageLocations {
     policy: String,
     local_fraction: f64,
     access_balance: f64,

@@ -1,4 +1,4 @@
-//! Max-min fair sharing: how long competing readers need to move their bytes.
+//! Max-min fair sharing of resources: the time that competing readers need to move their bytes.
 
 /// What one reader wants to move: bytes over each resource it crosses, ascending by resource.
 #[derive(Clone, Debug, Default, PartialEq)]

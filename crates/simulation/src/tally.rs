@@ -1,4 +1,4 @@
-//! The pass over the rows: traffic of each CPU to each memory node, under every mapping at once.
+//! The pass over the access table: counts the traffic of each CPU to each memory node under every mapping.
 
 use crate::Traffic;
 use crate::counts::Counts;

@@ -1,4 +1,4 @@
-//! What the CPUs of one region of one slice move: rows for those that ran in it, not for all that there are.
+//! Traffic of the CPUs of one region in one slice; only CPUs that ran are stored.
 
 use nodewise_profile::RegionId;
 

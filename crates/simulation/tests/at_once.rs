@@ -8,7 +8,7 @@ use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes};
 use nodewise_profile::{Access, InMemory, Profile, SliceId};
 use nodewise_simulation::{
-    Afterwards, Course, Parameters, Program, ProgramPrediction, Range, at_once, course, survey,
+    Afterwards, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, course, survey,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -56,7 +56,7 @@ impl Recorded {
         f(&context, &mappings)
     }
 
-    fn course(&self, machine: &Machine, parameters: &Parameters) -> Course {
+    fn course(&self, machine: &Machine, parameters: &Parameters) -> ProgramPhases {
         self.with(machine, |context, mappings| {
             let on = [vec![NodeId(0), NodeId(1)]];
             let rows = InMemory::new(self.rows.clone());
@@ -101,7 +101,12 @@ fn narrow() -> (Machine, Parameters) {
     (machine, parameters)
 }
 
-fn seconds(machine: &Machine, courses: &[Course], run: Vec<Program>, afterwards: Afterwards) -> Vec<f64> {
+fn seconds(
+    machine: &Machine,
+    courses: &[ProgramPhases],
+    run: Vec<Program>,
+    afterwards: Afterwards,
+) -> Vec<f64> {
     let found: Vec<Vec<ProgramPrediction>> = at_once(machine, courses, &[run], afterwards);
     found[0].iter().map(|o| o.seconds).collect()
 }

@@ -1,4 +1,5 @@
-//! How much a mean over pages may be off by chance: pages in blocks, and the slices left out in turn.
+//! Standard errors of means over pages: variance between blocks of neighbouring pages, and the effect of leaving out one
+//! slice at a time.
 
 use super::{EXCEPTED, INTENSITY, Sampled};
 use crate::interval::{Interval, Z, between, effective_samples, student};

@@ -1,4 +1,4 @@
-//! Who runs where: processes, their threads at work, what they may use and what they have.
+//! Lists processes with their active threads, allowed CPUs and nodes, and resident memory.
 
 use super::view::{Seen, Thread};
 use crate::topology::Topology;

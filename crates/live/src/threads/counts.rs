@@ -1,4 +1,4 @@
-//! How often each thread was seen to access each node, older samples discounted.
+//! Sampled accesses of each thread to each node, with exponential decay.
 
 use nodewise_machine::NodeId;
 use std::collections::HashMap;

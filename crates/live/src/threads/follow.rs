@@ -1,4 +1,4 @@
-//! Memory that did not follow its threads: all of it, moved after them (AsymSched 4.2, "full migration").
+//! Full migration: moves all memory after threads whose dynamic migration was not enough (AsymSched 4.2).
 
 use crate::topology::Topology;
 use nodewise_control::asym::FullMigration;

@@ -1,5 +1,5 @@
-//! Who accesses which node's memory by the processor's own samples of loads, where it has them: unlike hint faults
-//! they say how often.
+//! Access counts by thread and node from load samples of the processor, where it has them; unlike hint faults they
+//! tell how often.
 
 use super::view::Seen;
 use crate::topology::Topology;

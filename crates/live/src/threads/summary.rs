@@ -1,4 +1,4 @@
-//! What became of threads: lines while it runs, figures at the end.
+//! Messages on thread migration while a session runs, and its totals at the end.
 
 use super::News;
 use super::nothing_to_choose;

@@ -1,5 +1,5 @@
-//! How intensely memory of other nodes is accessed, where the hardware counts it: resctrl's total less its local
-//! bandwidth. Hint faults say who accesses what, and not how often.
+//! Scales sampled accesses by measured remote bandwidth, where the hardware counts it (resctrl: total minus local
+//! bandwidth). Hint faults tell who accesses what, not how often.
 
 use super::view::Seen;
 use nodewise_linux::Host;

@@ -1,4 +1,4 @@
-//! From what was seen of processes to what the scheduler is asked, and back.
+//! Converts observations of processes into the scheduler's input, and its decisions back.
 
 use nodewise_control::asym::{Application, ThreadMove};
 use nodewise_machine::NodeId;

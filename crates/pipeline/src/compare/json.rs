@@ -1,4 +1,4 @@
-//! `simulate --json`: its keys are described in `docs/model.md` and stay.
+//! JSON output of `simulate`; its keys are documented in `docs/model.md` and stable.
 
 use super::nodes::{self, NodeChoices};
 use nodewise_machine::{Machine, Source};

@@ -1,4 +1,5 @@
-//! `simulate --affinity asym`: each policy on the nodes it is fastest on, and what that is worth.
+//! `simulate --affinity asym`: each policy on the nodes on which it is fastest, and the spread over all choices of
+//! nodes.
 
 use super::Movers;
 use super::table::{Row, align, significant};

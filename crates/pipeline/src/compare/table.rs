@@ -1,4 +1,4 @@
-//! `simulate` for people: one table a machine, best first.
+//! Terminal output of `simulate`: one table a machine, fastest policy first.
 
 use nodewise_machine::Machine;
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};

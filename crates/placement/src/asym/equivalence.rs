@@ -1,9 +1,9 @@
-//! Placements whose clusters get the same bandwidth, known before it is computed (AsymSched 4.3).
+//! Detects placements with equal bandwidth without computing it (AsymSched 4.3).
 //!
-//! Rates follow from which flows share which channels and how wide those are. Channels that can hold nobody
-//! back are left out; then flows, channels and clusters are coloured by what they are next to until no colour
-//! splits any more. Progressive filling cannot tell flows of one colour apart: at each level, channels of one
-//! colour have as many rising flows of each colour. So placements with the same colours get the same rates.
+//! Rates depend only on which flows share which channels, and on capacities. Channels that cannot limit any flow are left
+//! out. Flows, channels and clusters are then coloured by colour refinement (1-dimensional Weisfeiler-Leman). Progressive
+//! filling treats flows of one colour alike: at each level, channels of one colour have equally many unsaturated flows of
+//! each colour. So placements with the same colours have the same rates.
 
 use super::problem::{Problem, Set};
 use crate::formulas::mix;

@@ -1,4 +1,4 @@
-//! What there is to decide: which free nodes the clusters that may move get.
+//! The search problem: free nodes and the clusters that get them.
 
 use super::bandwidth::pairs;
 use super::{AsymError, Cluster, Place, distinct};

@@ -1,4 +1,4 @@
-//! Numbers that counts are summed up in.
+//! Number types that counts are summed in.
 
 /// Whole numbers, exact as long as sums stay below 2 to the power of [`Number::EXACT`].
 pub trait Number: Copy + Default + PartialOrd {

@@ -1,4 +1,4 @@
-//! Pages read many at a time: asking for each by itself costs more than deciding.
+//! Reads the counts of many pages at once, which is faster than page by page.
 
 use super::Observed;
 use nodewise_machine::NodeId;

@@ -1,4 +1,4 @@
-//! What a policy sees, as types: a home node's monitor, an accessing node's, or everything.
+//! What a migration policy may see, as types: the monitor of a home node, of an accessing node, or everything.
 //!
 //! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
 
@@ -13,10 +13,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Tells that page `i` of a view should go to a node.
-pub type Go<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
+pub type Propose<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
 
 /// How much a home's monitor shows of each page.
-pub trait Sight: Send + Sync + 'static {
+pub trait Visibility: Send + Sync + 'static {
     /// Whether the home's own accesses are among it.
     const LOCAL: bool;
 }
@@ -27,13 +27,13 @@ pub struct RemoteOnly;
 
 /// The home's own accesses too: ARS's `-local` variants.
 #[derive(Clone, Copy, Debug)]
-pub struct LocalToo;
+pub struct WithLocal;
 
-impl Sight for RemoteOnly {
+impl Visibility for RemoteOnly {
     const LOCAL: bool = false;
 }
 
-impl Sight for LocalToo {
+impl Visibility for WithLocal {
     const LOCAL: bool = true;
 }
 
@@ -48,7 +48,7 @@ pub struct HomeView<'a, S> {
     sight: PhantomData<S>,
 }
 
-impl<S: Sight> HomeView<'_, S> {
+impl<S: Visibility> HomeView<'_, S> {
     /// Whose monitor this is.
     #[must_use]
     pub fn home(&self) -> NodeId {
@@ -165,11 +165,11 @@ impl Residents<'_> {
 /// Decides for one home node at a time about pages that should leave it.
 pub trait HomePolicy: Send + Sync {
     /// What its monitor shows.
-    type Sight: Sight;
+    type Visibility: Visibility;
     /// What one home remembers from interval to interval; nobody else's.
     type Home: Send + Sync;
     /// What a home keeps while it goes through a stretch of its pages.
-    type Walk;
+    type Scan;
 
     /// A home that has not decided yet.
     fn home(&self) -> Self::Home;
@@ -181,10 +181,10 @@ pub trait HomePolicy: Send + Sync {
     fn begin(&self, _home: &mut Self::Home, _residents: &mut Residents<'_>) {}
 
     /// Before the first page of a stretch.
-    fn walk(&self, home: &Self::Home, view: &HomeView<'_, Self::Sight>) -> Self::Walk;
+    fn scan(&self, home: &Self::Home, view: &HomeView<'_, Self::Visibility>) -> Self::Scan;
 
     /// Whether page `i` should leave; asked once for each page of the view, ascending.
-    fn judge(&self, walk: &mut Self::Walk, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
+    fn judge(&self, scan: &mut Self::Scan, view: &HomeView<'_, Self::Visibility>, i: usize) -> Judgement;
 
     /// A page is proposed to leave this home; they come in ascending order.
     fn sends(&self, _home: &mut Self::Home, _page: PageNumber) {}
@@ -265,7 +265,7 @@ pub trait AccessorPolicy: Send + Sync {
 /// A policy that sees the accesses of all nodes to all pages.
 pub trait WholePolicy: Send {
     /// Calls `go` for pages that should move, by ascending index.
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>);
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>);
 }
 
 /// All homes deciding, each by itself.
@@ -365,11 +365,11 @@ impl<P: HomePolicy> ByHome<P> {
         let around = pages.start.saturating_sub(reach)..(pages.end + reach).min(observed.len());
         observed.read(around, rows);
         list_by_home(rows, by_home);
-        if !P::Sight::LOCAL {
+        if !P::Visibility::LOCAL {
             rows.hide_local();
         }
         let bits = bits(&rows.counts);
-        let walk = |home: usize| {
+        let scan = |home: usize| {
             let view = HomeView {
                 home: NodeId(home as u32),
                 indices: &by_home[home],
@@ -378,13 +378,13 @@ impl<P: HomePolicy> ByHome<P> {
                 bits,
                 sight: PhantomData,
             };
-            let walk = self.policy.walk(&self.homes[home], &view);
-            (view, walk, 0)
+            let scan = self.policy.scan(&self.homes[home], &view);
+            (view, scan, 0)
         };
-        let mut walks: Vec<_> = (0..by_home.len()).map(walk).collect();
+        let mut walks: Vec<_> = (0..by_home.len()).map(scan).collect();
         for (i, home) in rows.homes[..pages.end - rows.start].iter().enumerate() {
-            let (view, walk, next) = &mut walks[home.index()];
-            let judgement = self.policy.judge(walk, view, *next);
+            let (view, scan, next) = &mut walks[home.index()];
+            let judgement = self.policy.judge(scan, view, *next);
             *next += 1;
             if let Some((to, reason)) = judgement.filter(|_| rows.start + i >= pages.start) {
                 moves.push(proposal(rows, i, to, reason));

@@ -1,4 +1,4 @@
-//! Rules back to pages: what a placement does to a profile, of whatever size and thread count.
+//! Applies rules to the pages of a profile of any size and thread count.
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};

@@ -1,4 +1,4 @@
-//! Blocks of pages dealt over a list of nodes, as MAI deals an array's.
+//! Distributions of blocks of pages over a list of nodes, as in MAI.
 
 use crate::{ObjectPage, formulas};
 use nodewise_machine::NodeId;

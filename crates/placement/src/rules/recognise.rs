@@ -1,4 +1,4 @@
-//! From a mapping to the few rules that express it.
+//! Recognises the few rules that express a mapping.
 
 use super::candidates::{Scene, candidates, simplest};
 use super::samples::{Group, Piece, groups, name};

@@ -1,4 +1,4 @@
-//! A mapping seen object by object: what the recogniser reads.
+//! The recogniser's input: a mapping grouped by object.
 
 use super::apply::object_page;
 use super::{Distribution, Rule, Run, Selector};

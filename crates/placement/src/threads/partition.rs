@@ -1,5 +1,5 @@
-//! Dealing threads out to nodes so that what they say to each other crosses nodes as little, and as near,
-//! as possible: multilevel partitioning with exact sizes.
+//! Partitions threads over nodes with minimal communication cost: multilevel graph partitioning with exact part
+//! sizes.
 //!
 //! Heavy-edge matching shrinks the graph (Karypis and Kumar, SIAM J. Sci. Comput. 20(1), 1998), the small one is
 //! dealt out greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin,

@@ -1,4 +1,4 @@
-//! Counts as shares of their sum, as all writers show them.
+//! Access counts as shares of their sum.
 
 /// A matrix of counts with its sums.
 pub struct Shares<'a> {

@@ -1,4 +1,4 @@
-//! One heat map: rows are the nodes of CPUs, columns memories; sums at the ends as bars.
+//! A heat map of one run: rows are CPU nodes, columns memory nodes, bars at the ends sums.
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};

@@ -1,5 +1,4 @@
-//! Where nodes go: in their sockets where sockets share links, else on a circle, or on two squares where
-//! that keeps links apart.
+//! Positions of nodes: in sockets where sockets share links, else on one circle or on two squares.
 
 use super::arrangement::{self, Edge, SQUARES, Slot};
 use nodewise_machine::{LinkId, Machine, NodeId};

@@ -1,4 +1,4 @@
-//! `simulate DIR DIR … --json`: its keys are described in `docs/model.md` and stay.
+//! JSON output of `simulate DIR DIR …`; its keys are documented in `docs/model.md` and stable.
 
 use super::{About, Dynamic, Policy, Together};
 use crate::compare::nodes::DYNAMIC;

@@ -1,4 +1,4 @@
-//! The same machine with its remote memory nearer or farther: for sweeps over what papers leave open.
+//! Scales a machine's remote latencies and bandwidths, for sweeps over values that papers leave open.
 
 use nodewise_machine::{Machine, Source};
 

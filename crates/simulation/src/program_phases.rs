@@ -9,7 +9,7 @@ use crate::{Parameters, Scenario};
 use nodewise_placement::Context;
 
 /// The phases of a program under one or several policies, independent of nodes and of other programs.
-pub struct Course {
+pub struct ProgramPhases {
     /// As written on the command line: mappings first, then those that move pages.
     pub policies: Vec<String>,
     /// Slices that were added up, so many at a time: what differs inside is averaged away.
@@ -28,7 +28,7 @@ pub(crate) struct Step {
     pub paid: Vec<Option<MoveCost>>,
 }
 
-/// Builds a [`Course`] from the slices of a simulation.
+/// Builds a [`ProgramPhases`] from the slices of a simulation.
 pub(crate) struct CourseBuilder<'a> {
     merging: Merging<'a>,
     steps: Vec<Step>,
@@ -70,10 +70,10 @@ impl<'a> CourseBuilder<'a> {
         self.paid = now;
     }
 
-    pub fn finish(mut self, run: &Run<'_>) -> Course {
+    pub fn finish(mut self, run: &Run<'_>) -> ProgramPhases {
         self.step(run);
         let (calibration, parameters, typical) = run.model();
-        Course {
+        ProgramPhases {
             policies: run.policies(),
             slices_together: self.merging.together,
             steps: self.steps,

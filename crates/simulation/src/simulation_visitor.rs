@@ -8,12 +8,12 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Access;
 
 /// Predicts mappings, and policies that move pages, from the rows it is shown.
-pub struct Simulating<'a> {
+pub struct SimulationVisitor<'a> {
     run: Run<'a>,
     tally: Tally<'a>,
 }
 
-impl<'a> Simulating<'a> {
+impl<'a> SimulationVisitor<'a> {
     /// As [`crate::simulate_moving`].
     ///
     /// # Panics
@@ -37,7 +37,7 @@ impl<'a> Simulating<'a> {
     }
 }
 
-impl Visitor for Simulating<'_> {
+impl Visitor for SimulationVisitor<'_> {
     fn rows(&mut self, rows: &[Access]) {
         self.tally.add(rows, &mut |slice| self.run.add(slice));
     }

@@ -9,14 +9,14 @@ pub type Places = Vec<Vec<NodeId>>;
 
 /// Ways to put programs on sets of nodes; inside a set, virtual nodes are on its nodes in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Apart {
+pub struct DisjointPlacements {
     /// The placements to evaluate.
     pub all: Vec<Places>,
     /// How many there are: N! / (∏ n! · (N − ∑ n)!), where all nodes have CPUs enough.
     pub possible: f64,
 }
 
-impl Apart {
+impl DisjointPlacements {
     /// Every way if there are `most` at most, else so many `drawn` ones. `threads` are those on each virtual node,
     /// by program; most first.
     #[must_use]
@@ -26,7 +26,7 @@ impl Apart {
         if possible > most as f64 {
             return Self {
                 all: (0..drawn)
-                    .filter_map(|seed| by_chance(machine, threads, seed))
+                    .filter_map(|seed| random_placement(machine, threads, seed))
                     .collect(),
                 possible,
             };
@@ -62,7 +62,7 @@ impl Apart {
 
 /// A random placement of all programs; `None` where they do not fit on their nodes.
 #[must_use]
-pub fn by_chance(machine: &Machine, threads: &[Vec<u32>], seed: u64) -> Option<Places> {
+pub fn random_placement(machine: &Machine, threads: &[Vec<u32>], seed: u64) -> Option<Places> {
     let mut free: Vec<NodeId> = machine.cpu_nodes().collect();
     free.sort_by_key(|n| mix(u64::from(n.0) ^ (seed << 16)));
     let take = |sizes: &Vec<u32>| {
@@ -138,7 +138,7 @@ mod tests {
             (vec![3, 3], 560),
             (vec![2, 2, 2, 2], 2520),
         ] {
-            let found = Apart::new(&machine, &sizes(&needed), 10_000, 10);
+            let found = DisjointPlacements::new(&machine, &sizes(&needed), 10_000, 10);
             let distinct: BTreeSet<_> = found.all.iter().collect();
             assert_eq!(
                 (distinct.len(), found.possible, found.complete()),
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn beyond_so_many_some_are_drawn_and_one_may_be_added() {
         let machine = Machine::named("machine-a").unwrap();
-        let mut few = Apart::new(&machine, &sizes(&[3, 3, 2]), 100, 20);
+        let mut few = DisjointPlacements::new(&machine, &sizes(&[3, 3, 2]), 100, 20);
         assert_eq!((few.all.len(), few.possible, few.complete()), (20, 560.0, false));
         let asked = vec![
             [7, 6, 5].map(NodeId).to_vec(),
@@ -170,9 +170,9 @@ mod tests {
     fn a_node_with_too_few_cpus_takes_a_smaller_part_or_none() {
         let mut machine = Machine::named("machine-a").unwrap();
         machine.nodes[0].cpus.remove(0);
-        let whole = Apart::new(&machine, &sizes(&[2]), 100, 10);
+        let whole = DisjointPlacements::new(&machine, &sizes(&[2]), 100, 10);
         assert!(whole.all.iter().flatten().flatten().all(|n| n.0 != 0));
-        let uneven = Apart::new(&machine, &[vec![8, 7]], 100, 10);
+        let uneven = DisjointPlacements::new(&machine, &[vec![8, 7]], 100, 10);
         assert!(uneven.all.iter().all(|p| p[0][0].0 != 0) && uneven.all.iter().any(|p| p[0][1].0 == 0));
     }
 }

@@ -1,8 +1,7 @@
-//! Pages whose accesses are to a few lines: a flag that threads wait for, a lock, a counter.
+//! Pages whose accesses go to a few cache lines: flags that threads spin on, locks, counters.
 //!
-//! Waiting in a barrier of the program's own is code like any other: it is counted as work. Its accesses stay
-//! in caches until another thread writes, so they say little about where the page should be; but they weigh
-//! in every share of accesses.
+//! Spinning in a barrier of the program's own counts as work. Its accesses hit the cache until another thread writes, so
+//! they say little about the best node of the page, but they weigh in every share of accesses.
 
 use crate::Histogram;
 use nodewise_profile::ObjectId;
@@ -14,7 +13,7 @@ const A_LINE: u64 = 1000;
 
 /// A page on which the accesses of several threads fall into a few cache lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spot {
+pub struct ContendedPage {
     /// Position in the histogram.
     pub page: usize,
     /// The object that the page belongs to.
@@ -27,9 +26,9 @@ pub struct Spot {
 
 /// Pages that several threads use, each with an outstanding share of the accesses, to a few lines.
 #[must_use]
-pub fn spots(histogram: &Histogram) -> Vec<Spot> {
+pub fn contended_pages(histogram: &Histogram) -> Vec<ContendedPage> {
     let all: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
-    let spot = |page: crate::PageView<'_>| {
+    let contended_page = |page: crate::PageView<'_>| {
         let (accesses, lines) = (
             page.accesses(),
             page.entries.iter().map(|e| u64::from(e.lines)).sum::<u64>(),
@@ -37,14 +36,14 @@ pub fn spots(histogram: &Histogram) -> Vec<Spot> {
         let share = accesses as f64 / all.max(1) as f64;
         let a_line = accesses / lines.max(1);
         let few = page.entries.len() > 1 && share >= OUTSTANDING && a_line >= A_LINE;
-        few.then_some(Spot {
+        few.then_some(ContendedPage {
             page: page.index,
             object: page.object,
             share,
             accesses_a_line: a_line,
         })
     };
-    histogram.iter().filter_map(spot).collect()
+    histogram.iter().filter_map(contended_page).collect()
 }
 
 #[cfg(test)]
@@ -61,7 +60,10 @@ mod tests {
                 .entries
                 .iter_mut()
                 .for_each(|e: &mut Entry| e.lines = lines);
-            spots(&histogram).iter().map(|s| s.page).collect::<Vec<_>>()
+            contended_pages(&histogram)
+                .iter()
+                .map(|s| s.page)
+                .collect::<Vec<_>>()
         };
         let pages = [vec![90_000, 4_000_000], vec![1_000_000, 0], vec![500, 500]];
         assert_eq!(with(&pages, 4), [0]);
