@@ -13,7 +13,7 @@ pub struct Peer {
     pub uid: u32,
 }
 
-/// Who connected a socket, as the kernel noted then.
+/// Credentials of the process that connected a socket, as the kernel recorded them then.
 ///
 /// # Errors
 /// As the kernel answers.
@@ -43,7 +43,7 @@ pub fn of(socket: &UnixStream) -> io::Result<Peer> {
     })
 }
 
-/// Ourselves, as others would see us.
+/// This process, as peers see it.
 ///
 /// # Errors
 /// No descriptors are left.

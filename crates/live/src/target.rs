@@ -66,7 +66,8 @@ impl Target {
     }
 }
 
-/// The kernel asks the same of moving as of looking. False: there is no such process, or no memory of its own.
+/// Whether a process may be observed; the kernel requires the same permission for moving its pages. False: there is
+/// no such process, or it has no memory of its own.
 fn may_move(pid: u32) -> Result<bool, LiveError> {
     match pages::query(pid, &[0]) {
         Err(CallError::Gone) => Ok(false),
@@ -77,7 +78,8 @@ fn may_move(pid: u32) -> Result<bool, LiveError> {
     }
 }
 
-/// Otherwise it would be moved while it runs, and every batch refused its stop. Who has ended is in nobody's way.
+/// Checks that a process can be stopped: otherwise every batch of its moves would be refused. Processes that have
+/// ended are ignored.
 pub fn may_stop(pid: u32) -> Result<(), LiveError> {
     match freeze::may_stop(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LiveError::new(format!(

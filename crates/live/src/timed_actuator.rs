@@ -5,7 +5,7 @@ use nodewise_linux::clock;
 use nodewise_placement::Move;
 use std::time::Duration;
 
-/// An actuator, and the CPU time of all our threads while it was at work.
+/// An actuator that measures the CPU time of this process while moves are made.
 pub struct TimedActuator<'a> {
     actuator: &'a mut dyn Actuator,
     pub cpu: Duration,
@@ -27,7 +27,7 @@ impl Actuator for TimedActuator<'_> {
     }
 }
 
-/// Of all threads that we have and had.
+/// CPU time of all threads of this process, ended ones included.
 pub fn cpu_time() -> Duration {
     clock::cpu_time(std::process::id()).unwrap_or_default()
 }

@@ -4,19 +4,19 @@ use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SHIFT;
 use std::collections::BTreeMap;
 
-/// A fault that is taken in.
+/// A fault and the page that it was on.
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     pub address: u64,
     /// Id of the thread that faulted.
     pub tid: u32,
-    /// Whose sample it is, if it is one.
+    /// The node of the faulting CPU, if the fault counts as a sample.
     pub node: Option<NodeId>,
-    /// The memory is new.
+    /// Whether the memory is new (first touch).
     pub first: bool,
 }
 
-/// A touched address of each page, which is to be asked about: another part of it may not be there.
+/// One touched address of each page, to query its node: other parts of a page may not be present.
 pub fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
     let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
     by_page
@@ -25,7 +25,7 @@ pub fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Where pages begin that are new memory, ascending.
+/// Start addresses of pages that are new memory, ascending.
 pub fn new_pages(touches: &[Touched], shift: u32) -> Vec<u64> {
     let mut pages: Vec<u64> = touches
         .iter()

@@ -6,10 +6,10 @@ use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Intervals in which a page that turns up where it was sent has come by our move; later anybody may have.
+/// Intervals for which a page found at the target of its move counts as moved by us.
 const LIFE: u64 = 2;
 
-/// The pages of such moves, at most so many.
+/// The pages of such moves, up to a limit.
 pub struct UnconfirmedMoves {
     moves: HashMap<PageNumber, Attempt>,
     most: usize,
@@ -20,7 +20,7 @@ pub struct UnconfirmedMoves {
 struct Attempt {
     made: Move,
     interval: u64,
-    /// Pages of its process that the kernel had moved by then.
+    /// Pages of the process that the kernel had moved when the move was made.
     kernel_moved: u64,
 }
 
@@ -33,7 +33,7 @@ impl UnconfirmedMoves {
         }
     }
 
-    /// Another interval begins; who did not turn up in time is let go.
+    /// Begins an interval and drops moves that are too old.
     pub fn begin_interval(&mut self) {
         self.interval += 1;
         let now = self.interval;
@@ -66,8 +66,9 @@ impl UnconfirmedMoves {
         self.moves.retain(|page, _| !pages.contains(page));
     }
 
-    /// A page was found where it was not before, and the kernel has moved so many of its process's, if it says:
-    /// our move, if it was sent there and the kernel, which may have sent it too, has moved none meanwhile.
+    /// Attributes a page that was found on another node. `kernel_moved`: pages of its process that the kernel has
+    /// moved so far, if known. It was our move if the page is at its target and the kernel has moved none of the
+    /// process since.
     pub fn found(&mut self, found: &MovedPages, kernel_moved: Option<u64>) -> Option<Move> {
         let attempt = self.moves.remove(&found.page)?;
         let ours = (attempt.made.from, attempt.made.to) == (found.from, found.to);

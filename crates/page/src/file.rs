@@ -9,13 +9,13 @@ use crate::{Documents, SessionDocuments, View, shell};
 use nodewise_report::text::{self, Screen};
 use std::collections::BTreeMap;
 
-/// What all profiles of a file may take, compressed: with the script and in base64 that is below 5 MB.
+/// Size limit of all profiles in a file, compressed; with script and base 64 the file is below 5 MB.
 const BUDGET: usize = 3_300_000;
-/// A profile's report may take so much of it.
+/// Size limit of a profile's report, part of it.
 const REPORT: usize = 600_000;
-/// Cells of the finest level at most.
+/// Largest number of cells of the finest level.
 const FINEST: usize = 100_000;
-/// Threads that a cell names, rather too many than too few.
+/// Numbers of threads per cell to try, largest first.
 const NAMED: [usize; 4] = [16, 6, 3, 1];
 
 /// The page as one self-contained HTML file.
@@ -41,7 +41,7 @@ pub fn write(documents: &SessionDocuments) -> String {
     )
 }
 
-/// Adds a profile's documents, as fine as a budget lets them be.
+/// Adds a profile's documents at the finest resolution that fits the budget.
 fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
     let mut left = budget;
     let mut add = |name: String, document: &[u8]| archive.add(format!("{folder}/{name}"), document);

@@ -8,25 +8,25 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{Access, PageNumber, Slice};
 use serde_json::{Map, Value, json};
 
-/// Most steps; slices next to each other become one.
+/// Largest number of time steps; consecutive slices are merged.
 const STEPS: usize = 128;
 /// Largest number of columns.
 const COLUMNS: usize = 512;
-/// Nobody accessed it in this step.
+/// Marks a cell without accesses in the step.
 const NOTHING: u8 = 255;
 
-/// The film of a run while its rows are looked at.
+/// Builds a film from the rows of the access table.
 pub struct FilmBuilder<'a> {
     histogram: &'a Histogram,
     affinity: &'a Affinity,
-    /// What is local: where first touch has each page.
+    /// The home of each page under first-touch, which defines what is local.
     homes: &'a [NodeId],
     nodes: usize,
     slices: &'a [Slice],
     positions: Positions,
     steps: usize,
     columns: usize,
-    /// The step under way, and what it has: accesses by column and node, and local ones by column.
+    /// The current step, with accesses by column and node, and local accesses by column.
     step: usize,
     counts: Vec<u64>,
     local: Vec<u64>,
@@ -51,7 +51,7 @@ impl Visitor for FilmBuilder<'_> {
     }
 }
 
-/// A film, as the page gets it.
+/// A film in packed form.
 #[derive(Clone, Debug)]
 pub struct Film(pub(crate) Vec<u8>);
 
@@ -87,7 +87,7 @@ impl<'a> FilmBuilder<'a> {
         }
     }
 
-    /// Writes down the steps before this one.
+    /// Writes all steps before this one.
     fn turn_to(&mut self, step: usize) {
         while self.step < step {
             for (counts, local) in self.counts.chunks(self.nodes.max(1)).zip(&self.local) {
@@ -126,7 +126,7 @@ impl<'a> FilmBuilder<'a> {
         }
     }
 
-    /// Where a page is; rows go up, and back to the start with each slice.
+    /// Index of a page: searched forwards from the last row, or from the start in a new slice.
     fn seek(&self, page: PageNumber) -> usize {
         let pages = &self.histogram.pages;
         match pages.get(self.at) {

@@ -18,16 +18,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a view is made from.
+/// The input of a view.
 #[derive(Debug)]
 pub struct Findings<'a> {
-    /// Where the profile lies, as people name it.
+    /// Folder of the profile, as shown.
     pub folder: String,
     /// The profile without its access table.
     pub profile: &'a Profile,
     /// The machine that is predicted for.
     pub machine: &'a Machine,
-    /// Predictions follow the mappings'.
+    /// Predicted costs, parallel to the mappings.
     pub simulation: &'a Simulation,
     /// Page × thread counts.
     pub histogram: Histogram,
@@ -35,15 +35,15 @@ pub struct Findings<'a> {
     pub affinity: Affinity,
     /// The mappings compared, the first is first-touch; parallel to the report's policies.
     pub mappings: Vec<Mapping>,
-    /// What they amount to.
+    /// The report on the profile.
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
-    /// The run in time.
+    /// The film of the run.
     pub film: Film,
-    /// Threads and pages as they are placed now …
+    /// The current placement of threads and pages.
     pub before: Placement,
-    /// … and as would be better.
+    /// The recommended placement of threads and pages.
     pub after: Placement,
 }
 
@@ -64,7 +64,7 @@ pub struct View {
 }
 
 impl View {
-    /// Looks at every page once.
+    /// Builds the view, in one pass over all pages.
     ///
     /// # Panics
     /// If there is no mapping.
@@ -111,43 +111,43 @@ impl View {
         }
     }
 
-    /// What was recorded, in a word.
+    /// Name of the recorded program.
     #[must_use]
     pub fn title(&self) -> String {
         self.report.program.title()
     }
 
-    /// Where the profile lies.
+    /// Folder of the profile, as shown.
     #[must_use]
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// What it amounts to.
+    /// The report on the profile.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// What is kept beside the histogram, bytes.
+    /// Memory in use beside the histogram, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pages.bytes() + self.sums.bytes() + self.threads.bytes()
     }
 
-    /// How many pages there are.
+    /// Number of pages in the strip.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.strip.len()
     }
 
-    /// The level at which one tile holds everything.
+    /// The coarsest level, at which one tile has all pages.
     #[must_use]
     pub fn coarsest(&self) -> u32 {
         coarsest(self.strip.len())
     }
 
-    /// Tiles of a level; one of no cells where there are no pages.
+    /// Number of tiles of a level, at least one.
     #[must_use]
     pub fn tiles(&self, level: u32) -> usize {
         cells(self.strip.len(), level).div_ceil(CELLS).max(1)
@@ -235,7 +235,7 @@ fn add_threads(pages: &Pages, strip: &Strip, positions: Range<usize>, row: &mut 
         .for_each(|range| pages.add_threads(range, row));
 }
 
-/// A number as it is written in a name: one way only.
+/// Parses a decimal number in canonical form.
 pub(crate) fn number(text: &str) -> Option<usize> {
     let plain = text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
     let leading = text.len() > 1 && text.starts_with('0');

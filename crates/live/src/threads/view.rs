@@ -5,34 +5,34 @@ use nodewise_machine::NodeId;
 use nodewise_placement::asym::{AsymError, Cluster, Place, ThreadTraffic, clusters_from_counters, weight};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A process at one moment.
+/// The observed state of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     pub pid: u32,
     pub name: String,
-    /// How long we have followed it, nanoseconds.
+    /// Time for which it has been followed, nanoseconds.
     pub run_ns: u64,
-    /// Threads that used the CPU since the last look.
+    /// Its active threads.
     pub threads: Vec<Thread>,
-    /// All of its threads.
+    /// Ids of all its threads.
     pub all: BTreeSet<u32>,
     /// Resident bytes on each node.
     pub resident: Vec<u64>,
-    /// CPUs that it may be given.
+    /// CPUs that it may use.
     pub cpus: Vec<u32>,
-    /// Nodes whose memory it may have.
+    /// Nodes whose memory it may use.
     pub nodes: Vec<NodeId>,
-    /// It has bound itself, or somebody has.
+    /// Whether its affinity was set by itself or by others than us.
     pub pinned: bool,
 }
 
-/// A thread at one moment.
+/// The observed state of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     pub tid: u32,
     /// The node of the CPU that it runs on.
     pub node: NodeId,
-    /// By the node of the memory, a second.
+    /// Accesses per second to the memory of each node.
     pub accesses: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
         self.threads.iter().map(|t| t.node).collect()
     }
 
-    /// Accesses to other nodes than each thread's own, a second.
+    /// Remote accesses of all its threads per second.
     pub fn remote(&self) -> f64 {
         let away = |t: &Thread| -> f64 {
             let others = t
@@ -55,7 +55,7 @@ impl Seen {
         self.threads.iter().map(away).sum()
     }
 
-    /// By node, of all its threads.
+    /// Accesses of all its threads per second, by node of the memory.
     fn accesses(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.resident.len()];
         for thread in &self.threads {
@@ -64,7 +64,7 @@ impl Seen {
         sums
     }
 
-    /// All threads in one cluster that stays where it is.
+    /// One fixed cluster of all its threads.
     fn as_fixed(&self) -> Cluster {
         let at: Vec<NodeId> = self.runs_on().into_iter().collect();
         Cluster {
@@ -88,7 +88,7 @@ impl Seen {
     }
 }
 
-/// What the scheduler is asked: those of `seen` that `may_move` says, in clusters; the others as they are.
+/// The scheduler's input: clusters of the processes for which `may_move` holds, fixed clusters for the others.
 ///
 /// # Errors
 /// More of them than nodes: one line.
@@ -144,7 +144,7 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
     Ok(of)
 }
 
-/// A node's memory goes with the clusters that have threads there, in equal parts.
+/// Divides a node's resident memory equally among the clusters with threads there.
 fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     let there = |cluster: &Cluster, node: usize| cluster.occupied_nodes().iter().any(|n| n.index() == node);
     for (node, bytes) in resident.iter().enumerate() {
@@ -160,7 +160,7 @@ fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     }
 }
 
-/// Where each thread at work of a process that moves is to run: those that are not told to move, where they are.
+/// The target node of each active thread; the current node of those that do not migrate.
 pub fn bindings(seen: &Seen, moves: &[ThreadMove]) -> Vec<(u32, NodeId)> {
     let to = |tid: u32| {
         let told = moves

@@ -9,7 +9,7 @@ use nodewise_placement::Mapping;
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
-/// The dynamic memory migration of AsymSched: Carrefour's (its reference [12]).
+/// The dynamic memory migration of AsymSched: Carrefour's (its reference 12).
 pub const DYNAMIC: &str = "balance:carrefour";
 /// Random starts of it.
 pub const STARTS: u64 = 8;
