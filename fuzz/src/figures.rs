@@ -5,7 +5,7 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use nodewise_advise::{Asked, Matched, advise};
 use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes, read};
 use nodewise_machine::Machine;
-use nodewise_page::{SessionDocuments, Documents, FilmBuilder, Placement, View};
+use nodewise_page::{Documents, FilmBuilder, Placement, SessionDocuments, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies, thread_policy};
 use nodewise_profile::{

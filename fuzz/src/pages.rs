@@ -1,7 +1,7 @@
 //! Requests to the page's server, over a connection.
 
 use nodewise_page::SessionDocuments;
-use nodewise_page::server::{Server, DocumentStore};
+use nodewise_page::server::{DocumentStore, Server};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, LazyLock};

@@ -13,7 +13,7 @@ pub const MOST_PAGES: usize = 1 << 20;
 pub struct Options {
     /// The migration policy, with parameters: `out-w:threshold=3`.
     pub policy: String,
-    /// Time between decisions.
+    /// Time between two decisions.
     pub interval: Duration,
     /// Largest share of run time that migration may take, 0 to 1.
     pub budget: f64,

@@ -38,7 +38,7 @@ const HOLD_SHARE_GROWING: u32 = 4;
 /// Longest pause between two protection passes while the observing budget is overdrawn.
 const SELDOM_HELD: Duration = Duration::from_secs(30);
 
-/// A running session.
+/// A running session, driven by calls of [`Session::turn`].
 pub struct Session {
     topology: Topology,
     status: Status,

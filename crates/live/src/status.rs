@@ -133,7 +133,7 @@ impl Status {
         self.seen.insert(page);
     }
 
-    /// Ends an interval.
+    /// Records the end of an interval and its decision.
     pub(crate) fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
         self.intervals += 1;
         let held = turn.decision.held_back;

@@ -36,7 +36,7 @@ impl Shape {
         Self::SENDERS + self.nodes + policy * (1 + self.nodes)
     }
 
-    /// Interprets a row.
+    /// Gives access to the sums of a row.
     #[must_use]
     pub fn read(self, row: &[u64]) -> Sums<'_> {
         Sums { shape: self, row }

@@ -54,7 +54,7 @@ struct Process {
 }
 
 impl ThreadSummary {
-    /// The empty summary.
+    /// The summary of a session that begins.
     pub(super) fn new(dry: bool) -> Self {
         Self {
             dry,

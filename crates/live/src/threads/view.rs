@@ -12,7 +12,7 @@ pub struct Seen {
     pub name: String,
     /// Time for which it has been followed, nanoseconds.
     pub run_ns: u64,
-    /// Its active threads.
+    /// Threads that used the CPU recently.
     pub threads: Vec<Thread>,
     /// Ids of all its threads.
     pub all: BTreeSet<u32>,
