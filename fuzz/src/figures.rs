@@ -5,7 +5,7 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use nodewise_advise::{Asked, Matched, advise};
 use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes, read};
 use nodewise_machine::Machine;
-use nodewise_page::{Book, Documents, Film, Placement, View};
+use nodewise_page::{Documents, FilmBuilder, Placement, SessionDocuments, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies, thread_policy};
 use nodewise_profile::{
@@ -225,7 +225,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         timeline: &timeline,
     });
     assert!(serde_json::to_string(&report).is_ok());
-    let mut film = Film::new(&histogram, &affinity, &mappings[0].nodes, nodes, &profile.slices);
+    let mut film = FilmBuilder::new(&histogram, &affinity, &mappings[0].nodes, nodes, &profile.slices);
     read(source, &mut [&mut film]).unwrap();
     let placed = || Placement {
         affinity: affinity.clone(),
@@ -247,7 +247,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
     };
     let view = View::new(findings);
     let (levels, tiles) = (view.coarsest(), view.tiles(0));
-    let book = Book::new(vec![Arc::new(view)], false, 1, None);
-    assert!(tiles > 0 && book.document("session.json").is_some());
-    let _ = (levels, nodewise_page::file::write(&book));
+    let documents = SessionDocuments::new(vec![Arc::new(view)], false, 1, None);
+    assert!(tiles > 0 && documents.document("session.json").is_some());
+    let _ = (levels, nodewise_page::file::write(&documents));
 }

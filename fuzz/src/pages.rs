@@ -1,7 +1,7 @@
 //! Requests to the page's server, over a connection.
 
-use nodewise_page::Book;
-use nodewise_page::server::{Server, Shelf};
+use nodewise_page::SessionDocuments;
+use nodewise_page::server::{DocumentStore, Server};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A server of no profile, at any free port of this host; what its address says after the port.
 static SERVER: LazyLock<(String, String)> = LazyLock::new(|| {
-    let shelf = Shelf::new(Arc::new(Book::new(Vec::new(), false, 1, None)));
+    let shelf = DocumentStore::new(Arc::new(SessionDocuments::new(Vec::new(), false, 1, None)));
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), shelf).unwrap();
     let url = server.url();
     std::thread::spawn(move || server.run());

@@ -1,12 +1,12 @@
-//! What to do about one object: a sentence, and C that does it.
+//! Advice on one object: a sentence and C code.
 
 use crate::blame::Blame;
 use crate::distribution::Distribution;
 use crate::loops::deals;
 use crate::matched::Matched;
+use crate::phrases::{dimension_names, faster, percent, places};
 use crate::snippet::{self, Place};
 use crate::users::FirstTouched;
-use crate::words::{dimension_names, faster, percent, places};
 use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};

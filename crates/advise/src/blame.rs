@@ -1,6 +1,6 @@
-//! What each object costs, who put it there, who uses it and how: facts, before anything is said of them.
+//! Facts on each object: its cost, who placed it, who uses it and how.
 
-use crate::bill::bills;
+use crate::cost::cost_shares;
 use crate::distribution::{Distribution, Divided, can_be_copied};
 use crate::few_lines::FewLines;
 use crate::gain::saved;
@@ -12,10 +12,10 @@ use nodewise_profile::ObjectId;
 use nodewise_simulation::Simulation;
 use std::collections::BTreeMap;
 
-/// One object's bill.
+/// What the placement of one object costs, and who placed and uses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blame {
-    /// Which.
+    /// The object that these figures are of.
     pub object: ObjectId,
     /// Its name; numbered where others have the same, `grid #2`.
     pub name: String,
@@ -29,9 +29,9 @@ pub struct Blame {
     pub local_fraction: f64,
     /// Exclusivity over its pages, weighted by accesses.
     pub exclusivity: f64,
-    /// Who placed it.
+    /// The site and thread that touched most of its pages first.
     pub first_touched: Option<FirstTouched>,
-    /// Who uses it.
+    /// The region that uses it most.
     pub used_by: Option<UsedBy>,
     /// Class of most of its accesses.
     pub sharing: SharingClass,
@@ -72,14 +72,14 @@ pub(crate) fn blame(
     few_lines: &BTreeMap<ObjectId, FewLines>,
 ) -> Vec<Blame> {
     let objects = &context.profile.objects;
-    let bills = bills(context, simulation, first_touch);
+    let cost_shares = cost_shares(context, simulation, first_touch);
     let in_order = Affinity::in_order(context.profile, context.machine);
     let measured = &simulation.measured;
     let mut touched = first_touched(context);
     let saved = saved(simulation);
     let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();
     let names = names(context, &accessed);
-    let wasted = |id: &ObjectId| bills[id.index()].wasted;
+    let wasted = |id: &ObjectId| cost_shares[id.index()].wasted;
     let mut costliest: Vec<_> = measured.objects.iter().zip(names).collect();
     costliest.retain(|((id, _), _)| id.index() < objects.len());
     costliest.sort_by(|a, b| wasted(b.0.0).total_cmp(&wasted(a.0.0)));

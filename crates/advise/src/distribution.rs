@@ -1,4 +1,4 @@
-//! Where an object's pages belong, in libnodewise's words, and the schedules that meet them there.
+//! The libnodewise distribution that suits an object, and matching loop schedules.
 
 use crate::loops::deals;
 use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
@@ -15,7 +15,7 @@ const WRITTEN_ONCE: u64 = 4;
 pub enum Distribution {
     /// Blocks of rows, each to its thread's node.
     BindRows,
-    /// Blocks of columns.
+    /// Blocks of columns, one per thread.
     BindColumns,
     /// A Latin square over these dimensions, one bit each.
     BlockExclusive {
@@ -75,13 +75,13 @@ impl Distribution {
 
 /// How threads divide an object.
 pub(crate) struct Divided<'a> {
-    /// Where regions disagree.
+    /// The conflict between regions that divide the object differently, if any.
     pub conflict: Option<&'a Conflict>,
-    /// Over all regions.
+    /// Pattern of the object over all regions.
     pub pattern: Pattern,
-    /// By region.
+    /// Division of the object in each region.
     pub divisions: &'a [Division],
-    /// See [`can_be_copied`].
+    /// Whether replication is possible; see [`can_be_copied`].
     pub can_be_copied: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Objects whose accesses are to a few lines: waiting that counts as work, or variables that all threads use.
+//! Objects whose accesses go to a few cache lines: spinning that counts as work, or variables that all threads use.
 
-use nodewise_analysis::{Histogram, Spot};
+use nodewise_analysis::{ContendedPage, Histogram};
 use nodewise_profile::ObjectId;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const MOSTLY: f64 = 0.5;
 /// The pages of an object whose accesses are to a few lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FewLines {
-    /// How many.
+    /// Number of such pages.
     pub pages: usize,
     /// Their share of all accesses of the program.
     pub share: f64,
@@ -19,19 +19,22 @@ pub struct FewLines {
 }
 
 /// The objects that have such pages.
-pub(crate) fn few_lines(histogram: &Histogram, spots: &[Spot]) -> BTreeMap<ObjectId, FewLines> {
-    if spots.is_empty() {
+pub(crate) fn few_lines(
+    histogram: &Histogram,
+    contended_pages: &[ContendedPage],
+) -> BTreeMap<ObjectId, FewLines> {
+    if contended_pages.is_empty() {
         return BTreeMap::new();
     }
     let all: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
-    let mut accesses: BTreeMap<ObjectId, u64> = spots.iter().map(|s| (s.object, 0)).collect();
+    let mut accesses: BTreeMap<ObjectId, u64> = contended_pages.iter().map(|s| (s.object, 0)).collect();
     for page in histogram.iter() {
         if let Some(sum) = accesses.get_mut(&page.object) {
             *sum += page.accesses();
         }
     }
     let one = |(object, accesses): (ObjectId, u64)| {
-        let own = || spots.iter().filter(|s| s.object == object);
+        let own = || contended_pages.iter().filter(|s| s.object == object);
         let share: f64 = own().map(|s| s.share).sum();
         let few = FewLines {
             pages: own().count(),

@@ -1,4 +1,4 @@
-//! Which predicted gains are worth a change.
+//! Which predicted gains justify a change.
 
 use nodewise_simulation::{Prediction, Simulation};
 

@@ -1,10 +1,10 @@
-//! The verdict: which placement is worth it, which object is to blame, what to change.
+//! The verdict on a program: whether a placement pays, which objects cost most, and what to change.
 //!
-//! **Purpose.** From a simulation to one honest sentence ("leave it alone" among the possible ones),
-//! and from histogram, first touches and regions to blame and a source snippet per object.
+//! **Purpose.** Turns a simulation into a verdict of one sentence (which may be that nothing should be done), and
+//! histogram, first touches and regions into blame and a code snippet for each object.
 //!
-//! **Order.** Facts are found before anything is said: [`Blame`] has no words, and words ([`Advised`], [`Verdict`]) are
-//! made from facts that change no more. So no module needs one that needs it.
+//! **Order.** Facts ([`Blame`]) are computed first; texts ([`Advised`], [`Verdict`]) are made from them. So modules have no
+//! cyclic dependencies.
 //!
 //! **Constraints.** Pure. A gain is claimed only where the whole predicted range lies on its side;
 //! a stock command line is preferred when it comes within [`CLOSE`] of the best placement. Of sampled
@@ -15,16 +15,17 @@
 #![forbid(unsafe_code)]
 
 mod advice;
-mod bill;
+mod advised;
 mod blame;
+mod cost;
+mod decision;
 mod distribution;
 mod few_lines;
 mod gain;
 mod loops;
 mod matched;
-mod next;
-mod outcome;
-mod said;
+mod next_command;
+mod phrases;
 mod sampled;
 mod sentence;
 mod snippet;
@@ -33,21 +34,20 @@ mod square;
 mod stock;
 mod users;
 mod verdict;
-mod words;
 
+pub use advised::Advised;
 pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
 pub use few_lines::FewLines;
 pub use gain::{CLOSE, WORTH_IT};
 pub use matched::Matched;
-pub use next::Asked;
-pub use outcome::{Outcome, Verdict};
-pub use said::Advised;
+pub use next_command::Asked;
+pub use phrases::FEW_LINES;
 pub use stock::{StockCommand, omp_places, stock_command};
 pub use users::{FirstTouched, Pass, UsedBy};
-pub use words::FEW_LINES;
+pub use verdict::{Verdict, VerdictKind};
 
-use nodewise_analysis::{Samples, Spot, Usage, spots};
+use nodewise_analysis::{ContendedPage, Samples, Usage, contended_pages};
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::Simulation;
 
@@ -61,7 +61,7 @@ pub struct Advice {
     /// What samples say, where accesses are samples.
     pub samples: Option<Samples>,
     /// Pages that several threads use, most of whose accesses are to a few lines.
-    pub spots: Vec<Spot>,
+    pub contended_pages: Vec<ContendedPage>,
 }
 
 /// Facts first, then words; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
@@ -76,11 +76,11 @@ pub fn advise(
     asked: &Asked,
     samples: Option<Samples>,
 ) -> Advice {
-    let spots = match samples {
+    let contended_pages = match samples {
         Some(_) => Vec::new(),
-        None => spots(context.histogram),
+        None => contended_pages(context.histogram),
     };
-    let few_lines = few_lines::few_lines(context.histogram, &spots);
+    let few_lines = few_lines::few_lines(context.histogram, &contended_pages);
     let mut blame = blame::blame(context, simulation, first_touch, usage, &few_lines);
     if let Some(samples) = &samples {
         sampled::restate(samples, &mut blame);
@@ -88,12 +88,12 @@ pub fn advise(
     let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
     let objects: Vec<Advised> = blame.into_iter().map(said).collect();
     let program = samples.as_ref().map(|s| &s.program);
-    let mut verdict = verdict::verdict(context, simulation, &objects, matched, asked, program);
-    verdict.reasons.extend(verdict::of_few_lines(&spots));
+    let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
+    verdict.reasons.extend(decision::of_few_lines(&contended_pages));
     Advice {
         verdict,
         objects,
         samples,
-        spots,
+        contended_pages,
     }
 }

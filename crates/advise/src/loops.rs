@@ -1,4 +1,4 @@
-//! Which loops a schedule of ours can change, and which of them disagree on an object.
+//! Which loops a libnodewise schedule can change, and which of them conflict on an object.
 
 use nodewise_analysis::{Affinity, Conflict, Division, Usage};
 use nodewise_placement::Context;

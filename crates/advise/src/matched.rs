@@ -1,5 +1,5 @@
-//! What matching loops to data would gain: the transformed program, predicted by the same simulation
-//! (Majo & Gross 4 and 5).
+//! Predicted gain of loops that match their data: the transformed program in the same simulation (Majo & Gross 4 and
+//! 5).
 //!
 //! Objects whose regions conflict get the distribution that removes the conflict. In the regions whose
 //! loops would change, each access to an item is made by the thread that has its place on the node of
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Matched {
     /// First-touch's time as it is over this program's.
     pub speedup: Range,
-    /// Typical time, seconds.
+    /// Predicted time of the typical scenario, seconds.
     pub seconds: f64,
 }
 
@@ -100,7 +100,7 @@ struct Plan {
     homes: Vec<NodeId>,
     /// How arrays are cut.
     squares: BTreeMap<ObjectId, Square>,
-    /// Where loops change.
+    /// Pairs of object and region whose loops are changed.
     moved: BTreeSet<(ObjectId, RegionId)>,
 }
 

@@ -1,11 +1,11 @@
-//! What may be said when accesses are samples: who uses which page, not how intensely.
+//! Verdict and advice from samples, which tell who uses a page but not how intensely.
 //!
-//! Hinting faults see a page once a scan however often it is used, so neither time nor load follows
-//! from them. What does: whose pages they are, and whether those live there.
+//! NUMA hint faults see a page once a scan however often it is used, so neither time nor load can be derived. What can be
+//! is which node uses a page, and whether the page is on it.
 
 use crate::blame::Blame;
-use crate::outcome::{Outcome, Verdict};
-use crate::words::percent;
+use crate::phrases::percent;
+use crate::verdict::{Verdict, VerdictKind};
 use nodewise_analysis::{Pattern, Sampled, Samples};
 use nodewise_input::shell_line;
 use nodewise_placement::Context;
@@ -43,9 +43,9 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
         .first()
         .filter(|m| noticeable(m) && m.local_fraction >= most);
     let (outcome, sentence) = match (moved, better) {
-        _ if too_few.is_some() => (Outcome::Unknown, too_few.unwrap_or_default()),
+        _ if too_few.is_some() => (VerdictKind::Unknown, too_few.unwrap_or_default()),
         (Some(moved), _) => (
-            Outcome::Unknown,
+            VerdictKind::Unknown,
             format!(
                 "As its pages moved, more of the samples were local than under first-touch or any fixed placement (local of \
                  what threads use, as moved: {}; under first-touch: {}; at best otherwise: {}).",
@@ -55,7 +55,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
             ),
         ),
         (None, Some(best)) => (
-            Outcome::Unknown,
+            VerdictKind::Unknown,
             format!(
                 "By samples, more would be local under {} than under first-touch (local of what threads use: {}; under \
                  first-touch: {}); what that saves in time, samples cannot say.",
@@ -65,7 +65,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
             ),
         ),
         (None, None) => (
-            Outcome::LeaveAlone,
+            VerdictKind::LeaveAlone,
             format!(
                 "Leave it alone: by samples, no placement makes noticeably more local than first-touch (local of what \
                  threads use under it: {}).",

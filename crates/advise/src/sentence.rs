@@ -1,8 +1,8 @@
-//! What happened to one object, in a sentence.
+//! The sentence that describes what happened to one object.
 
 use crate::blame::Blame;
+use crate::phrases::{FEW_LINES, percent, places};
 use crate::source::SERIAL;
-use crate::words::{FEW_LINES, percent, places};
 use nodewise_analysis::Pattern;
 
 /// What happened to one object.

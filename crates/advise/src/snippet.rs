@@ -1,4 +1,4 @@
-//! Lines of C to copy: libnodewise where a distribution does it, plain OpenMP where that will do.
+//! C code to copy: libnodewise where it has the distribution, plain OpenMP where that is enough.
 //!
 //! A profile knows an array's name, its allocation and its loops, not its type, extents or loops' bounds:
 //! those are `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, and the reader's to fill in.
@@ -6,8 +6,8 @@
 use crate::blame::Blame;
 use crate::distribution::Distribution;
 use crate::loops::deals;
+use crate::phrases::in_source_order;
 use crate::users::Pass;
-use crate::words::in_source_order;
 use nodewise_profile::{Frame, Object, ObjectKind, Profile, Site};
 use std::fmt::Write;
 
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// `[i][j]`.
+/// Subscripts of an element: `[i][j]` for two dimensions.
 fn subscripts(dimensions: usize) -> String {
     INDEX[..dimensions].iter().map(|i| format!("[{i}]")).collect()
 }
@@ -292,7 +292,7 @@ pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
     )
 }
 
-/// One policy.
+/// The code for one policy of libnodewise.
 pub(crate) fn place(place: &Place, policy: &str, dimensions: usize) -> String {
     format!(
         "{LIBRARY}{}nw_place({}, {policy});\n{}",

@@ -1,4 +1,4 @@
-//! Places in the source, as sentences name them.
+//! Source locations as sentences show them.
 
 use nodewise_placement::Context;
 use nodewise_profile::{Frame, SiteId};

@@ -1,5 +1,5 @@
-//! Where the blocks of an array lie in its memory, and whose pages are: a page is its middle byte's, as
-//! libnodewise places it, whatever else it holds.
+//! Latin squares: the block and node of each page of an array. A page belongs to the block of its middle byte, as
+//! libnodewise places it.
 
 use nodewise_analysis::{Division, Remedy};
 use nodewise_profile::{Object, PageNumber};

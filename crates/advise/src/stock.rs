@@ -1,4 +1,4 @@
-//! Placements that need no nodewise: the command lines everybody has.
+//! Command lines of stock tools (numactl, OpenMP) that make a placement.
 
 use nodewise_analysis::Affinity;
 use nodewise_input::shell_line;
@@ -9,7 +9,7 @@ use nodewise_profile::Profile;
 /// A command with the variables set for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StockCommand {
-    /// Names and values.
+    /// Environment variables to set, name and value.
     pub environment: Vec<(&'static str, String)>,
     /// The program and its arguments.
     pub command: Vec<String>,

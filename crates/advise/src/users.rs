@@ -1,4 +1,4 @@
-//! Who put an object where it is, who uses it, and how.
+//! Which thread touched an object first, and which region uses it most and how.
 
 use crate::source::{SERIAL, place_of_frame, place_of_site, routine};
 use nodewise_analysis::{Division, RegionUse, Usage};

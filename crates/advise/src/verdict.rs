@@ -1,242 +1,50 @@
-//! One sentence about the whole program.
+//! The verdict: the conclusion about a program.
 
-use crate::gain::{CLOSE, WORTH_IT, worth_it};
-use crate::matched::Matched;
-use crate::next::{Asked, in_words, map_and_run, plain_command};
-use crate::outcome::{Outcome, Verdict};
-use crate::said::Advised;
-use crate::stock::{omp_places, stock_command};
-use crate::words::{faster, percent};
-use nodewise_analysis::{Remedy, Sampled, Spot};
-use nodewise_placement::Context;
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::Range;
+use serde::Serialize;
 
-/// Concludes from a simulation; `objects` begin with the one that costs most.
-pub(crate) fn verdict(
-    context: &Context<'_>,
-    simulation: &Simulation,
-    objects: &[Advised],
-    matched: Option<&Matched>,
-    asked: &Asked,
-    samples: Option<&Sampled>,
-) -> Verdict {
-    let worst = objects.first();
-    let nothing = |outcome, sentence: String| Verdict {
-        outcome,
-        policy: "first-touch".into(),
-        gain: Range::exactly(0.0),
-        sentence,
-        next: None,
-        then: None,
-        reasons: reasons(context, simulation, worst),
-    };
-    let machine = context.machine;
-    let share = simulation.baseline().memory_share;
-    if context.histogram.is_empty() {
-        return nothing(
-            Outcome::Unknown,
-            "No accesses were recorded: there is nothing to judge.".into(),
-        );
-    }
-    if machine.node_count() < 2 {
-        let text = match machine.name.as_str() {
-            "this" => "This machine has one memory node: every placement is the same here.".into(),
-            name => format!("{name} has one memory node: every placement is the same there."),
-        };
-        return nothing(Outcome::LeaveAlone, text);
-    }
-    if let Some(samples) = samples {
-        return crate::sampled::verdict(context, simulation, samples);
-    }
-    if !simulation.is_memory_bound() {
-        let text = format!(
-            "Leave it alone: not memory bound ({} of its time on {} is memory), placement can hardly matter.",
-            percent(share.typical),
-            machine.name
-        );
-        return nothing(Outcome::NotMemoryBound, text);
-    }
-    let worth = worth_it(simulation);
-    if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
-        return Verdict {
-            gain: gain(matched.speedup),
-            ..nothing(Outcome::Match, match_it(objects, matched, &machine.name))
-        };
-    }
-    if worth.is_empty() {
-        let text = format!(
-            "Leave it alone: on {} no placement is predicted to beat first-touch by {} or more.",
-            machine.name,
-            percent(WORTH_IT)
-        );
-        return nothing(Outcome::LeaveAlone, text);
-    }
-    let mut placed = recommendation(
-        context,
-        simulation,
-        &worth,
-        (reasons(context, simulation, worst), asked),
-    );
-    if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
-        placed
-            .sentence
-            .truncate(placed.sentence.trim_end_matches('.').len());
-        placed.sentence += &beyond(objects, matched);
-    }
-    placed
+/// The kind of a verdict; its JSON value is the name in kebab case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// A placement is predicted to pay.
+    Place,
+    /// A stock command line does as well as the best placement.
+    Stock,
+    /// No placement is predicted to pay, but loops that match their data are.
+    Match,
+    /// No placement is predicted to pay.
+    LeaveAlone,
+    /// The program is not bound by memory.
+    NotMemoryBound,
+    /// Too little was seen to say.
+    Unknown,
 }
 
-/// What no placement reaches.
-fn beyond(objects: &[Advised], matched: &Matched) -> String {
-    let [typical, range] = faster(matched.speedup);
-    format!(
-        ". Matching the loops over {} to their data, as below, is predicted {typical} first-touch {range}.",
-        conflicting_names(objects)
-    )
-}
-
-fn recommendation(
-    context: &Context<'_>,
-    simulation: &Simulation,
-    worth: &[&Prediction],
-    (reasons, asked): (Vec<String>, &Asked),
-) -> Verdict {
-    let (best, runs) = (worth[0], plain_command(context, asked));
-    let places = omp_places(context.affinity, context.profile);
-    let stock = |p: &Prediction| Some(stock_command(&p.policy, places.as_ref()?, &runs.command)?.line());
-    let near = worth
-        .iter()
-        .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE));
-    let mut close = near.filter_map(|p| Some((*p, stock(p)?)));
-    let (outcome, chosen, (before, run)) = match close.next() {
-        Some((p, line)) => (Outcome::Stock, p, (None, line)),
-        None => {
-            let lines = map_and_run(&best.policy, &runs.command, context, asked);
-            (Outcome::Place, best, lines)
-        }
-    };
-    let (next, then) = match &runs.instrumented {
-        Some(program) => (before, Some(in_words(program, &run))),
-        None => (
-            Some(before.map_or_else(|| run.clone(), |map| format!("{map} && {run}"))),
-            None,
-        ),
-    };
-    let compared = simulation.predictions[1..].iter().any(|p| stock(p).is_some());
-    Verdict {
-        outcome,
-        policy: chosen.policy.clone(),
-        gain: gain(chosen.speedup),
-        sentence: praise((outcome, compared), chosen, best, &simulation.machine),
-        next,
-        then,
-        reasons,
+impl VerdictKind {
+    /// Whether something is to be done.
+    #[must_use]
+    pub fn is_to_act(self) -> bool {
+        matches!(self, Self::Place | Self::Stock | Self::Match)
     }
 }
 
-fn gain(speedup: Range) -> Range {
-    Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0)
-}
-
-/// Loops and data deal the same array differently: the program has to change.
-fn match_it(objects: &[Advised], matched: &Matched, machine: &str) -> String {
-    let named = conflicting_names(objects);
-    let [typical, range] = faster(matched.speedup);
-    format!(
-        "Match loops and data: no placement suits {named}, whose loops divide it differently; distributed and \
-         scheduled as below, the program is predicted {typical} first-touch on {machine} {range}."
-    )
-}
-
-fn conflicting_names(objects: &[Advised]) -> String {
-    let named: Vec<String> = conflicting(objects)
-        .map(|o| format!("`{}`", o.blame.name))
-        .collect();
-    match &named[..] {
-        [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
-        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        all => all.concat(),
-    }
-}
-
-/// Objects whose loops should change.
-fn conflicting(objects: &[Advised]) -> impl Iterator<Item = &Advised> {
-    let is_curable = |o: &&Advised| {
-        let conflict = o.blame.loops_in_conflict();
-        conflict.is_some_and(|c| c.remedy != Remedy::None)
-    };
-    objects.iter().filter(is_curable)
-}
-
-fn praise(
-    (outcome, compared): (Outcome, bool),
-    chosen: &Prediction,
-    best: &Prediction,
-    machine: &str,
-) -> String {
-    let how = match outcome {
-        Outcome::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
-        Outcome::Stock => format!(
-            "within {} of the best ({}), with a stock command",
-            percent(CLOSE),
-            best.policy
-        ),
-        _ if compared => "no stock command comes close".to_owned(),
-        _ => "no stock command was compared".to_owned(),
-    };
-    format!(
-        "Place it by `{}`: predicted {} first-touch on {machine} {}; {how}.",
-        chosen.policy,
-        faster(chosen.speedup)[0],
-        faster(chosen.speedup)[1]
-    )
-}
-
-fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
-    let baseline = simulation.baseline();
-    let mut all = vec![format!(
-        "Under first-touch {} of the accesses are local and memory takes {} of the time (between {} and {}).",
-        percent(baseline.local_fraction),
-        percent(baseline.memory_share.typical),
-        percent(baseline.memory_share.min),
-        percent(baseline.memory_share.max),
-    )];
-    let busiest = baseline
-        .controllers
-        .iter()
-        .max_by(|a, b| a.utilization.total_cmp(&b.utilization));
-    if let Some(controller) = busiest.filter(|c| c.utilization > 0.5) {
-        let load = percent(controller.utilization);
-        all.push(format!(
-            "The memory controller of node {} is {load} busy on average.",
-            controller.node
-        ));
-    }
-    if let Some(worst) = worst.filter(|w| w.blame.cost_share > 0.05) {
-        all.push(worst.sentence.clone());
-    }
-    if let Some(share) = context.profile.meta.coverage.share().filter(|s| *s < 0.8) {
-        all.push(format!(
-            "Only {} of the program's work was seen: the prediction is that partial.",
-            percent(share)
-        ));
-    }
-    if let Some(why) = &context.profile.meta.truncated {
-        all.push(format!("The profile is cut short: {why}."));
-    }
-    all
-}
-
-/// What the verdict's shares of accesses contain.
-pub(crate) fn of_few_lines(spots: &[Spot]) -> Option<String> {
-    let share: f64 = spots.iter().map(|s| s.share).sum();
-    (!spots.is_empty()).then(|| {
-        format!(
-            "{} of all accesses are to a few lines of {}: variables that all threads use, or waiting in barriers and locks \
-             of the program's own, which counts as work. Shares of accesses (local, exclusivity, balance) say that \
-             much about those lines; predicted times do not.",
-            percent(share),
-            if spots.len() == 1 { "one page".to_owned() } else { format!("{} pages", spots.len()) }
-        )
-    })
+/// The conclusion about a program, and the command to run next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The kind of conclusion.
+    pub outcome: VerdictKind,
+    /// The policy it recommends; `first-touch` when nothing is to be done.
+    pub policy: String,
+    /// Predicted gain of that policy over first-touch: speed-up minus one.
+    #[serde(skip)]
+    pub gain: Range,
+    /// The conclusion in one sentence.
+    pub sentence: String,
+    /// A command to copy.
+    pub next: Option<String>,
+    /// What to do afterwards or instead, in words, where no command can be copied as it is.
+    pub then: Option<String>,
+    /// What the sentence rests on, a sentence each.
+    pub reasons: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Which thread runs where: the input that every locality figure depends on.
+//! The assignment of threads to CPUs and nodes, on which every locality figure depends.
 
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_profile::{Profile, ThreadId};
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 pub struct Affinity {
     /// How it was made, as reports print it: `compact`, `file:bind.toml`.
     pub name: String,
-    /// By [`ThreadId`].
+    /// The CPU of each thread, by [`ThreadId`].
     pub cpus: Vec<CpuId>,
-    /// By [`ThreadId`].
+    /// The node of each thread's CPU, by [`ThreadId`].
     pub nodes: Vec<NodeId>,
 }
 

@@ -1,4 +1,4 @@
-//! From the stream of rows to histograms: of each slice in parts, and of the whole run.
+//! Builds histograms from the stream of rows: of each slice in parts, and of the whole run.
 //!
 //! Rows of a slice ascend by their first page, so a sweep over pages with the set of runs that
 //! cover the current one yields each page once, in order.
@@ -57,7 +57,7 @@ pub(crate) struct Sweep {
     cells: Vec<Entry>,
 }
 
-/// Takes a part.
+/// Callback for a finished part of the histogram.
 type Emit<'e> = dyn FnMut(&Histogram) + 'e;
 
 impl Sweep {

@@ -34,7 +34,7 @@ pub struct Conflict {
     /// The same if threads filled the nodes in the order of their numbers, as libnodewise binds them:
     /// a clever binding may hide what loops do.
     pub share_in_order: f64,
-    /// What removes it.
+    /// The change of the program that would remove the conflict.
     pub remedy: Remedy,
     /// Loops over several dimensions: pages that the shortest run of a block takes in memory, cut for as
     /// many nodes. Below one a page holds several nodes' items, and no distribution helps.

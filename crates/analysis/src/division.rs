@@ -1,5 +1,5 @@
-//! How each region divides each object, the object as a whole, and what becomes of pages that two
-//! regions give to different nodes: uniform data sharing (Majo & Gross 3.1, Figure 5(e)).
+//! How each region divides each object, the pattern of the object as a whole, and uniform data sharing: pages that
+//! two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
 
 use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 /// One object in one region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
-    /// Where.
+    /// The code region in which the object is used.
     pub region: RegionId,
-    /// How.
+    /// How the region's threads divide the object's pages.
     pub pattern: Pattern,
     /// Parts in which blocks begin again: rows of a matrix that is divided y-wise. 1 elsewhere.
     pub repeat: u32,
@@ -112,8 +112,9 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
-    /// Of a pool's many allocations none says how the others are divided.
-    fn is_of_many(&mut self) {
+    /// Marks the division of a pool of many allocations as irregular: one allocation does not tell how the others are
+    /// divided.
+    fn mark_pooled(&mut self) {
         if self.has_owners() && self.pattern != Pattern::OneThread {
             (self.pattern, self.repeat, self.inverse) = (Pattern::Irregular, 1, false);
         }
@@ -177,7 +178,7 @@ pub(crate) fn divisions(
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
         if !is_array(profile, *object) {
-            divisions.iter_mut().for_each(Division::is_of_many);
+            divisions.iter_mut().for_each(Division::mark_pooled);
             continue;
         }
         tell_cyclic(divisions, bytes);

@@ -1,4 +1,4 @@
-//! How often pages would have to move (Diener et al. II-C, Figure 4).
+//! Dynamicity: how often pages would have to move (Diener et al. II-C, Figure 4).
 
 use crate::{Affinity, Histogram, NodeCounts};
 use nodewise_machine::NodeId;
@@ -62,7 +62,7 @@ impl Dynamicity {
         &self.per_slice
     }
 
-    /// Moves in all.
+    /// Number of moves over all pages.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.per_slice.iter().sum()

@@ -1,4 +1,4 @@
-//! Where the kernel's default puts each page: on the node of the thread that touches it first.
+//! The kernel's default placement: each page on the node of the thread that touches it first.
 
 use crate::{Affinity, Histogram, NodeCounts};
 use nodewise_machine::NodeId;

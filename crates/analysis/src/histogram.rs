@@ -3,21 +3,21 @@
 use crate::builder::sum_by_thread;
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, PageNumber, ThreadId};
 
-/// What one thread did to one page.
+/// Accesses of one thread to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Loads.
+    /// Load instructions to the page (for samples: sampled loads).
     pub reads: u64,
-    /// Stores.
+    /// Store instructions to the page (for samples: sampled stores).
     pub writes: u64,
     /// Lines of traffic (see [`nodewise_profile::Access::lines`]), saturating.
     pub lines: u32,
-    /// Who.
+    /// The thread that made the accesses.
     pub thread: ThreadId,
 }
 
 impl Entry {
-    /// Loads and stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
@@ -42,7 +42,7 @@ pub struct Histogram {
     pub objects: Vec<ObjectId>,
     /// `entries[offsets[i]..offsets[i + 1]]` belong to page `i`; one longer than `pages`.
     pub offsets: Vec<u64>,
-    /// All cells.
+    /// Cells of all pages in the order of `pages`, ascending by thread within a page.
     pub entries: Vec<Entry>,
     /// Number of threads in the profile.
     pub threads: usize,
@@ -53,11 +53,11 @@ pub struct Histogram {
 pub struct PageView<'a> {
     /// Position in the histogram, and in every mapping made from it.
     pub index: usize,
-    /// First base page.
+    /// Number of the first base page (4 KiB) in it.
     pub page: PageNumber,
-    /// Owner.
+    /// The object that covers most of the page.
     pub object: ObjectId,
-    /// Who touched it, ascending by thread.
+    /// Accesses of each thread that touched the page, ascending by thread.
     pub entries: &'a [Entry],
 }
 
@@ -70,7 +70,7 @@ impl PageView<'_> {
 }
 
 impl Histogram {
-    /// Nothing recorded.
+    /// A histogram without pages, for `threads` threads and pages of 4 KiB << `shift`.
     #[must_use]
     pub fn empty(threads: usize, shift: u32) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Histogram {
         self.shift = 0;
     }
 
-    /// All pages, ascending.
+    /// Iterates over all pages in ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = PageView<'_>> + DoubleEndedIterator {
         (0..self.len()).map(|i| self.page(i))
     }
@@ -170,7 +170,7 @@ impl Histogram {
         self.shrink();
     }
 
-    /// Gives back the room for what was not needed.
+    /// Shrinks the vectors to their lengths.
     pub(crate) fn shrink(&mut self) {
         self.pages.shrink_to_fit();
         self.objects.shrink_to_fit();
@@ -178,7 +178,7 @@ impl Histogram {
         self.entries.shrink_to_fit();
     }
 
-    /// Number of pages.
+    /// Number of accessed pages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pages.len()

@@ -1,4 +1,4 @@
-//! A share between its bounds.
+//! Confidence intervals of shares.
 
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
 pub(crate) const Z: f64 = 1.959_964;
@@ -6,14 +6,14 @@ pub(crate) const Z: f64 = 1.959_964;
 /// A bound so many per cent from the end of what is possible says nothing worth a word.
 const NOTHING: f64 = 5.0;
 
-/// A share between its bounds, at 95 %.
+/// A share with its two-sided 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Lower bound.
+    /// Lower bound of the 95 % interval, 0 to 1.
     pub low: f64,
-    /// What was seen.
+    /// The point estimate: the share observed.
     pub value: f64,
-    /// Upper bound.
+    /// Upper bound of the 95 % interval, 0 to 1.
     pub high: f64,
 }
 

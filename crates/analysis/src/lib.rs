@@ -1,4 +1,4 @@
-//! What the accesses mean: histograms, metrics, sharing, patterns.
+//! Analysis of access counts: histograms, metrics, sharing and patterns.
 //!
 //! **Purpose.** From a stream of accesses to the page × thread histogram, and from that, under an
 //! affinity and a mapping, to the figures of Diener et al. II and Majo & Gross 3.1.
@@ -14,6 +14,7 @@ mod affinity;
 mod balance;
 mod builder;
 mod conflict;
+mod contended_page;
 mod division;
 mod dynamicity;
 mod first_touch;
@@ -28,7 +29,6 @@ mod pattern;
 mod sampled;
 mod sharing;
 mod slices;
-mod spot;
 mod timeline;
 mod usage;
 mod visitor;
@@ -40,6 +40,7 @@ pub use affinity::{Affinity, compact_order, identity_order, scatter_order, threa
 pub use balance::balance;
 pub use builder::HistogramBuilder;
 pub use conflict::{Conflict, Remedy};
+pub use contended_page::{ContendedPage, contended_pages};
 pub use division::Division;
 pub use dynamicity::Dynamicity;
 pub use first_touch::{first_touch_nodes, first_touches};
@@ -52,7 +53,6 @@ pub use pattern::Pattern;
 pub use sampled::{INTENSITY, Judgement, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
 pub use slices::{SliceVisitor, Slices};
-pub use spot::{Spot, spots};
 pub use timeline::{SliceMetrics, Timeline, TimelineBuilder};
 pub use usage::{RegionUse, Usage, UsageMaps};
 pub use visitor::{Visitor, read};

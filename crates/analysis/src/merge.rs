@@ -1,8 +1,7 @@
 //! Sums of histograms of equal page size, in little more memory than the sum takes.
 //!
-//! What is added waits until it is an eighth of the sum and is then merged into it in place, from the last page
-//! down, as a sorted file takes in a batch: each cell of the sum is moved a bounded number of times for each one
-//! added, and never are there two copies of the sum.
+//! Additions are buffered until they are an eighth of the sum, then merged into it in place, from the last page down. So
+//! each cell of the sum is moved a bounded number of times for each cell added, and there is never a second copy.
 
 use crate::builder::sum_by_thread;
 use crate::{Entry, Histogram};

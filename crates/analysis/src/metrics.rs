@@ -1,4 +1,4 @@
-//! The figures of a mapping under an affinity: for the program and for each object.
+//! Metrics of a mapping under an affinity, for the program and for each object.
 
 use crate::{Affinity, Histogram, NodeCounts, PageView, SharingClass, balance};
 use nodewise_machine::NodeId;
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 pub struct Metrics {
     /// Pages with recorded accesses.
     pub pages: u64,
-    /// Loads.
+    /// Load instructions over all pages.
     pub reads: u64,
-    /// Stores.
+    /// Store instructions over all pages.
     pub writes: u64,
-    /// Lines of traffic.
+    /// Cache lines of traffic (see [`nodewise_profile::Access::lines`]).
     pub lines: u64,
     /// Accesses by the node that accesses the page most: the numerator of equation 2.
     pub exclusive: u64,
@@ -29,9 +29,9 @@ pub struct Metrics {
     pub home_accesses: Vec<u64>,
     /// NodeAcc as equation 4 is printed: accesses made *from* each node. No mapping can change it.
     pub issued_accesses: Vec<u64>,
-    /// Pages by [`SharingClass::index`].
+    /// Number of pages of each sharing class, by [`SharingClass::index`].
     pub class_pages: [u64; 4],
-    /// Accesses by [`SharingClass::index`].
+    /// Number of accesses to pages of each sharing class, by [`SharingClass::index`].
     pub class_accesses: [u64; 4],
 }
 
@@ -54,7 +54,7 @@ impl Metrics {
         }
     }
 
-    /// Loads and stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
@@ -152,7 +152,7 @@ fn fraction(part: u64, whole: u64) -> f64 {
 /// The figures of one mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// The whole program.
+    /// Metrics over all pages of the program.
     pub program: Metrics,
     /// Each object with recorded pages.
     pub objects: BTreeMap<ObjectId, Metrics>,

@@ -1,4 +1,4 @@
-//! What a recording's moves amount to: who moved how much, which pages never came to rest.
+//! Statistics of the page moves of a recording.
 //!
 //! A move is counted page by page, and as Tao et al. count (Table 1): what it is to its page says [`MoveKind`]; an
 //! *incorrect* one takes it from the node that used it most.
@@ -40,23 +40,23 @@ impl MoveCounts {
     }
 }
 
-/// Neighbouring pages that always moved together: where they lived through the run.
+/// The homes over time of neighbouring pages that always moved together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
-    /// First page.
+    /// Number of the first base page.
     pub page: PageNumber,
-    /// Number of pages.
+    /// Length of the run in base pages.
     pub pages: u64,
-    /// Their object.
+    /// The object that the pages belong to.
     pub object: ObjectId,
-    /// Where they lived before the first move.
+    /// Their node before the first move.
     pub first: u16,
     /// Their moves, as indices into [`Profile::migrations`].
     pub moves: Vec<u32>,
 }
 
 impl Journey {
-    /// When they came to which node, after [`Journey::first`].
+    /// Times (ns) and target nodes of their moves.
     pub fn stays<'a>(&'a self, profile: &'a Profile) -> impl DoubleEndedIterator<Item = (u64, u16)> + 'a {
         let at = |&i: &u32| &profile.migrations[i as usize];
         self.moves.iter().map(at).map(|m| (m.time_ns, m.to))
@@ -70,7 +70,7 @@ impl Journey {
         self.moves.iter().map(at).map(kind)
     }
 
-    /// Where they lived at the end.
+    /// Their node after the last move.
     #[must_use]
     pub fn last(&self, profile: &Profile) -> u16 {
         self.stays(profile)
@@ -119,7 +119,7 @@ pub struct Moves {
     pub pairs: BTreeMap<[u16; 2], [u64; 3]>,
     /// Pages by number of moves: entry `i` counts those that moved `i` times; entry 0 is 0.
     pub pages_by_moves: Vec<u64>,
-    /// Who lived where, ascending by page.
+    /// The homes of all moved pages over time, ascending by page.
     pub journeys: Vec<Journey>,
 }
 
@@ -163,7 +163,7 @@ impl Moves {
         kinds
     }
 
-    /// One more than the largest node that any page lived on.
+    /// One more than the largest node number in the moves.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.pairs

@@ -49,7 +49,7 @@ impl NodeCounts {
         self.counts[node.index()]
     }
 
-    /// By node.
+    /// Accesses from each node, by node number.
     #[must_use]
     pub fn all(&self) -> &[u64] {
         &self.counts
@@ -67,7 +67,7 @@ impl NodeCounts {
         self.total
     }
 
-    /// Threads with accesses.
+    /// Number of threads that accessed the page.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads

@@ -1,14 +1,12 @@
-//! Where a region's threads are on an object's pages, in a few bytes a page.
+//! Which of a region's threads access each page of an object, summarised by circular statistics in a few bytes a page.
 //!
-//! Threads in the order of their numbers stand on a circle, thread k of T at (k + ½) / T of the way
-//! round. A page's accesses, each pulling towards its thread, add up to one arrow: its direction is
-//! the page's place among the threads, its length over the accesses says how much they agree, 1 for
-//! one owner, 0 for all threads alike (the mean direction and resultant length of Mardia and Jupp,
-//! *Directional Statistics*, 2.2). Arrows add up over slices in any order, and blocks that begin
-//! again at the first thread go on round the circle.
+//! Thread k of T is mapped to the angle 2π (k + ½) / T. The unit vectors of a page's accesses are summed: the mean
+//! direction is the page's position among the threads, and the mean resultant length says how concentrated its accesses
+//! are, from 1 (one owner) to 0 (all threads alike); see Mardia and Jupp, *Directional Statistics*, 2.2. Sums over
+//! slices can be taken in any order, and patterns of blocks that restart at the first thread are continuous.
 //!
-//! A region may have several loops. What the threads that static blocks would give a page to (x-wise)
-//! do there is kept apart from the rest, so that another pattern beneath shows.
+//! A region may have several loops. Accesses that agree with a static block distribution (x-wise) are summed separately,
+//! so that a second pattern can be recognised.
 
 use crate::visitor::Visitor;
 use crate::{Histogram, Usage, thread_numbers};
@@ -26,7 +24,7 @@ const MAPS: usize = 16;
 /// count as in it.
 const BORDER: f64 = 0.15;
 
-/// One page in one region.
+/// Accesses to one page in one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PageUse {
     pub accesses: f32,
@@ -66,33 +64,33 @@ impl PageUse {
         [part(self.in_block, self.block_arrow), part(rest, [a, b])]
     }
 
-    /// Its arrow, as long as it has accesses that agree.
+    /// The sum of the unit vectors of its accesses.
     pub fn arrow(&self) -> [f64; 2] {
         self.arrow.map(f64::from)
     }
 
-    /// From 0, all threads alike, to 1, one thread.
+    /// Mean resultant length: from 0 (all threads alike) to 1 (one thread).
     pub fn agreement(&self) -> f64 {
         f64::from(self.arrow[0]).hypot(self.arrow[1].into()) / f64::from(self.accesses.max(f32::MIN_POSITIVE))
     }
 
-    /// Between 0 and 1, round the circle.
+    /// Mean direction as a fraction of the circle, 0 to 1.
     pub fn place(&self) -> f64 {
         (f64::from(self.arrow[1]).atan2(self.arrow[0].into()) / TAU).rem_euclid(1.0)
     }
 }
 
-/// The threads of a region, by number.
+/// The threads of a region and their positions on the circle.
 #[derive(Debug)]
-pub(crate) struct Team {
-    /// Who has each number; the first of equals.
+pub(crate) struct RegionThreads {
+    /// The thread with each number; the first one if several share a number.
     pub threads: Vec<ThreadId>,
-    /// By [`ThreadId`].
+    /// Unit vector of each thread's position on the circle, by [`ThreadId`].
     directions: Vec<[f32; 2]>,
     ranks: Vec<f64>,
 }
 
-impl Team {
+impl RegionThreads {
     pub fn new(numbers: &[u32], members: &BTreeSet<ThreadId>) -> Self {
         let mut by_number: BTreeMap<u32, Vec<ThreadId>> = BTreeMap::new();
         for &thread in members {
@@ -133,12 +131,12 @@ impl Team {
     }
 }
 
-/// One object in one region, page by page.
+/// Accesses to the pages of one object in one region.
 #[derive(Debug)]
 pub(crate) struct PageMap {
     pub object: ObjectId,
     pub region: RegionId,
-    pub team: Rc<Team>,
+    pub team: Rc<RegionThreads>,
     /// Index in the histogram of the first of `pages`.
     pub first: usize,
     /// The object's pages of the histogram; no accesses where the region did not come.
@@ -194,7 +192,7 @@ impl Visitor for Maps<'_> {
     }
 }
 
-fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {
+fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<RegionThreads>> {
     let numbers = thread_numbers(profile);
     let mut members: BTreeMap<RegionId, BTreeSet<ThreadId>> = BTreeMap::new();
     for (_, region, cell) in usage.cells() {
@@ -202,7 +200,7 @@ fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<Team>> {
     }
     members
         .iter()
-        .map(|(region, threads)| (*region, Rc::new(Team::new(&numbers, threads))))
+        .map(|(region, threads)| (*region, Rc::new(RegionThreads::new(&numbers, threads))))
         .collect()
 }
 
@@ -219,7 +217,7 @@ fn empty_map(
     histogram: &Histogram,
     (id, object): (ObjectId, &Object),
     region: RegionId,
-    teams: &BTreeMap<RegionId, Rc<Team>>,
+    teams: &BTreeMap<RegionId, Rc<RegionThreads>>,
 ) -> PageMap {
     let shift = histogram.shift;
     let first = histogram.seek(0, object.first_page.align_down(shift));
@@ -265,12 +263,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn team(threads: u32) -> Team {
+    fn team(threads: u32) -> RegionThreads {
         let members = (0..threads).map(ThreadId).collect();
-        Team::new(&(0..threads).collect::<Vec<_>>(), &members)
+        RegionThreads::new(&(0..threads).collect::<Vec<_>>(), &members)
     }
 
-    fn page(team: &Team, accesses: &[u64]) -> PageUse {
+    fn page(team: &RegionThreads, accesses: &[u64]) -> PageUse {
         let mut page = PageUse::default();
         for (thread, &reads) in accesses.iter().enumerate() {
             page.add(team.direction(ThreadId(thread as u32)), false, reads, 0, 0);

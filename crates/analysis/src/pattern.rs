@@ -1,8 +1,8 @@
-//! The pattern recogniser: how a region's threads divide an object's pages (Majo & Gross 3.1).
+//! Recognises how a region's threads divide an object's pages (Majo & Gross 3.1).
 //!
-//! Pages that agree on a place among the threads (see `page_use`) are followed in address order: blocks
-//! in order go once round the circle (x-wise), blocks that begin again go round once a part (y-wise,
-//! z-wise, strided), and disorder goes back and forth.
+//! Pages with a concentrated thread direction (see `page_use`) are visited in address order. Blocks in thread order go
+//! around the circle once (x-wise), repeated blocks once per part (y-wise, z-wise, strided); irregular assignments go back
+//! and forth.
 
 use crate::page_use::{PageMap, PageUse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,33 +200,33 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
     if owned < MOSTLY {
         return shared(&touched, shift);
     }
-    let walk = Walk::of(&owners, threads);
+    let trace = Trace::of(&owners, threads);
     let agreed = sum_agreeing(&owners) / sum(&owners, |p| p.accesses);
-    if walk.travelled == 0.0 {
+    if trace.travelled == 0.0 {
         return shape(
             Pattern::OneThread,
             sum_agreeing(&owners) / sum(&touched, |p| p.accesses),
         );
     }
-    let forwards = walk.forwards();
-    let rounds = walk.rounds(threads);
+    let forwards = trace.forwards();
+    let rounds = trace.rounds(threads);
     let repeat = rounds.round().max(1.0) as u32;
     let ordered = forwards >= ORDERED;
     let pattern = match repeat {
-        1 if ordered && walk.is_in_order(1) => Pattern::XWise,
-        _ if walk.each_once => Pattern::Blocks,
+        1 if ordered && trace.is_in_order(1) => Pattern::XWise,
+        _ if trace.each_once => Pattern::Blocks,
         _ if !ordered => Pattern::Irregular,
         1 => Pattern::Blocks,
-        _ => again(&walk, &placed, (agreed, rounds)),
+        _ => again(&trace, &placed, (agreed, rounds)),
     };
-    let inverse = walk.gone < 0.0;
-    let counts_down = is_loop && agreed >= OWNED && is_telling(walk.blocks / f64::from(repeat), 1.0);
+    let inverse = trace.gone < 0.0;
+    let counts_down = is_loop && agreed >= OWNED && is_telling(trace.blocks / f64::from(repeat), 1.0);
     let pattern = match pattern {
         Pattern::XWise | Pattern::YWise if inverse && !counts_down => Pattern::Blocks,
         pattern => pattern,
     };
     let named = matches!(pattern, Pattern::XWise | Pattern::YWise | Pattern::BlockExclusive);
-    let pages_a_block = placed.len() as f64 / walk.blocks;
+    let pages_a_block = placed.len() as f64 / trace.blocks;
     Shape {
         pattern,
         repeat: if named { repeat } else { 1 },
@@ -242,20 +242,20 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
 }
 
 /// Blocks whose owners come again: the same row of them each time, or another.
-fn again(walk: &Walk, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
+fn again(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
     let repeat = rounds.round().max(1.0);
-    let a_round = walk.blocks / repeat;
-    if walk.skips(agreed) || same_owners(placed, rounds) < SAME_OWNERS {
+    let a_round = trace.blocks / repeat;
+    if trace.skips(agreed) || same_owners(placed, rounds) < SAME_OWNERS {
         // A row that differs each time is a Latin square only where chance would not go on forwards so long.
         // Rows that are no whole number of pages differ, too: only blocks of several whole pages are cuts.
-        let cut = agreed >= OWNED && placed.len() as f64 / walk.blocks >= 2.0;
-        let square = is_telling(walk.around, 1.0) && walk.blocks >= STEPS_TELL;
-        return match cut && square && same_step(placed, walk.around) >= SAME_STEP {
+        let cut = agreed >= OWNED && placed.len() as f64 / trace.blocks >= 2.0;
+        let square = is_telling(trace.around, 1.0) && trace.blocks >= STEPS_TELL;
+        return match cut && square && same_step(placed, trace.around) >= SAME_STEP {
             true => Pattern::BlockExclusive,
             false => Pattern::Irregular,
         };
     }
-    match walk.is_in_order(repeat as u32) && is_telling(a_round, repeat - 1.0) {
+    match trace.is_in_order(repeat as u32) && is_telling(a_round, repeat - 1.0) {
         true => Pattern::YWise,
         false => Pattern::Irregular,
     }
@@ -347,16 +347,16 @@ fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     }
 }
 
-/// The way that places take round the circle, in threads.
+/// The path that pages' positions take around the circle in address order, in units of threads.
 #[derive(Debug)]
-struct Walk {
+struct Trace {
     gone: f64,
     travelled: f64,
-    /// Stops on the way.
+    /// Number of blocks met.
     blocks: f64,
-    /// Threads.
+    /// Number of threads: the circumference of the circle.
     around: f64,
-    /// Pages of the first one.
+    /// Length of the first block, pages.
     first_block: u64,
     /// Whether each owner has one block.
     each_once: bool,
@@ -364,11 +364,11 @@ struct Walk {
     rounds: BTreeMap<i64, u64>,
 }
 
-impl Walk {
+impl Trace {
     fn of(placed: &[&PageUse], threads: usize) -> Self {
         let around = threads as f64;
         let place = |page: &&PageUse| page.place() * around;
-        let mut walk = Self {
+        let mut trace = Self {
             gone: 0.0,
             travelled: 0.0,
             blocks: 1.0,
@@ -383,18 +383,18 @@ impl Walk {
         for next in placed.iter().map(place) {
             let step = step(next - stop, around);
             if step.abs() >= STEP {
-                walk.gone += step;
-                walk.travelled += step.abs();
-                walk.blocks += 1.0;
-                walk.each_once &= owners.insert(next as u64);
+                trace.gone += step;
+                trace.travelled += step.abs();
+                trace.blocks += 1.0;
+                trace.each_once &= owners.insert(next as u64);
                 stop = next;
             }
-            walk.first_block += u64::from(walk.blocks < 2.0);
+            trace.first_block += u64::from(trace.blocks < 2.0);
             let beyond = if step.abs() >= STEP { 0.0 } else { step };
-            let round = ((first + walk.gone + beyond) / around).floor();
-            *walk.rounds.entry(round as i64).or_default() += 1;
+            let round = ((first + trace.gone + beyond) / around).floor();
+            *trace.rounds.entry(round as i64).or_default() += 1;
         }
-        walk
+        trace
     }
 
     /// 1 when all steps go one way, 0 when as many go back.

@@ -1,16 +1,13 @@
-//! What samples say of accesses, and how surely.
+//! Estimates from samples, with confidence intervals.
 //!
-//! Hinting faults sample *pages per scan*: a page used fifty times as often is not seen more often.
-//! So pages weigh alike here, a page with too few samples is not judged, and a share is an interval, not
-//! a figure. It has two parts:
+//! NUMA hint faults sample *pages per scan*: a page used fifty times as often is not seen more often. So pages have equal
+//! weight here, pages with too few samples are not judged, and shares are intervals. An interval has two components:
 //!
-//! - **Chance.** The mean over pages of the largest share of their *samples*. The largest of shares is
-//!   too large on average; the share of the node that the other samples would choose, sample by sample
-//!   left out, is too small on average. One bounds it above, the other below. Samples depend on each other in
-//!   two ways: neighbouring pages are seen in the same pass of a scan, by the same thread, and all pages that are seen
-//!   in a stretch of time are seen in the same phase of the program. So what counts is how blocks of pages
-//!   differ, and how much each slice changes the mean.
-//! - **What samples do not see.** How many *accesses* one stands for: see [`INTENSITY`] and [`EXCEPTED`].
+//! - **Sampling error** of the mean over pages of the largest share of their *samples*. The largest share is biased
+//!   upwards, its leave-one-out estimate downwards, so they bound it. Samples are dependent in two ways: neighbouring
+//!   pages are scanned together, and pages sampled at the same time are seen in the same phase of the program. So the
+//!   error is estimated from the variance between blocks of pages and from leaving out one slice at a time.
+//! - **Intensity**: how many *accesses* a sample stands for, which is not observed: see [`INTENSITY`] and [`EXCEPTED`].
 
 mod blocks;
 
@@ -37,9 +34,9 @@ pub const EXCEPTED: f64 = 0.02;
 /// What samples say of some pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Samples.
+    /// Number of samples in pages of the object (or program).
     pub samples: u64,
-    /// Pages with samples.
+    /// Number of pages that have at least one sample.
     pub pages: u64,
     /// Those with enough to be judged.
     pub judged: u64,
@@ -82,9 +79,9 @@ pub fn sampled_share(share: f64, samples: u64, unseen: f64) -> Interval {
 /// What samples say of a program and of each object with samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// Of all pages.
+    /// Estimates over all pages of the program.
     pub program: Sampled,
-    /// By object.
+    /// Estimates for each object that has samples.
     pub objects: BTreeMap<ObjectId, Sampled>,
 }
 

@@ -1,4 +1,4 @@
-//! Who shares what: the classes of Majo & Gross 2.2 and 3.1, and the matrix of pairs of threads.
+//! Sharing classes (Majo & Gross 2.2 and 3.1) and the sharing matrix of pairs of threads.
 
 use crate::{Entry, Histogram, NodeCounts};
 use nodewise_profile::{ObjectKind, ThreadId};
@@ -86,7 +86,7 @@ impl SharingMatrix {
         Self { threads, cells }
     }
 
-    /// Number of threads.
+    /// Number of threads, the order of the matrix.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads

@@ -1,4 +1,4 @@
-//! The histogram of each slice, a part at a time: a slice may be as large as the whole run, so it is never held.
+//! The histogram of each slice in parts; a slice may be as large as the whole run, so it is never held as a whole.
 
 use crate::Histogram;
 use crate::builder::Sweep;

@@ -1,4 +1,4 @@
-//! Figures per slice: how the program's behaviour changes while it runs.
+//! Metrics per time slice.
 
 use crate::slices::{SliceVisitor, Slices};
 use crate::visitor::read;
@@ -9,9 +9,9 @@ use nodewise_profile::{AccessSource, PageNumber, Profile, SliceId};
 /// One slice under a fixed mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceMetrics {
-    /// Which.
+    /// Number of the time slice.
     pub slice: SliceId,
-    /// Its figures.
+    /// Metrics of the accesses in the slice.
     pub metrics: Metrics,
     /// Pages that would have to move in it (Diener II-C).
     pub migrations: u64,
@@ -62,7 +62,7 @@ pub struct TimelineBuilder<'a> {
 }
 
 impl<'a> TimelineBuilder<'a> {
-    /// As [`Timeline::of`].
+    /// A builder for the same figures as [`Timeline::of`], fed with rows from outside.
     #[must_use]
     pub fn new(
         profile: &'a Profile,
@@ -83,7 +83,7 @@ impl<'a> TimelineBuilder<'a> {
         }
     }
 
-    /// All slices.
+    /// The timeline, once all rows were seen.
     #[must_use]
     pub fn finish(self) -> Timeline {
         Timeline {

@@ -1,5 +1,4 @@
-//! Which regions use which objects, and how their threads divide them: what a histogram has summed
-//! away.
+//! Use of objects by code region, and how a region's threads divide them; a histogram sums over regions.
 
 use crate::Histogram;
 use crate::division::{self, Division};
@@ -12,11 +11,11 @@ use std::collections::BTreeMap;
 /// One object in one region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionUse {
-    /// Loads.
+    /// Load instructions in the region.
     pub reads: u64,
-    /// Stores.
+    /// Store instructions in the region.
     pub writes: u64,
-    /// Lines of traffic.
+    /// Cache lines of traffic in the region.
     pub lines: u64,
     /// One bit a thread, 64 threads a word.
     threads: Vec<u64>,
@@ -40,7 +39,7 @@ impl RegionUse {
         self.threads.iter().enumerate().flat_map(bits)
     }
 
-    /// Loads and stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
@@ -97,7 +96,7 @@ pub struct UsageMaps<'a> {
 }
 
 impl UsageMaps<'_> {
-    /// Sums and divisions.
+    /// The usage with sums and divisions, once all rows were seen.
     #[must_use]
     pub fn finish(self) -> Usage {
         let mut usage = self.usage;

@@ -1,17 +1,17 @@
-//! One pass over the accesses for everything that looks at them.
+//! Sharing one pass over the access table between all consumers.
 //!
-//! Decoding the table is what reading a profile costs, so whoever needs its rows is a [`Visitor`] and is shown them
-//! together with all others that are ready at the time. What follows from the rows alone (the histogram, the sums of
-//! [`crate::Usage`]) shares a first pass; what needs the histogram, to index pages by, shares a second.
+//! Decoding the table dominates the cost of reading a profile. So consumers implement [`Visitor`], and all that are ready
+//! share a pass: the first for those that need rows only (the histogram, the sums of [`crate::Usage`]), the second for
+//! those that need the histogram to index pages.
 
 use nodewise_profile::{Access, AccessSource};
 
 /// Looks at the rows of the access table, in the order of [`AccessSource::visit`].
 pub trait Visitor {
-    /// The next rows.
+    /// Takes the next rows of the access table.
     fn rows(&mut self, rows: &[Access]);
 
-    /// There are no more.
+    /// Called once after the last row.
     fn end(&mut self) {}
 }
 

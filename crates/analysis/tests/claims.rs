@@ -64,7 +64,7 @@ const MAKERS: [fn(u64) -> Maker; 14] = [
     |_| Maker::Everyone,
 ];
 
-/// SplitMix64.
+/// SplitMix64's output function: a pseudo-random number from a counter.
 fn mix(seed: u64) -> u64 {
     let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,13 +1,13 @@
-//! When threads change nodes, and what becomes of their memory: AsymSched's Algorithm 1 (Lepers, Quéma and
-//! Fedorova, USENIX ATC 2015, 4.2) as a step.
+//! Thread and memory placement by AsymSched's Algorithm 1 (Lepers, Quéma and Fedorova, USENIX ATC 2015, 4.2), one step
+//! at a time.
 //!
-//! Each step takes what was measured of all applications and says which threads move between nodes now, whose
-//! memory follows page by page as it is used, and whose has to be moved as a whole because it did not follow.
-//! Nothing is done here, so simulator, laboratory and live loop decide alike.
+//! A step takes the measurements of all applications and decides which threads migrate between nodes, whose memory is
+//! migrated page by page as it is used (dynamic migration), and whose memory is migrated as a whole because dynamic
+//! migration was not enough. Nothing is carried out here, so simulator, laboratory and live loop decide alike.
 
-mod book;
-mod lost;
-mod orders;
+mod application_state;
+mod cluster_moves;
+mod replacement;
 mod scheduler;
 
 #[cfg(test)]
@@ -18,23 +18,23 @@ pub use scheduler::Scheduler;
 use nodewise_machine::NodeId;
 use nodewise_placement::asym::{Cluster, Options};
 
-/// What limits a scheduler.
+/// Parameters of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How nodes are searched for, and what share of the best is good enough.
+    /// Parameters of the search for a placement.
     pub search: Options,
-    /// Largest share of an application's run time that moving its memory may take: 0.05; infinite is none.
+    /// Largest share of an application's run time that moving its memory may take; 0.05; infinity is no limit.
     pub budget: f64,
-    /// What moving a GB (10⁹ bytes) is taken to cost until it is measured: 0.3 s.
+    /// Assumed cost of moving a GB (10⁹ bytes) until it is measured, seconds; 0.3.
     pub seconds_per_gb: f64,
-    /// What moving costs besides, however little it is, until it is measured.
+    /// Assumed fixed cost of a batch until it is measured, seconds.
     pub seconds_per_batch: f64,
-    /// Nanoseconds that memory has to follow threads by itself: 2 s.
+    /// Time that dynamic migration has before the full migration is considered, nanoseconds; 2 s.
     pub settle_ns: u64,
-    /// More of its accesses than this still on nodes it has left, and all memory is moved: 0.9.
+    /// Threshold of A_oldA: if more of an application's accesses than this still go to nodes it has left, all its memory
+    /// is moved; 0.9.
     pub old_share: f64,
-    /// Steps that an application is left alone for after it has moved; twice as many after each further time, 16
-    /// times as many at most.
+    /// Cooldown of an application after a move, in steps; each further move doubles it, up to 16 times as many.
     pub rest: u32,
 }
 
@@ -56,9 +56,9 @@ impl Default for Settings {
 /// What was measured of an application since the last step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Application {
-    /// What it is called by.
+    /// Identifier that decisions refer to.
     pub id: u32,
-    /// Its clusters, where they are now; those of an application that pins itself are fixed.
+    /// Its clusters at their current nodes; those of an application that sets its own affinity are fixed.
     pub clusters: Vec<Cluster>,
     /// A_tt: how long it has run, nanoseconds.
     pub run_ns: u64,
@@ -66,67 +66,66 @@ pub struct Application {
     pub accesses: Vec<f64>,
 }
 
-/// Threads of one cluster that are to go from one node to another.
+/// Threads of one cluster that migrate from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadMove {
-    /// Whose.
+    /// [`Application::id`] of the threads' application.
     pub application: u32,
-    /// Which of its clusters.
+    /// Index of the cluster in [`Application::clusters`].
     pub cluster: usize,
-    /// Their numbers.
+    /// Numbers of the threads, as in [`Cluster::threads`].
     pub threads: Vec<u32>,
-    /// Where they are, if anywhere yet.
+    /// Their current node; `None` if they have not been placed yet.
     pub from: Option<NodeId>,
-    /// Where they are to be.
+    /// The node that they migrate to.
     pub to: NodeId,
 }
 
-/// Memory that is to be moved as a whole: it did not follow its threads.
+/// Migration of all memory of an application, because dynamic migration was not enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FullMigration {
-    /// Whose.
+    /// [`Application::id`] of the owner.
     pub application: u32,
-    /// Each node that all of its threads have left, once, and where its memory there goes: nodes with shares, which
-    /// sum to 1.
+    /// Each node that all threads have left, with the target nodes of its memory and their shares, which sum to 1.
     pub from: Vec<(NodeId, Vec<(NodeId, f64)>)>,
-    /// A_oldA: the share of accesses that still went to nodes it has left.
+    /// A_oldA: the share of accesses that still went to nodes it has left, 0 to 1.
     pub old_share: f64,
 }
 
-/// An application that stays because moving it would cost too much. (One that has lost a node is not refused, but
-/// moves no further than it has to.)
+/// An application whose migration is over its budget. (One that lost a node is not refused, but only the threads on that
+/// node move.)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
-    /// Which.
+    /// [`Application::id`] of the application.
     pub application: u32,
     /// Bytes on the nodes that it would leave.
     pub bytes: u64,
-    /// What moving those is predicted to take, nanoseconds.
+    /// Predicted time of moving those, nanoseconds.
     pub predicted_ns: f64,
-    /// A_tm: what was spent on moving it already, or is set aside for it.
+    /// A_tm: time spent on moving it so far and reserved for pending moves, nanoseconds.
     pub spent_ns: f64,
-    /// What may be spent in all so far: the share of its run time.
+    /// Budget for its run time so far, nanoseconds.
     pub allowed_ns: f64,
 }
 
-/// What to do now, in this order.
+/// The actions of one step, in the order of execution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Threads that change nodes.
+    /// Threads that migrate between nodes.
     pub moves: Vec<ThreadMove>,
-    /// Applications whose memory is to follow its use from now on.
+    /// Applications whose memory is migrated dynamically from now on.
     pub dynamic: Vec<u32>,
-    /// Memory that did not.
+    /// Applications whose memory is migrated as a whole.
     pub full: Vec<FullMigration>,
-    /// Applications that would be moved if that cost less.
+    /// Applications whose migration is over budget.
     pub refused: Vec<Refused>,
-    /// P_wbw of where everything is now, MB/s.
+    /// P_wbw of the current placement, MB/s.
     pub now: f64,
-    /// P_wbw once the moves are made.
+    /// P_wbw after the moves, MB/s.
     pub then: f64,
-    /// P_wbw of the best placement found.
+    /// P_wbw of the best placement found, MB/s.
     pub best: f64,
-    /// Why nothing could be decided: one line.
+    /// Error message if nothing could be decided.
     pub trouble: Option<String>,
 }
 

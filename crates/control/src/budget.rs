@@ -1,33 +1,33 @@
-//! What migrating may cost: AsymSched 4.2, step 4.
+//! The cost budget of migration: a share of run time, with a measured cost model (AsymSched 4.2, step 4).
 
 use crate::Settings;
 
-/// The measured cost counts for more than the assumed one from this much on, GB: 64 MB.
+/// Weight of the assumed cost per GB, in GB measured: 64 MB of moved memory outweigh it.
 const PRIOR_GB: f64 = 0.064;
-/// The same for the cost of a batch, batches.
+/// Weight of the assumed cost per batch, in batches measured.
 const PRIOR_BATCHES: f64 = 1.0;
-/// What was measured is worth half after so many more batches: machines get busier.
+/// Half-life of measurements, in batches: costs change with the load of the machine.
 const MEASURES: f64 = 16.0;
 
-/// Time spent and time there was.
+/// Run time, time spent on moving, and the cost model.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     share: f64,
-    /// Time of the run, paused stretches left out.
+    /// Run time without pauses, nanoseconds.
     run_ns: u64,
-    /// Time spent moving.
+    /// Time spent on moving, nanoseconds.
     pub spent_ns: u64,
-    /// Predicted for moves whose outcome is not known yet.
+    /// Predicted cost of moves whose results are not known yet, nanoseconds.
     pending_ns: f64,
     batch: Price,
     gigabyte: Price,
 }
 
-/// Seconds per unit, as assumed and then as measured.
+/// A cost per unit in seconds: an assumed value blended with measurements.
 #[derive(Clone, Debug)]
 struct Price {
     assumed: f64,
-    /// What the assumption is worth, units.
+    /// Weight of the assumed value, in units.
     prior: f64,
     seconds: f64,
     units: f64,
@@ -47,7 +47,7 @@ impl Price {
         (self.assumed * self.prior + self.seconds) / (self.prior + self.units)
     }
 
-    /// So many units took so long, by a batch of which `share` tells about this price.
+    /// Adds a measurement; `share`: the part of the batch's time that is attributed to this cost.
     fn learn(&mut self, seconds: f64, units: f64, share: f64) {
         let fade = 0.5f64.powf(share / MEASURES);
         self.seconds = self.seconds * fade + seconds;
@@ -56,7 +56,7 @@ impl Price {
 }
 
 impl Budget {
-    /// This share of the run time, at what a GB and a batch are assumed to cost.
+    /// A budget of this share of run time, with assumed costs per GB and per batch in seconds.
     pub fn new(share: f64, seconds_per_gb: f64, seconds_per_batch: f64) -> Self {
         Self {
             share,
@@ -68,8 +68,8 @@ impl Budget {
         }
     }
 
-    /// The program ran so much longer.
-    pub fn ran(&mut self, ns: u64) {
+    /// Adds run time, nanoseconds.
+    pub fn add_run_time(&mut self, ns: u64) {
         self.run_ns = self.run_ns.saturating_add(ns);
     }
 
@@ -77,33 +77,32 @@ impl Budget {
         self.run_ns
     }
 
-    /// The assumption, corrected by what moving really took.
+    /// Cost of moving a GB (10⁹ bytes), seconds: the assumption blended with measurements.
     pub fn seconds_per_gb(&self) -> f64 {
         self.gigabyte.per_unit()
     }
 
-    /// Nanoseconds that a batch of so many bytes is predicted to take.
+    /// Predicted time of moving so many bytes in one batch, nanoseconds.
     pub fn predicted_ns(&self, bytes: u64) -> f64 {
         if bytes == 0 {
             return 0.0;
         }
-        // A second a GB is a nanosecond a byte.
+        // 1 s per GB is 1 ns per byte.
         self.batch.per_unit() * 1e9 + self.gigabyte.per_unit() * bytes as f64
     }
 
-    /// Time that may be spent in all of the run so far; `None`: any.
+    /// Time that may be spent on moving in the whole run so far, nanoseconds; `None`: unlimited.
     pub fn allowed_ns(&self) -> Option<f64> {
         self.share.is_finite().then_some(self.share * self.run_ns as f64)
     }
 
-    /// Time that may be spent now; `None`: any.
+    /// Time that may be spent now, nanoseconds; `None`: unlimited.
     pub fn left_ns(&self) -> Option<u64> {
         let left = self.allowed_ns()? - self.spent_ns as f64;
         Some(left.max(0.0) as u64)
     }
 
-    /// Pages that may be moved now, as one batch, so that what was spent and what they are predicted to
-    /// cost stays within the share of the run time.
+    /// Largest batch of pages whose predicted cost, with the time spent so far, stays within the budget.
     pub fn affordable(&self, page_bytes: u64) -> u64 {
         if self.share.is_infinite() {
             return u64::MAX;
@@ -120,15 +119,15 @@ impl Budget {
         }
     }
 
-    /// Sets aside what these pages are predicted to cost.
+    /// Reserves the predicted cost of a batch.
     pub fn reserve(&mut self, pages: u64, page_bytes: u64) {
         self.pending_ns += self.predicted_ns(pages * page_bytes);
     }
 
-    /// What was set aside has been spent, on this much memory.
+    /// Replaces the reservation by the measured time of a batch, and updates the cost model.
     ///
-    /// It is shared between the batch as such and its bytes as it was predicted to be, so that batches
-    /// of a few pages teach what a batch costs and large ones what a byte does.
+    /// The time is attributed to the per-batch and the per-byte cost in the predicted proportion, so that small batches
+    /// mainly update the former and large ones the latter.
     pub fn spend(&mut self, took_ns: u64, bytes: u64) {
         self.pending_ns = 0.0;
         self.spent_ns = self.spent_ns.saturating_add(took_ns);
@@ -143,7 +142,7 @@ impl Budget {
     }
 }
 
-/// So many pages a second, an interval's worth at once.
+/// Token bucket: pages per second, with a burst of one interval's.
 #[derive(Clone, Debug)]
 pub(crate) struct Rate {
     per_second: Option<f64>,
@@ -162,7 +161,7 @@ impl Rate {
         }
     }
 
-    pub fn ran(&mut self, ns: u64) {
+    pub fn add_run_time(&mut self, ns: u64) {
         let more = self.per_second.unwrap_or(0.0) * ns as f64 / 1e9;
         self.pages = (self.pages + more).min(self.most);
     }
@@ -175,7 +174,7 @@ impl Rate {
         self.pages = (self.pages - pages as f64).max(0.0);
     }
 
-    /// Of what was taken, so many have not moved.
+    /// Returns tokens of pages that were not moved.
     pub fn give_back(&mut self, pages: u64) {
         self.pages = (self.pages + pages as f64).min(self.most);
     }

@@ -1,9 +1,9 @@
-//! Which proposals are made true, and when.
+//! Filters the proposals of a policy and accounts for the moves made.
 
 use crate::budget::{Budget, Rate};
+use crate::failed_pages::FailedPages;
 use crate::ledger::History;
-use crate::stayed::Stayed;
-use crate::{Fate, Ledger, Outcome, Settings};
+use crate::{BatchResult, Ledger, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
 use nodewise_profile::PageNumber;
@@ -12,57 +12,56 @@ use std::cmp::Ordering;
 /// Proposals of one step that were not taken up, by the first reason that applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldBack {
-    /// Too few accesses to judge the page by, or to tell two nodes' from chance.
+    /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
     pub few_samples: u64,
-    /// The page moved a short while ago, or could not.
+    /// The page is in cooldown after a move or a failure.
     pub resting: u64,
-    /// Too many pages for this time.
+    /// Over the rate limit, [`Settings::pages_per_second`].
     pub rate: u64,
-    /// Too costly for the run time so far.
+    /// Over the cost budget for the run time so far.
     pub budget: u64,
 }
 
 impl HeldBack {
-    /// All of them.
+    /// Sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.few_samples + self.resting + self.rate + self.budget
     }
 }
 
-/// What to do now.
+/// The moves of one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Ascending by page.
+    /// Moves to make, ascending by page.
     pub moves: Vec<Move>,
-    /// What the policy proposed besides.
+    /// Proposals that were filtered out, by reason.
     pub held_back: HeldBack,
     /// Messages between nodes that these moves cost.
     pub messages: u64,
-    /// A half-life has passed: counts are to be halved after the moves.
+    /// Whether access counts are to be halved after the moves: another half-life has passed.
     pub halve: bool,
 }
 
-/// A move on its way.
+/// A move whose result is not known yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     page: PageNumber,
     from: NodeId,
     to: NodeId,
-    /// Whether it is wrong, as far as exact counts say.
+    /// Whether the home accessed the page most; `None` without exact counts.
     incorrect: Option<bool>,
 }
 
-/// Asks a policy once an interval and keeps it within limits.
+/// Calls a policy once an interval and limits the moves it proposes.
 ///
-/// Its time is that of the caller, summed up from one call to the next: what goes backwards adds
-/// nothing, and neither does a pause.
+/// Its clock is the sum of the positive differences between the times it is called with; pauses are left out.
 pub struct Controller {
     policy: Box<dyn MigrationPolicy>,
     settings: Settings,
     ledger: Ledger,
     history: History,
-    stayed: Stayed,
+    stayed: FailedPages,
     budget: Budget,
     rate: Rate,
     last_ns: Option<u64>,
@@ -72,14 +71,14 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Under way from the first step on.
+    /// A controller whose run time starts with the first step.
     #[must_use]
     pub fn new(policy: Box<dyn MigrationPolicy>, settings: Settings) -> Self {
         Self {
             policy,
             ledger: Ledger::default(),
             history: History::new(settings.remembered_pages),
-            stayed: Stayed::new(settings.remembered_pages, settings.rest),
+            stayed: FailedPages::new(settings.remembered_pages, settings.rest),
             budget: Budget::new(
                 settings.budget,
                 settings.seconds_per_gb,
@@ -94,10 +93,10 @@ impl Controller {
         }
     }
 
-    /// What to move now, `now_ns` after any origin. Moves of an earlier step that nobody has spoken of
-    /// with [`Controller::done`] since are taken for left.
+    /// Decides one interval at time `now_ns` (any origin). Moves of the previous step that were not reported with
+    /// [`Controller::record`] count as not tried.
     pub fn step(&mut self, now_ns: u64, observed: &dyn Observed) -> Decision {
-        self.settle_left(now_ns);
+        self.discard_pending(now_ns);
         if self.paused {
             return Decision::default();
         }
@@ -105,7 +104,7 @@ impl Controller {
         let mut held_back = HeldBack::default();
         let mut moves = self.policy.decide(observed);
         let exact = observed.exact();
-        moves.retain(|m| self.ready(m, exact, &mut held_back));
+        moves.retain(|m| self.may_move(m, exact, &mut held_back));
         self.limit(&mut moves, &mut held_back);
         let pages = moves.len() as u64;
         self.rate.take(pages);
@@ -122,23 +121,23 @@ impl Controller {
         }
     }
 
-    /// What became of the last step's moves; a second call without a step in between says nothing.
-    pub fn done(&mut self, now_ns: u64, outcome: &Outcome) {
-        self.pass(now_ns);
+    /// Records the results of the last step's moves; a second call for the same step has no effect.
+    pub fn record(&mut self, now_ns: u64, outcome: &BatchResult) {
+        self.advance_clock(now_ns);
         let (pending, mut moved) = (std::mem::take(&mut self.pending), 0);
         if pending.is_empty() {
             return;
         }
         for (i, each) in pending.iter().enumerate() {
-            let fate = outcome.fate(i);
-            // What nobody tried may be tried at once, and what is gone comes back as another page.
-            let rests = i < outcome.fates.len() && !fate.arrived() && fate != Fate::Gone;
-            let before = match rests {
-                true => self.stayed.note(each.page, fate, self.intervals),
+            let result = outcome.result(i);
+            // No back-off for moves that were not tried, nor for pages that no longer exist.
+            let in_cooldown = i < outcome.results.len() && !result.arrived() && result != PageResult::Gone;
+            let before = match in_cooldown {
+                true => self.stayed.note(each.page, result, self.intervals),
                 false => self.stayed.forget(each.page),
             };
-            self.ledger.enter_fate(fate, before);
-            if fate == Fate::Moved {
+            self.ledger.record_result(result, before);
+            if result == PageResult::Moved {
                 moved += 1;
                 self.enter(each);
             }
@@ -149,10 +148,10 @@ impl Controller {
         self.ledger.spent_ns = self.budget.spent_ns;
     }
 
-    /// A page that had [stayed](Fate::Busy) when it was last to move turned out to have come.
+    /// Corrects a page whose last move was recorded as [failed](PageResult::Busy) and that was moved after all.
     pub fn arrived_after_all(&mut self, page: PageNumber, from: NodeId, to: NodeId) {
         let before = self.stayed.forget(page);
-        self.ledger.enter_fate(Fate::Moved, before);
+        self.ledger.record_result(PageResult::Moved, before);
         self.enter(&Pending {
             page,
             from,
@@ -173,13 +172,13 @@ impl Controller {
         self.ledger.forgotten += self.history.note(page, from, self.intervals);
     }
 
-    /// Time that may be spent on moving now, nanoseconds; `None`: any.
+    /// Budget left for moving, nanoseconds; `None`: unlimited.
     #[must_use]
     pub fn allowance_ns(&self) -> Option<u64> {
         self.budget.left_ns()
     }
 
-    /// Of the last step's moves only the first `tried` were: they cost more than predicted.
+    /// Truncates the last step to its first `tried` moves, because they cost more than predicted.
     pub(crate) fn hold_back(&mut self, decision: &mut Decision, tried: usize) {
         let left = (decision.moves.len() - tried) as u64;
         decision.held_back.budget += left;
@@ -188,13 +187,13 @@ impl Controller {
         self.pending.truncate(tried);
     }
 
-    /// What was done so far.
+    /// Counts of all moves so far.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The limits.
+    /// The limits that it was created with.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -206,13 +205,13 @@ impl Controller {
         self.policy.name()
     }
 
-    /// What moving a GB costs by what was measured so far, seconds.
+    /// Measured cost of moving a GB (10⁹ bytes), seconds; the assumed one before anything was measured.
     #[must_use]
     pub fn seconds_per_gb(&self) -> f64 {
         self.budget.seconds_per_gb()
     }
 
-    /// What moving so many pages at once is taken to cost by what was measured so far, nanoseconds.
+    /// Predicted cost of moving so many pages in one batch, nanoseconds.
     #[must_use]
     pub fn predicted_ns(&self, pages: u64) -> f64 {
         self.budget.predicted_ns(pages * self.settings.page_bytes)
@@ -229,7 +228,7 @@ impl Controller {
         self.paused = true;
     }
 
-    /// Goes on.
+    /// Ends a pause; the next step starts the clock again.
     pub fn resume(&mut self) {
         self.paused = false;
         self.last_ns = None;
@@ -241,29 +240,29 @@ impl Controller {
         self.paused
     }
 
-    fn settle_left(&mut self, now_ns: u64) {
+    fn discard_pending(&mut self, now_ns: u64) {
         if self.pending.is_empty() {
-            self.pass(now_ns);
+            self.advance_clock(now_ns);
         } else {
-            self.done(now_ns, &Outcome::default());
+            self.record(now_ns, &BatchResult::default());
         }
     }
 
-    /// Time passes, if it does.
-    fn pass(&mut self, now_ns: u64) {
+    /// Advances the clock to `now_ns`, unless that is in the past.
+    fn advance_clock(&mut self, now_ns: u64) {
         let passed = now_ns.saturating_sub(self.last_ns.replace(now_ns).unwrap_or(now_ns));
         if !self.paused {
-            self.budget.ran(passed);
-            self.rate.ran(passed);
+            self.budget.add_run_time(passed);
+            self.rate.add_run_time(passed);
         }
     }
 
-    /// Whether a page may move at all.
-    fn ready(&self, each: &Move, exact: bool, held_back: &mut HeldBack) -> bool {
+    /// Whether a proposal is significant and its page not in cooldown; otherwise counts why.
+    fn may_move(&self, each: &Move, exact: bool, held_back: &mut HeldBack) -> bool {
         let past = self.history.of(each.page);
         let moves = past.map_or(0, |p| p.moves);
         let few = each.reason.evidence < f64::from(self.settings.minimum_samples);
-        if few || !(exact || beyond_chance(&each.reason, moves)) {
+        if few || !(exact || is_significant(&each.reason, moves)) {
             held_back.few_samples += 1;
             return false;
         }
@@ -271,12 +270,12 @@ impl Controller {
             let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
             past.age(self.intervals) <= rest
         });
-        let rests = moved || self.stayed.rests(each.page, self.intervals);
-        held_back.resting += u64::from(rests);
-        !rests
+        let in_cooldown = moved || self.stayed.in_cooldown(each.page, self.intervals);
+        held_back.resting += u64::from(in_cooldown);
+        !in_cooldown
     }
 
-    /// Keeps the most worthwhile ones, as many as rate and budget allow.
+    /// Truncates the moves to what rate and budget allow, keeping those of most benefit.
     fn limit(&self, moves: &mut Vec<Move>, held_back: &mut HeldBack) {
         let rate = self.rate.allows();
         let most = rate.min(self.budget.affordable(self.settings.page_bytes));
@@ -287,37 +286,37 @@ impl Controller {
         held_back.rate = wanted.saturating_sub(rate);
         held_back.budget = wanted - most - held_back.rate;
         if most > 0 {
-            moves.select_nth_unstable_by(most as usize - 1, worthwhile_first);
+            moves.select_nth_unstable_by(most as usize - 1, by_benefit);
         }
         moves.truncate(most as usize);
         moves.sort_unstable_by_key(|m| m.index);
     }
 }
 
-/// The 95 % quantile of the normal distribution.
+/// The 95 % quantile of the standard normal distribution.
 const CHANCE: f64 = 1.644_854;
 
-/// Whether samples would show so much more from the new node than from the home only about one time in twenty, if
-/// both used the page alike. As each page is asked again and again, one that has moved twice has to be surer: twice
-/// the variance. Where pages are spread nobody says that the new node uses it more.
-fn beyond_chance(reason: &Reason, moves: u16) -> bool {
+/// One-sided test at the 5 % level (normal approximation of the binomial) that the new node accesses the page more than
+/// its home. Since a page is tested again in every interval, twice the variance is assumed once it has moved twice.
+/// Moves with `regardless` set are not tested: policies that spread pages do not claim that the new node uses them more.
+fn is_significant(reason: &Reason, moves: u16) -> bool {
     let home = reason.home_count.unwrap_or(0.0);
     let (more, both) = (reason.to_count - home, reason.to_count + home);
     let doubt = if moves < 2 { 1.0 } else { 2.0 };
     reason.regardless || more * more > CHANCE * CHANCE * doubt * both
 }
 
-/// By how much the new node's accesses exceed the home's, or what they had to where that is unknown;
-/// then by what the judgement rests on.
-fn worthwhile_first(a: &Move, b: &Move) -> Ordering {
+/// Orders moves by descending benefit: accesses of the new node minus those of the home (of the policy's threshold where
+/// the home's are unknown), then by the number of samples.
+fn by_benefit(a: &Move, b: &Move) -> Ordering {
     let gain = |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.against)).max(0.0);
     let better = gain(b).total_cmp(&gain(a));
     let surer = || b.reason.evidence.total_cmp(&a.reason.evidence);
     better.then_with(surer).then(a.index.cmp(&b.index))
 }
 
-/// What of the moves is needed until their outcome is known. One is wrong when the page's home accessed
-/// it more than any other node did.
+/// What is needed of the moves until their results are known. A move is incorrect when the page's home accessed it more
+/// than any other node did.
 fn pending(moves: &[Move], observed: &dyn Observed) -> Vec<Pending> {
     let mut counts = vec![0; observed.nodes()];
     let mut wrong = |m: &Move| {
@@ -347,7 +346,7 @@ mod tests {
                 home_count: Some(home),
                 ..Reason::default()
             };
-            let holds = [0, 1, 2, 3, 9].map(|moves| beyond_chance(&reason, moves));
+            let holds = [0, 1, 2, 3, 9].map(|moves| is_significant(&reason, moves));
             assert!(holds.is_sorted_by(|surer, less| surer >= less));
             holds[0]
         };
@@ -358,8 +357,8 @@ mod tests {
             regardless: true,
             ..Reason::default()
         };
-        assert!(beyond_chance(&spread, 9));
-        // Of 20 fair draws, by the binomial: how often the other node's are enough.
+        assert!(is_significant(&spread, 9));
+        // Of 20 fair draws, by the binomial distribution: how often the difference is significant.
         let choose = |k: u64| (0..k).fold(1.0, |c, i| c * (20 - i) as f64 / (i + 1) as f64);
         let enough = (0..=20).filter(|k| *k > 10 && says(*k as f64, 20.0 - *k as f64));
         let chance = enough.map(choose).sum::<f64>() / f64::from(1 << 20);

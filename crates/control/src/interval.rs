@@ -1,38 +1,38 @@
-//! One turn of the loop.
+//! One interval of the control loop: observe, decide, move, record.
 
 use crate::budget::Budget;
-use crate::{Controller, Decision, Fate, Outcome, Settings};
+use crate::{BatchResult, Controller, Decision, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What observes a program: live, simulated, replayed.
+/// A source of access counts: a live, simulated or replayed program.
 pub trait Observer {
-    /// What was seen so far, older counts discounted.
+    /// Access counts so far, with older accesses discounted.
     fn observed(&self) -> &dyn Observed;
 
-    /// A page is somewhere else now; its counts begin anew, as its new home has seen none of them.
+    /// Notifies of a moved page; its counts restart, since the new home has seen none of them.
     fn moved(&mut self, moved: &Move);
 
-    /// These are no more: of pages of that number nothing is known. They ascend.
-    fn gone(&mut self, pages: &[PageNumber]);
+    /// Drops all counts of these pages, which no longer exist; ascending.
+    fn forget(&mut self, pages: &[PageNumber]);
 
-    /// Halves all counts.
+    /// Halves all counts (exponential decay).
     fn halve(&mut self);
 
-    /// A new interval begins.
+    /// Notifies of the start of an interval.
     fn begin(&mut self) {}
 }
 
-/// What moves pages: Linux, the simulator, nothing.
+/// Moves pages: through the kernel, in the simulator, or not at all ([`DryRun`]).
 pub trait Actuator {
-    /// Makes these moves, ascending by page, as far as it can.
-    fn apply(&mut self, moves: &[Move]) -> Outcome;
+    /// Makes these moves, which ascend by page, and returns the result of each.
+    fn apply(&mut self, moves: &[Move]) -> BatchResult;
 }
 
-/// Moves nothing, but remembers where pages would be and takes the time that moving them is assumed to.
+/// An actuator that moves nothing: it remembers where pages would be and reports the assumed cost.
 #[derive(Clone, Debug)]
 pub struct DryRun {
     homes: HashMap<PageNumber, NodeId>,
@@ -41,7 +41,7 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// At these prices.
+    /// A dry run with the costs and page size of these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -55,68 +55,71 @@ impl DryRun {
         }
     }
 
-    /// Where a page would be, if it would have been moved.
+    /// The node a page would be on, if it was moved.
     #[must_use]
     pub fn home(&self, page: PageNumber) -> Option<NodeId> {
         self.homes.get(&page).copied()
     }
 
-    /// Forgets the pages of a range: of a process that ended.
+    /// Removes the pages of a range, those of a process that ended.
     pub fn forget(&mut self, pages: &Range<PageNumber>) {
         self.homes.retain(|page, _| !pages.contains(page));
     }
 
-    /// Forgets a page: unmapped, or another one by now.
+    /// Removes a page that was unmapped or replaced.
     pub fn forget_page(&mut self, page: PageNumber) {
         self.homes.remove(&page);
     }
 }
 
 impl Actuator for DryRun {
-    fn apply(&mut self, moves: &[Move]) -> Outcome {
+    fn apply(&mut self, moves: &[Move]) -> BatchResult {
         self.homes.extend(moves.iter().map(|m| (m.page, m.to)));
-        Outcome {
-            fates: vec![Fate::Moved; moves.len()],
+        BatchResult {
+            results: vec![PageResult::Moved; moves.len()],
             took_ns: self.budget.predicted_ns(moves.len() as u64 * self.page_bytes) as u64,
         }
     }
 }
 
-/// What one turn decided and did.
+/// The decision and the results of one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// What was to be done.
+    /// The moves that were decided.
     pub decision: Decision,
-    /// What was.
-    pub outcome: Outcome,
+    /// Results of the moves that were tried.
+    pub outcome: BatchResult,
 }
 
-/// Bytes that are moved first, to see what moving costs here and now.
+/// Size of the first part of a batch, bytes: measures the current cost of moving.
 const TRIAL_BYTES: u64 = 256 << 10;
-/// What is moved next is at most so many times what was moved before.
+/// Largest factor by which a part exceeds the part before.
 const GROWTH: f64 = 8.0;
 
-/// Makes the moves in growing parts, each of which takes half of the time that the budget has left at most, at the
-/// price that those before turn out to have. What is not in the outcome was not tried.
-fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> Outcome {
+/// Makes the moves in parts of growing size. By the measured cost of the parts before, each takes at most half of the
+/// budget that is left. Moves without a result were not tried.
+fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> BatchResult {
     let Some(allowed) = controller.allowance_ns() else {
         return actuator.apply(moves);
     };
     let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
-    let (mut all, mut next) = (Outcome::default(), trial);
-    while next >= trial && all.fates.len() < moves.len() {
-        let rest = &moves[all.fates.len()..];
+    let (mut all, mut next) = (BatchResult::default(), trial);
+    while next >= trial && all.results.len() < moves.len() {
+        let rest = &moves[all.results.len()..];
         let part = &rest[..next.min(rest.len())];
         let outcome = actuator.apply(part);
-        all.fates.extend((0..part.len()).map(|i| outcome.fate(i)));
+        all.results.extend((0..part.len()).map(|i| outcome.result(i)));
         all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
-        let (done, left) = (all.fates.len() as f64, allowed.saturating_sub(all.took_ns) as f64);
+        let (done, left) = (
+            all.results.len() as f64,
+            allowed.saturating_sub(all.took_ns) as f64,
+        );
         next = (0.5 * left * done / all.took_ns.max(1) as f64).min(GROWTH * done) as usize;
     }
     all
 }
 
-/// Decide, move, learn; `now` says the time, nanoseconds from any origin.
+/// Runs one interval: decide, move, record. `now` returns the time in nanoseconds from any origin.
 pub fn run_interval(
     controller: &mut Controller,
     now: &mut dyn FnMut() -> u64,
@@ -125,21 +128,21 @@ pub fn run_interval(
 ) -> Interval {
     let mut decision = controller.step(now(), observer.observed());
     let outcome = match decision.moves.is_empty() {
-        true => Outcome::default(),
+        true => BatchResult::default(),
         false => carry_out(controller, &decision.moves, actuator),
     };
-    controller.hold_back(&mut decision, outcome.fates.len());
-    controller.done(now(), &outcome);
+    controller.hold_back(&mut decision, outcome.results.len());
+    controller.record(now(), &outcome);
     let mut gone = Vec::new();
     for (i, each) in decision.moves.iter().enumerate() {
-        match outcome.fate(i) {
-            Fate::Gone => gone.push(each.page),
-            fate if fate.arrived() => observer.moved(each),
+        match outcome.result(i) {
+            PageResult::Gone => gone.push(each.page),
+            result if result.arrived() => observer.moved(each),
             _ => {}
         }
     }
     if !gone.is_empty() {
-        observer.gone(&gone);
+        observer.forget(&gone);
     }
     if decision.halve {
         observer.halve();
@@ -187,9 +190,9 @@ mod tests {
     struct Costly(u64);
 
     impl Actuator for Costly {
-        fn apply(&mut self, moves: &[Move]) -> Outcome {
-            Outcome {
-                fates: vec![Fate::Moved; moves.len()],
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Moved; moves.len()],
                 took_ns: self.0 * moves.len() as u64,
             }
         }
@@ -212,23 +215,23 @@ mod tests {
                 now = second * SECOND;
                 let turn = run_interval(&mut controller, &mut || now, &mut tracker, &mut Costly(page_ns));
                 held_back += turn.decision.held_back.budget;
-                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.fates.len());
+                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.results.len());
                 let budget = share * now as f64;
                 prop_assert!(controller.ledger().spent_ns as f64 <= budget + trial as f64);
             }
             let (all, afforded) = ((page_ns * pages) as f64, share * now as f64 - 2.0 * trial as f64);
             prop_assert!(controller.ledger().spent_ns as f64 >= all.min(0.5 * afforded));
             prop_assert!(held_back > 0);
-            prop_assert_eq!(controller.ledger().stayed(Fate::Left), 0);
+            prop_assert_eq!(controller.ledger().stayed(PageResult::Left), 0);
         }
     }
     /// Moves pages and does not know it.
     struct Hidden;
 
     impl Actuator for Hidden {
-        fn apply(&mut self, moves: &[Move]) -> Outcome {
-            Outcome {
-                fates: vec![Fate::Busy; moves.len()],
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Busy; moves.len()],
                 took_ns: 1,
             }
         }
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(
             (
                 turn.decision.moves.len(),
-                ledger.stayed(Fate::Busy),
+                ledger.stayed(PageResult::Busy),
                 ledger.migrations
             ),
             (1, 1, 0)
@@ -260,7 +263,7 @@ mod tests {
         controller.arrived_after_all(page, NodeId(0), NodeId(1));
         let ledger = controller.ledger();
         assert_eq!(
-            (ledger.stayed(Fate::Busy), ledger.migrations, ledger.bytes),
+            (ledger.stayed(PageResult::Busy), ledger.migrations, ledger.bytes),
             (0, 1, settings.page_bytes)
         );
         controller.arrived_after_all(page, NodeId(1), NodeId(0));

@@ -113,9 +113,9 @@ fn say(script: &Script, proposals: &[(u64, u32, f64)]) {
     *script.lock().unwrap() = proposals.to_vec();
 }
 
-fn moved(moves: &[Move]) -> Outcome {
-    Outcome {
-        fates: vec![Fate::Moved; moves.len()],
+fn moved(moves: &[Move]) -> BatchResult {
+    BatchResult {
+        results: vec![PageResult::Moved; moves.len()],
         took_ns: 1000,
     }
 }
@@ -123,7 +123,7 @@ fn moved(moves: &[Move]) -> Outcome {
 /// One turn in which everything decided is done.
 fn turn(controller: &mut Controller, now: u64, world: &mut World) -> Decision {
     let decision = controller.step(now, world);
-    controller.done(now, &moved(&decision.moves));
+    controller.record(now, &moved(&decision.moves));
     decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
     decision
 }
@@ -162,9 +162,9 @@ proptest! {
         for (now, (wanted, succeeds)) in rounds.iter().enumerate() {
             say(&script, wanted);
             let decision = controller.step(now as u64, &world);
-            let fate = |m: &Move| if succeeds[m.index] { Fate::Moved } else { Fate::Busy };
-            let outcome = Outcome { fates: decision.moves.iter().map(fate).collect(), took_ns: 1 };
-            controller.done(now as u64, &outcome);
+            let result = |m: &Move| if succeeds[m.index] { PageResult::Moved } else { PageResult::Busy };
+            let outcome = BatchResult { results: decision.moves.iter().map(result).collect(), took_ns: 1 };
+            controller.record(now as u64, &outcome);
             tried += decision.moves.len() as u64;
             for m in decision.moves.iter().filter(|m| succeeds[m.index]) {
                 let counts = world.counts[m.index];
@@ -181,7 +181,7 @@ proptest! {
         while shown.last() == Some(&0) { shown.pop(); }
         prop_assert_eq!(shown, pages);
         prop_assert_eq!(ledger.incorrect.unwrap_or(0), incorrect);
-        prop_assert_eq!((ledger.fate(Fate::Moved), ledger.fate(Fate::Busy)), (migrations, tried - migrations));
+        prop_assert_eq!((ledger.result(PageResult::Moved), ledger.result(PageResult::Busy)), (migrations, tried - migrations));
         prop_assert_eq!((ledger.bytes, ledger.messages), (migrations * 4096, tried * NODES as u64));
         let distinct = paths.values().filter(|p| p.len() > 1).count() as u64;
         prop_assert_eq!(ledger.migrations, distinct + ledger.ping_pongs + ledger.multiple);
@@ -205,8 +205,8 @@ proptest! {
                 let spent = controller.ledger().spent_ns as f64;
                 prop_assert!(spent + predicted <= budget * controller.run_ns() as f64 + 1.0);
             }
-            let outcome = Outcome { took_ns, ..moved(&decision.moves) };
-            controller.done(now, &outcome);
+            let outcome = BatchResult { took_ns, ..moved(&decision.moves) };
+            controller.record(now, &outcome);
             decision.moves.iter().for_each(|m| world.homes[m.index] = m.to.0);
         }
         prop_assert!(controller.run_ns() <= now);
@@ -279,9 +279,9 @@ fn the_cost_of_a_gigabyte_is_what_it_took() {
         let decision = controller.step(now, &world);
         let gigabytes = decision.moves.len() as f64 * f64::from(1 << 20) / 1e9;
         let took_ns = (2.0 * gigabytes * 1e9) as u64;
-        controller.done(
+        controller.record(
             now,
-            &Outcome {
+            &BatchResult {
                 took_ns,
                 ..moved(&decision.moves)
             },
@@ -296,9 +296,9 @@ fn the_cost_of_a_gigabyte_is_what_it_took() {
 fn priced(controller: &mut Controller, now: u64, world: &mut World, fixed_ns: u64, page_ns: u64) -> usize {
     let decision = controller.step(now, world);
     let took_ns = fixed_ns + page_ns * decision.moves.len() as u64;
-    controller.done(
+    controller.record(
         now,
-        &Outcome {
+        &BatchResult {
             took_ns,
             ..moved(&decision.moves)
         },
@@ -390,7 +390,7 @@ fn moves_that_nobody_speaks_of_were_left() {
     // What was set aside for them is free again.
     assert_eq!(turn(&mut controller, SECOND + 1, &mut world).moves.len(), 1);
     let ledger = controller.ledger();
-    assert_eq!((ledger.migrations, ledger.fate(Fate::Left)), (1, 1));
+    assert_eq!((ledger.migrations, ledger.result(PageResult::Left)), (1, 1));
 }
 
 #[test]
@@ -454,12 +454,18 @@ fn a_page_that_cannot_move_rests_and_leaves_the_budget_to_others() {
     for now in 1..=12u64 {
         let decision = controller.step(now * SECOND, &world);
         tried.extend(decision.moves.iter().map(|m| (now, m.page.0)));
-        let fates = decision.moves.iter().map(|_| Fate::Shared).collect();
-        controller.done(now * SECOND, &Outcome { fates, took_ns: 1 });
+        let results = decision.moves.iter().map(|_| PageResult::Shared).collect();
+        controller.record(now * SECOND, &BatchResult { results, took_ns: 1 });
     }
     assert_eq!(tried, [(1, 3), (2, 5), (4, 3), (5, 5), (9, 3), (10, 5)]);
     let ledger = controller.ledger();
-    assert_eq!((ledger.fate(Fate::Shared), ledger.stayed(Fate::Shared)), (6, 2));
+    assert_eq!(
+        (
+            ledger.result(PageResult::Shared),
+            ledger.stayed(PageResult::Shared)
+        ),
+        (6, 2)
+    );
 }
 
 #[test]
@@ -467,30 +473,30 @@ fn a_page_that_moves_at_last_has_not_stayed() {
     let (mut controller, script) = controller(unlimited());
     let mut world = World::new();
     say(&script, &[(3, 1, 9.0)]);
-    for fate in [Fate::Busy, Fate::Full] {
+    for result in [PageResult::Busy, PageResult::Full] {
         controller.step(0, &world);
-        controller.done(
+        controller.record(
             0,
-            &Outcome {
-                fates: vec![fate],
+            &BatchResult {
+                results: vec![result],
                 took_ns: 1,
             },
         );
-        assert_eq!(controller.ledger().stayed(fate), 1);
+        assert_eq!(controller.ledger().stayed(result), 1);
     }
     assert_eq!(controller.ledger().stayed.iter().sum::<u64>(), 1);
     turn(&mut controller, 0, &mut world);
-    assert_eq!(controller.ledger().stayed, [0; Fate::ALL.len()]);
-    assert_eq!(controller.ledger().fate(Fate::Busy), 1);
+    assert_eq!(controller.ledger().stayed, [0; PageResult::ALL.len()]);
+    assert_eq!(controller.ledger().result(PageResult::Busy), 1);
 }
 
 /// Says of every page that it is gone.
 struct Nobody;
 
 impl Actuator for Nobody {
-    fn apply(&mut self, moves: &[Move]) -> Outcome {
-        Outcome {
-            fates: vec![Fate::Gone; moves.len()],
+    fn apply(&mut self, moves: &[Move]) -> BatchResult {
+        BatchResult {
+            results: vec![PageResult::Gone; moves.len()],
             took_ns: 1,
         }
     }
@@ -514,7 +520,7 @@ fn pages_that_are_gone_are_no_longer_observed() {
     say(&script, &[(0, 1, 9.0), (2, 1, 9.0)]);
     run_interval(&mut controller, &mut || 0, &mut tracker, &mut Nobody);
     assert_eq!((tracker.len(), tracker.page(0)), (1, PageNumber(1)));
-    assert_eq!(controller.ledger().fate(Fate::Gone), 2);
+    assert_eq!(controller.ledger().result(PageResult::Gone), 2);
 }
 
 #[test]

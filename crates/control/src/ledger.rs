@@ -1,64 +1,63 @@
-//! What was moved, counted as ARS counts.
+//! Counts of page moves, as in Tao, Schulz and Karl (ARS).
 
-use crate::Fate;
+use crate::PageResult;
 use nodewise_machine::NodeId;
 use nodewise_profile::{MoveKind, PageNumber};
 use std::collections::{HashMap, VecDeque};
 
-/// What was moved (Tao, Schulz and Karl, Table 1).
+/// Counts of page moves (Tao, Schulz and Karl, Table 1).
 ///
 /// Every move is a page's first, a ping-pong or a further one that does not return, so that
-/// `migrations` = pages moved + `ping_pongs` + `multiple`, as long as nothing was forgotten.
+/// `migrations` = pages moved + `ping_pongs` + `multiple`, as long as no page was dropped from the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Pages moved, each time.
+    /// Number of moves, each move of a page once.
     pub migrations: u64,
     /// Moves back to where the page's last move came from: A→B→A.
     pub ping_pongs: u64,
     /// Further moves of a page that do not return: A→B→C.
     pub multiple: u64,
-    /// Moves away from the node that accessed the page more than any other; `None` before any was
-    /// judged by exact counts.
+    /// Moves away from the node that accessed the page most; `None` without exact counts.
     pub incorrect: Option<u64>,
-    /// `pages[i]` pages moved i + 1 times, forgotten ones as often as was known.
+    /// `pages[i]`: number of pages that moved i + 1 times.
     pub pages: Vec<u64>,
-    /// Messages between nodes that the policy's moves cost.
+    /// Messages between nodes that a distributed implementation of the policy would send.
     pub messages: u64,
-    /// Bytes moved.
+    /// Bytes of all moves.
     pub bytes: u64,
-    /// Time spent on moving, failures included.
+    /// Time spent on moving, failures included, nanoseconds.
     pub spent_ns: u64,
-    /// What became of the moves that were tried, in the order of [`Fate::ALL`].
-    pub fates: [u64; Fate::ALL.len()],
-    /// Pages that were to move and have not yet, each once, by what became of the last try.
-    pub stayed: [u64; Fate::ALL.len()],
-    /// Pages whose moves were forgotten: a later move counts as their first.
+    /// Number of moves tried, by result in the order of [`PageResult::ALL`].
+    pub results: [u64; PageResult::ALL.len()],
+    /// Number of pages whose last move failed, by its result in the order of [`PageResult::ALL`].
+    pub stayed: [u64; PageResult::ALL.len()],
+    /// Pages dropped from the history; a later move counts as their first.
     pub forgotten: u64,
 }
 
 impl Ledger {
-    /// Moves that ended so.
+    /// Moves with this result.
     #[must_use]
-    pub fn fate(&self, fate: Fate) -> u64 {
-        self.fates[fate as usize]
+    pub fn result(&self, result: PageResult) -> u64 {
+        self.results[result as usize]
     }
 
-    /// Pages that were to move and have not yet, of this fate.
+    /// Pages whose last move failed with this result.
     #[must_use]
-    pub fn stayed(&self, fate: Fate) -> u64 {
-        self.stayed[fate as usize]
+    pub fn stayed(&self, result: PageResult) -> u64 {
+        self.stayed[result as usize]
     }
 
-    /// Enters what became of a page, and of its last try if it stayed then.
-    pub(crate) fn enter_fate(&mut self, fate: Fate, stayed: Option<Fate>) {
-        self.fates[fate as usize] += 1;
+    /// Adds the result of a move; `stayed`: the result of the page's last move, if that failed.
+    pub(crate) fn record_result(&mut self, result: PageResult, stayed: Option<PageResult>) {
+        self.results[result as usize] += 1;
         if let Some(before) = stayed {
             self.stayed[before as usize] -= 1;
         }
-        self.stayed[fate as usize] += u64::from(!fate.arrived());
+        self.stayed[result as usize] += u64::from(!result.arrived());
     }
 
-    /// Enters a move, the page's moves before it and the node that the last of them left.
+    /// Adds a move; `before`: the page's earlier moves.
     pub(crate) fn enter(&mut self, to: NodeId, before: Option<&Past>, incorrect: Option<bool>) {
         self.migrations += 1;
         let times = before.map_or(0, |p| usize::from(p.moves));
@@ -95,7 +94,7 @@ impl Past {
         NodeId(u32::from(self.left))
     }
 
-    /// Intervals since then.
+    /// Intervals since the page's last move.
     pub fn age(&self, interval: u64) -> u64 {
         u64::from((interval as u32).wrapping_sub(self.at))
     }

@@ -1,32 +1,32 @@
-//! The live decision: of the moves that a policy proposes, those that are worth it now.
+//! Online migration control: which of the page moves that a policy proposes are made now.
 //!
-//! **Purpose.** One code for the simulator, the laboratory and a running process: a [`Controller`] asks a
-//! migration policy once an interval, holds back what the budget, the rate, a lack of samples or a recent
-//! move speak against, and keeps a [`Ledger`] of what was done. A [`Tracker`] holds what was sampled, in
-//! 16 bytes a page. An [`asym::Scheduler`] says, as often, which nodes the threads of all programs are to have.
+//! **Purpose.** The same code runs in the simulator, the laboratory and on a live process. A [`Controller`] calls a
+//! migration policy once an interval, filters its proposals by cost budget, rate limit, statistical significance and
+//! per-page cooldown, and keeps a [`Ledger`] of the results. A [`Tracker`] holds sampled access counts in 16 bytes a
+//! page. An [`asym::Scheduler`] decides at the same interval which nodes the threads of all programs run on.
 //!
-//! **Constraints.** Pure: no system call, no clock; time is what the caller says, and may go backwards.
+//! **Constraints.** Pure: no system call, no clock. Time is an argument and may go backwards.
 //!
 //! **Non-goals.** Policies (see `nodewise-placement`), observing (`-observe`), moving (`-enforce`).
 
 #![forbid(unsafe_code)]
 
 pub mod asym;
+mod batch_result;
 mod budget;
 mod controller;
+mod failed_pages;
 mod interval;
 mod ledger;
-mod outcome;
 mod settings;
-mod stayed;
 mod tracker;
 
 #[cfg(test)]
 mod laws;
 
+pub use batch_result::{BatchResult, PageResult};
 pub use controller::{Controller, Decision, HeldBack};
 pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};
 pub use ledger::Ledger;
-pub use outcome::{Fate, Outcome};
 pub use settings::Settings;
 pub use tracker::Tracker;

@@ -1,35 +1,33 @@
-//! What limits a controller.
+//! Limits of a controller.
 
-/// What limits a controller.
+/// Limits of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Nanoseconds from one decision to the next: AsymSched's 1 s.
+    /// Interval between decisions, nanoseconds; 1 s as in AsymSched.
     pub interval_ns: u64,
-    /// Largest share of the run time that migrating may take: 0.05, AsymSched 4.2; infinite is none.
+    /// Largest share of run time that migration may take; 0.05 as in AsymSched 4.2; infinity is no limit.
     pub budget: f64,
-    /// What moving a GB (10⁹ bytes) is taken to cost until it is measured: 0.3 s, AsymSched 4.2.
+    /// Assumed cost of moving a GB (10⁹ bytes) until it is measured, seconds; 0.3 as in AsymSched 4.2.
     pub seconds_per_gb: f64,
-    /// What a batch of moves costs besides, however few they are: 1 ms until it is measured, for a
-    /// system call that waits for every CPU; 0 where batches cost nothing, and it stays so.
+    /// Assumed fixed cost of a batch until it is measured, seconds; 0.001 for a system call that waits for every CPU. With
+    /// 0 batches have no fixed cost, and none is measured.
     pub seconds_per_batch: f64,
-    /// Pages a second at most.
+    /// Rate limit, pages per second.
     pub pages_per_second: Option<f64>,
-    /// A page is judged from so many accesses or samples on: k. Two, as AutoNUMA does: they decide only if
-    /// they agree.
+    /// Accesses or samples from which on a page is judged (k). Two as in AutoNUMA: two samples decide only if they agree.
     pub minimum_samples: u32,
     /// Intervals after which all counts are halved; 0 never.
     ///
-    /// Four suit exact counts, which come in every interval. Hint faults do not: the kernel takes a
-    /// sample of a page from once a second to once a minute, and a count of one that is halved before
-    /// the second comes is gone. Halve those by samples (after so many a page on average) and give 0
-    /// here, or take 30 s at least.
+    /// Four suits exact counts, which arrive in every interval. NUMA hint faults sample a page once a second to once a
+    /// minute; a count of one that is halved before the second sample arrives is lost. For those halve by number of
+    /// samples and set 0 here, or use 30 s at least.
     pub half_life: u32,
-    /// Intervals that a page which has moved, or could not, is left alone; twice as many after each further
-    /// move or failure.
+    /// Cooldown of a page after a move or a failed one, in intervals; each further move or failure doubles it (exponential
+    /// back-off).
     pub rest: u32,
-    /// Bytes of a page that decisions are made for.
+    /// Page size of decisions, bytes.
     pub page_bytes: u64,
-    /// Pages whose past moves are remembered; the longest unmoved are forgotten first.
+    /// Largest number of pages whose past moves are remembered; the least recently moved are dropped first.
     pub remembered_pages: usize,
 }
 

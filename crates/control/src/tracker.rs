@@ -1,4 +1,4 @@
-//! What was sampled, in 16 bytes a page.
+//! Sampled access counts by page and node, in 16 bytes a page.
 
 mod entry;
 #[cfg(test)]
@@ -11,30 +11,28 @@ use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
 use std::ops::Range;
 
-/// Room for so many pages is taken and given back at once.
+/// Allocation granularity in pages.
 const ROOM: usize = 4096;
-/// Of a full tracker, the share that goes at once, so that the next pages go for nothing.
+/// When the tracker is full, this fraction (1 / n) of its pages is evicted at once, so that evictions are amortised.
 const EVICTED: usize = 8;
 
 /// Counts by page and node: 16 bytes a page, capped, decaying.
 ///
 /// A page is observed from the first [`Tracker::settle`] after [`Tracker::set_home`] on.
 ///
-/// Counts have seven bits: when one would exceed 127, all of its page are halved, so that their ratios
-/// stay. A halving loses less than one of each node's count, however many there were. When the last samples of a
-/// page all come from one node, as they would have by chance one time in five hundred if it was used as before,
-/// all others' counts are forgotten: who uses it has changed, and one need not wait for old counts to fade.
-/// On machines with
-/// more than eight nodes a page has the counts of three, which include every node with more than a
-/// third of its accesses; each is too large by at most the smallest of the three, never too small.
+/// Counts have seven bits. When one would exceed 127, all counts of its page are halved, which keeps their ratios;
+/// halvings lose less than one from each count in total. Change detection: when the last samples of a page all come
+/// from one node, which by its earlier counts would happen by chance one time in five hundred, the counts of all other
+/// nodes are reset. On machines with more than eight nodes a page has three counters (Space-Saving), which include every
+/// node with more than a third of its accesses; each overestimates by at most the smallest of the three.
 ///
 /// Pages of more than 4 PiB from the start of the address space, and nodes above 254, are not tracked.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     layout: Layout,
     cap: usize,
-    /// `..settled` ascends and is observed, `settled..sorted` ascends, the rest is in order of arrival
-    /// and may repeat itself, but nothing that is in `..sorted`.
+    /// `..settled` is sorted and visible, `settled..sorted` is sorted, the rest is in order of arrival and may repeat pages
+    /// of its own, but none of `..sorted`.
     entries: Vec<Entry>,
     settled: usize,
     sorted: usize,
@@ -42,7 +40,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// For a machine with so many nodes, pages of `1 << page_shift` base pages, at most `cap` of them.
+    /// A tracker for so many nodes, with pages of `1 << page_shift` base pages, at most `cap` of them.
     #[must_use]
     pub fn new(nodes: usize, page_shift: u32, cap: usize) -> Self {
         Self {
@@ -58,8 +56,7 @@ impl Tracker {
         }
     }
 
-    /// Counts `weight` accesses from a node to the page that holds this base page. Where there is no
-    /// room, the coldest pages make some.
+    /// Adds `weight` accesses from a node to the page that holds this base page. When full, evicts the coldest pages.
     pub fn add(&mut self, page: PageNumber, node: NodeId, weight: u32) {
         let Some(number) = self.layout.number(page) else {
             return;
@@ -69,7 +66,7 @@ impl Tracker {
         }
         let mut found = self.find(number);
         if found.is_none() && (weight > u32::from(LARGEST) || self.entries.len() >= self.cap) {
-            // Too much for an entry of its own that is added to an earlier one later, or no room for it.
+            // The count does not fit a separate entry to be merged later, or there is no room for one.
             self.sort();
             found = self.find(number);
         }
@@ -86,8 +83,7 @@ impl Tracker {
         }
     }
 
-    /// Says where a page is; nothing if it is not tracked. If it was elsewhere its counts begin anew.
-    /// After additions the first call of a batch sorts.
+    /// Sets the home of a tracked page; its counts restart if it was on another node. The first call after additions sorts.
     pub fn set_home(&mut self, page: PageNumber, node: NodeId) {
         let Some(number) = self.layout.number(page) else {
             return;
@@ -112,7 +108,7 @@ impl Tracker {
         self.layout.home(&self.entries[at])
     }
 
-    /// Pages whose home nobody has said yet, ascending.
+    /// Pages whose home is not known yet, ascending.
     #[must_use]
     pub fn homeless(&self) -> Vec<PageNumber> {
         let waiting = self.entries[self.settled..].iter();
@@ -123,7 +119,7 @@ impl Tracker {
         pages
     }
 
-    /// Makes what was added visible to policies; pages without a home are dropped.
+    /// Merges additions and makes them visible to policies; pages without a home are dropped.
     pub fn settle(&mut self) {
         self.sort();
         let layout = self.layout;
@@ -132,14 +128,14 @@ impl Tracker {
         self.settled = self.entries.len();
     }
 
-    /// Forgets the pages of a range of base pages: unmapped, or of a process that ended.
+    /// Removes the pages of a range of base pages (unmapped, or of a process that ended).
     pub fn forget(&mut self, pages: Range<PageNumber>) {
         let layout = self.layout;
         self.retain(|e, _| !pages.contains(&layout.page(e)));
         self.give_back();
     }
 
-    /// Forgets these pages, ascending, given by their first base pages.
+    /// Removes these pages, which ascend and are given by their first base pages.
     pub fn forget_pages(&mut self, pages: &[PageNumber]) {
         let layout = self.layout;
         self.retain(|e, _| pages.binary_search(&layout.page(e)).is_err());
@@ -155,7 +151,7 @@ impl Tracker {
         self.give_back();
     }
 
-    /// Begins a new interval: forgets who touched pages first in the last one.
+    /// Begins an interval: clears the first toucher of every page.
     pub fn begin_interval(&mut self) {
         let layout = self.layout;
         self.entries.iter_mut().for_each(|e| layout.begin(e));
@@ -167,13 +163,13 @@ impl Tracker {
         self.entries.len()
     }
 
-    /// Pages that made room for others so far.
+    /// Pages evicted so far.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Bytes that tracking takes now.
+    /// Memory in use, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
@@ -185,7 +181,7 @@ impl Tracker {
         within(&self.entries[..self.settled]).or_else(late)
     }
 
-    /// Sorts what is not settled, and counts each page once.
+    /// Sorts the unsettled entries and merges those of the same page.
     fn sort(&mut self) {
         if self.sorted == self.entries.len() {
             return;
@@ -206,7 +202,7 @@ impl Tracker {
         self.sorted = self.entries.len();
     }
 
-    /// Keeps what `keep(entry, settled)` says, and the order.
+    /// Retains entries for which `keep(entry, settled)` holds, in order.
     fn retain(&mut self, mut keep: impl FnMut(&Entry, bool) -> bool) {
         let (settled, sorted) = (self.settled, self.sorted);
         let (mut at, mut gone) = (0, [0, 0]);
@@ -231,7 +227,7 @@ impl Tracker {
         }
     }
 
-    /// Drops so many of the coldest pages, of equally cold ones evenly over the address space.
+    /// Evicts so many of the coldest pages, of equally cold ones evenly over the address space.
     fn evict(&mut self, pages: usize) {
         let layout = self.layout;
         let mut by_total = vec![0usize; 8 * usize::from(LARGEST) + 1];
@@ -319,7 +315,7 @@ impl Observer for Tracker {
         self.set_home(moved.page, moved.to);
     }
 
-    fn gone(&mut self, pages: &[PageNumber]) {
+    fn forget(&mut self, pages: &[PageNumber]) {
         self.forget_pages(pages);
     }
 

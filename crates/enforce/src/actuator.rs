@@ -3,7 +3,7 @@
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
 use crate::mover::{CHUNK, Cause, Moved, Mover, Target, present};
-use nodewise_control::{Actuator, Fate, Outcome};
+use nodewise_control::{Actuator, BatchResult, PageResult};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
@@ -92,17 +92,22 @@ impl Linux {
     }
 
     /// One page to a node that the process may not use would have the kernel refuse them all.
-    fn move_group(&mut self, group: &Group<'_>) -> Vec<Fate> {
+    fn move_group(&mut self, group: &Group<'_>) -> Vec<PageResult> {
         let targets: Vec<Target> = group.moves.iter().map(|m| self.target(m)).collect();
         let usable = usable_nodes(&Host::default(), group.pid);
         let may = |t: &Target| usable.as_ref().is_none_or(|nodes| nodes.contains(&t.node));
         let allowed: Vec<Target> = targets.iter().copied().filter(may).collect();
-        let mut fates = self.move_allowed(group, &allowed).into_iter();
-        let fate = |t: &Target| may(t).then(|| fates.next()).flatten().unwrap_or(Fate::Denied);
-        targets.iter().map(fate).collect()
+        let mut results = self.move_allowed(group, &allowed).into_iter();
+        let result = |t: &Target| {
+            may(t)
+                .then(|| results.next())
+                .flatten()
+                .unwrap_or(PageResult::Denied)
+        };
+        targets.iter().map(result).collect()
     }
 
-    fn move_allowed(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<Fate> {
+    fn move_allowed(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<PageResult> {
         let at_once = match self.freezer {
             Some(_) => (CHUNK >> self.page_shift).max(1),
             None => targets.len().max(1),
@@ -114,7 +119,7 @@ impl Linux {
     }
 
     /// Companions are asked when their program runs again.
-    fn move_batch(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<Fate> {
+    fn move_batch(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<PageResult> {
         let pid = group.pid;
         let work = || self.mover.move_pages(pid, targets);
         let moved = match &mut self.freezer {
@@ -122,25 +127,25 @@ impl Linux {
             None => work(),
         };
         let Ok(mut moved) = moved else {
-            return vec![Fate::Denied; targets.len()];
+            return vec![PageResult::Denied; targets.len()];
         };
         self.bring(pid, targets, &mut moved.homes);
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
-        let mut fates = fates(targets, &there, &moved);
-        self.find_hidden(group, targets, &mut fates);
-        fates
+        let mut results = results(targets, &there, &moved);
+        self.find_hidden(group, targets, &mut results);
+        results
     }
 
     /// What is protected to be sampled, again and again, is not gone: not now.
-    fn find_hidden(&mut self, group: &Group<'_>, targets: &[Target], fates: &mut [Fate]) {
-        let gone = |i: &usize| fates[*i] == Fate::Gone;
-        let gone: Vec<usize> = (0..fates.len()).filter(gone).collect();
+    fn find_hidden(&mut self, group: &Group<'_>, targets: &[Target], results: &mut [PageResult]) {
+        let gone = |i: &usize| results[*i] == PageResult::Gone;
+        let gone: Vec<usize> = (0..results.len()).filter(gone).collect();
         let asked: Vec<Target> = gone.iter().map(|i| targets[*i]).collect();
         let present = present(group.pid, &asked);
         for (i, _) in gone.into_iter().zip(present).filter(|(_, there)| *there) {
-            fates[i] = Fate::Busy;
+            results[i] = PageResult::Busy;
             self.hidden
                 .insert(PageNumber::of_address(group.process, targets[i].address));
         }
@@ -173,22 +178,22 @@ impl Linux {
 }
 
 impl Actuator for Linux {
-    fn apply(&mut self, moves: &[Move]) -> Outcome {
+    fn apply(&mut self, moves: &[Move]) -> BatchResult {
         let begin = Instant::now();
-        let mut fates = Vec::with_capacity(moves.len());
+        let mut results = Vec::with_capacity(moves.len());
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let process = moves[0].page.process();
             let pid = self.processes.get(usize::from(process)).copied();
             let pid = pid.filter(|pid| *pid > 0); // 0 would be ourselves
-            fates.extend(pid.map_or_else(
-                || vec![Fate::Gone; moves.len()],
+            results.extend(pid.map_or_else(
+                || vec![PageResult::Gone; moves.len()],
                 |pid| self.move_group(&Group { process, pid, moves }),
             ));
         }
         let waited = self.freezer.as_mut().map_or(Duration::ZERO, Freezer::take_waited);
         let took = begin.elapsed().saturating_sub(waited);
-        Outcome {
-            fates,
+        BatchResult {
+            results,
             took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         }
     }
@@ -215,18 +220,18 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
 }
 
 /// What became of each target. One of which the kernel says no node is gone, or hidden.
-fn fates(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<Fate> {
-    let otherwise = moved.refusal.map_or(Fate::Left, |_| Fate::Denied);
+fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult> {
+    let otherwise = moved.refusal.map_or(PageResult::Left, |_| PageResult::Denied);
     let of = |((target, there), home): ((&Target, &bool), &Option<u32>)| {
         if *there {
-            return Fate::Moved;
+            return PageResult::Moved;
         }
         let end = target.address + (target.pages << BASE_PAGE_SHIFT);
         match (moved.stayed.cause_of(target.address..end), home) {
-            (Some(Cause::NoRoom), _) => Fate::Full,
-            (Some(Cause::Shared), _) => Fate::Shared,
-            (_, None) => Fate::Gone,
-            (Some(Cause::Busy), _) => Fate::Busy,
+            (Some(Cause::NoRoom), _) => PageResult::Full,
+            (Some(Cause::Shared), _) => PageResult::Shared,
+            (_, None) => PageResult::Gone,
+            (Some(Cause::Busy), _) => PageResult::Busy,
             _ => otherwise,
         }
     };
@@ -268,16 +273,16 @@ mod tests {
         moved.stayed.add_page(6 << 12, 12, Cause::NoRoom);
         let there = [true, false, false, false, false, false];
         let expected = [
-            Fate::Moved,
-            Fate::Left,
-            Fate::Gone,
-            Fate::Left,
-            Fate::Busy,
-            Fate::Full,
+            PageResult::Moved,
+            PageResult::Left,
+            PageResult::Gone,
+            PageResult::Left,
+            PageResult::Busy,
+            PageResult::Full,
         ];
-        assert_eq!(fates(&targets, &there, &moved), expected);
+        assert_eq!(results(&targets, &there, &moved), expected);
         moved.refusal = Some(pages::CallError::NotAllowed);
-        assert_eq!(fates(&targets, &there, &moved)[3], Fate::Denied);
+        assert_eq!(results(&targets, &there, &moved)[3], PageResult::Denied);
     }
 
     #[test]
@@ -298,7 +303,10 @@ mod tests {
             reason: Reason::default(),
         };
         let outcome = linux.apply(&[each(0, 0), each(1, 1), each(2, 0)]);
-        assert_eq!(outcome.fates, [Fate::Moved, Fate::Denied, Fate::Moved]);
+        assert_eq!(
+            outcome.results,
+            [PageResult::Moved, PageResult::Denied, PageResult::Moved]
+        );
         assert!(memory.iter().all(|b| *b == 1));
     }
 
@@ -318,7 +326,7 @@ mod tests {
             to: NodeId(0),
             reason: Reason::default(),
         };
-        assert_eq!(linux.apply(&[each]).fates, [Fate::Moved]);
+        assert_eq!(linux.apply(&[each]).results, [PageResult::Moved]);
         assert_eq!(linux.stalls(), Some(Stalls::default()));
         assert!(memory.iter().all(|b| *b == 1));
     }
@@ -338,11 +346,11 @@ mod tests {
             moves: &[],
         };
         let mut linux = Linux::new(vec![0], 0, None);
-        let mut fates = [Fate::Gone, Fate::Busy, Fate::Gone];
+        let mut results = [PageResult::Gone, PageResult::Busy, PageResult::Gone];
         let targets = [target(first), target(first + 4096), target(4096)];
-        linux.find_hidden(&group, &targets, &mut fates);
+        linux.find_hidden(&group, &targets, &mut results);
         // That one is busy the kernel has plainly said.
-        assert_eq!(fates, [Fate::Busy, Fate::Busy, Fate::Gone]);
+        assert_eq!(results, [PageResult::Busy, PageResult::Busy, PageResult::Gone]);
         let expected = HashSet::from([PageNumber::of_address(3, first)]);
         assert_eq!(linux.take_hidden(), expected);
         assert!(linux.take_hidden().is_empty());
@@ -361,7 +369,7 @@ mod tests {
             reason: Reason::default(),
         };
         let outcome = linux.apply(&[each(0), each(1)]);
-        assert_eq!(outcome.count(Fate::Moved), 0);
-        assert_eq!(outcome.fates.len(), 2);
+        assert_eq!(outcome.count(PageResult::Moved), 0);
+        assert_eq!(outcome.results.len(), 2);
     }
 }

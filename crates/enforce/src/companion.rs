@@ -91,7 +91,7 @@ impl Companions {
 
     /// Takes newcomers in and forgets those that have ended; gives the processes that have a companion.
     pub fn meet(&mut self) -> Vec<u32> {
-        self.connected.retain_mut(Companion::is_there);
+        self.connected.retain_mut(Companion::drain_late);
         while let Ok((channel, _)) = self.listener.accept() {
             let pid = peer::of(&channel).ok().filter(is_ours).map_or(0, |p| p.pid);
             if pid != 0 && channel.set_nonblocking(true).is_ok() {
@@ -134,8 +134,8 @@ fn descends(host: &Host, mut pid: u32, from: u32) -> bool {
 }
 
 impl Companion {
-    /// Reads late answers away.
-    fn is_there(&mut self) -> bool {
+    /// Discards late answers; whether the companion is still connected.
+    fn drain_late(&mut self) -> bool {
         let mut late = [0; 4 * BATCH];
         loop {
             match self.channel.read(&mut late) {
@@ -150,7 +150,7 @@ impl Companion {
     fn ask(&mut self, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(requests.len());
         for batch in requests.chunks(BATCH) {
-            if !self.is_there() || self.owed > 0 {
+            if !self.drain_late() || self.owed > 0 {
                 break;
             }
             let bytes: Vec<u8> = batch.iter().flat_map(encode).collect();

@@ -83,25 +83,25 @@ fn site_texts(placement: &Placement) -> Vec<String> {
 }
 
 /// Where a rule applies.
-enum Outcome {
+enum Resolution {
     Site(u32, Vec<String>),
     Variables(Vec<(u32, u64, u64)>, Vec<String>),
     Missing(String),
 }
 
 impl Resolved {
-    fn outcome(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Outcome {
+    fn outcome(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Resolution {
         let Selector { kind, site, name, .. } = &rule.object;
         match (kind, site, name) {
             (ObjectKind::Heap | ObjectKind::Mapping, Some(site), _) => self.site(site, texts, modules),
             (ObjectKind::Heap, None, None) => {
-                Outcome::Site(ANY, vec!["any allocation of 64 KiB or more".into()])
+                Resolution::Site(ANY, vec!["any allocation of 64 KiB or more".into()])
             }
             (ObjectKind::Heap, None, Some(_)) => {
-                Outcome::Missing("a heap object is found by its site, and the rule has none".into())
+                Resolution::Missing("a heap object is found by its site, and the rule has none".into())
             }
             (ObjectKind::Static, _, Some(name)) => variables(name, program, modules),
-            _ => Outcome::Missing(format!("{} memory stays with the default", kind.name())),
+            _ => Resolution::Missing(format!("{} memory stays with the default", kind.name())),
         }
     }
 
@@ -122,14 +122,14 @@ impl Resolved {
         }
     }
 
-    fn site(&self, site: &str, texts: &[String], modules: &[Module]) -> Outcome {
+    fn site(&self, site: &str, texts: &[String], modules: &[Module]) -> Resolution {
         let index = texts.iter().position(|t| t == site);
         let Some((index, resolved)) = index.and_then(|i| Some((i, self.sites.sites[i].as_ref()?))) else {
             let program = modules
                 .first()
                 .map(|m| m.file_name().into_owned())
                 .unwrap_or_default();
-            return Outcome::Missing(format!("no such code in {program} or its libraries"));
+            return Resolution::Missing(format!("no such code in {program} or its libraries"));
         };
         let before = self.sites.sites[..index].iter().flatten().count();
         let starts = |r: &&ResolvedRange| match resolved.by_name {
@@ -145,10 +145,10 @@ impl Resolved {
             )
         };
         let places = self.sites.ranges.iter().filter(starts).map(place).collect();
-        Outcome::Site(before as u32, places)
+        Resolution::Site(before as u32, places)
     }
 
-    fn add(&mut self, index: usize, rule: &Rule, outcome: Outcome) {
+    fn add(&mut self, index: usize, rule: &Rule, outcome: Resolution) {
         let mut found = RuleFound {
             object: describe(&rule.object),
             distribution: rule.distribution.to_string(),
@@ -159,18 +159,18 @@ impl Resolved {
         };
         let number = self.rules.len() as u32;
         let site = match outcome {
-            Outcome::Missing(why) => {
+            Resolution::Missing(why) => {
                 found.missing = Some(why);
                 self.found.push(found);
                 return;
             }
-            Outcome::Site(site, places) => {
+            Resolution::Site(site, places) => {
                 found.places = places;
                 let resolved = self.sites.sites.iter().flatten().nth(site as usize);
                 found.by_order = resolved.is_some_and(|s| s.by_name);
                 site
             }
-            Outcome::Variables(variables, places) => {
+            Resolution::Variables(variables, places) => {
                 found.places = places;
                 self.variables.extend(
                     variables
@@ -203,9 +203,9 @@ impl Resolved {
 const REST: &str = " (static data)";
 
 /// The variable in the first module that has it: the program before its libraries.
-fn variables(name: &str, program: &str, modules: &[Module]) -> Outcome {
+fn variables(name: &str, program: &str, modules: &[Module]) -> Resolution {
     if name.strip_suffix(REST).is_some_and(|of| of == program) {
-        return Outcome::Variables(vec![(0, 0, 0)], vec!["the program's writable data".into()]);
+        return Resolution::Variables(vec![(0, 0, 0)], vec!["the program's writable data".into()]);
     }
     for (index, module) in modules.iter().enumerate() {
         let named: Vec<_> = module
@@ -221,12 +221,12 @@ fn variables(name: &str, program: &str, modules: &[Module]) -> Outcome {
             .iter()
             .map(|v| format!("{file}+{:#x}, {} bytes", v.address, v.size))
             .collect();
-        return Outcome::Variables(
+        return Resolution::Variables(
             named.iter().map(|v| (index as u32, v.address, v.size)).collect(),
             places,
         );
     }
-    Outcome::Missing("no such variable".into())
+    Resolution::Missing("no such variable".into())
 }
 
 fn describe(selector: &Selector) -> String {

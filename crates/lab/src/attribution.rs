@@ -1,8 +1,8 @@
-//! From counted pages and the objects on them to the figures of a run.
+//! Attributes counted page accesses to objects, and computes the figures of a run.
 
 use crate::calibration::Calibration;
 use crate::rows::Seen;
-use crate::{ObjectSeen, Outcome, PageSeen};
+use crate::{GuestRun, ObjectSeen, PageSeen};
 use std::collections::{BTreeMap, HashMap};
 
 /// Virtual pages, each with the object that was put there last.
@@ -78,12 +78,12 @@ pub(crate) fn objects(text: &str) -> Vec<ObjectSeen> {
 pub(crate) struct Places<'a> {
     pub nodes: usize,
     pub frames: &'a Calibration,
-    /// By virtual CPU.
+    /// The node of each virtual CPU.
     pub cpus: &'a HashMap<u32, usize>,
 }
 
 /// Fills in who accessed what. Without objects everything counts.
-pub(crate) fn attribute(outcome: &mut Outcome, seen: &[Seen], places: &Places<'_>) {
+pub(crate) fn attribute(outcome: &mut GuestRun, seen: &[Seen], places: &Places<'_>) {
     let empty = vec![vec![0; places.nodes]; places.nodes];
     let mut cover = Cover::default();
     for (index, object) in outcome.objects.iter_mut().enumerate() {
@@ -187,16 +187,16 @@ mod tests {
         (Calibration::learn(&segments, &samples).unwrap(), cpus)
     }
 
-    fn counted(objects: &str, seen: &[Seen]) -> Outcome {
+    fn counted(objects: &str, seen: &[Seen]) -> GuestRun {
         let (frames, cpus) = calibrated(4);
         let places = Places {
             nodes: 4,
             frames: &frames,
             cpus: &cpus,
         };
-        let mut outcome = Outcome {
+        let mut outcome = GuestRun {
             objects: super::objects(objects),
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         attribute(&mut outcome, seen, &places);
         outcome

@@ -1,4 +1,4 @@
-//! Which frame lies on which node, and which virtual CPU belongs to which: learnt at boot, not assumed.
+//! Maps the emulator's frame numbers to nodes.
 
 use crate::LabError;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ pub(crate) struct Segment {
 /// A page that guest and emulator both saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Where it was bound to.
+    /// The node that the page was bound to.
     pub node: u32,
     /// The kernel's number of its frame.
     pub kernel: u64,
-    /// The emulator's.
+    /// The emulator's number of its frame.
     pub emulator: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a program needs to start: its loader and libraries, or its script's interpreter.
+//! Files that a program needs to start: its loader and libraries, or its script's interpreter.
 
 use crate::LabError;
 use nodewise_loader::{Environment, Kind};

@@ -1,4 +1,4 @@
-//! The command: whether it can run in a guest, and what it needs there.
+//! Checks whether a command can run in a guest, and collects the files it needs.
 
 use crate::closure::kind;
 use crate::image::Image;

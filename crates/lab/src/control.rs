@@ -1,6 +1,6 @@
-//! What the guest's init says on its control channel: lines of text, some followed by raw bytes.
+//! Parses messages of the guest's init on the control channel: lines of text, some followed by raw bytes.
 
-/// One thing said.
+/// A message of the guest's init.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// Up; nanoseconds on the guest's clock.

@@ -1,4 +1,4 @@
-//! The archive the kernel unpacks at boot: `newc` (Linux, driver-api/early-userspace/buffer-format).
+//! Writes the initramfs archive in `newc` format (Linux, driver-api/early-userspace/buffer-format).
 
 use std::ffi::OsStr;
 use std::fs::File;

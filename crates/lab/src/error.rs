@@ -22,7 +22,7 @@ impl LabError {
         Self::with(124, text)
     }
 
-    /// A bad argument.
+    /// An error in the arguments.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self::with(2, text)
     }

@@ -1,4 +1,4 @@
-//! What is to be run, and with what.
+//! The description of an experiment: commands, placements, options.
 
 use crate::LabError;
 use std::ffi::OsString;
@@ -87,7 +87,7 @@ pub enum HugePages {
     Always,
     /// Where the program asks.
     Madvise,
-    /// Nowhere.
+    /// Transparent huge pages are off.
     Never,
 }
 
@@ -124,9 +124,9 @@ pub struct Experiment {
     pub bind: String,
     /// Further options of `nodewise balance`, for runs under [`Under::Balance`].
     pub balancer: Vec<OsString>,
-    /// `nodewise run --threads`.
+    /// Number of threads: `nodewise run --threads`.
     pub threads: Option<u32>,
-    /// The kernel's setting.
+    /// The guest kernel's `transparent_hugepage` setting.
     pub huge_pages: HugePages,
     /// Whether to bring the guest's sysfs home.
     pub capture: bool,

@@ -1,4 +1,4 @@
-//! Ways in for the fuzz targets.
+//! Entry points for the fuzz targets.
 
 use crate::control::Control;
 use crate::rows::Rows;

@@ -1,4 +1,4 @@
-//! The guest's files: what runs, what that needs, all at the paths they have here.
+//! Builds the guest's file system image: programs and their files, at the same paths as on the host.
 
 use crate::LabError;
 use crate::closure::{kind, libraries, loaded};

@@ -27,7 +27,7 @@ const UNITS_AT: usize = 0x1f4;
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub file: File,
-    /// `6.1.0-56-cloud-amd64`.
+    /// Version of the kernel: `6.1.0-56-cloud-amd64`.
     pub version: String,
 }
 
@@ -108,7 +108,7 @@ fn is_package(path: &Path) -> Result<bool, LabError> {
     Ok(file.read_exact(&mut magic).is_ok() && &magic == b"!<arch>\n")
 }
 
-/// `$XDG_CACHE_HOME/nodewise`.
+/// The cache folder, `$XDG_CACHE_HOME/nodewise`.
 fn cache() -> PathBuf {
     let set = |name| {
         std::env::var_os(name)

@@ -24,9 +24,9 @@ mod experiment;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod guest;
+mod guest_run;
 mod image;
 mod kernel;
-mod outcome;
 mod plan;
 mod prepare;
 mod qemu;
@@ -36,8 +36,8 @@ mod virtual_machine;
 
 pub use error::LabError;
 pub use experiment::{Experiment, HugePages, Setup, Under};
+pub use guest_run::{GuestRun, ObjectSeen, PageSeen};
 pub use kernel::kept_kernel;
-pub use outcome::{ObjectSeen, Outcome, PageSeen};
 pub use prepare::{Lab, prepare};
 pub use session::{Event, Session};
 pub use virtual_machine::{Size, Virtual};

@@ -1,4 +1,4 @@
-//! What the guest's init is told: `runtime/guest/plan.c` reads it.
+//! The plan that the guest's init executes; `runtime/guest/plan.c` reads it.
 
 use crate::{Experiment, LabError, Under};
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! From what is asked to a guest that can be booted.
+//! Prepares an experiment: resolves options, kernel, emulator and files into a bootable guest.
 
 use crate::command::{self, Program};
 use crate::image::Image;

@@ -1,4 +1,4 @@
-//! The emulator: which one, and how it is told to be a machine.
+//! Finds QEMU and builds its command line for a machine.
 
 use crate::{LabError, Virtual};
 use nodewise_linux::qemu::Qemu;

@@ -1,9 +1,9 @@
-//! What the counter plugin writes: the mirror of `runtime/emulator/rows.h`.
+//! Rows that the counter plug-in writes; the mirror of `runtime/emulator/rows.h`.
 
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 
-/// `enum nw_row_kind`.
+/// Row kinds of the counter plug-in, `enum nw_row_kind`.
 pub(crate) const NODE: u32 = 1;
 pub(crate) const CPU: u32 = 2;
 pub(crate) const BEGIN: u32 = 3;
@@ -11,7 +11,7 @@ pub(crate) const PAGE: u32 = 4;
 pub(crate) const END: u32 = 5;
 pub(crate) const RUN: u32 = 6;
 
-/// `nw_row`.
+/// A row of the counter plug-in, `struct nw_row`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Row {

@@ -1,11 +1,11 @@
-//! A booted guest, followed to its end.
+//! Runs an experiment in a guest and collects its results.
 
 use crate::attribution::{Places, attribute, objects};
 use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
 use crate::rows::{Counted, Rows};
-use crate::{Lab, LabError, Outcome};
+use crate::{GuestRun, Lab, LabError};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -14,39 +14,39 @@ use std::time::{Duration, Instant};
 pub enum Event<'a> {
     /// The guest is up; host seconds since QEMU started.
     Ready {
-        /// Host seconds.
+        /// Seconds of the host since QEMU started.
         seconds: f64,
     },
     /// A run starts, by its place in [`crate::Experiment::runs`].
     Begins {
-        /// Which.
+        /// Index of the run.
         run: usize,
     },
     /// The command's standard output.
     Output(&'a [u8]),
     /// The command's standard error.
     Errors(&'a [u8]),
-    /// A run ended.
+    /// A run has ended.
     Ends {
-        /// Which.
+        /// Index of the run.
         run: usize,
     },
 }
 
-/// What came out.
+/// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// One a run, in order.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<GuestRun>,
     /// From QEMU's start to the first user instruction in the guest, host seconds.
     pub boot_seconds: f64,
     /// Files of the guest's sysfs, by their paths below `/sys`.
     pub capture: Vec<(String, Vec<u8>)>,
     /// Files the runs left, by their absolute paths in the guest.
     pub brought: Vec<(String, Vec<u8>)>,
-    /// The emulator's version.
+    /// The version of QEMU.
     pub qemu: String,
-    /// The kernel's version.
+    /// The version of the guest's kernel.
     pub kernel: String,
 }
 
@@ -126,7 +126,7 @@ impl Lab {
 }
 
 /// Why runs failed, where their status or the guest's kernel tells.
-fn explain(outcomes: &mut [Outcome], out_of_memory: bool) {
+fn explain(outcomes: &mut [GuestRun], out_of_memory: bool) {
     for outcome in outcomes.iter_mut().filter(|o| o.exit_status != 0) {
         if out_of_memory {
             outcome.notes.push(OUT_OF_MEMORY.to_owned());
@@ -146,7 +146,7 @@ struct Story {
     session: Session,
     objects: Vec<String>,
     begun: Instant,
-    /// This guest's start.
+    /// When this guest was started.
     started: Instant,
     first_run: Option<Instant>,
     done: bool,
@@ -155,9 +155,9 @@ struct Story {
 
 impl Story {
     fn new(lab: &Lab, begun: Instant) -> Self {
-        let outcome = |under: &crate::Under| Outcome {
+        let outcome = |under: &crate::Under| GuestRun {
             under: under.to_string(),
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         Self {
             control: Control::default(),
@@ -266,7 +266,7 @@ impl Story {
         }
     }
 
-    /// The figures.
+    /// Computes the figures of all runs.
     fn finish(mut self, lab: &Lab) -> Result<Session, LabError> {
         if lab.plugin.is_none() {
             return Ok(self.session);
@@ -315,9 +315,9 @@ mod tests {
     use super::*;
     #[test]
     fn failures_are_explained_and_nothing_else() {
-        let status = |exit_status| Outcome {
+        let status = |exit_status| GuestRun {
             exit_status,
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         let mut outcomes = [0, 132, 1].map(status);
         explain(&mut outcomes, false);

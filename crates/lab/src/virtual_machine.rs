@@ -1,4 +1,4 @@
-//! A machine, scaled to what this host can emulate.
+//! Scales a machine description to what this host can emulate.
 
 use crate::LabError;
 use nodewise_linux::Host;
@@ -22,9 +22,9 @@ const FARTHEST: f64 = 254.0;
 /// Sizes of the whole guest; none: chosen for this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Virtual CPUs.
+    /// Number of virtual CPUs; `None`: chosen for this host.
     pub cpus: Option<u32>,
-    /// Memory, bytes.
+    /// Size of the memory, bytes; `None`: chosen for this host.
     pub memory: Option<u64>,
 }
 

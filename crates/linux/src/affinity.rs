@@ -1,4 +1,4 @@
-//! Which CPUs a thread may run on.
+//! CPU affinity masks of threads.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! A child process that its parent stands in for: signals go on to it, its status comes back.
+//! Runs a child process: forwards signals to it and returns its exit status.
 
 use crate::signals::{self, Signal, Signals};
 use std::io;
@@ -25,14 +25,14 @@ pub struct Forwarding {
     signals: Signals,
 }
 
-/// What happened to a child, or came for it.
+/// An event of a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has ended.
+    /// The child has ended.
     Ended(ExitStatus),
-    /// A signal that was to be kept from it.
+    /// A signal that is not forwarded to it.
     Kept(i32),
-    /// Nothing in that time.
+    /// Nothing happened in that time.
     Nothing,
 }
 

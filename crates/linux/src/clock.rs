@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Time since some moment of the past, unmoved by whoever sets the time of day.
+/// Monotonic time from an arbitrary origin, unaffected by changes of the time of day.
 #[must_use]
 pub fn monotonic() -> Duration {
     read(libc::CLOCK_MONOTONIC).unwrap_or_default()
@@ -14,7 +14,7 @@ pub fn own_cpu_time() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default()
 }
 
-/// CPU time of all threads a process has and had; `None` when it has ended.
+/// CPU time of all threads of a process, ended ones included; `None` when the process has ended.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<Duration> {
     const SCHED: i32 = 2; // CPUCLOCK_SCHED, of a process

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A file of ours is not where it belongs.
+/// A file of the installation that is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} is missing beside {}; `make build` makes it", program.display())]
 pub struct Missing {

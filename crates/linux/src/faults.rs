@@ -30,18 +30,18 @@ use std::time::Duration;
 const BUFFER_PAGES: [usize; 3] = [256, 64, 16];
 const PID_CGROUP: libc::c_ulong = 4; // PERF_FLAG_PID_CGROUP
 
-/// An access that ended in the kernel.
+/// A page fault, as the kernel's tracepoint reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When, by the monotonic clock.
+    /// Time of the fault on the monotonic clock, nanoseconds.
     pub time_ns: u64,
-    /// The process.
+    /// Id of the faulting process.
     pub pid: u32,
-    /// The thread.
+    /// Id of the faulting thread.
     pub tid: u32,
-    /// Where it ran, by the kernel's number.
+    /// The CPU that the thread ran on, by the kernel's number.
     pub cpu: u32,
-    /// What it accessed.
+    /// The address that was accessed.
     pub address: u64,
     /// Whether it was a write; `None` when the kernel does not say.
     pub write: Option<bool>,
@@ -50,32 +50,32 @@ pub struct Fault {
     pub protected: Option<bool>,
 }
 
-/// Something the kernel has to say.
+/// A record of the kernel's ring buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A page fault of user addresses.
     Fault(Fault),
     /// A thread or, with another `pid` than its parent, a process has begun.
     Began {
-        /// Its process.
+        /// Id of the thread's process.
         pid: u32,
-        /// Itself.
+        /// Id of the new thread.
         tid: u32,
         /// The process of the thread that started it.
         parent: u32,
     },
     /// A thread has ended.
     Ended {
-        /// Its process.
+        /// Id of the thread's process.
         pid: u32,
-        /// Itself.
+        /// Id of the thread that ended.
         tid: u32,
     },
     /// A thread has a name; `executed` when that is because the process runs another program now.
     Named {
-        /// Its process.
+        /// Id of the thread's process.
         pid: u32,
-        /// Itself.
+        /// Id of the named thread.
         tid: u32,
         /// The first 15 bytes.
         name: String,
@@ -84,22 +84,22 @@ pub enum Record {
     },
     /// A process mapped memory, or the kernel joined a new mapping to one beside it and tells of both.
     Mapped {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// To where.
+        /// Start address of the mapping.
         address: u64,
-        /// How much.
+        /// Length of the mapping, bytes.
         bytes: u64,
         /// The file, or a name in brackets or slashes.
         path: String,
     },
     /// The kernel's balancing moved pages, on this thread's behalf.
     Moved {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// The thread.
+        /// Id of the thread.
         tid: u32,
-        /// So many.
+        /// Number of pages moved.
         pages: u64,
     },
     /// So many records did not fit.

@@ -1,11 +1,10 @@
-//! Files that are written whole or not at all.
+//! Atomic file replacement.
 
 use std::fs::{File, Permissions};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a file whole or not at all, in place of one that exists. Links are followed; what is no regular file (a
-/// pipe, a device) is written to and stays what it is.
+/// Replaces a file atomically. Links are followed; other than regular files (pipes, devices) are written to in place.
 ///
 /// # Errors
 /// It cannot be written; the file is as it was, and nothing is left beside it.
@@ -25,7 +24,7 @@ pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Under a temporary name that nobody has, then renamed.
+/// Writes a temporary file with a unique name, then renames it.
 fn write_beside(file: &Path, text: &[u8], permissions: Option<Permissions>) -> std::io::Result<()> {
     let mut partial = file.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));

@@ -1,23 +1,22 @@
-//! A process stopped for a while, which runs on whatever becomes of us.
+//! Suspends a process temporarily; it is resumed even if this process is killed.
 
-use crate::{Host, survivor};
+use crate::{Host, cleanup_process};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Threads in the kernel's own waits stop when they leave them; that is not waited for longer.
+/// Longest wait for threads to stop; threads in uninterruptible sleep stop only when they leave it.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Without a sign of life for so long we are stopped ourselves, and the process runs on.
+/// If this process sends no heartbeat for so long, the watcher resumes the frozen process.
 const SILENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const ALIVE: u8 = b'+';
 const DONE: u8 = b'.';
 
-/// A stopped process (`SIGSTOP`, all its threads). It runs on when this is dropped. A small process of
-/// its own session holds a pipe from us: should we be killed, or be silent for ten seconds, it sends
-/// `SIGCONT`.
+/// A process stopped by `SIGSTOP`, with all its threads; resumed when this is dropped. A watcher process in a session
+/// of its own holds a pipe from us: if we are killed, or send no heartbeat for ten seconds, it sends `SIGCONT`.
 #[derive(Debug)]
 pub struct Frozen(Option<Watched>);
 
@@ -26,13 +25,13 @@ struct Watched {
     process: OwnedFd,
     pipe: Arc<OwnedFd>,
     watcher: libc::pid_t,
-    /// When it was told to stop.
+    /// Time at which it was told to stop.
     since: Instant,
     /// Stops with us, whoever stops us.
     heart: Option<JoinHandle<()>>,
 }
 
-/// Whether a process may be stopped; nothing is done to it.
+/// Checks whether a process may be stopped, without doing anything to it.
 ///
 /// # Errors
 /// The process is gone or not ours.
@@ -41,7 +40,7 @@ pub fn may_stop(pid: u32) -> io::Result<()> {
 }
 
 impl Frozen {
-    /// Stops a process. One that is stopped already stays so afterwards.
+    /// Stops a process. One that was stopped already stays stopped afterwards.
     ///
     /// # Errors
     /// The process is gone or not ours, or no watcher can be started: then nothing was stopped.
@@ -66,7 +65,7 @@ impl Frozen {
         Ok(frozen)
     }
 
-    /// Lets it run on. How long it stood still; `None` if it was not us who stopped it.
+    /// Resumes the process. Returns how long it was stopped; `None` if it was not stopped by us.
     #[must_use]
     pub fn resume(self) -> Option<Duration> {
         let since = self.0.as_ref()?.since;
@@ -99,7 +98,7 @@ impl Drop for Frozen {
     }
 }
 
-/// Signs of life until the pipe is dropped.
+/// Sends heartbeats until the pipe is dropped.
 fn beat(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         while let Some(pipe) = pipe.upgrade() {
@@ -110,7 +109,7 @@ fn beat(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
     })
 }
 
-/// A watcher that has gone, or has enough to read, needs no more bytes.
+/// A full pipe or a watcher that has ended needs no heartbeat.
 fn tell(pipe: &OwnedFd, byte: u8) {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: one byte of our own.
@@ -136,7 +135,7 @@ fn send(process: RawFd, signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The watcher's end and ours; closed on exec.
+/// A pipe's ends for the watcher and for us; closed on exec.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -148,7 +147,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Starts the watcher, which waits for the last byte, the end or silence.
+/// Starts the watcher, which waits for the last byte, the pipe's end, or missing heartbeats.
 fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
     let kept = [reading.as_raw_fd(), process.as_raw_fd()];
     let waits = || {
@@ -164,7 +163,7 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
         }
     };
     // SAFETY: system calls on its own stack alone.
-    unsafe { survivor::start(c"nodewise-thaw", &kept, waits) }
+    unsafe { cleanup_process::start(c"nodewise-thaw", &kept, waits) }
 }
 
 /// The next byte, if one comes before the end and before it was silent for too long.
@@ -190,7 +189,7 @@ fn wait_until_stopped(pid: u32) {
     }
 }
 
-/// The letter of each thread's state, the first thread's first.
+/// State letter of each thread, main thread first.
 fn states(pid: u32) -> Vec<char> {
     let host = Host::default();
     let mut tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();

@@ -1,10 +1,9 @@
-//! Waiting for a word in shared memory to change.
+//! Waits for a word in shared memory to change.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps until somebody wakes the word's waiters, the word is no longer `seen`, or the time is over;
-/// may also return without a reason.
+/// Sleeps until the word's waiters are woken, the word differs from `seen`, or the timeout; may return spuriously.
 pub fn wait(word: &AtomicU32, seen: u32, at_most: Duration) {
     let timeout = libc::timespec {
         tv_sec: at_most.as_secs() as libc::time_t,
@@ -14,7 +13,7 @@ pub fn wait(word: &AtomicU32, seen: u32, at_most: Duration) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &timeout) };
 }
 
-/// Wakes all who wait for the word, in whatever process.
+/// Wakes all waiters of the word, in any process.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the word outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

@@ -1,15 +1,15 @@
-//! Where the kernel shows itself: `/proc` and `/sys`, or copies of them.
+//! The root of `/proc` and `/sys`, which tests replace by copies.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The roots below which everything here is read.
+/// The roots of procfs and sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     root: PathBuf,
 }
 
-/// A file of the kernel's could not be read or understood.
+/// A kernel file that could not be read or parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {cause}", path.display())]
 pub struct ReadError {
@@ -40,7 +40,7 @@ impl Host {
         }
     }
 
-    /// Whether this is the machine we run on rather than a copy of another's files.
+    /// Whether this is the running machine rather than a copy of another's files.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.root == Path::new("/")

@@ -1,4 +1,4 @@
-//! Thin safe wrappers over the kernel; the home of unsafe.
+//! Thin safe wrappers over kernel interfaces; the only crate with unsafe system calls.
 //!
 //! **Purpose.** One module per kernel interface, each a safe function per system call.
 //!
@@ -9,6 +9,7 @@
 
 pub mod affinity;
 pub mod child;
+mod cleanup_process;
 pub mod clock;
 pub mod companion;
 mod control_group;
@@ -41,7 +42,6 @@ pub mod resctrl;
 pub mod scan;
 pub mod signals;
 pub mod stdout;
-mod survivor;
 pub mod switches;
 pub mod tracepoint;
 

@@ -29,7 +29,7 @@ const DEVICES: &str = "sys/bus/event_source/devices";
 /// An event that samples loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// `cpu/mem-loads/`, `ibs_op//`.
+    /// Name of the event: `cpu/mem-loads/`, `ibs_op//`.
     pub name: String,
     kind: u32,
     config: u64,
@@ -111,7 +111,7 @@ struct Field {
 }
 
 impl Field {
-    /// `config1:0-15`, `config:19`.
+    /// Parses the bits of an event's field: `config1:0-15`, `config:19`.
     fn parse(text: &str) -> Option<Self> {
         let (word, bits) = text.trim().split_once(':')?;
         let word = ["config", "config1"].iter().position(|w| *w == word)?;

@@ -1,10 +1,10 @@
-//! Locks that end with whoever holds them, however it ends.
+//! File locks that the kernel releases when their holder ends.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Whether the file or folder is ours now, until the last descriptor of `file` is closed.
+/// Tries to lock a file or folder exclusively, until the last descriptor of `file` is closed.
 ///
 /// # Errors
 /// The file system has no locks.

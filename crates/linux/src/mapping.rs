@@ -1,4 +1,4 @@
-//! Files shared with another process through memory.
+//! Files mapped as memory shared with another process.
 
 use std::fs::File;
 use std::io;

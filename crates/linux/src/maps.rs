@@ -2,10 +2,10 @@
 
 use crate::{Host, ReadError};
 
-/// One mapping.
+/// A mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// First address.
+    /// Start address of the mapping.
     pub start: u64,
     /// The address after its last.
     pub end: u64,

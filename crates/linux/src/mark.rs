@@ -1,4 +1,4 @@
-//! Marks: how a program tells an emulator that watches it where it begins and ends.
+//! Markers by which a program tells an emulator that watches it where counting starts and stops.
 //!
 //! Anywhere else they are a no-op and a load. The mirror of `runtime/emulator/mark.h`; other
 //! architectures than x86-64 have none.
@@ -11,12 +11,12 @@ const MAGIC: u32 = 0x6e77_6100;
 const BEGIN: u32 = 5;
 const END: u32 = 6;
 
-/// From here on, the laboratory counts user-mode accesses; what it had is forgotten.
+/// The laboratory starts counting user-mode accesses here; earlier counts are discarded.
 pub fn begin() {
     mark::<{ MAGIC + BEGIN }>();
 }
 
-/// Up to here.
+/// The laboratory stops counting accesses here.
 pub fn end() {
     mark::<{ MAGIC + END }>();
 }

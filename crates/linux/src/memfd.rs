@@ -1,4 +1,4 @@
-//! Files that exist in memory only, and descriptors without names.
+//! Anonymous memory files (`memfd_create(2)`), non-blocking descriptors, and waiting for them.
 
 use std::ffi::CStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! How much memory this process can still have.
+//! How much more memory this process can allocate.
 
 use crate::{ControlGroup, Host};
 

@@ -1,11 +1,11 @@
-//! Memory policies, and where pages are.
+//! Memory policies (`set_mempolicy(2)`, `mbind(2)`) and the nodes of pages.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 const WORDS: usize = 16;
-/// The kernel reads one bit less than it is told.
+/// The kernel reads one bit less than it is given.
 const MASK_BITS: libc::c_ulong = (WORDS * 64 + 1) as libc::c_ulong;
 
 /// Nodes as the kernel takes them: node numbers below 1024.
@@ -31,7 +31,7 @@ impl NodeMask {
         (self.0.as_ptr(), MASK_BITS)
     }
 
-    /// The nodes, ascending.
+    /// The node numbers in the mask, ascending.
     #[must_use]
     pub fn nodes(&self) -> Vec<u32> {
         (0..WORDS as u32 * 64)
@@ -40,18 +40,18 @@ impl NodeMask {
     }
 }
 
-/// A process's memory policy. None of them binds: a full node falls back to its neighbours.
+/// A process's memory policy. None is strict: allocation falls back to other nodes when a node is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The node of the first touch.
+    /// The node of the first touch (`MPOL_DEFAULT`).
     Local,
     /// One node while it has room.
     Preferred(NodeMask),
     /// The nearest of several nodes while they have room; Linux 5.15.
     PreferredMany(NodeMask),
-    /// In turn, in the order of faults.
+    /// Interleave, in the order of page faults.
     Interleave(NodeMask),
-    /// In turn, weighted by `/sys/kernel/mm/mempolicy/weighted_interleave`; Linux 6.9.
+    /// Weighted interleave by `/sys/kernel/mm/mempolicy/weighted_interleave`; Linux 6.9.
     WeightedInterleave(NodeMask),
 }
 
@@ -66,7 +66,7 @@ impl Policy {
         }
     }
 
-    /// Makes it the policy of the calling thread and of what it starts.
+    /// Applies the policy to the calling thread and its children.
     ///
     /// # Errors
     /// The kernel does not know the policy, or none of the nodes is allowed here.
@@ -82,7 +82,7 @@ impl Policy {
         }
     }
 
-    /// Whether this kernel and cpuset take it; tried on a thread of its own.
+    /// Whether kernel and cpuset accept the policy; tested on a separate thread.
     ///
     /// # Errors
     /// As [`Policy::apply`].

@@ -1,4 +1,4 @@
-//! Memory of our own on a node of our choice.
+//! Memory of this process bound to a given node.
 
 use crate::mempolicy::{NodeMask, nodes_of_pages};
 use crate::{Host, ReadError};
@@ -101,20 +101,20 @@ impl NodeMemory {
         Ok(huge_within(&text, &range))
     }
 
-    /// Its size.
+    /// Size of the mapping, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// To be read.
+    /// The memory as 64-bit words, for reading.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         // SAFETY: mapped, aligned, zeros until written, and not written while borrowed.
         unsafe { std::slice::from_raw_parts(self.base, self.bytes / 8) }
     }
 
-    /// To be written.
+    /// The memory as 64-bit words, for writing.
     #[must_use]
     pub fn words_mut(&mut self) -> &mut [u64] {
         // SAFETY: as for `words`, and borrowed by nobody else.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// What a range of addresses is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeKind {
-    /// The program break.
+    /// The heap at the program break.
     Heap,
     /// The main thread's stack.
     Stack,
@@ -20,11 +20,11 @@ pub enum RangeKind {
 /// A range of addresses with one memory policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First address.
+    /// Start address of the mapping.
     pub start: u64,
     /// Memory policy as the kernel writes it: `default`, `interleave:0-3`, `prefer (many):1`.
     pub policy: String,
-    /// What it is.
+    /// The kind of the mapping.
     pub kind: RangeKind,
     /// Page size pages are counted in, bytes.
     pub page_size: u64,

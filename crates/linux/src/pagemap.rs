@@ -5,25 +5,25 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// What a process's table says of one page. The frame's number reads as zero without privileges, the
+/// A page's entry in `/proc/PID/pagemap`. The frame's number reads as zero without privileges, the
 /// flags do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(u64);
 
 impl Entry {
-    /// In memory.
+    /// Whether the page is in memory.
     #[must_use]
     pub fn present(self) -> bool {
         self.0 >> 63 & 1 == 1
     }
 
-    /// Swapped out.
+    /// Whether the page is swapped out.
     #[must_use]
     pub fn swapped(self) -> bool {
         self.0 >> 62 & 1 == 1
     }
 
-    /// Mapped once, by nobody else.
+    /// Whether the page is mapped exactly once.
     #[must_use]
     pub fn exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
@@ -31,10 +31,10 @@ impl Entry {
 }
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-/// `PAGE_IS_PRESENT`.
+/// The category flag `PAGE_IS_PRESENT`.
 const PRESENT: u64 = 1 << 3;
 
-/// `struct pm_scan_arg` (include/uapi/linux/fs.h).
+/// The argument of the ioctl, `struct pm_scan_arg` (include/uapi/linux/fs.h).
 #[repr(C)]
 #[derive(Default)]
 struct Scan {
@@ -61,7 +61,7 @@ struct Region {
     categories: u64,
 }
 
-/// A process's pages.
+/// The page table of a process, `/proc/PID/pagemap`.
 #[derive(Debug)]
 pub struct Pagemap(File);
 

@@ -3,14 +3,14 @@
 use crate::mempolicy::NodeMask;
 use std::io;
 
-/// What the kernel says of one page.
+/// The kernel's result for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageStatus {
-    /// It lies on this node: there all along, or moved there.
+    /// The page is on this node, whether it was moved or was there before.
     On(u32),
     /// No memory there: never touched, swapped out, or unmapped meanwhile (`ENOENT`).
     Absent,
-    /// Somebody else is at it, or it is pinned (`EBUSY`).
+    /// The page is in use by the kernel, or pinned (`EBUSY`).
     Busy,
     /// Other processes map it too (`EACCES`).
     Shared,
@@ -18,9 +18,9 @@ pub enum PageStatus {
     NoRoom,
     /// Not mapped, or the page of zeros (`EFAULT`).
     Fault,
-    /// Another error number.
+    /// Any other error number of the kernel.
     Other(i32),
-    /// The kernel gave up before it got here, or without a word; ask again where it is.
+    /// The kernel gave up before it reached the page, or reported nothing; query its node again.
     Unsaid,
 }
 
@@ -66,7 +66,7 @@ pub enum CallError {
     NoRoom,
     /// The process may not use the node.
     NotAllowed,
-    /// Another error number.
+    /// Any other error number of the kernel.
     Other(i32),
 }
 
@@ -130,8 +130,8 @@ fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>,
     (status.into_iter().map(PageStatus::of).collect(), error)
 }
 
-/// Reads a byte of each page, as the process itself might: a page protected to be sampled, of which older
-/// kernels say that it is absent (6.1), is let go. What cannot be read stays as it is.
+/// Reads a byte of each page, as the process itself might. That resolves the protection of a page marked for
+/// sampling, which kernels up to 6.1 report as absent. Pages that cannot be read are left as they are.
 pub fn let_go(pid: u32, addresses: &[u64]) {
     const AT_ONCE: usize = 1024;
     let (mut byte, mut left) = ([0u8; AT_ONCE], addresses);

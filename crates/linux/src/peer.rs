@@ -1,4 +1,4 @@
-//! Who is at the other end of a local socket.
+//! Credentials of the peer of a local socket.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,11 +9,11 @@ use std::os::unix::net::UnixStream;
 pub struct Peer {
     /// Its number as this process sees it; 0 when it lies outside our namespace.
     pub pid: u32,
-    /// Its effective user.
+    /// Effective user id of the peer.
     pub uid: u32,
 }
 
-/// Who connected a socket, as the kernel noted then.
+/// Credentials of the process that connected a socket, as the kernel recorded them then.
 ///
 /// # Errors
 /// As the kernel answers.
@@ -43,7 +43,7 @@ pub fn of(socket: &UnixStream) -> io::Result<Peer> {
     })
 }
 
-/// Ourselves, as others would see us.
+/// This process, as peers see it.
 ///
 /// # Errors
 /// No descriptors are left.

@@ -1,4 +1,4 @@
-//! Where processes spend their CPU time: the kernel's clock event, sampled.
+//! CPU time profiling of processes with the kernel's sampled clock event.
 
 pub(crate) mod ring;
 
@@ -16,43 +16,43 @@ const KERNEL: u16 = 1;
 const USER: u16 = 2;
 const CPU_MODE: u16 = 7;
 
-/// Something the kernel has to say.
+/// A record of the kernel's ring buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A thread was running.
     Sample {
-        /// Its process.
+        /// Id of the thread's process.
         pid: u32,
-        /// The thread.
+        /// Id of the sampled thread.
         tid: u32,
-        /// Where.
+        /// Address of the instruction.
         address: u64,
-        /// In the kernel, on the thread's behalf.
+        /// Whether it was in kernel mode, on the thread's behalf.
         kernel: bool,
     },
     /// A process mapped code.
     Mapped {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// To where.
+        /// Start address of the mapping.
         address: u64,
-        /// How much.
+        /// Length of the mapping, bytes.
         bytes: u64,
-        /// From which byte of the file on.
+        /// Offset of the mapping in the file, bytes.
         offset: u64,
         /// The file, or a name in brackets.
         path: String,
     },
     /// A process was forked; it has its parent's mappings.
     Forked {
-        /// The child.
+        /// Id of the child process.
         pid: u32,
-        /// The parent.
+        /// Id of the parent process.
         parent: u32,
     },
     /// A process executed another program; its mappings are gone.
     Executed {
-        /// The process.
+        /// Id of the process.
         pid: u32,
     },
     /// So many records did not fit.

@@ -29,13 +29,13 @@ impl PluginError {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Cell {
-    /// Loads.
+    /// Number of load instructions.
     pub reads: u64,
-    /// Stores.
+    /// Number of store instructions.
     pub writes: u64,
-    /// Lines of traffic.
+    /// Cache lines of traffic, saturating.
     pub lines: u32,
-    /// Who.
+    /// Number of the accessing thread.
     pub thread: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct Input<'a> {
     pub bandwidth: &'a [f64],
 }
 
-/// Mirrors `nodewise_histogram`.
+/// The C struct `nodewise_histogram` of the plug-in interface.
 #[repr(C)]
 struct RawInput {
     nodes: u32,

@@ -1,4 +1,4 @@
-//! What a process that talks to strangers must not have.
+//! Drops the capabilities of a process that handles untrusted input, and lowers its scheduling priority.
 
 use std::io;
 

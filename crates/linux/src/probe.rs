@@ -1,4 +1,4 @@
-//! Asking the kernel whether a system call works here, without changing anything.
+//! Tests whether a system call works on this host, without side effects.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Processes and their threads as `/proc` shows them.
+//! Processes and their threads from `/proc`.
 
 use crate::{Host, ReadError};
 
@@ -9,7 +9,7 @@ pub struct Status {
     pub name: String,
     /// The process that started it, or took it over; 0 if it lies outside our namespace.
     pub parent: u32,
-    /// Real user.
+    /// Real user id of the process.
     pub uid: u32,
     /// Resident memory, bytes; 0 for kernel threads.
     pub resident: u64,
@@ -27,7 +27,7 @@ pub struct Status {
 pub enum Capability {
     /// Look into other processes.
     SysPtrace = 19,
-    /// Nearly everything.
+    /// Most administrative operations (`CAP_SYS_ADMIN`).
     SysAdmin = 21,
     /// Raise priorities, move other users' pages and threads.
     SysNice = 23,
@@ -85,9 +85,9 @@ const MOST: u32 = 1 << 20;
 /// A thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread (`comm`).
     pub name: String,
     /// The CPU it runs on, or last ran on.
     pub cpu: u32,

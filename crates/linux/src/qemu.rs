@@ -1,4 +1,4 @@
-//! QEMU, as it describes itself.
+//! Queries version and capabilities of QEMU.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! How often the kernel's balancing samples accesses: `sched/numa_balancing` in debugfs, for all processes.
+//! Scan period of the kernel's NUMA balancing: `sched/numa_balancing` in debugfs, for all processes.
 
-use crate::{Host, ReadError, survivor};
+use crate::{Host, ReadError, cleanup_process};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 /// Milliseconds between scans of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// From a program's start to the first.
+    /// Delay from a program's start to the first scan, milliseconds.
     pub delay_ms: u32,
-    /// At least.
+    /// Shortest period between scans, milliseconds.
     pub least_ms: u32,
-    /// At most.
+    /// Longest period between scans, milliseconds.
     pub most_ms: u32,
 }
 
 const FILES: [&str; 3] = ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"];
 
 impl Scan {
-    /// Scans at a steady period: with a longer one at most, the kernel slows down while pages are well
-    /// placed, and sees late that they no longer are.
+    /// A fixed scan period. With a longer maximum the kernel would slow down while pages are well placed, and would
+    /// notice late that they no longer are.
     #[must_use]
     pub fn every(ms: u32) -> Self {
         let ms = ms.max(1);
@@ -48,7 +48,7 @@ impl Scan {
         [self.delay_ms, self.least_ms, self.most_ms]
     }
 
-    /// The files with what to write, in an order that never has the least above the most.
+    /// The files with their values, in an order in which the minimum never exceeds the maximum.
     fn writes(self, folder: &std::path::Path) -> Vec<(PathBuf, String)> {
         let [delay, least, most] = self.values();
         let file = |which: usize, value: u32| (folder.join(FILES[which]), value.to_string());
@@ -57,7 +57,7 @@ impl Scan {
 }
 
 impl Host {
-    /// What the kernel does now.
+    /// The kernel's current setting.
     ///
     /// # Errors
     /// debugfs is not mounted, not ours to read, or locked.
@@ -78,20 +78,20 @@ impl Host {
     }
 }
 
-/// The kernel's setting in our hands, and nobody else's of this program. It is put back when this is dropped,
-/// and when this process ends in any other way: a process of its own waits for that. Should that one be killed
-/// too, whoever takes the setting next finds in a note what it was. What somebody else has set meanwhile stays.
+/// Exclusive ownership of the kernel's setting within this program's processes. The old setting is restored when this
+/// is dropped, and by a keeper process when this process ends in any other way. If the keeper is killed too, the next
+/// owner finds the old setting in a note. A setting that was changed by others meanwhile is left as it is.
 pub struct Held {
     folder: PathBuf,
-    /// Locked by us and the keeper.
+    /// The note; locked by this process and the keeper.
     note: File,
-    /// Closed when we end, however we do.
+    /// A pipe to the keeper, which the kernel closes when this process ends.
     alive: Option<PipeWriter>,
     keeper: libc::pid_t,
 }
 
 impl Held {
-    /// Takes the setting, and sets it.
+    /// Takes ownership of the setting, and changes it.
     ///
     /// # Errors
     /// It cannot be read or written, or another of our processes has it: `WouldBlock`.
@@ -115,7 +115,7 @@ impl Held {
         Ok(held)
     }
 
-    /// Sets it again.
+    /// Changes the setting again.
     ///
     /// # Errors
     /// It cannot be written.
@@ -144,7 +144,7 @@ impl Held {
         let kept = [reading.as_raw_fd(), note.as_raw_fd()];
         // SAFETY: system calls alone; what it reads was made before.
         let keeper =
-            unsafe { survivor::start(c"nodewise-scan", &kept, || wait_and_restore(&files, &writes)) };
+            unsafe { cleanup_process::start(c"nodewise-scan", &kept, || wait_and_restore(&files, &writes)) };
         Ok(Self {
             folder,
             note,

@@ -1,4 +1,4 @@
-//! Signals taken one by one, in a thread that waits for them.
+//! Synchronous signal handling: signals are blocked and waited for in one thread.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 pub use libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
-/// Signals that this thread, and threads it starts, no longer take as they come. Those of before are
-/// restored when this is dropped.
+/// Signals that are blocked for this thread and threads it starts, to be waited for. The previous mask is restored
+/// when this is dropped.
 pub struct Signals {
     watched: libc::sigset_t,
     before: libc::sigset_t,
 }
 
-/// One that came.
+/// A signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Which.
+    /// Number of the signal.
     pub number: i32,
-    /// The kernel sent it: a terminal's key, a child's end.
+    /// Whether the kernel sent it: a terminal's key, a child's end.
     pub by_kernel: bool,
 }
 
@@ -39,14 +39,14 @@ impl Signals {
         }
     }
 
-    /// Lets `command` start with the signals as they were.
+    /// Makes `command` start with the previous signal mask.
     pub fn before_exec(&self, command: &mut Command) {
         let before = self.before;
         // SAFETY: between fork and exec, one system call on a copy of the mask.
         unsafe { command.pre_exec(move || restore(&before)) };
     }
 
-    /// The next one, if it comes within `limit`.
+    /// The next signal, if one arrives within `limit`.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> Option<Signal> {
         let limit = libc::timespec {
@@ -71,7 +71,7 @@ impl Drop for Signals {
     }
 }
 
-/// Sends a signal. A process that is gone is none of our business.
+/// Sends a signal; a process that has ended is ignored.
 pub fn send(pid: u32, number: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(pid as libc::pid_t, number) };

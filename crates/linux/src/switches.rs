@@ -1,4 +1,4 @@
-//! Kernel settings that decide what can be observed and placed.
+//! Kernel settings that determine what can be observed and placed.
 
 use crate::Host;
 

@@ -1,4 +1,4 @@
-//! Tracepoints as tracefs describes them: numbers and the layout of their fields.
+//! Tracepoint ids and field layouts from tracefs.
 
 use crate::Host;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// Where a kernel has tracefs when nobody mounted it elsewhere.
 const USUAL: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
-/// One tracepoint.
+/// A tracepoint of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracepoint {
     /// What `perf_event_open` calls it.

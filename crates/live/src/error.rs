@@ -1,8 +1,8 @@
-//! What ends a session before it begins, or at its end.
+//! Errors that end a session.
 
 use std::error::Error;
 
-/// One line: what, where, and the mend.
+/// A message of one line: what failed, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LiveError(String);
@@ -12,7 +12,7 @@ impl LiveError {
         Self(message.into())
     }
 
-    /// With the causes behind it, which the Display of our errors leaves out.
+    /// Appends the chain of causes, which the `Display` of our errors leaves out.
     fn chain(error: &(dyn Error + 'static)) -> Self {
         let mut text = error.to_string();
         let mut error = error;
@@ -23,7 +23,7 @@ impl LiveError {
         Self(text)
     }
 
-    /// The same, after what was being done.
+    /// The same, prefixed by what was being done.
     pub(crate) fn context(doing: &str, error: &(dyn Error + 'static)) -> Self {
         Self(format!("{doing}: {}", Self::chain(error)))
     }

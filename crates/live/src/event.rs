@@ -1,28 +1,28 @@
-//! What happens in a session, for whoever wants to know.
+//! Typed events of a session, and their subscribers.
 
 use crate::status::Status;
-use nodewise_control::{Fate, Interval};
+use nodewise_control::{Interval, PageResult};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::Watch;
 use nodewise_placement::{Move, Reason};
 use nodewise_profile::PageNumber;
 use std::time::Duration;
 
-/// Something that happened.
+/// An event of a session.
 pub enum Event<'a> {
-    /// Something the user should know: one line.
+    /// A message for the user, one line.
     Notice(&'a str),
-    /// Decisions are paused, or made again.
+    /// Decisions were paused (true) or resumed (false).
     Paused(bool),
-    /// The last look's samples, first touches, processes that began and ended.
+    /// New samples, first touches, and processes that began or ended.
     Sampled(&'a Watch),
-    /// Pages were found on another node than before, without a decision of this interval.
+    /// Pages were found on another node, not moved by a decision of this interval.
     Found(Found<'a>),
-    /// The samples of an interval are complete; what is decided next rests on them.
+    /// The samples of an interval are complete; the next decision is based on them.
     Complete(&'a Status),
     /// Threads of a process changed nodes, or would in a dry run.
     ThreadsMoved(&'a ThreadsMoved),
-    /// Pages were judged; each move has its fate.
+    /// An interval's decision and the result of each move.
     Decided(Decided<'a>),
     /// The figures after an interval's decisions.
     Updated(&'a Status),
@@ -30,92 +30,92 @@ pub enum Event<'a> {
     Ended(&'a Status),
 }
 
-/// Somebody who is told what happens.
+/// Receives the events of a session.
 pub trait Subscriber {
-    /// `at`: since the session began.
+    /// Handles an event; `at`: time since the session began.
     ///
     /// # Errors
-    /// One line for the user. The subscriber hears nothing more; all else goes on.
+    /// A message of one line. The subscriber then receives no more events; the session goes on.
     fn receive(&mut self, at: Duration, event: &Event<'_>) -> Result<(), String>;
 
-    /// Something for the user to know, once.
+    /// Takes a pending message for the user, if there is one.
     fn take_notice(&mut self) -> Option<String> {
         None
     }
 }
 
-/// Neighbouring pages that changed nodes, in pages that decisions are made for.
+/// Neighbouring pages that moved together, in units of the decision's page size.
 #[derive(Clone, Copy, Debug)]
 pub struct MovedPages {
-    /// Whose.
+    /// Id of the process.
     pub pid: u32,
-    /// The first.
+    /// Number of the first page.
     pub page: PageNumber,
-    /// How many.
+    /// Number of pages, each of the decision's size.
     pub count: u64,
-    /// Where they were.
+    /// The node that they were on.
     pub from: NodeId,
-    /// Where they are.
+    /// The node that they are on now.
     pub to: NodeId,
 }
 
-/// Pages that were found elsewhere.
+/// Pages that were found on another node than before.
 pub struct Found<'a> {
-    /// Which, and where.
+    /// The pages and their nodes.
     pub moved: &'a MovedPages,
-    /// The policy, or [`Migration::KERNEL`](nodewise_profile::Migration::KERNEL) or
+    /// The policy that moved them, or [`Migration::KERNEL`](nodewise_profile::Migration::KERNEL) or
     /// [`UNKNOWN`](nodewise_profile::Migration::UNKNOWN).
     pub by: &'a str,
-    /// Why the policy moved them, if it did.
+    /// The policy's evidence for the move; empty for others.
     pub reason: Reason,
 }
 
-/// Threads of a process that changed nodes.
+/// Threads of a process that migrated between nodes.
 #[derive(Clone, Debug)]
 pub struct ThreadsMoved {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// The kernel's numbers of the nodes they left, as a list.
     pub from: String,
-    /// The same of those they run on now.
+    /// The kernel's numbers of the nodes they run on now, as a list.
     pub to: String,
     /// Weighted bandwidth before and after (AsymSched's P_wbw), MB/s.
     pub bandwidth: (f64, f64),
-    /// They would have moved.
+    /// Whether it is a dry run: they would have migrated.
     pub dry: bool,
 }
 
-/// What an interval decided and did.
+/// The decision and results of an interval.
 pub struct Decided<'a> {
     /// The policy with its parameters.
     pub policy: &'a str,
-    /// Decision and outcome.
+    /// The decision and the results of its moves.
     pub interval: &'a Interval,
-    /// What the processes' numbers in page numbers stand for.
+    /// Maps the process ordinals in page numbers to process ids.
     pub watch: &'a Watch,
-    /// log2 of base pages a decision is made for.
+    /// Base-2 logarithm of the decision's page size in base pages.
     pub page_shift: u32,
-    /// Nothing was moved: decisions are the news, not what became of them.
+    /// Whether it is a dry run: nothing was moved.
     pub dry: bool,
 }
 
-/// Neighbours that moved between the same nodes for the same reason.
+/// Neighbouring pages that moved between the same nodes for the same reason.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// The first page's move.
+    /// The move of the first page.
     pub first: &'a Move,
-    /// How many pages.
+    /// Length of the run in pages.
     pub pages: u64,
 }
 
 impl<'a> Decided<'a> {
-    /// What moved, or would have in a dry run, neighbours together.
+    /// The pages that moved (in a dry run: would have), neighbours merged.
     #[must_use]
     pub fn runs(&self) -> Vec<Run<'a>> {
         let moves = &self.interval.decision.moves;
-        let moved = |i: &usize| self.dry || self.interval.outcome.fate(*i) == Fate::Moved;
+        let moved = |i: &usize| self.dry || self.interval.outcome.result(*i) == PageResult::Moved;
         runs((0..moves.len()).filter(moved).map(|i| &moves[i]), self.page_shift)
     }
 }
@@ -155,7 +155,7 @@ fn runs<'a>(moves: impl Iterator<Item = &'a Move>, page_shift: u32) -> Vec<Run<'
     runs
 }
 
-/// All who are told.
+/// The list of subscribers.
 #[derive(Default)]
 pub struct Subscribers(Vec<Box<dyn Subscriber>>);
 
@@ -164,7 +164,8 @@ impl Subscribers {
         self.0.push(one);
     }
 
-    /// Who fails is told nothing more; why goes to the others. The first failure, if any.
+    /// Sends an event to all subscribers. One that fails is removed, and its message sent to the others. Returns the
+    /// first failure.
     pub fn tell(&mut self, at: Duration, event: &Event<'_>) -> Result<(), String> {
         let (mut notices, mut failed) = (Vec::new(), Ok(()));
         self.0.retain_mut(|one| {
@@ -178,7 +179,7 @@ impl Subscribers {
             alive
         });
         for line in notices {
-            // Who fails to tell that somebody failed has nobody left to tell it to.
+            // A failure to report a failure is ignored.
             self.0
                 .retain_mut(|one| one.receive(at, &Event::Notice(&line)).is_ok());
         }

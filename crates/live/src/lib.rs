@@ -25,10 +25,10 @@ mod session;
 mod status;
 mod target;
 mod threads;
-mod timed;
+mod timed_actuator;
 mod topology;
-mod touched;
-mod unseen;
+mod touched_pages;
+mod unconfirmed_moves;
 
 pub use error::LiveError;
 pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber, ThreadsMoved};

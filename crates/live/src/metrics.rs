@@ -1,5 +1,5 @@
-//! Figures for Prometheus, in its text format, through node_exporter's textfile collector: no port, no
-//! library, and nothing listens in a process with privileges.
+//! Metrics file for Prometheus in text format, read by node_exporter's textfile collector; so no port is opened by a
+//! privileged process.
 
 use crate::event::{Event, Subscriber};
 use crate::status::{Locality, Status};
@@ -10,16 +10,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A file of figures, which goes with the session that they are of.
+/// Writes the metrics file, and removes it when the session ends.
 pub struct Metrics {
     file: PathBuf,
-    /// Who is balanced.
+    /// The target of the session, as a label.
     target: String,
     written: bool,
 }
 
 impl Metrics {
-    /// Figures of what is done to `target`.
+    /// Metrics of a session that balances `target`.
     #[must_use]
     pub fn new(file: &Path, target: &Target) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Metrics {
 }
 
 impl Subscriber for Metrics {
-    /// Replaces the file after each interval.
+    /// Writes the file after each interval, atomically.
     fn receive(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
         let Event::Updated(status) = event else {
             return Ok(());
@@ -48,17 +48,17 @@ impl Subscriber for Metrics {
     }
 }
 
-/// Figures of a session that has ended would be taken for those of one that runs.
+/// The file is removed, because stale figures would be taken for current ones.
 impl Drop for Metrics {
     fn drop(&mut self) {
         if self.written && self.file.is_file() {
-            // What cannot be removed stays; the summary is what counts now.
+            // A file that cannot be removed is left; the summary was printed anyway.
             let _ = std::fs::remove_file(&self.file);
         }
     }
 }
 
-/// The file's content. Every figure says whose it is; amounts of memory are in bytes.
+/// The file's content. Each metric is labelled with the target; amounts of memory are in bytes.
 fn text(target: &str, status: &Status) -> String {
     let mut out = Figures {
         labels: format!(

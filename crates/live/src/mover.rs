@@ -1,4 +1,4 @@
-//! Who carries moves out: the kernel, or in a dry run nobody.
+//! The actuator of a session: the kernel, or a dry run.
 
 use nodewise_control::{Actuator, DryRun};
 use nodewise_enforce::{Holder, Linux, Stalls};
@@ -7,7 +7,7 @@ use nodewise_profile::PageNumber;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What carries moves out.
+/// The actuator: the kernel or a dry run.
 pub enum Mover {
     Linux(Linux),
     Nobody(DryRun, Option<Holder>),
@@ -28,7 +28,7 @@ impl Mover {
         }
     }
 
-    /// Where a page would be, had it been moved.
+    /// The node a page would be on, if it was moved in a dry run.
     pub fn supposed_home(&self, page: PageNumber) -> Option<NodeId> {
         match self {
             Self::Linux(_) => None,
@@ -36,7 +36,7 @@ impl Mover {
         }
     }
 
-    /// How long processes stood still, if they are stopped.
+    /// Total time that processes were stopped, if they are stopped for moves.
     pub fn stalls(&self) -> Option<Stalls> {
         match self {
             Self::Linux(linux) => linux.stalls(),
@@ -44,7 +44,7 @@ impl Mover {
         }
     }
 
-    /// Pages that the kernel would not show when they had been moved, perhaps, since the last call.
+    /// Moves since the last call whose result the kernel did not report.
     pub fn take_hidden(&mut self) -> HashSet<PageNumber> {
         match self {
             Self::Linux(linux) => linux.take_hidden(),

@@ -1,11 +1,11 @@
-//! What a session is asked to do.
+//! Options of a session.
 
 use nodewise_control::Settings;
 use nodewise_enforce::HugePages;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::time::Duration;
 
-/// Pages followed at once, 16 bytes each.
+/// Largest number of pages tracked, 16 bytes each.
 pub const MOST_PAGES: usize = 1 << 20;
 
 /// What a session is asked to do.
@@ -15,27 +15,28 @@ pub struct Options {
     pub policy: String,
     /// Time between two decisions.
     pub interval: Duration,
-    /// Share of the run time that migrating may take, 0 to 1.
+    /// Largest share of run time that migration may take, 0 to 1.
     pub budget: f64,
-    /// Share of the programs' CPU time that observing may take, 0 to 1.
+    /// Largest share of the programs' CPU time that observing may take, 0 to 1.
     pub observe: f64,
-    /// Most that is moved, MB a second.
+    /// Rate limit of moves, MB (10⁶ bytes) per second.
     pub rate_limit: Option<f64>,
-    /// Samples of a page before it is judged.
+    /// Number of samples from which on a page is judged.
     pub minimum_samples: u32,
-    /// log2 of base pages that a decision is made for; `None`: huge pages where the kernel makes them by itself.
+    /// Base-2 logarithm of the decision's page size in base pages; `None`: huge pages where the kernel makes them by
+    /// itself.
     pub page_shift: Option<u32>,
-    /// The kernel's NUMA scan period while the session lasts, for all processes.
+    /// The kernel's NUMA scan period during the session, for all processes.
     pub scan_period: Option<Duration>,
-    /// Stop a process around each batch of its moves.
+    /// Whether a process is stopped during each batch of its moves.
     pub freeze: bool,
-    /// Decide and move nothing.
+    /// Dry run: decide and move nothing.
     pub dry_run: bool,
-    /// Threads move between nodes too (AsymSched).
+    /// Whether threads migrate too (AsymSched).
     pub move_threads: bool,
-    /// The command's threads were bound at its start, so that a bound thread is not the program's own wish.
+    /// Whether the command's threads were bound at its start; then bound threads are not the program's own choice.
     pub bound: bool,
-    /// Threads get their affinity masks back at the end.
+    /// Whether threads get their original affinity masks back at the end.
     pub restore: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The session as a profile: what was sampled, slice by slice, and every page that moved.
+//! Records a session as a profile: samples by slice, and every page move.
 
 use crate::error::LiveError;
 use crate::event::{Event, Found, MovedPages, Subscriber};
@@ -14,19 +14,19 @@ use nodewise_store::Writer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Writes the session as a profile.
+/// A subscriber that writes the session as a profile.
 pub struct Recording {
     folder: PathBuf,
     /// Until the session ends.
     open: Option<Open>,
-    /// The profile is whole, and that was not said yet.
+    /// The profile is complete, and the user has not been told yet.
     written: bool,
 }
 
 /// A profile under construction.
 struct Open {
     traced: Traced,
-    /// Base pages of a page that decisions are made for.
+    /// The decision's page size in base pages.
     pages: u32,
     samples: u32,
     share: f64,
@@ -73,8 +73,8 @@ impl Recording {
 }
 
 impl Open {
-    /// An interval is over; what a policy moves now was decided on it. What is known by now is left, should we
-    /// be killed.
+    /// Ends an interval: closes its slice and writes the manifest, so that the profile is readable if this process is
+    /// killed.
     fn cut(&mut self, now_ns: u64, status: &Status) -> Result<(), nodewise_observe::Error> {
         self.traced.look_at_threads();
         self.traced.cut(now_ns)?;
@@ -83,7 +83,7 @@ impl Open {
             .checkpoint(|meta| describe(meta, now_ns, status, share, samples))
     }
 
-    /// Neighbours that moved, by a policy or the kernel.
+    /// Adds the move of neighbouring pages, by a policy or the kernel.
     fn moved(&mut self, now_ns: u64, by: &str, reason: &Reason, moved: &MovedPages) {
         let page = moved.page;
         let Some(object) = self.traced.object(moved.pid, page) else {
@@ -176,8 +176,8 @@ fn describe(meta: &mut Meta, now_ns: u64, status: &Status, share: f64, samples: 
     .into();
 }
 
-/// The slice of a move when so many have been cut. A policy's belongs to the one that it has just judged, as
-/// the simulator has it: it takes effect with the next. The kernel's happens in the one under way.
+/// The slice of a move, after so many slices were closed. A policy's move belongs to the slice that it judged, as in
+/// the simulator: it takes effect in the next one. The kernel's move belongs to the current slice.
 fn slice_of(by: &str, cut: usize) -> SliceId {
     match by {
         Migration::KERNEL | Migration::UNKNOWN => SliceId::from_index(cut),

@@ -1,4 +1,4 @@
-//! The loop: observe, decide, move, until the programs or their owner have had enough.
+//! The session loop: observe, decide, move.
 
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
@@ -7,10 +7,10 @@ use crate::options::{MOST_PAGES, Options, nanoseconds};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{News, ThreadScheduler, pages_of};
-use crate::timed::{Timed, cpu_time};
+use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
-use crate::touched::{Touched, asked, new_pages};
-use crate::unseen::Unseen;
+use crate::touched_pages::{Touched, asked, new_pages};
+use crate::unconfirmed_moves::UnconfirmedMoves;
 use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
@@ -23,21 +23,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::time::Duration;
 
-/// At most so long until a [`Session::turn`] ends.
+/// Longest duration of a [`Session::turn`].
 const LOOK: Duration = Duration::from_millis(50);
-/// The first look at what is to be held; the kernel begins to sample a second after a program's start.
+/// Time until pages are first protected from the kernel's balancing, which begins to sample a second after a
+/// program's start.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
-/// Counts are halved after so many samples a page on average, however long they take: a page is sampled
-/// once a pass of the kernel's, which comes every second at first and every minute at last.
+/// Counts are halved after this many samples a page on average, rather than at fixed times: the kernel samples a page
+/// once per scan, every second at first and every minute at last.
 const HALF_LIFE: u64 = 4;
-/// Holding takes no more than a fiftieth of the time, and a quarter while the program takes new memory,
-/// which is not observed before it is held.
+/// Protecting pages takes at most 1/50 of the time, or 1/4 while the program allocates memory, which is not observed
+/// before it is protected.
 const HOLD_SHARE: u32 = 50;
 const HOLD_SHARE_GROWING: u32 = 4;
-/// At most so long between two looks at what is to be held, while the observing budget is overdrawn.
+/// Longest pause between two protection passes while the observing budget is overdrawn.
 const SELDOM_HELD: Duration = Duration::from_secs(30);
 
-/// A live loop at work.
+/// A running session, driven by calls of [`Session::turn`].
 pub struct Session {
     topology: Topology,
     status: Status,
@@ -45,33 +46,33 @@ pub struct Session {
     observation: Observation,
     controller: Controller,
     mover: Mover,
-    /// That processes are left out was said.
+    /// The user was told that some processes are left out.
     said_left_out: bool,
     interval: Duration,
     began: Duration,
     decides_at: Duration,
     holds_at: Duration,
     hold_pause: Duration,
-    /// When the last look at what is to be held ended, and what it took.
+    /// End and duration of the last protection pass.
     held: (Duration, Duration),
-    /// Samples since counts were halved.
+    /// Samples since counts were last halved.
     fresh: u64,
-    unseen: Unseen,
-    /// Pages that the kernel had moved of a process when decisions were last made.
+    unconfirmed: UnconfirmedMoves,
+    /// Pages of each process that the kernel had moved at the last decision.
     kernel_moved: HashMap<u32, u64>,
-    /// With [`Options::move_threads`].
+    /// The thread scheduler, with [`Options::move_threads`].
     threads: Option<ThreadScheduler>,
-    /// Put back when the session is dropped, and when it is killed.
+    /// Restores kernel settings when the session is dropped or killed.
     scan: Option<scan::Held>,
-    /// Dropped last: the end of some takes a moment.
+    /// Dropped last, because some subscribers take a moment to end.
     subscribers: Subscribers,
 }
 
-/// What was sampled lately.
+/// The observer of the control loop: the tracker.
 struct Observation(Tracker);
 
 impl Session {
-    /// Ready to observe; a command is to be started next, by this thread, and then [`Session::follow`]ed.
+    /// Prepares observation. A command is started next, by this thread, and then passed to [`Session::follow`].
     ///
     /// # Errors
     /// One line: no such policy or process, or the kernel refuses what the options ask for.
@@ -115,7 +116,7 @@ impl Session {
             hold_pause: FIRST_HOLD,
             held: (began, Duration::ZERO),
             fresh: 0,
-            unseen: Unseen::new(MOST_PAGES),
+            unconfirmed: UnconfirmedMoves::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
             subscribers: Subscribers::default(),
             threads,
@@ -128,12 +129,12 @@ impl Session {
         })
     }
 
-    /// From here on `subscriber` is told what happens.
+    /// Adds a subscriber for all events from now on.
     pub fn subscribe(&mut self, subscriber: impl Subscriber + 'static) {
         self.subscribers.add(Box::new(subscriber));
     }
 
-    /// Everybody has subscribed: what there is to say already is said.
+    /// Sends the messages of the preparation; call it after all subscribers were added.
     pub fn begin(&mut self) {
         if let Some(line) = self.topology.notice.take() {
             self.tell(&Event::Notice(&line));
@@ -141,24 +142,24 @@ impl Session {
         self.tell_of_threads();
     }
 
-    /// The command has been started.
+    /// Follows the command, which has been started.
     pub fn follow(&mut self, pid: u32) {
         self.watch.follow(pid);
     }
 
-    /// Processes that are balanced and live.
+    /// Ids of the balanced processes that are running.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.watch.processes()
     }
 
-    /// Nothing is decided from here on; observing goes on.
+    /// Pauses decisions; observation goes on.
     pub fn pause(&mut self) {
         self.controller.pause();
         self.tell(&Event::Paused(true));
     }
 
-    /// After [`Session::pause`].
+    /// Resumes decisions after [`Session::pause`].
     pub fn resume(&mut self) {
         self.controller.resume();
         self.tell(&Event::Paused(false));
@@ -168,7 +169,7 @@ impl Session {
         clock::monotonic().saturating_sub(self.began)
     }
 
-    /// Who fails is told nothing more, and the others why.
+    /// Sends an event to all subscribers; one that fails is removed.
     fn tell(&mut self, event: &Event<'_>) {
         let _ = self.subscribers.tell(self.now(), event);
     }
@@ -183,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Some hundredths of a second of the loop.
+    /// Runs the loop for some hundredths of a second.
     pub fn turn(&mut self) {
         if self.watch.due(LOOK) || clock::monotonic() >= self.decides_at {
             self.look();
@@ -194,12 +195,12 @@ impl Session {
         }
         if now >= self.decides_at {
             self.decide();
-            // Turns that were missed are not made up for.
+            // Missed intervals are not made up for.
             self.decides_at = (self.decides_at + self.interval).max(now);
         }
     }
 
-    /// Looks at what was sampled, on the observing budget.
+    /// Reads new samples, within the observing budget.
     fn look(&mut self) {
         self.watch.look(Duration::ZERO);
         let began = clock::own_cpu_time();
@@ -242,7 +243,7 @@ impl Session {
         for process in self.watch.retired() {
             let pages = pages_of_process(*process);
             self.mover.forget(&pages);
-            self.unseen.forget_all(&pages);
+            self.unconfirmed.forget_all(&pages);
             self.observation.0.forget(pages);
         }
         for pid in self.watch.ends() {
@@ -253,7 +254,7 @@ impl Session {
         }
     }
 
-    /// A page that has just faulted can be asked about: where it is, and whether somebody moved it.
+    /// Queries the node of pages that have just faulted, and detects moves by others.
     fn take_in(&mut self, process: u16, touches: &[Touched]) {
         let shift = BASE_PAGE_SHIFT + self.status.page_shift;
         let Some(pid) = self.watch.pid(process) else {
@@ -285,7 +286,7 @@ impl Session {
         self.set_homes(pid, homes, &fresh);
     }
 
-    /// Pages were found there; a fresh one was nowhere before.
+    /// Sets the homes of pages; new pages had none before.
     fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
         let tracker = &mut self.observation.0;
         let mut elsewhere = Vec::new();
@@ -305,10 +306,10 @@ impl Session {
         self.found_elsewhere(pid, &elsewhere);
     }
 
-    /// Pages are not where they were: our moves, the kernel's or somebody's.
+    /// Handles pages found on another node: moved by us, the kernel or others.
     fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
         let mut kernel_moved = None;
-        if found.iter().any(|moved| self.unseen.contains(moved.page)) {
+        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
             kernel_moved = self.watch.count_moved(pid);
         }
         let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
@@ -318,7 +319,7 @@ impl Session {
             Migration::UNKNOWN
         };
         for moved in found {
-            let ours = self.unseen.found(moved, kernel_moved);
+            let ours = self.unconfirmed.found(moved, kernel_moved);
             if ours.is_some() {
                 self.controller
                     .arrived_after_all(moved.page, moved.from, moved.to);
@@ -332,8 +333,8 @@ impl Session {
         }
     }
 
-    /// Where pages are, or would be; those of which nobody knows are left out. Given are an address that was
-    /// touched of each.
+    /// Current nodes of pages (in a dry run: assumed ones), each given by a touched address; unknown ones are left
+    /// out.
     fn homes(
         &self,
         pid: u32,
@@ -351,7 +352,7 @@ impl Session {
         asked.iter().zip(nodes).filter_map(home).collect()
     }
 
-    /// What was counted of other memory at the same address. Of a huge page other parts may be old.
+    /// Drops counts of earlier memory at the same addresses. Other parts of a huge page may be older.
     fn forget_new(&mut self, pages: &[PageNumber]) {
         if self.status.page_shift > 0 || pages.is_empty() {
             return;
@@ -362,11 +363,11 @@ impl Session {
         let known = pages.iter().filter(|p| self.observation.0.home_of(**p).is_some());
         let known: Vec<PageNumber> = known.copied().collect();
         if !known.is_empty() {
-            self.observation.gone(&known);
+            self.observation.forget(&known);
         }
     }
 
-    /// Keeps the kernel's own balancing away from what has been touched meanwhile.
+    /// Protects newly touched pages from the kernel's own balancing.
     fn hold(&mut self, now: Duration) {
         let Some(holder) = self.mover.holder() else {
             self.holds_at = Duration::MAX;
@@ -374,7 +375,7 @@ impl Session {
         };
         holder.look();
         self.status.held = holder.held();
-        // The companions' time too: they answer while we wait.
+        // Includes the companions' CPU time: they work while we wait.
         let took = clock::monotonic() - now;
         self.watch.charge_upkeep(took);
         self.held = (now + took, took);
@@ -396,7 +397,7 @@ impl Session {
         self.observation.0.settle();
         let began = self.began;
         let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
-        let mut mover = Timed::new(self.mover.actuator()); // has a budget of its own
+        let mut mover = TimedActuator::new(self.mover.actuator()); // has a budget of its own
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
         let moving = mover.cpu;
         self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
@@ -415,7 +416,7 @@ impl Session {
         self.note(&turn);
     }
 
-    /// Threads first: pages follow them.
+    /// Migrates threads; done before pages, whose targets depend on it.
     fn place_threads(&mut self) {
         let Some(threads) = self.threads.as_mut().filter(|_| !self.controller.paused()) else {
             return;
@@ -432,28 +433,28 @@ impl Session {
             }
             let moves = pages_of(full, process, &self.topology, self.status.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
-            let arrived = (0..moves.len()).filter(|i| outcome.fate(*i).arrived()).count() as u64;
+            let arrived = (0..moves.len()).filter(|i| outcome.result(*i).arrived()).count() as u64;
             let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
             threads.moved_whole(full.application, outcome.took_ns, bytes);
         }
         let full = turned.full.iter().map(|f| f.application);
         for pid in turned.moved.into_iter().chain(full) {
-            // What was counted was counted from elsewhere.
+            // Earlier counts are from another node.
             if let Some(process) = self.watch.known_number(pid) {
                 self.observation.0.forget(pages_of_process(process));
             }
         }
     }
 
-    /// The kernel's own moves count from the last look on, before ours.
+    /// Counts the kernel's own moves since the last decision, before ours are made.
     fn note_unseen(&mut self, turn: &Interval) {
-        self.unseen.begin_interval();
+        self.unconfirmed.begin_interval();
         let hidden = self.mover.take_hidden();
         for each in &turn.decision.moves {
-            self.unseen.forget(each.page);
+            self.unconfirmed.forget(each.page);
             let pid = self.watch.pid(each.page.process());
             if let Some(pid) = pid.filter(|_| hidden.contains(&each.page)) {
-                self.unseen.note(*each, self.watch.moved(pid));
+                self.unconfirmed.note(*each, self.watch.moved(pid));
             }
         }
     }
@@ -476,11 +477,11 @@ impl Session {
         let _ = self.subscribers.tell(now, &Event::Updated(&self.status));
     }
 
-    /// The last word; `exit_status` of the command, if one was started. What was changed for the session is put back
-    /// when this returns.
+    /// Ends the session; `exit_status` of the command, if one was started. Changed kernel settings are restored when
+    /// this returns.
     ///
     /// # Errors
-    /// One line, of the first subscriber that could not end as it should.
+    /// The first error of a subscriber at its end, one line.
     pub fn finish(mut self, exit_status: Option<u8>) -> Result<(), LiveError> {
         if let Some(threads) = &mut self.threads {
             threads.leave(&self.watch.processes());
@@ -503,7 +504,7 @@ impl Observer for Observation {
         self.0.set_home(moved.page, moved.to);
     }
 
-    fn gone(&mut self, pages: &[PageNumber]) {
+    fn forget(&mut self, pages: &[PageNumber]) {
         self.0.forget_pages(pages);
     }
 

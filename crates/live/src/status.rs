@@ -1,10 +1,10 @@
-//! What the session came to: figures while it runs, the summary at its end.
+//! Figures of a session while it runs, and its summary at the end.
 
 use crate::options::Options;
 use crate::threads::ThreadSummary;
 use crate::topology::Topology;
 use nodewise_analysis::{Interval, sampled_share};
-use nodewise_control::{Controller, Fate, HeldBack, Interval as Turn, Ledger};
+use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
 use nodewise_machine::format_bytes;
@@ -14,20 +14,20 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Samples from the page's home, and all.
+/// Sample counts of an interval: from the page's home, and in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Locality {
     local: u64,
     all: u64,
-    /// Share of the pages observed so far that were not seen in the interval.
-    unseen: f64,
+    /// Share of the observed pages without a sample in the interval.
+    unconfirmed: f64,
 }
 
 impl Locality {
-    /// The interval that the share of local accesses lies in, as far as the samples tell.
+    /// Confidence interval of the share of local accesses.
     #[must_use]
     pub fn accesses(self) -> Option<Interval> {
-        Some(sampled_share(self.fraction()?, self.all, self.unseen))
+        Some(sampled_share(self.fraction()?, self.all, self.unconfirmed))
     }
 
     /// The share of local samples, 0 to 1; `None` without samples.
@@ -37,43 +37,43 @@ impl Locality {
     }
 }
 
-/// Figures of a session. Pages are those that decisions are made for.
+/// Figures of a session. Pages are in units of the decision's page size.
 pub struct Status {
-    /// The migration policy.
+    /// The migration policy, as written.
     pub policy: String,
-    /// log2 of base pages that a decision is made for.
+    /// Base-2 logarithm of the decision's page size in base pages.
     pub page_shift: u32,
     /// Memory nodes of the machine.
     pub nodes: usize,
-    /// Nothing is moved.
+    /// Whether it is a dry run: nothing is moved.
     pub dry: bool,
-    /// Share of the run time that migrating may take.
+    /// Largest share of run time that migration may take.
     pub budget: f64,
-    /// Since the session began.
+    /// Time since the session began.
     pub seconds: f64,
-    /// Decisions made.
+    /// Number of decisions made.
     pub intervals: u64,
-    /// Moves that a dry run would have made, each page where those before would have brought it.
+    /// In a dry run: the moves that would have been made.
     pub would_move: u64,
-    /// What was moved, and what became of it.
+    /// Counts of moves and their results.
     pub ledger: Ledger,
-    /// Moves that the policy proposed and the controller held back, by cause.
+    /// Proposals that the controller filtered out, by reason.
     pub held_back: HeldBack,
-    /// Pages that made room for others among those observed.
+    /// Pages evicted from the tracker.
     pub evicted: u64,
-    /// What moving costs, as measured.
+    /// Measured cost of moving a GB, seconds.
     pub seconds_per_gb: f64,
     /// Run time that the budget is a share of, nanoseconds.
     pub run_ns: u64,
-    /// What observing saw and took.
+    /// Totals of observation: samples and their cost.
     pub figures: Figures,
-    /// Pages that the kernel's own balancing is kept away from.
+    /// Pages protected from the kernel's own balancing.
     pub held: Held,
-    /// How long processes stood still, if they are stopped while their pages move.
+    /// Total time that processes were stopped, if they are stopped for moves.
     pub stalls: Option<Stalls>,
     /// Processes that are balanced.
     pub processes: usize,
-    /// No decisions are made.
+    /// Whether decisions are paused.
     pub paused: bool,
     current: Locality,
     /// Pages sampled in this interval.
@@ -81,11 +81,11 @@ pub struct Status {
     /// Pages that are observed.
     pub tracked: usize,
     first: Option<Locality>,
-    /// The last interval that had samples.
+    /// Locality of the last interval that had samples.
     pub last: Option<Locality>,
     /// Exit status of the command, if one was started.
     pub status: Option<u8>,
-    /// What became of threads, if they are moved.
+    /// Totals of thread migration, if it is on.
     pub threads: Option<ThreadSummary>,
 }
 
@@ -126,14 +126,14 @@ impl Status {
         }
     }
 
-    /// A sample, from the page's home or not.
+    /// Counts a sample; whether it was from the page's home.
     pub(crate) fn sampled(&mut self, page: PageNumber, local: bool) {
         self.current.local += u64::from(local);
         self.current.all += 1;
         self.seen.insert(page);
     }
 
-    /// An interval is over.
+    /// Records the end of an interval and its decision.
     pub(crate) fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
         self.intervals += 1;
         let held = turn.decision.held_back;
@@ -143,7 +143,7 @@ impl Status {
         self.held_back.budget += held.budget;
         let mut current = std::mem::take(&mut self.current);
         let known = self.tracked.max(self.seen.len()).max(1);
-        current.unseen = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
+        current.unconfirmed = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;
         if current.all > 0 {
             self.first.get_or_insert(current);
             self.last = Some(current);
@@ -182,13 +182,15 @@ impl Status {
         self.ledger.migrations << self.page_shift
     }
 
-    /// Pages of 4 KiB that were to move and have not yet, each once, by what stopped them last.
+    /// Pages of 4 KiB whose last move failed, by result.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let failed = Fate::ALL.into_iter().filter(move |f| !f.arrived() && !self.dry);
+        let failed = PageResult::ALL
+            .into_iter()
+            .filter(move |f| !f.arrived() && !self.dry);
         failed.map(|f| (f.name(), self.ledger.stayed(f) << self.page_shift))
     }
 
-    /// Share of run time that migrating took.
+    /// Share of run time that migration took.
     #[must_use]
     pub fn budget_used(&self) -> f64 {
         self.ledger.spent_ns as f64 / (self.run_ns.max(1)) as f64
@@ -257,7 +259,7 @@ impl Status {
         })
     }
 
-    /// A few lines for people.
+    /// The summary in a few lines of text.
     #[must_use]
     pub fn text(&self) -> String {
         let local = |seen: Option<Locality>| {

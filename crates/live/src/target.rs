@@ -1,4 +1,4 @@
-//! Whose pages are balanced, and whether we may.
+//! The processes to balance, and the permissions that this needs.
 
 use crate::error::LiveError;
 use nodewise_linux::pages::{self, CallError};
@@ -11,7 +11,7 @@ use std::{fmt, io};
 /// Where version 2 of control groups is.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Who is balanced.
+/// The processes whose pages are balanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A program that we start.
@@ -66,7 +66,8 @@ impl Target {
     }
 }
 
-/// The kernel asks the same of moving as of looking. False: there is no such process, or no memory of its own.
+/// Whether a process may be observed; the kernel requires the same permission for moving its pages. False: there is
+/// no such process, or it has no memory of its own.
 fn may_move(pid: u32) -> Result<bool, LiveError> {
     match pages::query(pid, &[0]) {
         Err(CallError::Gone) => Ok(false),
@@ -77,7 +78,8 @@ fn may_move(pid: u32) -> Result<bool, LiveError> {
     }
 }
 
-/// Otherwise it would be moved while it runs, and every batch refused its stop. Who has ended is in nobody's way.
+/// Checks that a process can be stopped: otherwise every batch of its moves would be refused. Processes that have
+/// ended are ignored.
 pub fn may_stop(pid: u32) -> Result<(), LiveError> {
     match freeze::may_stop(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LiveError::new(format!(

@@ -1,7 +1,7 @@
-//! Which nodes the threads of processes get while they run (AsymSched, Algorithm 1).
+//! Thread migration of running processes by AsymSched's Algorithm 1.
 //!
-//! Once an interval: who runs where, who was seen to access what; the scheduler says which threads change nodes;
-//! they are bound there, and the page policy takes their memory after them.
+//! Once an interval, the CPUs and sampled accesses of all threads go to the scheduler, which decides which threads change
+//! nodes. These are bound there, and the page policy migrates their memory.
 
 mod census;
 mod counts;
@@ -31,51 +31,51 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use view::{Seen, applications, bindings};
 
-/// The least, where [`Options::observe`] allows next to nothing.
+/// Smallest share of time, where [`Options::observe`] is close to zero.
 const LEAST_SHARE: f64 = 0.001;
 
 /// The live scheduler of threads.
 pub struct ThreadScheduler {
     host: Host,
     settings: Settings,
-    /// One for the processes that may use the same CPUs.
+    /// One scheduler for each group of processes that may use the same CPUs.
     schedulers: BTreeMap<Vec<u32>, Scheduler>,
     census: Census,
     counts: Counts,
     loads: Sampled,
     traffic: traffic::Groups,
     affinities: Affinities,
-    /// Where a dry run would have put threads.
+    /// In a dry run: the nodes that threads would be on.
     supposed: HashMap<u32, NodeId>,
     summary: ThreadSummary,
     dry: bool,
     restore: bool,
-    /// Something was sampled once.
+    /// Whether there was any sample yet.
     judges: bool,
     passed: Duration,
-    /// The share of the time that looking and deciding may take, and when it may be again.
+    /// Share of the time that observing and deciding may take, and when the next step may be.
     share: f64,
     due: Duration,
 }
 
-/// Something to tell.
+/// A message for the user, or moved threads for subscribers.
 #[derive(Clone, Debug)]
 pub enum News {
     Notice(String),
     Moved(ThreadsMoved),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Turned {
-    /// Processes whose threads are on other nodes now.
+    /// Processes with threads that migrated.
     pub moved: Vec<u32>,
-    /// Memory that is to be moved as a whole.
+    /// Full migrations to make.
     pub full: Vec<FullMigration>,
 }
 
 impl ThreadScheduler {
-    /// If it is asked for. `of_command`: a program is to be started next, by this thread.
+    /// The scheduler, if it is asked for. `of_command`: a program is started next, by this thread.
     pub fn new(
         options: &Options,
         topology: &Topology,
@@ -95,7 +95,7 @@ impl ThreadScheduler {
         }
         let host = Host::default();
         let mut census = Census::new(host.clone(), of_command, options.bound);
-        // Who is at work is known from the second look on.
+        // CPU use is known from the second observation on.
         census.look(pids, topology, &Affinities::default());
         Some(Self {
             settings: Settings {
@@ -120,14 +120,15 @@ impl ThreadScheduler {
         })
     }
 
-    /// A thread has accessed a page there, as a hint fault says: where the processor samples loads, it knows better.
+    /// Counts a hint fault of a thread on a node's memory; ignored where the processor samples loads, which is more
+    /// precise.
     pub fn sampled(&mut self, pid: u32, tid: u32, node: NodeId) {
         if self.loads.source().is_none() {
             self.counts.add(pid, tid, node, 1.0);
         }
     }
 
-    /// What the processor sampled since the last step.
+    /// Takes the processor's load samples since the last step.
     fn take_loads(&mut self, topology: &Topology) {
         let only_hinted = self.loads.source().is_none();
         let accesses = self.loads.take(topology);
@@ -140,7 +141,7 @@ impl ThreadScheduler {
         }
     }
 
-    /// Decides and, unless this is a dry run, binds threads; `now` since the session began.
+    /// Decides and, unless it is a dry run, binds threads; `now`: time since the session began.
     pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
         if now < self.due {
             return Turned::default();
@@ -168,11 +169,11 @@ impl ThreadScheduler {
         for cpus in sets {
             self.decide(now, topology, &cpus, &mut seen, &mut turned);
         }
-        self.summary.are_at(topology, &seen);
+        self.summary.set_nodes(topology, &seen);
         turned
     }
 
-    /// Everybody as they are, or in a dry run as they would be.
+    /// All processes with their current nodes (in a dry run: assumed ones).
     fn look(&mut self, topology: &Topology, pids: &[u32]) -> Vec<Seen> {
         let mut seen = self.census.look(pids, topology, &self.affinities);
         for one in &mut seen {
@@ -182,7 +183,7 @@ impl ThreadScheduler {
                 thread.node = self.supposed.get(&thread.tid).copied().unwrap_or(thread.node);
             }
             if one.pinned {
-                self.summary.is_pinned(one);
+                self.summary.report_pinned(one);
             }
         }
         let alive = seen.iter().flat_map(|s| s.all.iter().copied()).collect();
@@ -191,7 +192,7 @@ impl ThreadScheduler {
         seen
     }
 
-    /// For those processes that may use these CPUs.
+    /// Decides for the processes that may use these CPUs.
     fn decide(
         &mut self,
         now: Duration,
@@ -204,7 +205,7 @@ impl ThreadScheduler {
         let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
         let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
             Ok(asked) => asked,
-            Err(error) => return self.summary.is_in_trouble(&error.to_string()),
+            Err(error) => return self.summary.report_trouble(&error.to_string()),
         };
         let scheduler = self.schedulers.entry(cpus.to_vec());
         let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, self.settings.clone()));
@@ -226,14 +227,14 @@ impl ThreadScheduler {
                     thread.node = to;
                 }
             }
-            // What was counted was counted from elsewhere.
+            // Earlier counts are from another node.
             self.counts.forget(one.pid);
             self.summary.tell_move(topology, one, &before);
             turned.moved.push(one.pid);
         }
     }
 
-    /// Whether the thread is there now, or would be.
+    /// Binds a thread; whether it is on the node now (in a dry run: would be).
     fn bind(&mut self, topology: &Topology, tid: u32, to: NodeId, usable: &[u32]) -> bool {
         if self.dry {
             self.supposed.insert(tid, to);
@@ -246,11 +247,11 @@ impl ThreadScheduler {
         bound.is_ok()
     }
 
-    /// An interval's page moves, on the account of those whose pages they were.
+    /// Charges the page moves of an interval to the processes that own the pages.
     pub fn pages_moved(&mut self, turn: &Interval, watch: &Watch, page_bytes: u64) {
         let mut pages: BTreeMap<u32, u64> = BTreeMap::new();
         for (i, each) in turn.decision.moves.iter().enumerate() {
-            if turn.outcome.fate(i).arrived()
+            if turn.outcome.result(i).arrived()
                 && let Some(pid) = watch.pid(each.page.process())
             {
                 *pages.entry(pid).or_default() += 1;
@@ -263,7 +264,7 @@ impl ThreadScheduler {
         }
     }
 
-    /// Memory of a process was moved as a whole.
+    /// Records the full migration of a process's memory.
     pub fn moved_whole(&mut self, pid: u32, took_ns: u64, bytes: u64) {
         self.summary.full_migrations += 1;
         self.summary.full_bytes += bytes;
@@ -276,19 +277,19 @@ impl ThreadScheduler {
         }
     }
 
-    /// A process has ended.
+    /// Removes a process that has ended.
     pub fn forget(&mut self, pid: u32) {
         self.counts.forget(pid);
     }
 
-    /// The session is over: threads get back the CPUs they had, if that is asked for.
+    /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
         if self.restore && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
     }
 
-    /// What has happened since the last call, in order.
+    /// Messages and moves since the last call, in order.
     pub fn take_news(&mut self) -> Vec<News> {
         self.summary.take_news()
     }
@@ -298,7 +299,7 @@ impl ThreadScheduler {
     }
 }
 
-/// Nodes with CPUs among these, whose memory all of the processes may have.
+/// Those of these nodes that have CPUs and whose memory all of the processes may use.
 fn places<'a>(topology: &Topology, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32]) -> Vec<asym::Place> {
     let seen: Vec<&Seen> = seen.collect();
     let may = |node: &NodeId| seen.iter().all(|s| s.nodes.contains(node));
@@ -310,7 +311,7 @@ fn places<'a>(topology: &Topology, seen: impl Iterator<Item = &'a Seen>, cpus: &
     nodes.map(of).filter(|p| p.threads > 0).collect()
 }
 
-/// Whether threads that may move need all the nodes there are, so that there is nothing to choose.
+/// Whether movable threads need all nodes, so that there is no choice.
 fn nothing_to_choose(places: &[asym::Place], applications: &[Application]) -> bool {
     let mut clusters = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
     let Some(first) = clusters.next() else {

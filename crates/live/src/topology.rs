@@ -1,26 +1,26 @@
-//! The machine that a session runs on.
+//! The machine that a session runs on, and the nodes and CPUs that may be used.
 
 use crate::error::LiveError;
 use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, NodeId, format_list};
 
-/// Nodes and the CPUs on them.
+/// Nodes with their CPUs, and the links between them.
 pub struct Topology {
-    /// Its nodes, links and distances.
+    /// The nodes, links and distances.
     pub machine: Machine,
-    /// By the kernel's number of the CPU.
+    /// Node of each CPU, by the kernel's number.
     node_of_cpu: Vec<NodeId>,
-    /// The nodes are made up: nothing can be moved between them.
+    /// Whether nodes are pretended: nothing can be moved between them.
     pub pretended: bool,
-    /// Somebody has said how nodes are linked: the kernel does not know.
+    /// Whether links are known, from a machine file; the kernel does not report them.
     pub links_known: bool,
-    /// What the user should know of it.
+    /// A message for the user on the topology.
     pub(crate) notice: Option<String>,
 }
 
 impl Topology {
-    /// This host; `graph` names a machine (or its file) whose links these are. With `pretend` so many nodes are made
-    /// up and CPUs dealt out to them: decisions can then be watched on any host, and nothing is moved.
+    /// This host; `graph` names a machine (or its file) with the links of this host. With `pretend`, that many nodes
+    /// are simulated and CPUs distributed over them: decisions can be watched on any host, and nothing is moved.
     ///
     /// # Errors
     /// sysfs cannot be read, or `graph` is no machine of as many nodes.
@@ -48,7 +48,7 @@ impl Topology {
         })
     }
 
-    /// Whether there is anything to choose.
+    /// Whether there is more than one node to choose from.
     #[must_use]
     pub fn single(&self) -> bool {
         self.machine.nodes.iter().filter(|n| n.memory > 0).count() < 2
@@ -67,7 +67,7 @@ impl Topology {
         Some(NodeId(at as u32))
     }
 
-    /// A node's CPUs.
+    /// The usable CPUs of a node.
     #[must_use]
     pub fn cpus(&self, node: NodeId) -> &[CpuId] {
         &self.machine.nodes[node.index()].cpus
@@ -83,14 +83,14 @@ impl Topology {
         format_list(&nodes)
     }
 
-    /// The kernel's numbers.
+    /// The kernel's numbers of all nodes.
     #[must_use]
     pub fn os_indices(&self) -> Vec<u32> {
         self.machine.nodes.iter().map(|n| n.os_index).collect()
     }
 }
 
-/// The nodes that are here, joined as those of a machine file.
+/// The nodes of this host with the links of a machine file.
 fn linked(here: Machine, spec: &str) -> Result<(Machine, Option<String>), LiveError> {
     let file = Machine::load(spec).map_err(|e| LiveError::context("--machine", &e))?;
     if file.node_count() != here.node_count() {

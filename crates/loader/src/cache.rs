@@ -1,4 +1,4 @@
-//! `/etc/ld.so.cache`: where the system's libraries lie, as `ldconfig` found them.
+//! Reads `/etc/ld.so.cache`, ldconfig's index of system libraries.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

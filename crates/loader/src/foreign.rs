@@ -1,4 +1,4 @@
-//! Programs that nothing of ours can be preloaded into.
+//! Detects programs that our libraries cannot be preloaded into.
 
 use crate::Program;
 use std::fmt::{self, Display, Formatter};

@@ -1,4 +1,4 @@
-//! Programs, scripts, and what is neither.
+//! Classifies files: programs, scripts, others.
 
 use crate::Program;
 use crate::script::{self, LINE};
@@ -19,7 +19,7 @@ pub enum Kind {
         /// The rest of the first line.
         argument: Option<OsString>,
     },
-    /// Anything else.
+    /// A file of any other kind.
     Data,
 }
 

@@ -1,4 +1,4 @@
-//! What starting a file takes: which kind it is, which loader it asks for, which libraries that loader finds.
+//! Describes what starting a file involves: its kind, its loader, and the libraries that the loader maps.
 //!
 //! **Purpose.** [`kind`] tells programs from scripts and other files. [`Program::foreign`] says why a library of
 //! ours, which is glibc's and this processor's, cannot be preloaded into a program. [`libraries`] lists what the

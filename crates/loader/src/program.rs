@@ -1,4 +1,4 @@
-//! One ELF file: what the kernel and its loader read of it.
+//! Reads one ELF file as the kernel and its loader do.
 
 use crate::target::{self, Target};
 use object::elf::{self, FileClass, FileHeader32, FileHeader64, Machine};

@@ -1,4 +1,4 @@
-//! Scripts, as `execve` reads their first line.
+//! Parses the interpreter line of scripts as `execve` does.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

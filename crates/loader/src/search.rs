@@ -1,4 +1,4 @@
-//! Which libraries a program's loader maps at its start, in its order.
+//! Lists the libraries that a program's loader maps at start-up, in its order.
 
 mod glibc;
 mod musl;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// The variables that a loader heeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `LD_LIBRARY_PATH`.
+    /// Value of `LD_LIBRARY_PATH`, if set.
     pub library_path: Option<OsString>,
-    /// `LD_PRELOAD`.
+    /// Value of `LD_PRELOAD`, if set.
     pub preload: Option<OsString>,
 }
 
@@ -36,7 +36,7 @@ pub struct Libraries {
 pub struct Missing {
     /// As it is asked for.
     pub name: OsString,
-    /// Which file asks.
+    /// The file that needs the library.
     pub by: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! The processors that loaders are known of.
+//! Processor architectures with known loaders.
 
 use object::elf::{self, FileClass, Machine};
 

@@ -1,4 +1,4 @@
-//! From a machine file's entries to a machine: what is absent is derived.
+//! Builds a machine from a file's entries, and derives absent ones.
 
 use crate::file::{LinkEntry, MachineFile, NodeEntry};
 use crate::hops::carried;

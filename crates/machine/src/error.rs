@@ -1,4 +1,4 @@
-//! What can be wrong with a machine.
+//! Errors of machine descriptions.
 
 /// Broad classes of [`MachineError`], for callers that react differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

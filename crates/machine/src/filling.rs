@@ -1,4 +1,4 @@
-//! Progressive filling.
+//! Max-min fair rates by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2).
 
 use crate::{Channels, Flow};
 
@@ -12,7 +12,7 @@ pub struct Filling<'a> {
     /// MB/s, by flow of the last filling.
     pub rates: Vec<f64>,
     used: Vec<u32>,
-    /// By channel.
+    /// Index of each channel's entry, by channel.
     slot: Vec<u32>,
     slots: Vec<Slot>,
     /// By slot: the rate at which it is full; padded to whole blocks by what never is.
@@ -26,10 +26,10 @@ pub struct Filling<'a> {
     touched: Vec<u32>,
 }
 
-/// A channel in use.
+/// A channel that some flow crosses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// What those that have stopped leave.
+    /// Capacity left by the flows whose rates are fixed, MB/s.
     left: f64,
     /// Flows that rise on, and those that have just stopped.
     rising: u32,
@@ -44,7 +44,7 @@ const UNUSED: u32 = u32::MAX;
 const BLOCK: usize = 8;
 
 impl<'a> Filling<'a> {
-    /// Ready to fill.
+    /// Working state for this set of channels, without flows.
     #[must_use]
     pub fn new(channels: &'a Channels) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How data that move at the same time share a machine's links: max-min fair bandwidth.
+//! Max-min fair bandwidth of flows that share a machine's links and controllers.
 
 use crate::{Filling, Machine, NodeId, Route};
 
@@ -6,7 +6,7 @@ use crate::{Filling, Machine, NodeId, Route};
 /// routes that carry less than their narrowest link; then the backplane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channels {
-    /// MB/s, by channel.
+    /// Capacity of each channel, MB/s.
     pub capacity: Vec<f64>,
     /// What data cross from memory to reader, `[reader * nodes + memory]`; nothing when local.
     ways: Vec<Vec<u32>>,

@@ -1,5 +1,4 @@
-//! What data lose from one link to the next: links of different widths are not passed at the width of the
-//! narrower one on every machine.
+//! Bandwidth of multi-hop routes: on some machines less than that of the narrowest link.
 
 use crate::{Link, MachineError};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Identifiers as the kernel numbers them.
+//! Identifiers of nodes and CPUs.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,6 +30,6 @@ kernel_number! {
     /// A memory node. Machines number theirs 0..N without gaps; hosts with gaps are renumbered on
     /// reading and keep the kernel's number in [`crate::Node::os_index`].
     NodeId,
-    /// A logical CPU.
+    /// A logical CPU, by the number that Linux gives it.
     CpuId,
 }

@@ -1,10 +1,10 @@
-//! Which flows share a bottleneck, from what they get alone and together, and which links would do that.
+//! Infers shared bottlenecks, and links that explain them, from bandwidths of flows alone and together.
 //!
 //! All it needs is bandwidths, each with its interval: of every flow alone, then of groups of flows that
 //! somebody lets run together when asked. Two flows that together get less than the sum of what they
 //! have alone share something as wide as what they get together (max-min fairness, see
 //! [`crate::Channels`]). A flow whose way is one link is held back by exactly those that cross that link;
-//! that is how links are told apart. What two flows cannot fill is looked for with larger crowds.
+//! that is how links are told apart. Links that two flows cannot saturate are found with larger groups.
 //!
 //! **What cannot be seen.** A link that no set of flows with different readers and memories fills. Which
 //! of two things in series is the narrow one, when the same flows cross both. Where along its way a flow

@@ -1,4 +1,4 @@
-//! What the hardware is: nodes, CPUs, memory controllers, directed links, routes.
+//! The hardware model: nodes, CPUs, memory controllers, directed links, routes.
 //!
 //! **Purpose.** One [`Machine`] value that analysis, placement and simulation share, whether it came
 //! from a file in `machines/`, from this host's sysfs, or from a test.

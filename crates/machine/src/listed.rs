@@ -1,4 +1,4 @@
-//! A machine file's entries for routes: over which nodes, or over which links.
+//! Route entries of a machine file: by nodes or by links crossed.
 
 use crate::routing::{SharedLink, shortest_paths};
 use crate::{LinkId, Machine, MachineError, NodeId};

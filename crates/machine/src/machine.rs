@@ -8,24 +8,24 @@ use serde::Serialize;
 pub struct Node {
     /// The number the kernel uses.
     pub os_index: u32,
-    /// Its CPUs, ascending.
+    /// CPUs of the node, ascending.
     pub cpus: Vec<CpuId>,
-    /// Memory, bytes.
+    /// Memory of the node, bytes.
     pub memory: u64,
     /// What the controller delivers to its own CPUs, MB/s (10⁶ bytes).
     pub bandwidth: f64,
 }
 
-/// Index into [`Machine::links`].
+/// A directed link, as an index into [`Machine::links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 
 /// A directed link between two nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Where data comes from.
+    /// The node that data flows from.
     pub from: NodeId,
-    /// Where data goes.
+    /// The node that data flows to.
     pub to: NodeId,
     /// MB/s in this direction.
     pub bandwidth: f64,
@@ -52,7 +52,7 @@ pub struct Machine {
     pub title: String,
     /// Base page size, bytes.
     pub page_size: u64,
-    /// Nodes by [`NodeId`].
+    /// All nodes, indexed by [`NodeId`].
     pub nodes: Vec<Node>,
     /// Idle load latency, nanoseconds.
     pub latency_ns: Vec<Vec<f64>>,
@@ -104,7 +104,7 @@ impl Machine {
         self.nodes.len()
     }
 
-    /// All nodes.
+    /// The numbers of all nodes, ascending.
     pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }

@@ -1,4 +1,4 @@
-//! Which links data crosses between two nodes.
+//! Routes: the links that data crosses between two nodes.
 
 use crate::{Link, LinkId, Machine, NodeId};
 

@@ -1,4 +1,4 @@
-//! Flows that move at the same time, as people write them, and what they do to the channels.
+//! Parsing of concurrent flows as users write them, and their bandwidths.
 
 use crate::{Channels, Flow, MachineError, NodeId};
 

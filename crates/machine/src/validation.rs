@@ -1,4 +1,4 @@
-//! What every machine must satisfy, wherever it came from.
+//! Consistency checks of machine descriptions from any source.
 
 use crate::hops;
 use crate::{CpuId, LinkId, Machine, MachineError, NodeId, Route};

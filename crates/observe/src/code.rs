@@ -120,7 +120,7 @@ impl Library {
                 continue;
             }
             all.extend(self.frames_with_columns(modules, call));
-            if self.is_outlined(modules, call) {
+            if self.load_is_outlined(modules, call) {
                 break;
             }
         }
@@ -154,7 +154,7 @@ impl Library {
         loaded.is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
     }
 
-    fn is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
+    fn load_is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
         let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
         loaded.is_some_and(|l| {
             let module = self.module(l.file);

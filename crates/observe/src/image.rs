@@ -90,8 +90,8 @@ impl Image {
         }
     }
 
-    /// Its log has come, in this folder; until then it was a stranger.
-    pub(crate) fn has_log(&mut self, folder: PathBuf) {
+    /// Reads the process's log from this folder from now on.
+    pub(crate) fn open_log(&mut self, folder: PathBuf) {
         self.pool = Pool::new(&folder);
         self.folder = folder;
     }

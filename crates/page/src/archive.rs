@@ -1,4 +1,4 @@
-//! Documents one after the other, behind a line that says where each lies.
+//! Concatenates documents, with a header line of their positions.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,7 +13,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Adds a document.
+    /// Appends a document under its name.
     pub fn add(&mut self, name: String, document: &[u8]) {
         self.names.insert(name, json!([self.bytes.len(), document.len()]));
         self.bytes.extend_from_slice(document);

@@ -1,8 +1,8 @@
-//! Bytes as text (RFC 4648).
+//! Base 64 encoding (RFC 4648).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// With padding.
+/// Encodes bytes in base 64, with padding (RFC 4648, section 4).
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);

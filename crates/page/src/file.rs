@@ -1,29 +1,29 @@
-//! The page as one file: the same documents, as fine as fits.
+//! The page as one self-contained file: the same documents, at the finest resolution that fits.
 
 use crate::archive::{Archive, size};
 use crate::base64::base64;
 use crate::pyramid::cells;
-use crate::shortened::shortened;
+use crate::truncated::truncated;
 use crate::view::json_of;
-use crate::{Book, Documents, View, shell};
+use crate::{Documents, SessionDocuments, View, shell};
 use nodewise_report::text::{self, Screen};
 use std::collections::BTreeMap;
 
-/// What all profiles of a file may take, compressed: with the script and in base64 that is below 5 MB.
+/// Size limit of all profiles in a file, compressed; with script and base 64 the file is below 5 MB.
 const BUDGET: usize = 3_300_000;
-/// A profile's report may take so much of it.
+/// Size limit of a profile's report, part of it.
 const REPORT: usize = 600_000;
-/// Cells of the finest level at most.
+/// Largest number of cells of the finest level.
 const FINEST: usize = 100_000;
-/// Threads that a cell names, rather too many than too few.
+/// Numbers of threads per cell to try, largest first.
 const NAMED: [usize; 4] = [16, 6, 3, 1];
 
-/// The whole page.
+/// The page as one self-contained HTML file.
 #[must_use]
-pub fn write(book: &Book) -> String {
-    let views = book.views();
+pub fn write(documents: &SessionDocuments) -> String {
+    let views = documents.views();
     let mut archive = Archive::default();
-    let session = book.document("session.json").unwrap_or_default();
+    let session = documents.document("session.json").unwrap_or_default();
     archive.add("session.json".to_owned(), &session);
     for (index, view) in views.iter().enumerate() {
         add(&mut archive, view, &format!("p/{index}"), BUDGET / views.len());
@@ -41,11 +41,11 @@ pub fn write(book: &Book) -> String {
     )
 }
 
-/// Adds a profile's documents, as fine as a budget lets them be.
+/// Adds a profile's documents at the finest resolution that fits the budget.
 fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
     let mut left = budget;
     let mut add = |name: String, document: &[u8]| archive.add(format!("{folder}/{name}"), document);
-    let report = json_of(&shortened(view.report(), REPORT.min(budget / 3)));
+    let report = json_of(&truncated(view.report(), REPORT.min(budget / 3)));
     let fixed = ["machine.json", "threads.json", "film"];
     let fixed = fixed.map(|name| (name, view.document(name).unwrap_or_default()));
     left = left.saturating_sub(size(&report));

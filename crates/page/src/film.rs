@@ -1,4 +1,4 @@
-//! The run in time over the whole strip: one pass over the accesses, a step at a time.
+//! The film: for each time step and column of the strip, the dominant node, accesses and locality.
 
 use crate::packed::{Packed, share};
 use crate::strip::{Positions, Strip};
@@ -8,25 +8,25 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{Access, PageNumber, Slice};
 use serde_json::{Map, Value, json};
 
-/// Most steps; slices next to each other become one.
+/// Largest number of time steps; consecutive slices are merged.
 const STEPS: usize = 128;
-/// Most columns.
+/// Largest number of columns.
 const COLUMNS: usize = 512;
-/// Nobody accessed it in this step.
+/// Marks a cell without accesses in the step.
 const NOTHING: u8 = 255;
 
-/// The film of a run while its rows are looked at.
-pub struct Film<'a> {
+/// Builds a film from the rows of the access table.
+pub struct FilmBuilder<'a> {
     histogram: &'a Histogram,
     affinity: &'a Affinity,
-    /// What is local: where first touch has each page.
+    /// The home of each page under first-touch, which defines what is local.
     homes: &'a [NodeId],
     nodes: usize,
     slices: &'a [Slice],
     positions: Positions,
     steps: usize,
     columns: usize,
-    /// The step under way, and what it has: accesses by column and node, and local ones by column.
+    /// The current step, with accesses by column and node, and local accesses by column.
     step: usize,
     counts: Vec<u64>,
     local: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct Film<'a> {
     local_shares: Vec<u8>,
 }
 
-impl Visitor for Film<'_> {
+impl Visitor for FilmBuilder<'_> {
     fn rows(&mut self, rows: &[Access]) {
         for row in rows {
             let step = row.slice.index() * self.steps / self.slices.len().max(1);
@@ -51,11 +51,11 @@ impl Visitor for Film<'_> {
     }
 }
 
-/// A film, as the page gets it.
+/// A film in packed form.
 #[derive(Clone, Debug)]
-pub struct Filmed(pub(crate) Vec<u8>);
+pub struct Film(pub(crate) Vec<u8>);
 
-impl<'a> Film<'a> {
+impl<'a> FilmBuilder<'a> {
     /// Of a run on a machine with so many nodes; `homes` is where first touch has the histogram's pages.
     #[must_use]
     pub fn new(
@@ -87,7 +87,7 @@ impl<'a> Film<'a> {
         }
     }
 
-    /// Writes down the steps before this one.
+    /// Writes all steps before this one.
     fn turn_to(&mut self, step: usize) {
         while self.step < step {
             for (counts, local) in self.counts.chunks(self.nodes.max(1)).zip(&self.local) {
@@ -126,7 +126,7 @@ impl<'a> Film<'a> {
         }
     }
 
-    /// Where a page is; rows go up, and back to the start with each slice.
+    /// Index of a page: searched forwards from the last row, or from the start in a new slice.
     fn seek(&self, page: PageNumber) -> usize {
         let pages = &self.histogram.pages;
         match pages.get(self.at) {
@@ -138,7 +138,7 @@ impl<'a> Film<'a> {
 
     /// The film of all rows.
     #[must_use]
-    pub fn finish(self) -> Filmed {
+    pub fn finish(self) -> Film {
         let slices = self.slices;
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let first = |step: usize| (step * slices.len()).div_ceil(self.steps);
@@ -155,6 +155,6 @@ impl<'a> Film<'a> {
         packed.bytes("dominant", &self.dominant);
         packed.counts("accesses", &self.accesses);
         packed.bytes("local", &self.local_shares);
-        Filmed(packed.finish(facts))
+        Film(packed.finish(facts))
     }
 }

@@ -1,11 +1,11 @@
-//! The page: where data lives and moves, to look at.
+//! The interactive page: where data is and moves.
 //!
-//! **Purpose.** [`Documents`] are everything the page asks for, by name: the report, the address space as tiles, the
-//! run as a film, who shares with whom. A server hands them out one by one, a file holds them all; the page
-//! (`web/`) does not know the difference.
+//! **Purpose.** [`Documents`] provides all data of the page by name: the report, the address space as tiles, the run as a
+//! film, the sharing graph. A server serves them one by one, a file contains them all; the page (`web/`) reads both in the
+//! same way.
 //!
-//! **Constraints.** Beside the histogram of a profile a view keeps a few bytes a page, whatever is looked at. Tiles
-//! are made here, so that a browser never holds what it does not show. Names come from the observed program: they
+//! **Constraints.** Beside the histogram of a profile a view keeps a few bytes a page, whatever is shown. Tiles are made
+//! here, so that a browser never holds data that it does not show. Names come from the observed program: they
 //! travel as JSON only.
 //!
 //! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
@@ -13,33 +13,33 @@
 
 mod archive;
 mod base64;
-mod book;
-mod detail;
+mod cell_threads;
 pub mod file;
 mod film;
 mod machine;
 mod packed;
 mod pyramid;
 pub mod server;
+mod session;
 pub mod shell;
-mod shortened;
 mod strip;
 mod sums;
 mod threads;
 mod tile;
 mod traffic;
+mod truncated;
 mod view;
 
-pub use book::Book;
-pub use film::{Film, Filmed};
+pub use film::{Film, FilmBuilder};
+pub use session::SessionDocuments;
 pub use threads::Placement;
 pub use view::{Findings, View};
 
 use std::borrow::Cow;
 
-/// The page's script, one bundle.
+/// The page's bundled script.
 pub const SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.js"));
-/// The page's style.
+/// The page's style sheet.
 pub const STYLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.css"));
 
 /// Documents by name, `session.json` first of all; the names are those of `web/src/source.ts`.

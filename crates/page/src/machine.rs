@@ -1,4 +1,4 @@
-//! The machine as a graph, and what each policy puts on it.
+//! The machine as a graph, with the load of each policy.
 
 use crate::traffic::Matrix;
 use nodewise_machine::Machine;

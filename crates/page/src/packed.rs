@@ -1,11 +1,11 @@
-//! Columns of numbers behind one line of JSON that says which: how tiles and other bulky figures travel.
+//! Binary columns behind one JSON header line: the format of tiles and other bulk data.
 //!
 //! The line is padded with spaces so that columns begin at a multiple of 4 bytes; each column is little-endian
 //! and padded likewise. `web/src/packed.ts` reads it.
 
 use serde_json::{Map, Value, json};
 
-/// Columns under construction.
+/// Builder of packed columns.
 #[derive(Debug, Default)]
 pub struct Packed {
     columns: Vec<Value>,
@@ -13,24 +13,24 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Whole numbers of a byte.
+    /// Adds a column of bytes.
     pub fn bytes(&mut self, name: &str, values: &[u8]) {
         self.column(name, "u8", values.len(), values);
     }
 
-    /// Whole numbers of two bytes.
+    /// Adds a column of 16-bit integers.
     pub fn shorts(&mut self, name: &str, values: &[u16]) {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         self.column(name, "u16", values.len(), &bytes);
     }
 
-    /// Whole numbers of four bytes.
+    /// Adds a column of 32-bit integers.
     pub fn words(&mut self, name: &str, values: &[u32]) {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         self.column(name, "u32", values.len(), &bytes);
     }
 
-    /// Counts: as near as 24 bits come.
+    /// Adds a column of counts as `f32`, rounded to 24 significant bits.
     pub fn counts(&mut self, name: &str, values: &[u64]) {
         let bytes: Vec<u8> = values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect();
         self.column(name, "f32", values.len(), &bytes);
@@ -42,7 +42,7 @@ impl Packed {
         self.body.resize(self.body.len().next_multiple_of(4), 0);
     }
 
-    /// The whole, with facts beside the columns.
+    /// The packed bytes; `facts` are further keys of the header.
     #[must_use]
     pub fn finish(self, mut facts: Map<String, Value>) -> Vec<u8> {
         facts.insert("columns".into(), Value::Array(self.columns));

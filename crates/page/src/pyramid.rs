@@ -1,22 +1,22 @@
-//! Sums over 2^level pages: kept from a level on at which they cost a few bytes a page, made anew below it.
+//! Sums over 2^level pages. Levels that cost a few bytes a page are kept, finer ones are recomputed.
 
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Cells of a whole tile.
+/// Number of cells of a tile.
 pub const CELLS: usize = 256;
-/// What a pyramid may take, bytes a page.
+/// Largest memory of a pyramid, bytes a page.
 const BYTES_A_PAGE: usize = 6;
-/// Finer sums are made in no time.
+/// Sums below this level are computed on demand.
 const FINEST: u32 = 8;
 
-/// How many pages there are, in cells of a level.
+/// Number of cells of a level that so many pages take.
 #[must_use]
 pub fn cells(pages: usize, level: u32) -> usize {
     pages.div_ceil(1 << level)
 }
 
-/// The level at which one tile holds everything.
+/// The coarsest level, at which one tile has all pages.
 #[must_use]
 pub fn coarsest(pages: usize) -> u32 {
     (0..)
@@ -29,7 +29,7 @@ pub fn coarsest(pages: usize) -> u32 {
 pub struct Pyramid {
     pages: usize,
     width: usize,
-    /// The level of the first of `levels`.
+    /// The finest level that is kept, that of `levels[0]`.
     finest: u32,
     /// `[level - finest][cell * width + column]`.
     levels: Vec<Vec<u64>>,
@@ -88,14 +88,14 @@ impl Pyramid {
         rows
     }
 
-    /// What it takes.
+    /// Memory in use, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.levels.iter().map(|l| l.len() * size_of::<u64>()).sum()
     }
 }
 
-/// Each two neighbours as one.
+/// Adds pairs of neighbouring rows.
 fn merged(finer: &[u64], width: usize) -> Vec<u64> {
     let mut rows = Vec::with_capacity((finer.len() / width).div_ceil(2) * width);
     for pair in finer.chunks(2 * width) {

@@ -1,71 +1,71 @@
-//! The page, served live: to this host, and to nobody else unless told.
+//! The HTTP server of the page, for loopback unless another address is given.
 //!
-//! **Purpose.** A [`Shelf`] holds the documents of the moment, [`Server`] hands them out, and says when there are
-//! others.
+//! **Purpose.** A [`DocumentStore`] holds the current documents; [`Server`] serves them and notifies open pages when they
+//! are replaced.
 //!
-//! **Constraints.** All addresses lie below a secret one ([`Token`]), and what was not asked for from the page itself
-//! gets nothing ([`gate`](self)). No file is named by a request. Connections, the time that each may idle, and who
-//! listens for events are bounded.
+//! **Constraints.** All paths begin with a secret [`Token`]; requests of foreign hosts or origins are refused
+//! (`origin`). Paths name documents, never files. The numbers of connections and event streams, and the idle time of a
+//! connection, are bounded.
 
-mod answer;
-mod crowd;
+mod connections;
 mod events;
-mod gate;
 mod listener;
-mod shelf;
+mod origin;
+mod response;
+mod store;
 #[cfg(test)]
 mod tests;
 mod token;
 
 use axum::Router;
-use gate::Gate;
-use listener::{Bounded, Visitor};
+use listener::{BoundedListener, Client};
+use origin::OriginPolicy;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-pub use shelf::Shelf;
+pub use store::DocumentStore;
 pub use token::Token;
 
-/// Documents are made by so many threads at most.
+/// Threads that make documents.
 const MAKERS: usize = 4;
-/// So many pages may be open.
+/// Largest number of event streams, one for each open page.
 const LISTENERS: usize = 16;
 
-/// What requests are answered from.
+/// State that all requests share.
 struct Site {
     token: Token,
-    gate: Gate,
-    shelf: Shelf,
+    origin: OriginPolicy,
+    store: DocumentStore,
     listeners: Arc<Semaphore>,
 }
 
-/// A server that is reachable already and answers when it runs.
+/// A server that is bound to its address; [`Server::run`] serves requests.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     token: Token,
-    shelf: Shelf,
+    store: DocumentStore,
 }
 
 impl Server {
-    /// Takes an address; port 0 is any free one.
+    /// Binds an address; port 0 picks a free one.
     ///
     /// # Errors
     /// The address is in use or not this host's, or the system has no random bytes.
-    pub fn bind(address: SocketAddr, shelf: Shelf) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, store: DocumentStore) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Self {
             address: listener.local_addr()?,
             listener,
             token: Token::random()?,
-            shelf,
+            store,
         })
     }
 
-    /// Where the page is; whoever knows it may look. Of all addresses of this host, its own for itself.
+    /// The URL of the page, token included. A server bound to the unspecified address gives the loopback address.
     #[must_use]
     pub fn url(&self) -> String {
         let mut address = self.address;
@@ -77,26 +77,26 @@ impl Server {
         format!("http://{address}/{}/", self.token)
     }
 
-    /// Answers for good.
+    /// Serves requests until an error.
     ///
     /// # Errors
-    /// As the kernel answers; a connection that fails is none.
+    /// The runtime or the listener cannot be set up; a failing connection is no error.
     pub fn run(self) -> io::Result<()> {
         let site = Arc::new(Site {
-            gate: Gate::new(self.address),
+            origin: OriginPolicy::new(self.address),
             token: self.token,
-            shelf: self.shelf,
+            store: self.store,
             listeners: Arc::new(Semaphore::new(LISTENERS)),
         });
-        let router = Router::new().fallback(answer::answer).with_state(site);
+        let router = Router::new().fallback(response::respond).with_state(site);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .max_blocking_threads(MAKERS)
             .build()?;
         runtime.block_on(async {
-            let listener = Bounded::new(tokio::net::TcpListener::from_std(self.listener)?);
-            axum::serve(listener, router.into_make_service_with_connect_info::<Visitor>()).await
+            let listener = BoundedListener::new(tokio::net::TcpListener::from_std(self.listener)?);
+            axum::serve(listener, router.into_make_service_with_connect_info::<Client>()).await
         })
     }
 }

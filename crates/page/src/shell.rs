@@ -1,4 +1,4 @@
-//! The document that the page's script fills: by itself when it is served, with everything in it as a file.
+//! The HTML document around the page's script: with links when it is served, self-contained as a file.
 
 use crate::base64::base64;
 use crate::{SCRIPT, STYLE};

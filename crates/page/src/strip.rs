@@ -1,29 +1,29 @@
-//! The address space as one strip: touched pages, each object in one run.
+//! The strip: touched pages of the address space, object after object.
 
 use nodewise_analysis::Histogram;
 use nodewise_profile::{ObjectId, PageNumber};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// More objects than these are not told apart: the small ones between large ones are one run.
+/// Number of objects shown separately; smaller ones between them are merged into one run.
 const LARGE: usize = 1000;
 
-/// The pages of one object.
+/// A run of pages of one object, or of several small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Whose they are; of several small objects, the first.
+    /// The object; of several, the first.
     pub object: ObjectId,
-    /// How many objects.
+    /// Number of objects in the run.
     pub objects: usize,
-    /// Position of the first.
+    /// Position of its first page in the strip.
     pub first: usize,
-    /// How many were touched.
+    /// Number of touched pages.
     pub pages: usize,
     /// The first one's number.
     pub page: PageNumber,
 }
 
-/// Positions whose pages follow each other in the histogram.
+/// Consecutive positions whose pages are consecutive in the histogram.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     position: u32,
@@ -86,7 +86,7 @@ impl Strip {
         }
     }
 
-    /// How many positions there are.
+    /// Number of positions, which is that of pages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pages
@@ -114,7 +114,7 @@ impl Strip {
         self.runs[..after].last().filter(|r| position < r.first + r.pages)
     }
 
-    /// From pages to positions.
+    /// The inverse, from pages to positions.
     #[must_use]
     pub fn positions(&self) -> Positions {
         let mut stretches = self.stretches.clone();
@@ -123,12 +123,12 @@ impl Strip {
     }
 }
 
-/// The position of each page.
+/// Maps pages to positions.
 #[derive(Debug)]
 pub struct Positions(Vec<Stretch>);
 
 impl Positions {
-    /// Of the page at an index of the histogram.
+    /// Position of the page at an index of the histogram.
     ///
     /// # Panics
     /// If there is no such page.
@@ -142,7 +142,7 @@ impl Positions {
     }
 }
 
-/// At most twice as many runs as are [`LARGE`], and one.
+/// Merges runs of small objects, so that there are at most 2 × [`LARGE`] + 1 runs.
 fn told_apart(runs: Vec<Run>) -> Vec<Run> {
     let mut sizes: Vec<usize> = runs.iter().map(|r| r.pages).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,4 +1,4 @@
-//! What is summed over pages to draw them, and who is looked at for it.
+//! Sums over pages that pictures are drawn from.
 
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass};
 use nodewise_machine::NodeId;
@@ -6,15 +6,15 @@ use nodewise_placement::Mapping;
 use nodewise_profile::{ObjectKind, Profile};
 use std::ops::Range;
 
-/// Nodes that a byte tells apart: those of larger machines are looked at with the last of these.
+/// Largest number of nodes that fit a byte; larger numbers are shown as the last of these.
 pub const NODES: usize = 255;
 
-/// The columns of a row of sums.
+/// Layout of a row of sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Memory nodes.
+    /// Number of memory nodes.
     pub nodes: usize,
-    /// Mappings.
+    /// Number of policies (mappings).
     pub policies: usize,
 }
 
@@ -25,18 +25,18 @@ impl Shape {
     const CLASSES: usize = 3;
     const SENDERS: usize = Self::CLASSES + SharingClass::ALL.len();
 
-    /// Sums of a row.
+    /// Number of sums in a row.
     #[must_use]
     pub fn width(self) -> usize {
         self.policy(self.policies)
     }
 
-    /// A policy's local accesses; its pages by home follow.
+    /// Index of a policy's local accesses; its page counts by home follow.
     fn policy(self, policy: usize) -> usize {
         Self::SENDERS + self.nodes + policy * (1 + self.nodes)
     }
 
-    /// A row, to be read.
+    /// Gives access to the sums of a row.
     #[must_use]
     pub fn read(self, row: &[u64]) -> Sums<'_> {
         Sums { shape: self, row }
@@ -51,13 +51,13 @@ pub struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    /// Loads and stores.
+    /// Number of loads and stores.
     #[must_use]
     pub fn accesses(self) -> u64 {
         self.row[Shape::ACCESSES]
     }
 
-    /// Stores.
+    /// Store instructions over the pages.
     #[must_use]
     pub fn writes(self) -> u64 {
         self.row[Shape::WRITES]
@@ -81,36 +81,36 @@ impl<'a> Sums<'a> {
         &self.row[Shape::SENDERS..][..self.shape.nodes]
     }
 
-    /// Accesses a mapping makes local.
+    /// Number of accesses that are local under a policy.
     #[must_use]
     pub fn local(self, policy: usize) -> u64 {
         self.row[self.shape.policy(policy)]
     }
 
-    /// Pages by home.
+    /// Number of pages on each node under a policy.
     #[must_use]
     pub fn homes(self, policy: usize) -> &'a [u64] {
         &self.row[self.shape.policy(policy) + 1..][..self.shape.nodes]
     }
 }
 
-/// A histogram as it is looked at: threads on nodes, pages at home, a few bytes each.
+/// The histogram with thread and page placements, a few bytes a page.
 #[derive(Debug)]
 pub struct Pages {
     /// Page × thread counts.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// Homes of all pages, mapping by mapping.
+    /// Home of each page under each mapping.
     pub homes: Vec<Vec<u8>>,
-    /// By object.
+    /// Kind of each object, by object number.
     kinds: Vec<ObjectKind>,
     /// How rows of sums are laid out.
     pub shape: Shape,
 }
 
 impl Pages {
-    /// Mappings are parallel to the histogram; they are let go one by one.
+    /// Builds this from mappings that are parallel to the histogram; they are freed one by one.
     #[must_use]
     pub fn new(
         profile: &Profile,
@@ -164,20 +164,20 @@ impl Pages {
         }
     }
 
-    /// What it takes beside the histogram.
+    /// Memory in use beside the histogram, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.homes.iter().map(Vec::len).sum::<usize>() + self.kinds.len()
     }
 }
 
-/// As a byte.
+/// A node number as a byte; larger numbers become the last one ([`NODES`] − 1).
 #[must_use]
 pub fn narrow(node: NodeId) -> u8 {
     node.index().min(NODES - 1) as u8
 }
 
-/// With nodes that fit a byte.
+/// Clamps node numbers to a byte.
 #[must_use]
 pub fn narrowed(affinity: &Affinity) -> Affinity {
     let nodes = affinity.nodes.iter().map(|n| NodeId(narrow(*n).into())).collect();

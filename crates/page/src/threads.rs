@@ -1,4 +1,4 @@
-//! Who shares with whom, and where that leaves threads: as they are placed, and as sharing would have it.
+//! The sharing graph of threads, with the current placement and a sharing-aware one.
 
 use crate::sums::{Pages, homes, narrowed};
 use crate::traffic::{Matrix, added, local_fraction, matrices};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Most groups: more threads are looked at several at a time.
+/// Largest number of groups shown; more threads are grouped.
 const GROUPS: usize = 128;
 /// Two groups belong together when what they share is this part of what either shares with its closest partner
 /// (as [`nodewise_placement::asym::clusters_from_sharing`] has it for threads).
@@ -41,12 +41,12 @@ struct Placing {
     local_range: Option<[f64; 2]>,
 }
 
-/// A way to place threads and pages.
+/// A placement of threads and pages.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// Threads.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// Pages, with threads there.
+    /// The node of each page.
     pub mapping: Mapping,
 }
 
@@ -85,7 +85,7 @@ pub fn document(
     serde_json::to_vec(&document).expect("plain structs serialize")
 }
 
-/// Neighbours in number together.
+/// Groups threads with consecutive numbers.
 struct Groups {
     /// Group of each thread.
     of: Vec<u32>,
@@ -134,7 +134,7 @@ impl Groups {
         self.members.iter().map(group).collect()
     }
 
-    /// What pairs share, and on the diagonal what a group has to itself.
+    /// Accesses shared by pairs of groups; on the diagonal, accesses to pages of one group only.
     fn sharing(&self, pages: &Pages, graph: &SharingGraph) -> Vec<Vec<f64>> {
         let count = self.members.len();
         let mut matrix = vec![vec![0.0; count]; count];
@@ -171,7 +171,7 @@ impl Groups {
     }
 }
 
-/// Groups that share much, directly or through others; those that share with nobody are by themselves.
+/// Clusters of groups that share much, directly or transitively.
 fn clusters(graph: &SharingGraph, count: usize) -> Vec<Vec<usize>> {
     let shared = |g: usize| if g < graph.len() { graph.neighbours(g) } else { &[] };
     let closest: Vec<f64> = (0..count)

@@ -1,18 +1,18 @@
-//! A tile: 256 cells of the strip, each with everything a picture may colour it by.
+//! A tile: 256 cells of the strip with all values that pictures are coloured by.
 
 use crate::packed::{Packed, share};
 use crate::sums::{Shape, Sums};
 use serde_json::{Map, Value};
 
-/// No node, no class: nobody accessed it.
+/// Marks a cell without accesses: no node, no class.
 const NOTHING: u8 = 255;
 
-/// Where a tile begins, and where its cells' first pages are.
+/// Position of a tile, and the first page of each cell.
 #[derive(Debug)]
 pub struct Place {
-    /// Its level.
+    /// Level of the tile: a cell sums 2^level pages.
     pub level: u32,
-    /// Its first cell.
+    /// Index of its first cell.
     pub first_cell: usize,
     /// Of each cell, the first page, counted from the first of its run.
     pub pages: Vec<u32>,
@@ -58,7 +58,7 @@ fn part(part: u64, whole: u64) -> u8 {
     if whole == 0 { 0 } else { share(part, whole) }
 }
 
-/// Where most is, the first of equals.
+/// Index of the largest value, the first of equals.
 fn largest(counts: &[u64]) -> u8 {
     let most = counts.iter().enumerate().rev().max_by_key(|(_, n)| **n);
     most.filter(|(_, n)| **n > 0)

@@ -1,11 +1,11 @@
-//! Which node accesses which: what mappings put between nodes.
+//! Access matrices between nodes under each mapping.
 
 use crate::sums::Pages;
 use nodewise_analysis::{Affinity, NodeCounts};
 use nodewise_machine::NodeId;
 use rayon::prelude::*;
 
-/// Accesses, `[cpu_node][memory_node]`.
+/// Numbers of accesses, `[cpu_node][memory_node]`.
 pub type Matrix = Vec<Vec<u64>>;
 
 /// Pages that one thread goes through at a time.

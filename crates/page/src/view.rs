@@ -1,12 +1,12 @@
-//! One profile: its documents, made when they are asked for.
+//! The documents of one profile, made on demand.
 
-use crate::film::Filmed;
+use crate::film::Film;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
 use crate::strip::{Run, Strip};
 use crate::sums::Pages;
 use crate::threads::Placement;
 use crate::traffic::matrices;
-use crate::{detail, machine, threads, tile};
+use crate::{cell_threads, machine, threads, tile};
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, sampled_share, thread_numbers};
 use nodewise_machine::Machine;
 use nodewise_placement::Mapping;
@@ -18,32 +18,32 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a view is made from.
+/// The input of a view.
 #[derive(Debug)]
 pub struct Findings<'a> {
-    /// Where the profile lies, as people name it.
+    /// Folder of the profile, as shown.
     pub folder: String,
-    /// Its small tables.
+    /// The profile without its access table.
     pub profile: &'a Profile,
-    /// The target.
+    /// The machine that is predicted for.
     pub machine: &'a Machine,
-    /// Predictions follow the mappings'.
+    /// Predicted costs, parallel to the mappings.
     pub simulation: &'a Simulation,
     /// Page × thread counts.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
     /// The mappings compared, the first is first-touch; parallel to the report's policies.
     pub mappings: Vec<Mapping>,
-    /// What they amount to.
+    /// The report on the profile.
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
-    /// The run in time.
-    pub film: Filmed,
-    /// Threads and pages as they are placed now …
+    /// The film of the run.
+    pub film: Film,
+    /// The current placement of threads and pages.
     pub before: Placement,
-    /// … and as would be better.
+    /// The recommended placement of threads and pages.
     pub after: Placement,
 }
 
@@ -64,7 +64,7 @@ pub struct View {
 }
 
 impl View {
-    /// Looks at every page once.
+    /// Builds the view, in one pass over all pages.
     ///
     /// # Panics
     /// If there is no mapping.
@@ -111,43 +111,43 @@ impl View {
         }
     }
 
-    /// What was recorded, in a word.
+    /// Name of the recorded program.
     #[must_use]
     pub fn title(&self) -> String {
         self.report.program.title()
     }
 
-    /// Where the profile lies.
+    /// Folder of the profile, as shown.
     #[must_use]
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// What it amounts to.
+    /// The report on the profile.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// What is kept beside the histogram, bytes.
+    /// Memory in use beside the histogram, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pages.bytes() + self.sums.bytes() + self.threads.bytes()
     }
 
-    /// How many pages there are.
+    /// Number of pages in the strip.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.strip.len()
     }
 
-    /// The level at which one tile holds everything.
+    /// The coarsest level, at which one tile has all pages.
     #[must_use]
     pub fn coarsest(&self) -> u32 {
         coarsest(self.strip.len())
     }
 
-    /// Tiles of a level; one of no cells where there are no pages.
+    /// Number of tiles of a level, at least one.
     #[must_use]
     pub fn tiles(&self, level: u32) -> usize {
         cells(self.strip.len(), level).div_ceil(CELLS).max(1)
@@ -169,7 +169,7 @@ impl View {
                 let known = parts.next().is_none() && level <= self.coarsest() && index < self.tiles(level);
                 match kind {
                     "tile" if known => Cow::Owned(self.tile(level, index)),
-                    "detail" if known => Cow::Owned(self.detail(level, index, detail::NAMED)),
+                    "detail" if known => Cow::Owned(self.detail(level, index, cell_threads::NAMED)),
                     _ => return None,
                 }
             }
@@ -203,7 +203,7 @@ impl View {
             add_threads(&self.pages, &self.strip, positions, row);
         });
         let threads = self.pages.affinity.nodes.len().max(1);
-        detail::pack(level, cells.start, threads, named, &rows)
+        cell_threads::pack(level, cells.start, threads, named, &rows)
     }
 
     fn cells(&self, level: u32, index: usize) -> Range<usize> {
@@ -235,7 +235,7 @@ fn add_threads(pages: &Pages, strip: &Strip, positions: Range<usize>, row: &mut 
         .for_each(|range| pages.add_threads(range, row));
 }
 
-/// A number as it is written in a name: one way only.
+/// Parses a decimal number in canonical form.
 pub(crate) fn number(text: &str) -> Option<usize> {
     let plain = text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
     let leading = text.len() > 1 && text.starts_with('0');

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use nodewise_page::{Book, file};
+use nodewise_page::{SessionDocuments, file};
 use nodewise_profile::*;
 use sample::{Sample, machine};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const MOST: usize = 5_000_000;
 
 fn page(samples: &[Sample], policies: &str) -> String {
     let views = samples.iter().map(|s| Arc::new(s.made(policies).view));
-    file::write(&Book::new(views.collect(), false, 0, None))
+    file::write(&SessionDocuments::new(views.collect(), false, 0, None))
 }
 
 /// The page without its script, its style and its data.

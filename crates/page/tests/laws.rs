@@ -2,7 +2,7 @@
 
 mod sample;
 
-use nodewise_page::{Book, Documents};
+use nodewise_page::{Documents, SessionDocuments};
 use nodewise_profile::*;
 use proptest::prelude::*;
 use sample::{Made, Packed, Sample, json, level, machine};
@@ -140,10 +140,10 @@ proptest! {
     #[test]
     fn a_name_that_is_none_has_no_document(names in proptest::collection::vec("(p|tile|detail|film|0|1|9|00|-1|\\+1|4294967296|99999999999999999999|%2e|\\.\\.|session.json|é|.){1,2}", 0..6)) {
         let made = made(vec![Access { len: 9, reads: 1, ..Access::default() }], 2);
-        let book = Book::new(vec![Arc::new(made.view)], false, 0, None);
+        let documents = SessionDocuments::new(vec![Arc::new(made.view)], false, 0, None);
         let name = names.join("/");
         let known = ["session.json", "p/0/film", "p/0/tile/0/0", "p/0/detail/0/0"];
-        prop_assert_eq!(book.document(&name).is_some(), known.contains(&name.as_str()), "{}", name);
+        prop_assert_eq!(documents.document(&name).is_some(), known.contains(&name.as_str()), "{}", name);
     }
 }
 

@@ -1,10 +1,10 @@
-//! From a profile to everything that is said of it: what `report`, `serve` and `top` share.
+//! A profile with metrics, predictions and advice, as `report`, `serve` and `top` show it.
 
-use crate::found::Found;
+use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
 use nodewise_advise::{Asked, advise};
 use nodewise_analysis::{Affinity, Usage};
-use nodewise_page::{Filmed, Placement, View};
+use nodewise_page::{Film, Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
@@ -17,7 +17,7 @@ const IN_ORDER: &str = "compact";
 /// What everything is compared with.
 const FIRST_TOUCH: &str = "first-touch";
 
-/// A profile, judged.
+/// A profile with its metrics, predictions and advice.
 pub struct Analysed {
     /// Profile, histogram, affinity and machine.
     pub selected: Selected,
@@ -62,12 +62,12 @@ impl Analysed {
     }
 
     /// With a film of the run, if that is asked for.
-    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Filmed>)> {
+    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Film>)> {
         let mut sums = Usage::default();
         let selected = selection.open_with(&mut [&mut sums])?;
         let (mappings, notes) = selected.mappings(policies)?;
         let mappings = with_baseline(&selected, mappings);
-        let found = Found::of(&selected, &mappings, sums, filmed)?;
+        let found = LaterPasses::of(&selected, &mappings, sums, filmed)?;
         let context = selected.context();
         // What whoever copies the next command would ask with.
         let asked = Asked {
@@ -102,7 +102,7 @@ impl Analysed {
         Ok((analysed, found.film))
     }
 
-    fn shown(self, film: Filmed) -> anyhow::Result<View> {
+    fn shown(self, film: Film) -> anyhow::Result<View> {
         let after = self.placed(SHARING, self.chosen())?;
         let now = match self.selected.affinity.name.as_str() {
             SHARING => IN_ORDER,

@@ -1,4 +1,4 @@
-//! Threads and pages together: a program on virtual nodes, and on which real ones it is fastest.
+//! Joint placement of threads and pages: a program on virtual nodes, and the real nodes on which it is fastest.
 
 use crate::selection::Selected;
 use nodewise_analysis::thread_numbers;

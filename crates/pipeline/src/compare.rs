@@ -1,4 +1,4 @@
-//! The predicted cost of each policy, side by side.
+//! Compares the predicted cost of policies.
 
 mod json;
 mod moving;
@@ -15,12 +15,12 @@ pub use sweep::Sweep;
 use crate::folded::folded;
 use crate::{ASYM, Asym, Selected, Selection};
 use anyhow::bail;
-use nodes::Worth;
+use nodes::NodeChoices;
 use nodewise_machine::Machine;
 use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
 
-/// What is to be compared.
+/// The parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The profile; which machine is asked for apart.
@@ -29,7 +29,7 @@ pub struct Question {
     pub more: Vec<PathBuf>,
     /// Of several programs, those that end begin again until all have ended once.
     pub repeat: bool,
-    /// Policies, comma-separated.
+    /// Policies to compare, comma-separated.
     pub policy: String,
     /// On how many CPUs: one number for all programs, or one for each; empty: as many as were recorded.
     pub threads: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct Question {
     pub limits: Limits,
     /// Remote memory is so many times as slow as local memory.
     pub latency_ratio: Option<f64>,
-    /// What reaches memory.
+    /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
     /// The one policy that moves pages is to be drawn.
     pub trace: bool,
@@ -65,7 +65,7 @@ impl Question {
             list: &list,
             parameters: &parameters,
         };
-        let (simulation, worth) = match &asym {
+        let (simulation, node_choices) = match &asym {
             None => {
                 let (context, moving) = (selected.context(), movers.all()?);
                 let reader = &selected.reader;
@@ -73,8 +73,8 @@ impl Question {
                 (simulation, None)
             }
             Some(asym) => {
-                let (simulation, worth) = nodes::together(asym, &movers, &mappings)?;
-                (simulation, Some(worth))
+                let (simulation, node_choices) = nodes::together(asym, &movers, &mappings)?;
+                (simulation, Some(node_choices))
             }
         };
         let on = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
@@ -85,7 +85,7 @@ impl Question {
             page_size: selected.histogram.page_size(),
             machine: on.clone(),
             simulation,
-            worth,
+            node_choices,
             picture,
             notes,
         })
@@ -159,7 +159,7 @@ pub struct Comparison {
     /// The prediction of each policy; what pages start from comes first.
     pub simulation: Simulation,
     /// What the choice of nodes is worth, where there was one.
-    worth: Option<Worth>,
+    node_choices: Option<NodeChoices>,
     /// Pages through time under the policy that moves them, SVG, if [`Question::trace`] is set.
     pub picture: Option<String>,
     /// What policies note about their mappings.
@@ -170,8 +170,11 @@ impl Comparison {
     /// For people: one table, best first.
     #[must_use]
     pub fn text(&self) -> String {
-        let worth = self.worth.as_ref().map_or_else(String::new, Worth::table);
-        table::write(&self.machine, &self.simulation, &worth)
+        let node_choices = self
+            .node_choices
+            .as_ref()
+            .map_or_else(String::new, NodeChoices::table);
+        table::write(&self.machine, &self.simulation, &node_choices)
     }
 
     /// The document of `simulate --json` (its keys: `docs/model.md`).
@@ -181,7 +184,7 @@ impl Comparison {
             &self.machine,
             self.page_size,
             &self.simulation,
-            self.worth.as_ref(),
+            self.node_choices.as_ref(),
         )
     }
 }

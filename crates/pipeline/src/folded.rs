@@ -1,4 +1,4 @@
-//! Fewer CPUs than recorded threads: neighbouring threads become one.
+//! Folds a profile onto fewer CPUs than it has threads: neighbouring threads become one.
 
 use crate::selection::{Files, Selected};
 use anyhow::bail;
@@ -10,11 +10,11 @@ use nodewise_profile::{Profile, Thread, ThreadId};
 pub struct Folded {
     pub profile: Profile,
     pub histogram: Histogram,
-    /// By recorded thread.
+    /// Index of the folded thread of each recorded thread.
     pub groups: Vec<u32>,
 }
 
-/// So many threads.
+/// Folds a profile onto `cpus` threads.
 pub fn fewer(selected: &Selected, cpus: u32) -> anyhow::Result<Folded> {
     let numbers = thread_numbers(selected.profile());
     let threads = numbers.iter().max().map_or(0, |n| n + 1);

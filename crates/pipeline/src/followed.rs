@@ -1,4 +1,4 @@
-//! A profile that may still be written, looked at again and again.
+//! Polls a profile that may still be being written.
 
 use crate::selection::Selection;
 use nodewise_input::shell_word;
@@ -44,7 +44,7 @@ pub enum Look<T> {
     Same,
     /// Nothing to show yet: why.
     Waits(String),
-    /// What was read.
+    /// It changed; this was read.
     New(T),
     /// It cannot be read: why.
     Failed(anyhow::Error),
@@ -105,7 +105,7 @@ impl<T> Followed<T> {
         all.filter_map(|of| of.and_then(|m| m.modified()).ok()).max()
     }
 
-    /// The folder.
+    /// The folder of the profile.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

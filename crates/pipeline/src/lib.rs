@@ -1,13 +1,13 @@
-//! From a profile to everything that is said of it.
+//! The pipeline from a profile to metrics, predictions and advice.
 //!
-//! **Purpose.** Joins the rooms below in the order in which every command needs them: a [`Selection`] says which
+//! **Purpose.** Joins the crates below in the order in which every command needs them: a [`Selection`] says which
 //! profile on which machine, [`Selected`] has read it, [`Analysed`] has judged it (what `report`, `serve` and `top`
 //! show), [`compare`] predicts policies side by side (`simulate`). [`Followed`] does so again while a profile grows.
 //!
 //! **Constraints.** Nothing here reads arguments or writes to a terminal: what there is to say besides a result is in
 //! its `notes`.
 //!
-//! **Non-goals.** Measuring, deciding and predicting themselves: see the rooms below.
+//! **Non-goals.** Measuring, deciding and predicting: see the crates below.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ mod asym;
 pub mod compare;
 mod folded;
 mod followed;
-mod found;
+mod passes;
 mod selection;
 
 pub use analysed::Analysed;

@@ -1,4 +1,4 @@
-//! A profile seen on a machine, at a page size, with threads bound somewhere.
+//! Opens a profile for a machine, a page size and a thread placement.
 
 use anyhow::bail;
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, first_touch_nodes, read};
@@ -19,7 +19,7 @@ pub struct Selection {
     pub profile: Option<PathBuf>,
     /// A shipped machine's name, a machine file, or `this`.
     pub machine: String,
-    /// The thread policy.
+    /// The thread placement policy, as written.
     pub affinity: String,
     /// Page size of decisions, as a shift over base pages.
     pub page_size: u32,
@@ -46,9 +46,9 @@ pub struct Selected {
     pub reader: Reader,
     /// Page × thread counts over the whole run.
     pub histogram: Histogram,
-    /// Where threads run.
+    /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// The target.
+    /// The machine that is predicted for.
     pub machine: Machine,
 }
 

@@ -9,17 +9,17 @@
 use nodewise_analysis::{Entry, Histogram, SharingMatrix};
 use nodewise_machine::{Channels, Machine, NodeId};
 use nodewise_placement::asym::{
-    Bandwidth, Cluster, Crew, Found, NodePlacement, Options, Place, clusters_from_sharing, search,
-    weighted_bandwidth,
+    Bandwidth, Cluster, NodePlacement, Options, Place, SearchResult, ThreadTraffic, clusters_from_sharing,
+    search, weighted_bandwidth,
 };
 use nodewise_placement::formulas::mix;
 use nodewise_profile::{ObjectId, PageNumber, ThreadId};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-struct Chance(u64);
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, n: usize) -> usize {
         let x = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -57,7 +57,7 @@ fn machine(nodes: usize, links: &[(usize, usize, f64)]) -> Machine {
 }
 
 /// A ring both ways and chords, of the widths that HyperTransport links have.
-fn random(nodes: usize, chance: &mut Chance) -> Machine {
+fn random(nodes: usize, chance: &mut Random) -> Machine {
     let ring = (0..nodes).map(|n| (n, (n + 1) % nodes));
     let mut ends: Vec<(usize, usize)> = ring.collect();
     ends.extend((0..3 * nodes / 2).map(|_| (chance.below(nodes), chance.below(nodes))));
@@ -72,8 +72,8 @@ fn random(nodes: usize, chance: &mut Chance) -> Machine {
     machine(nodes, &links)
 }
 
-/// Groups of these sizes joined by wide links, all of them by a narrow ring; and who is in which.
-fn planted(sizes: &[usize], chance: &mut Chance) -> (Machine, Vec<Vec<NodeId>>) {
+/// Groups of nodes of these sizes joined by wide links, all of them by a narrow ring; and who is in which.
+fn planted(sizes: &[usize], chance: &mut Random) -> (Machine, Vec<Vec<NodeId>>) {
     let nodes: usize = sizes.iter().sum();
     let order = chance.shuffled(nodes);
     let mut left = &order[..];
@@ -135,14 +135,14 @@ fn timed<'a>(
     places: &[Place],
     clusters: &'a [Cluster],
     repeats: usize,
-) -> (f64, Found<'a>) {
+) -> (f64, SearchResult<'a>) {
     let once = || {
         let start = Instant::now();
         let found = search(channels, places, clusters, &Options::default()).expect("it fits");
         std::hint::black_box(found.least_moved());
         (start.elapsed().as_secs_f64() * 1e3, found)
     };
-    let (times, mut found): (Vec<f64>, Vec<Found<'a>>) = (0..repeats).map(|_| once()).unzip();
+    let (times, mut found): (Vec<f64>, Vec<SearchResult<'a>>) = (0..repeats).map(|_| once()).unzip();
     (median(times), found.remove(0))
 }
 
@@ -205,7 +205,7 @@ fn sharing(threads: usize, group: usize) -> SharingMatrix {
 }
 
 fn time() {
-    let mut chance = Chance(7);
+    let mut chance = Random(7);
     for (nodes, threads, group) in [
         (8usize, 64usize, 24usize),
         (8, 64, 16),
@@ -232,21 +232,21 @@ fn time() {
                 })
                 .collect();
             let matrix = sharing(threads, group);
-            let crew = |thread: usize| Crew {
+            let traffic = |thread: usize| ThreadTraffic {
                 application: 0,
                 thread: thread as u32,
                 remote: 1e6 * (1 + thread / group) as f64,
             };
-            let crew: Vec<Crew> = (0..threads).map(crew).collect();
-            let form = || clusters_from_sharing(&matrix, &crew, &places).expect("they fit");
+            let traffic: Vec<ThreadTraffic> = (0..threads).map(traffic).collect();
+            let form = || clusters_from_sharing(&matrix, &traffic, &places).expect("they fit");
             let start = Instant::now();
             let clusters = form();
-            let forming = start.elapsed().as_secs_f64() * 1e3;
+            let packing = start.elapsed().as_secs_f64() * 1e3;
             let (ms, found) = timed(&channels, &places, &clusters, if nodes < 64 { 15 } else { 5 });
             println!(
                 "{nodes}\t{threads}\t{}\t{kind}\t{:.3}\t{}\t{:.4}\t{}",
                 clusters.len(),
-                ms + forming,
+                ms + packing,
                 found.exact,
                 found.gap(),
                 found.counts.evaluated,
@@ -261,7 +261,7 @@ fn equal(nodes: usize) -> Machine {
 }
 
 fn planted_all() {
-    let mut chance = Chance(3);
+    let mut chance = Random(3);
     for (nodes, size) in [
         (16, 2),
         (16, 4),
@@ -294,7 +294,7 @@ fn planted_all() {
 
 /// Exchanges of nodes, the first that is better each time, from random starts, until time is up.
 fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Duration) -> (f64, usize) {
-    let (start, mut chance) = (Instant::now(), Chance(99));
+    let (start, mut chance) = (Instant::now(), Random(99));
     let mut bandwidth = Bandwidth::new(channels);
     let (mut best, mut starts) = (0.0, 0);
     while start.elapsed() < time {
@@ -303,7 +303,7 @@ fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Dura
             .iter()
             .map(|i| places[*i].node)
             .collect();
-        let mut worth = |order: &[NodeId]| {
+        let mut objective = |order: &[NodeId]| {
             let mut left = order;
             let nodes = clusters.iter().map(|c| {
                 let (mine, rest) = left.split_at(c.nodes);
@@ -313,13 +313,13 @@ fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Dura
             let got = bandwidth.of(nodes);
             clusters.iter().zip(got).map(|(c, b)| c.weight * b).sum::<f64>()
         };
-        let (mut now, mut better) = (worth(&order), true);
+        let (mut now, mut better) = (objective(&order), true);
         while better && start.elapsed() < time {
             better = false;
             for a in 0..order.len() {
                 for b in a + 1..order.len() {
                     order.swap(a, b);
-                    let then = worth(&order);
+                    let then = objective(&order);
                     if then > now * (1.0 + 1e-12) {
                         (now, better) = (then, true);
                     } else {
@@ -335,7 +335,7 @@ fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Dura
 }
 
 fn rivals(seconds: f64) {
-    let mut chance = Chance(11);
+    let mut chance = Random(11);
     let cases: [(usize, &[usize]); 6] = [
         (16, &[5, 3, 3, 2, 2]),
         (16, &[4; 4]),
@@ -358,7 +358,7 @@ fn rivals(seconds: f64) {
         let start = Instant::now();
         let longer = search(&channels, &places, &clusters, &options).expect("it fits");
         let longer_ms = start.elapsed().as_secs_f64() * 1e3;
-        let over = |found: &Found<'_>| found.weighted / theirs;
+        let over = |found: &SearchResult<'_>| found.weighted / theirs;
         println!(
             "{nodes}\t{name}\t{ms:.2}\t{:.4}\t{longer_ms:.0}\t{:.4}\t{starts}\t{:.4}",
             over(&found),

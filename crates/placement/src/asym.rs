@@ -1,4 +1,4 @@
-//! Which nodes clusters of threads get: AsymSched (Lepers, Quéma and Fedorova, "Thread and Memory Placement
+//! Placement of clusters of threads on nodes: AsymSched (Lepers, Quéma and Fedorova, "Thread and Memory Placement
 //! on NUMA Systems: Asymmetry Matters", USENIX ATC 2015, 4.2 and 4.3).
 //!
 //! Threads that share data form a [`Cluster`]; a placement gives each cluster nodes of its own; the best one
@@ -9,25 +9,25 @@
 mod bandwidth;
 mod bound;
 mod cluster;
-mod descent;
 mod enumeration;
+mod equal_shares;
 mod equivalence;
-mod forming;
-mod found;
-mod naming;
+mod local_search;
+mod node_assignment;
+mod packing;
+mod pairwise;
 mod problem;
-mod quick;
+mod result;
 mod search;
-mod seating;
-mod shares;
+mod set_assignment;
 mod state;
 
 #[cfg(test)]
 mod laws;
 
 pub use bandwidth::{Bandwidth, cluster_bandwidth, weighted_bandwidth};
-pub use cluster::{Crew, clusters_from_counters, clusters_from_sharing, weight};
-pub use found::{Counts, Found};
+pub use cluster::{ThreadTraffic, clusters_from_counters, clusters_from_sharing, weight};
+pub use result::{Counts, SearchResult};
 pub use search::{Options, search};
 
 use nodewise_machine::NodeId;
@@ -35,71 +35,69 @@ use nodewise_machine::NodeId;
 /// Threads that share data, of one application (AsymSched 4.2, step 1).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// Whose threads they are.
+    /// Number of the application that the threads belong to.
     pub application: u32,
-    /// Their numbers, virtual node by virtual node.
+    /// Numbers of its threads, grouped by virtual node.
     pub threads: Vec<u32>,
-    /// How many nodes it needs: its virtual nodes.
+    /// Number of nodes it needs, its virtual nodes.
     pub nodes: usize,
-    /// Where each virtual node's threads end in `threads`; empty: blocks that differ by one at most.
+    /// End of each virtual node's threads in `threads`; empty: equal blocks, up to one thread.
     pub ends: Vec<usize>,
-    /// What its bandwidth counts for: [`weight`] of its remote accesses, or a priority; 0 to 10¹².
+    /// Weight of its bandwidth in the objective: [`weight`] of its remote accesses, or a priority; 0 to 10¹².
     pub weight: f64,
-    /// Where it is now: most threads of virtual node i at `at[i]`; empty when it is nowhere yet.
+    /// Current nodes: most threads of virtual node i run on `at[i]`; empty before it is placed.
     pub at: Vec<NodeId>,
-    /// Where each of its threads runs now; empty: where its virtual node is.
+    /// Current node of each thread; empty: that of its virtual node.
     pub on: Vec<NodeId>,
-    /// Bytes by node, of its application's memory, that go with it from the nodes it leaves. Of an application with
-    /// several clusters, a byte goes with one of them.
+    /// Bytes by node of its application's memory that move with it. With several clusters, each byte belongs to one of them.
     pub resident: Vec<u64>,
-    /// It stays where it is: its application pins itself, or may not be moved now.
+    /// Whether it must stay: its application sets its own affinity, or may not be moved now.
     pub fixed: bool,
 }
 
 /// A node that threads may be put on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which.
+    /// The node that takes the threads.
     pub node: NodeId,
-    /// How many threads it takes: its CPUs that may be used.
+    /// Capacity in threads: the usable CPUs.
     pub threads: usize,
 }
 
-/// Which node each of a cluster's virtual nodes is put on: `places[cluster][virtual node]`.
+/// The node of each virtual node of each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodePlacement {
-    /// By cluster, then by virtual node.
+    /// Nodes as `places[cluster][virtual node]`.
     pub places: Vec<Vec<NodeId>>,
 }
 
 impl NodePlacement {
-    /// Where clusters are now.
+    /// The placement that clusters have now.
     #[must_use]
     pub fn current(clusters: &[Cluster]) -> Self {
         let places = clusters.iter().map(|c| c.at.clone()).collect();
         Self { places }
     }
 
-    /// P_mm: bytes that have to move for this placement, those of the nodes that clusters leave (AsymSched,
-    /// Table 4).
+    /// P_mm: bytes that have to move for this placement, those on nodes that clusters leave (AsymSched, Table 4).
     #[must_use]
     pub fn memory_to_move(&self, clusters: &[Cluster]) -> u64 {
         let pairs = clusters.iter().zip(&self.places);
-        pairs.map(|(cluster, to)| cluster.leaves(to)).sum()
+        pairs.map(|(cluster, to)| cluster.bytes_leaving(to)).sum()
     }
 }
 
 impl Cluster {
-    /// The nodes that any of its threads is on, each once.
+    /// The distinct nodes that its threads run on now.
     #[must_use]
-    pub fn stands_on(&self) -> Vec<NodeId> {
+    pub fn occupied_nodes(&self) -> Vec<NodeId> {
         distinct(self.at.iter().chain(&self.on))
     }
 
-    /// Bytes on the nodes that it leaves for these.
+    /// Bytes on current nodes that are not among `to`.
     #[must_use]
-    pub fn leaves(&self, to: &[NodeId]) -> u64 {
-        let left = self.stands_on().into_iter().filter(|n| !to.contains(n));
+    pub fn bytes_leaving(&self, to: &[NodeId]) -> u64 {
+        let left = self.occupied_nodes().into_iter().filter(|n| !to.contains(n));
         left.map(|n| self.resident_on(n)).sum()
     }
 

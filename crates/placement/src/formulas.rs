@@ -3,7 +3,7 @@
 //! `lib/src/formulas.h` is the original in C; a property test in `nodewise-enforce` holds every one of
 //! them to its mirror here. `nodes` and `parts` are at least 1; results are indices into the list.
 
-/// In turn.
+/// Round-robin: index of the node of a block.
 #[must_use]
 pub fn cyclic(block: u64, nodes: u32) -> u32 {
     (block % u64::from(nodes)) as u32

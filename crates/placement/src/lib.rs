@@ -1,4 +1,4 @@
-//! Where things should go: page policies, thread policies, and placements as rules.
+//! Placement: page policies, thread policies, and placements as rules.
 //!
 //! **Purpose.** A policy turns a histogram, an affinity and a machine into a [`Mapping`]; the
 //! recogniser turns a mapping into the few rules that survive another address layout, input size

@@ -1,4 +1,4 @@
-//! Page → node, for every page of a histogram.
+//! A mapping: the node of every page of a histogram.
 
 use nodewise_machine::NodeId;
 
@@ -7,6 +7,6 @@ use nodewise_machine::NodeId;
 pub struct Mapping {
     /// The policy that made it, as written on the command line: `mixed:0.9`.
     pub policy: String,
-    /// By page index.
+    /// The node of each page, in the order of the histogram's pages.
     pub nodes: Vec<NodeId>,
 }

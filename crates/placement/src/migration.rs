@@ -1,4 +1,4 @@
-//! Which pages should move while the program runs: migration policies, each with the view it really has.
+//! Online migration policies, each restricted to the observations that its implementation would have.
 //!
 //! A policy is asked once an interval. What it may look at is a type ([`HomeView`], [`AccessorView`],
 //! [`Observed`] as a whole), so that one that stands for a node's own monitor cannot see more than that
@@ -28,11 +28,11 @@ pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;
 pub use number::Number;
-pub use out::{Against, Compares, Out, Steps, Walk};
+pub use out::{Against, Compares, Out, Scan, Steps};
 pub use rows::Rows;
 pub use view::{
-    AccessorPolicy, AccessorView, ByAccessor, ByHome, Go, HomePolicy, HomeView, LocalToo, RemoteOnly,
-    Residents, Sight, Whole, WholePolicy,
+    AccessorPolicy, AccessorView, ByAccessor, ByHome, HomePolicy, HomeView, Propose, RemoteOnly, Residents,
+    Visibility, Whole, WholePolicy, WithLocal,
 };
 
 use self::parameters::Parameters;
@@ -46,7 +46,7 @@ pub trait Observed: Sync {
     /// Nodes of the machine.
     fn nodes(&self) -> usize;
 
-    /// Pages observed.
+    /// Number of observed pages.
     fn len(&self) -> usize;
 
     /// No page was observed.
@@ -57,7 +57,7 @@ pub trait Observed: Sync {
     /// The first base page of the page at `index`, which is as large as decisions are made for.
     fn page(&self, index: usize) -> PageNumber;
 
-    /// Where it is.
+    /// The node that the page is on.
     fn home(&self, index: usize) -> NodeId;
 
     /// Accesses (or samples) from each node, older ones discounted: `counts` has an entry a node.
@@ -113,18 +113,18 @@ impl Reason {
     }
 }
 
-/// One proposal.
+/// A proposed move of one page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Index of the page among those observed.
     pub index: usize,
-    /// The page itself.
+    /// Number of the page's first base page.
     pub page: PageNumber,
-    /// Its home.
+    /// The node that the page is on.
     pub from: NodeId,
-    /// Another node of the machine.
+    /// The target node, different from `from`.
     pub to: NodeId,
-    /// Why.
+    /// The evidence that the policy decided by.
     pub reason: Reason,
 }
 

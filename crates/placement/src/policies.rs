@@ -1,4 +1,4 @@
-//! The registry: every page policy, one a file, one line here.
+//! The registry of page policies; each policy is a file and has a line here.
 
 mod balanced;
 mod bind_block;
@@ -55,7 +55,7 @@ pub struct PolicyKind {
 
 /// What a registry line gets to make its policy from.
 struct Request<'a> {
-    /// As written.
+    /// The policy as written, parameter included.
     text: &'a str,
     /// What follows the colon.
     parameter: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! The joint between decisions and everything else.
+//! The interface of page policies.
 
 use crate::{Mapping, PlacementError};
 use nodewise_analysis::{Affinity, Histogram};
@@ -14,7 +14,7 @@ pub struct Context<'a> {
     pub histogram: &'a Histogram,
     /// Which thread runs where.
     pub affinity: &'a Affinity,
-    /// The target.
+    /// The machine that pages are placed on.
     pub machine: &'a Machine,
 }
 

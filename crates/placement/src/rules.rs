@@ -1,4 +1,4 @@
-//! A placement as rules: what leaves the process that decided, and what `run` enforces.
+//! A placement as rules: the content of map files, which `run` enforces.
 
 mod apply;
 mod candidates;
@@ -25,13 +25,13 @@ use std::str::FromStr;
 /// Which objects a rule is about. Absent parts match anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// Kind of memory.
+    /// The kind of memory that the rule applies to.
     pub kind: ObjectKind,
     /// Call site in [`nodewise_profile::Site`]'s display form (heap and mappings).
     pub site: Option<String>,
     /// Variable or file name (statics, thread-local storage, files); for people only on the heap.
     pub name: Option<String>,
-    /// Allocating thread's ordinal.
+    /// Ordinal of the allocating thread.
     pub thread: Option<u32>,
     /// That thread's sequence number at the site.
     pub sequence: Option<u32>,
@@ -66,16 +66,16 @@ pub enum Distribution {
 pub struct Run {
     /// Index of the first page in the object.
     pub first: u64,
-    /// Pages.
+    /// Length of the run in pages.
     pub len: u64,
-    /// Where to.
+    /// The node of these pages.
     pub node: NodeId,
 }
 
 /// One line of a placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which objects.
+    /// The objects that the rule applies to.
     pub object: Selector,
     /// How their pages are dealt.
     pub distribution: Distribution,
@@ -118,15 +118,15 @@ pub struct Placement {
     pub nodes: u32,
     /// File name of the recorded program.
     pub program: String,
-    /// Threads when recorded.
+    /// Number of threads of the recorded program.
     pub threads: u32,
-    /// Decision granularity, bytes.
+    /// Page size of decisions, bytes.
     pub page_size: u64,
-    /// Where threads run.
+    /// The thread placement that the rules assume.
     pub binding: ThreadBinding,
     /// What to do with objects without a rule.
     pub default: Distribution,
-    /// First match wins.
+    /// The rules; the first that matches an object applies.
     pub rules: Vec<Rule>,
     /// What they are worth.
     pub kept: Kept,

@@ -1,4 +1,4 @@
-//! The registry of thread policies: which thread runs where.
+//! The registry of thread policies, which assign threads to CPUs.
 
 mod cpus;
 mod file;

@@ -8,13 +8,13 @@ use crate::{ObjectId, PageNumber, RegionId, SiteId, SliceId, ThreadId};
 /// counts, so a row stands for `len * (reads + writes)` accesses. Runs never cross objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Time slice.
+    /// The time slice in which the pages were accessed.
     pub slice: SliceId,
-    /// Code region.
+    /// The code region that accessed them.
     pub region: RegionId,
     /// Object that owns the pages.
     pub object: ObjectId,
-    /// Accessing thread.
+    /// The thread that made the accesses.
     pub thread: ThreadId,
     /// First page of the run.
     pub page: PageNumber,
@@ -52,7 +52,7 @@ pub struct FirstTouch {
     pub len: u32,
     /// Object that owns the pages.
     pub object: ObjectId,
-    /// The thread.
+    /// The thread that touched the page first.
     pub thread: ThreadId,
     /// The code that did it.
     pub site: SiteId,
@@ -65,9 +65,9 @@ pub struct FirstTouch {
 /// A time slice, in nanoseconds since the recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Start, nanoseconds.
+    /// Start, nanoseconds since the recording began.
     pub start_ns: u64,
-    /// End, nanoseconds.
+    /// End, nanoseconds since the recording began.
     pub end_ns: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Identifiers: newtypes over table indices, and the page number.
 
-/// log2 of [`BASE_PAGE_SIZE`].
+/// Base-2 logarithm of [`BASE_PAGE_SIZE`].
 pub const BASE_PAGE_SHIFT: u32 = 12;
 /// Size in bytes of the page that profiles count in, whatever the kernel's page size was.
 pub const BASE_PAGE_SIZE: u64 = 1 << BASE_PAGE_SHIFT;
@@ -37,7 +37,7 @@ table_index! {
     RegionId,
     /// A call site: a chain of frames, innermost first.
     SiteId,
-    /// A time slice.
+    /// A time slice of the recording, by index into [`crate::Profile::slices`].
     SliceId,
     /// A thread, numbered process by process in order of creation.
     ThreadId,

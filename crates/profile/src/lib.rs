@@ -1,4 +1,4 @@
-//! What the program did: the model of a recorded profile.
+//! The data model of a recorded profile.
 //!
 //! **Purpose.** The vocabulary every other crate shares: which thread touched which page of which
 //! object, how often, in which time slice and parallel region, and who touched it first.

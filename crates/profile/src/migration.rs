@@ -1,4 +1,4 @@
-//! Pages that changed their home while the program ran.
+//! Recorded moves of pages between nodes.
 
 use crate::{ObjectId, PageNumber, SliceId};
 
@@ -48,7 +48,7 @@ impl Migration {
     }
 }
 
-/// Who moves pages.
+/// The agent that moved pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
     /// A policy of ours.
@@ -62,7 +62,7 @@ pub enum Mover {
 /// What a move is to its page, after its moves before (Tao et al., Table 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveKind {
-    /// The page's first.
+    /// The first move of the page.
     First,
     /// Back to the node that the page's last move left: A→B→A.
     PingPong,

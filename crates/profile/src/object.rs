@@ -1,4 +1,4 @@
-//! Objects and code: what was allocated where, and which loops touched it.
+//! Memory objects, call sites and code regions.
 
 use crate::{PageNumber, SiteId, ThreadId};
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Display for Frame {
 /// A call site: the inline-expanded chain of at most [`Site::DEPTH`] frames, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// The frames.
+    /// Call frames, innermost first.
     pub frames: Vec<Frame>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Site {
 /// What kind of memory an object is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectKind {
-    /// Pages nobody claimed.
+    /// Memory that could not be attributed to an object.
     #[default]
     Unknown,
     /// One heap allocation of 64 KiB or more, on pages of its own.
@@ -78,13 +78,13 @@ pub enum ObjectKind {
     Arena,
     /// A static variable or a module's data section.
     Static,
-    /// Thread-local storage.
+    /// Thread-local storage of one thread.
     Tls,
-    /// A thread's stack.
+    /// The stack of one thread.
     Stack,
     /// An anonymous mapping the program made itself.
     Mapping,
-    /// A mapped file.
+    /// A file mapped into memory.
     File,
     /// Code and read-only data of the program and its libraries.
     Image,
@@ -143,20 +143,20 @@ impl ObjectKind {
 /// static and thread-local objects are identified by kind and name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    /// What it is.
+    /// The kind of memory.
     pub kind: ObjectKind,
     /// What to call it: the variable when known, else the allocating function.
     pub name: String,
     /// Where it was allocated; 0 (unknown) for statics.
     pub site: SiteId,
-    /// Who allocated it.
+    /// The thread that allocated the object.
     pub thread: ThreadId,
     /// How many objects that thread had allocated at that site before; one that is freed and allocated again by
     /// the same calls is the same.
     pub sequence: u32,
-    /// First page.
+    /// Number of its first base page.
     pub first_page: PageNumber,
-    /// Number of pages.
+    /// Length in base pages.
     pub pages: u64,
     /// Requested size in bytes, the largest it had.
     pub bytes: u64,
@@ -176,10 +176,10 @@ pub enum RegionKind {
     OpenMp,
 }
 
-/// A code region.
+/// A code region: a parallel construct, or all other code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Region {
-    /// What it is.
+    /// The kind of construct.
     pub kind: RegionKind,
     /// The function it was outlined from, and where.
     pub frame: Frame,

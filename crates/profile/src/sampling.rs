@@ -1,4 +1,4 @@
-//! What a sampled profile rests on.
+//! Sampling parameters and totals of a sampled profile.
 
 use serde::Serialize;
 

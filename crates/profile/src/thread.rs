@@ -1,4 +1,4 @@
-//! Threads.
+//! The threads of a recorded program.
 
 use crate::Frame;
 use std::collections::BTreeSet;

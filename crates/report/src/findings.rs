@@ -1,4 +1,4 @@
-//! From what the other crates found to the report.
+//! Builds the report from the results of the other crates.
 
 use crate::format::{percent, plural, seconds};
 use crate::model::*;
@@ -241,16 +241,19 @@ impl Findings<'_> {
 
 fn few_lines(advice: &Advice) -> Vec<FewLines> {
     let mut found: BTreeMap<ObjectId, FewLines> = BTreeMap::new();
-    for spot in &advice.spots {
-        let advised = advice.objects.iter().find(|o| o.blame.object == spot.object);
+    for contended_page in &advice.contended_pages {
+        let advised = advice
+            .objects
+            .iter()
+            .find(|o| o.blame.object == contended_page.object);
         let none = || FewLines {
             object: advised.map(|o| o.blame.name.clone()),
             pages: 0,
             share: 0.0,
         };
-        let object = found.entry(spot.object).or_insert_with(none);
+        let object = found.entry(contended_page.object).or_insert_with(none);
         object.pages += 1;
-        object.share += spot.share;
+        object.share += contended_page.share;
     }
     let mut found: Vec<FewLines> = found.into_values().collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));

@@ -1,8 +1,8 @@
-//! Figures for people: three significant digits and always a unit.
+//! Number formatting: three significant digits and a unit.
 
 use nodewise_analysis::Interval;
 
-/// Three significant digits.
+/// Formats a number to three significant digits.
 fn significant(value: f64) -> String {
     // By what it is rounded to: 99.97 is 100, not 100.0. The page has the same rule (web/src/format.ts).
     let digits = match value.abs() {
@@ -37,7 +37,7 @@ pub fn count(n: u64) -> String {
     scaled(n as f64, 1000.0, &["", "k", "M", "G", "T", "P"])
 }
 
-/// `8,191`.
+/// Formats an integer with thousands separators: `8,191`.
 #[must_use]
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -92,7 +92,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// `1.90×`.
+/// Formats a factor: `1.90×`.
 #[must_use]
 pub fn ratio(r: f64) -> String {
     format!("{r:.2}×")

@@ -1,5 +1,5 @@
-//! What the laboratory found: who accessed which memory node, under one placement or several. Its
-//! JSON is described in `docs/lab.md` and stays.
+//! Results of a laboratory experiment: which CPU node accessed which memory node, under each placement. The JSON is
+//! documented in `docs/lab.md` and stable.
 
 mod matrix;
 mod panel;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 /// The version of the JSON.
 pub const SCHEMA: u32 = 1;
 
-/// Counts, `[cpu_node][memory_node]`.
+/// Access counts as `[cpu_node][memory_node]`.
 pub type Counts = Vec<Vec<u64>>;
 
 /// A command in a virtual machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Experiment {
-    /// [`SCHEMA`].
+    /// Version of the format, [`SCHEMA`].
     pub schema: u32,
-    /// Version of nodewise.
+    /// The version of nodewise that ran the experiment.
     pub nodewise: String,
-    /// The machine's name.
+    /// Name of the simulated machine.
     pub machine: String,
     /// The machine in one line.
     pub title: String,
@@ -30,9 +30,9 @@ pub struct Experiment {
     pub scale: Option<String>,
     /// Nodes as the guest had them.
     pub nodes: Vec<Node>,
-    /// The guest's kernel.
+    /// Version of the guest's kernel.
     pub linux: String,
-    /// The emulator.
+    /// Version of QEMU, the emulator.
     pub qemu: String,
     /// From the emulator's start to the first instruction of user mode, seconds of the host.
     pub boot_seconds: f64,
@@ -50,11 +50,11 @@ pub struct Experiment {
 /// A node of the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// Its number.
+    /// Number of the node.
     pub node: u32,
-    /// Its virtual CPUs.
+    /// Numbers of its virtual CPUs.
     pub cpus: Vec<u32>,
-    /// Its memory.
+    /// Size of its memory, bytes.
     pub memory_bytes: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct Node {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Results {
-    /// Under one placement.
+    /// A single run under one placement.
     One(Box<Run>),
     /// The same command under each of several.
     Compared {
@@ -71,10 +71,10 @@ pub enum Results {
     },
 }
 
-/// One run.
+/// Results of the command under one placement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
-    /// The placement.
+    /// The placement, as asked for.
     pub under: String,
     /// Its own program and arguments, where the runs differ in them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,9 +117,9 @@ pub struct Run {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Balance {
-    /// Pages it moved.
+    /// Number of pages that it moved.
     pub pages_moved: u64,
-    /// Decisions carried out.
+    /// Number of moves that were carried out.
     pub migrations: u64,
     /// Pages that came back to where they were.
     pub ping_pongs: u64,
@@ -135,16 +135,16 @@ pub struct Placement {
     /// By the rules of a map.
     #[serde(rename(deserialize = "total"))]
     pub rules: Placed,
-    /// Other objects.
+    /// Placement of objects without a rule.
     pub default: Placed,
 }
 
 /// Objects, and pages wanted against got.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// How many.
+    /// Number of objects that were placed.
     pub objects: u64,
-    /// Their pages.
+    /// Number of pages of these objects.
     pub pages: u64,
     /// Pages with memory when looked at.
     pub touched: u64,
@@ -163,7 +163,7 @@ pub struct Object {
     pub rule: Option<u32>,
     /// Its first page's number.
     pub page: u64,
-    /// Its size.
+    /// Its length in pages.
     pub pages: u64,
     /// The allocating thread, by order of creation.
     pub thread: u32,

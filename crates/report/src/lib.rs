@@ -1,4 +1,4 @@
-//! What was found, said well: one model, several writers.
+//! The report: one model, several writers.
 //!
 //! **Purpose.** [`Report`] holds every figure that a reader may want to see; [`text`] and [`json`]
 //! write it. The terminal summary fits one screen and opens with the verdict; the JSON is stable and

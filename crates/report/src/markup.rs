@@ -1,4 +1,4 @@
-//! Text from outside within HTML or SVG.
+//! Escapes text for HTML and SVG.
 
 use std::fmt;
 

@@ -15,13 +15,13 @@ pub const SCHEMA: u32 = 1;
 /// Everything one report says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Version of the format, [`SCHEMA`].
     pub schema: u32,
     /// The version of nodewise that wrote it.
     pub nodewise: String,
-    /// The conclusion.
+    /// The conclusion of the report.
     pub verdict: Verdict,
-    /// What was recorded.
+    /// The recorded program and its host.
     pub program: Program,
     /// How much of it was seen.
     pub coverage: Coverage,
@@ -80,7 +80,7 @@ pub struct Program {
     pub exit_status: Option<i32>,
     /// Why the profile is cut short, if it is.
     pub truncated: Option<String>,
-    /// Where it ran.
+    /// The machine on which it was recorded.
     pub host: Host,
 }
 
@@ -102,14 +102,14 @@ impl Program {
     }
 }
 
-/// The recording host.
+/// The machine on which a program was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// CPU model.
+    /// Model name of the CPU.
     pub model: String,
     /// CPUs the run could use.
     pub cpus: u32,
-    /// Memory nodes.
+    /// Number of memory nodes.
     pub nodes: u32,
 }
 
@@ -135,7 +135,7 @@ pub struct Coverage {
 /// Code whose accesses were not counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MissedModule {
-    /// Its file name.
+    /// File name of the module.
     pub name: String,
     /// Share of CPU time.
     pub share: f64,
@@ -148,7 +148,7 @@ pub struct Machine {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// Memory nodes.
+    /// The memory nodes, in order.
     pub nodes: Vec<Node>,
     /// Largest remote over smallest local latency.
     pub numa_factor: f64,
@@ -158,18 +158,18 @@ pub struct Machine {
     pub sources: Vec<Source>,
 }
 
-/// One memory node.
+/// A memory node of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Node {
     /// CPUs next to it.
     pub cpus: usize,
-    /// Bytes.
+    /// Size of its memory, bytes.
     pub memory: u64,
     /// Controller bandwidth, MB/s (10⁶ bytes).
     pub bandwidth: f64,
 }
 
-/// Thread to node.
+/// The assignment of threads to nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Affinity {
     /// As given to `--affinity`.
@@ -178,27 +178,27 @@ pub struct Affinity {
     pub thread_nodes: Vec<u32>,
 }
 
-/// Sums.
+/// Sums over the whole program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Pages touched.
+    /// Number of pages touched.
     pub pages: u64,
-    /// Load instructions.
+    /// Number of load instructions.
     pub reads: u64,
-    /// Store instructions.
+    /// Number of store instructions.
     pub writes: u64,
-    /// Both.
+    /// Number of loads and stores.
     pub accesses: u64,
 }
 
-/// One sharing class.
+/// Pages and accesses of one sharing class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sharing {
     /// `private`, `non-shared`, `node-shared`, `uniformly shared`.
     pub class: String,
-    /// Pages in it.
+    /// Number of pages in the class.
     pub pages: u64,
-    /// Accesses to them.
+    /// Number of accesses to these pages.
     pub accesses: u64,
 }
 
@@ -209,7 +209,7 @@ pub struct Policy {
     pub policy: String,
     /// Diener eq. 2; depends on the affinity alone.
     pub application_exclusivity: f64,
-    /// Diener eq. 3.
+    /// Page balance over nodes, 0 to 1 (Diener et al., eq. 3).
     pub page_balance: f64,
     /// Diener eq. 5, by home node; `null` where accesses are samples.
     pub access_balance: Option<f64>,
@@ -267,7 +267,7 @@ pub struct UniformSharing {
     pub remedy: Option<String>,
 }
 
-/// One memory object.
+/// Figures of one memory object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
     /// Variable, or allocating function; numbered where others have the same, `grid #2`.
@@ -280,9 +280,9 @@ pub struct Object {
     pub bytes: u64,
     /// How often it was allocated, freed in between.
     pub allocations: u64,
-    /// Pages touched.
+    /// Number of pages touched.
     pub pages: u64,
-    /// Reads and writes.
+    /// Number of loads and stores.
     pub accesses: u64,
     /// Share of accesses that are reads; `null` where accesses are samples.
     pub read_fraction: Option<f64>,
@@ -326,20 +326,20 @@ pub struct Object {
 pub struct FewLines {
     /// Name of the object; `null` where they belong to none.
     pub object: Option<String>,
-    /// How many.
+    /// Number of such pages.
     pub pages: usize,
     /// Their share of all accesses.
     pub share: f64,
 }
 
-/// One time slice.
+/// Figures of one time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Slice {
     /// Since the recording began.
     pub start_seconds: f64,
     /// Since the recording began.
     pub end_seconds: f64,
-    /// Reads and writes.
+    /// Loads plus stores in the slice.
     pub accesses: u64,
     /// Of the application, in this slice alone.
     pub exclusivity: f64,
@@ -356,7 +356,7 @@ pub struct Slice {
 /// Moves that would keep every page where it is used most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Dynamicity {
-    /// All moves.
+    /// Number of all moves.
     pub migrations: u64,
     /// Pages by number of moves: entry `i` counts pages that moved `i` times.
     pub pages_by_moves: Vec<u64>,
@@ -371,7 +371,7 @@ impl Object {
 }
 
 impl Report {
-    /// The baseline.
+    /// The figures of first-touch, the baseline of all speed-ups.
     #[must_use]
     pub fn first_touch(&self) -> Option<&Policy> {
         self.policies.iter().find(|p| p.policy == "first-touch")

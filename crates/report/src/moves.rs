@@ -1,4 +1,4 @@
-//! The record of moved pages, as a report says it.
+//! The part of the report on moved pages.
 
 use nodewise_analysis::{Journey, MoveCounts};
 use nodewise_profile::{Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};
@@ -17,7 +17,7 @@ const JOURNEYS: usize = 24;
 pub struct Migration {
     /// Since the recording began.
     pub seconds: f64,
-    /// The object's name.
+    /// Name of the object.
     pub object: String,
     /// First page, counted from the object's first.
     pub page: u64,
@@ -67,11 +67,11 @@ pub struct Moves {
     pub by: Vec<MovedBy>,
     /// What policies wanted to move but were kept from, by cause.
     pub held_back: Vec<HeldBack>,
-    /// `[from][to]`, ours.
+    /// Pages moved by our policies, `[from][to]`.
     pub matrix: Vec<Vec<u64>>,
-    /// `[from][to]`, the kernel's.
+    /// Pages moved by the kernel, `[from][to]`.
     pub kernel_matrix: Vec<Vec<u64>>,
-    /// `[from][to]`, others'.
+    /// Pages moved by others, `[from][to]`.
     pub others_matrix: Vec<Vec<u64>>,
     /// Pages by number of moves: entry `i` counts those that moved `i` times.
     pub pages_by_moves: Vec<u64>,
@@ -88,7 +88,7 @@ pub struct Moves {
 pub struct MovedBy {
     /// A policy as written, or `kernel`.
     pub by: String,
-    /// Pages.
+    /// Number of pages moved.
     pub pages: u64,
 }
 
@@ -97,14 +97,14 @@ pub struct MovedBy {
 pub struct HeldBack {
     /// `budget`, `rate`, `hysteresis`, `few-samples` …
     pub cause: String,
-    /// Pages.
+    /// Number of pages held back.
     pub pages: u64,
 }
 
-/// One object's moves.
+/// The moves of one object's pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MovedObject {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// Pages that moved at all.
     pub pages: u64,
@@ -112,13 +112,13 @@ pub struct MovedObject {
     pub ours: u64,
     /// Moved by the kernel.
     pub kernel: u64,
-    /// Moved by others.
+    /// Pages moved by others than our policies and the kernel.
     pub others: u64,
     /// Moves back to the node just left.
     pub ping_pongs: u64,
     /// Second and later moves to yet another node.
     pub multiple: u64,
-    /// All its pages.
+    /// Number of all its pages.
     pub of_pages: u64,
     /// Where its moved pages lived first and last.
     pub homes: Vec<Homes>,
@@ -129,7 +129,7 @@ pub struct MovedObject {
 pub struct Homes {
     /// First page, counted from the object's first.
     pub page: u64,
-    /// Number of pages.
+    /// Length of the run in pages.
     pub pages: u64,
     /// The node before the first move.
     pub first: u16,
@@ -144,28 +144,28 @@ pub struct Step {
     pub start_seconds: f64,
     /// Since the recording began.
     pub end_seconds: f64,
-    /// The node left.
+    /// The node that pages left.
     pub from: u16,
     /// The node gone to.
     pub to: u16,
-    /// By policies of ours.
+    /// Pages moved by our policies.
     pub ours: u64,
-    /// By the kernel.
+    /// Pages moved by the kernel.
     pub kernel: u64,
-    /// By others.
+    /// Pages moved by others.
     pub others: u64,
 }
 
 /// Pages that always moved together, and where they lived.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PageJourney {
-    /// The object's name.
+    /// Name of the object.
     pub object: String,
     /// First page, counted from the object's first.
     pub page: u64,
-    /// Number of pages.
+    /// Length of the run in pages.
     pub pages: u64,
-    /// Homes in order.
+    /// The nodes that they were on, in order of time.
     pub stays: Vec<Stay>,
 }
 
@@ -174,7 +174,7 @@ pub struct PageJourney {
 pub struct Stay {
     /// When it began, since the recording began; 0 for the first.
     pub seconds: f64,
-    /// The node.
+    /// The node that they were on.
     pub node: u16,
     /// Who brought the pages there; `null` for the first.
     pub by: Option<String>,

@@ -8,16 +8,16 @@ use nodewise_profile::{Migration, ObjectId, Profile};
 use nodewise_simulation::SliceShare;
 use std::fmt::Write;
 
-/// What is drawn.
+/// The input of the picture.
 #[derive(Clone, Copy, Debug)]
 pub struct PageShow<'a> {
     /// The policy, as written.
     pub policy: &'a str,
     /// One line below it.
     pub summary: &'a str,
-    /// Names of objects.
+    /// The profile, for the names of objects.
     pub profile: &'a Profile,
-    /// The pages.
+    /// The histogram whose pages are drawn.
     pub histogram: &'a Histogram,
     /// Where each page starts.
     pub start: &'a [NodeId],
@@ -75,7 +75,7 @@ pub fn page_show(show: &PageShow<'_>) -> String {
 
 /// Pages in the order of their numbers, several to a row where there are many.
 struct Rows {
-    /// Histogram indices, ascending.
+    /// Indices of pages in the histogram, ascending.
     pages: Vec<u32>,
     per_row: usize,
     /// Objects shown, with how many pages each has, in the order of the pages.
@@ -125,7 +125,7 @@ impl Rows {
 
 /// What each row shows in each column.
 struct Grid {
-    /// `[column][row]`.
+    /// The node of each cell, `[column][row]`.
     homes: Vec<Vec<u16>>,
     /// Pages that move at the end of a column, `[column][row]`.
     moves: Vec<Vec<u32>>,

@@ -1,4 +1,4 @@
-//! What sampled counts rest on, as a report says it.
+//! The part of the report on samples.
 
 use nodewise_analysis::{INTENSITY, Sampled as Analysed};
 use nodewise_profile::{Meta, Sampling as Recorded};
@@ -13,7 +13,7 @@ pub struct Sampling {
     /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for so many
     /// times as many accesses as one of another's, at most.
     pub intensity: f64,
-    /// The program's exclusivity.
+    /// Exclusivity over the whole program.
     pub exclusivity: Sampled,
     /// Share of the sampled pages whose first touch nobody saw: their home is guessed.
     pub unknown_first_touch: f64,
@@ -24,7 +24,7 @@ pub struct Sampling {
 /// How surely exclusivity is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampled {
-    /// Pages with samples.
+    /// Number of pages with samples.
     pub pages: u64,
     /// Those with enough to be judged.
     pub judged: u64,

@@ -1,5 +1,4 @@
-//! How much a policy's outcome depends on its parameters: a panel each. One SVG file, light and dark,
-//! with tooltips.
+//! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
 use crate::format::count;
 use crate::markup::Text;
@@ -8,7 +7,7 @@ use std::fmt::Write;
 /// One setting of one parameter, all others as chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPoint {
-    /// The parameter.
+    /// Name of the parameter.
     pub parameter: String,
     /// Its value, as written.
     pub value: String,
@@ -18,7 +17,7 @@ pub struct SweepPoint {
     pub speedup: f64,
     /// Share of local accesses.
     pub local_fraction: f64,
-    /// Pages moved.
+    /// Number of pages moved.
     pub migrations: u64,
 }
 

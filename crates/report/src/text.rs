@@ -1,4 +1,4 @@
-//! The report on one screen: verdict first, then policies, then blame, then how far to trust it.
+//! The report on one screen: verdict, policies, blame, and how reliable it is.
 
 mod coverage;
 mod moves;
@@ -6,7 +6,7 @@ mod moves;
 use crate::format::{between, grouped, plural};
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
-use nodewise_advise::{FEW_LINES, Outcome};
+use nodewise_advise::{FEW_LINES, VerdictKind};
 use std::fmt::Write;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
@@ -109,9 +109,9 @@ impl Writer {
 
     fn verdict(&self, out: &mut String, report: &Report) {
         let code = match report.verdict.outcome {
-            Outcome::Place | Outcome::Stock | Outcome::Match => "1;33",
-            Outcome::LeaveAlone | Outcome::NotMemoryBound => "1;32",
-            Outcome::Unknown => "1",
+            VerdictKind::Place | VerdictKind::Stock | VerdictKind::Match => "1;33",
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound => "1;32",
+            VerdictKind::Unknown => "1",
         };
         self.wrapped(out, "", &clean(&report.verdict.sentence), |l| self.paint(code, l));
         if let Some(next) = &report.verdict.next {

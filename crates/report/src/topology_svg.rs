@@ -1,5 +1,5 @@
-//! A machine as a picture: nodes where their links can be told apart, or in their sockets, links as wide as they carry, the
-//! latency matrix beside them. One SVG file, light and dark, with tooltips.
+//! SVG of a machine's topology and its latency matrix. Nodes are placed so that links can be told apart, or in their
+//! sockets; line width is bandwidth. Light and dark, with tooltips.
 
 mod arrangement;
 mod layout;

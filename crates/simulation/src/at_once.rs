@@ -1,4 +1,5 @@
-//! Several programs at once, each on nodes of its own: they meet on links and on the way to one another's.
+//! Several programs at once, each on nodes of its own, that contend for links and for controllers of each other's
+//! nodes.
 //!
 //! All begin together. While each is in some phase, every node of every program moves bytes at the rate that its
 //! program's time gives it, max-min fair where a resource is full; each program's time follows from what the others
@@ -7,24 +8,24 @@
 
 use crate::phase::{Cost, Load};
 use crate::resources::Resources;
-use crate::{Course, Demand};
+use crate::{Demand, ProgramPhases};
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Times agree to this share.
+/// Relative change of times below which the fixed-point iteration has converged.
 const AGREED: f64 = 1e-3;
-/// Rounds until they do, at most.
+/// Largest number of iterations.
 const ROUNDS: usize = 40;
-/// From this round on steps are halved: times that chase one another meet.
+/// From this iteration on steps are damped (geometric mean), against oscillation.
 const CALMER: usize = 6;
 
-/// One program of several: its policy by place in its [`Course`], and the node of each of its virtual nodes.
+/// One program of several: its policy by place in its [`ProgramPhases`], and the node of each of its virtual nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
-    /// Place of the policy.
+    /// Index of the policy in [`ProgramPhases::policies`].
     pub policy: usize,
-    /// By virtual node.
+    /// The node of each virtual node.
     pub nodes: Vec<NodeId>,
 }
 
@@ -38,20 +39,20 @@ pub enum Afterwards {
     Again,
 }
 
-/// What became of one program.
+/// Predicted time of one program beside others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ProgramPrediction {
     /// Wall time of its (first) run, typical.
     pub seconds: f64,
-    /// Mean latency of a line, as CPUs see it.
+    /// Mean latency of a cache line as seen by CPUs, nanoseconds.
     pub latency_ns: f64,
 }
 
-/// What a program does next.
+/// A step of a program: a phase or a pause for moving pages.
 enum Item<'a> {
     /// A phase, and what it costs alone.
     Phase(Box<(Load<'a>, Cost)>),
-    /// Pages are moved: nanoseconds.
+    /// Time in which pages are moved, nanoseconds.
     Pause(f64),
 }
 
@@ -62,10 +63,10 @@ enum Item<'a> {
 #[must_use]
 pub fn at_once(
     machine: &Machine,
-    courses: &[Course],
+    courses: &[ProgramPhases],
     runs: &[Vec<Program>],
     afterwards: Afterwards,
-) -> Vec<Vec<Outcome>> {
+) -> Vec<Vec<ProgramPrediction>> {
     let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); courses.len()];
     let mut each: Vec<(usize, &Program)> = Vec::new();
     for run in runs {
@@ -90,16 +91,16 @@ pub fn at_once(
     runs.par_iter().map(together).collect()
 }
 
-/// A program on some nodes.
+/// A program with a policy on given nodes.
 struct Prepared<'a> {
-    course: &'a Course,
+    course: &'a ProgramPhases,
     items: Vec<Item<'a>>,
-    /// What each of its nodes moves in a whole run.
+    /// Traffic of each of its nodes over the whole run.
     whole: Vec<Demand>,
 }
 
 impl<'a> Prepared<'a> {
-    fn new(course: &'a Course, policy: usize, resources: &'a Resources) -> Self {
+    fn new(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Self {
         let items = items(course, policy, resources);
         let mut sums = vec![(0.0, BTreeMap::new()); resources.nodes];
         for item in &items {
@@ -125,7 +126,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// A course's phases under one policy, on nodes of some machine.
-fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
+fn items<'a>(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
     let bytes = course.parameters.traffic.bytes();
     let mut items = Vec::new();
     for step in &course.steps {
@@ -140,14 +141,14 @@ fn items<'a>(course: &'a Course, policy: usize, resources: &'a Resources) -> Vec
     items
 }
 
-/// A program under way.
+/// Simulation state of a program.
 struct Running<'a> {
     prepared: &'a Prepared<'a>,
-    /// Which item it is in; behind the last one once it has ended.
+    /// Index of its current item; the number of items once the program has ended.
     at: usize,
-    /// Share of it that is left.
+    /// Share of the current item that is left, 0 to 1.
     left: f64,
-    /// Time of the item as things are, and latency summed over its lines.
+    /// Time of the whole item under current contention (ns), and its latency summed over lines.
     now: (f64, f64),
     ns: f64,
     waited: f64,
@@ -171,7 +172,7 @@ impl<'a> Running<'a> {
         self.prepared.items.get(self.at)
     }
 
-    /// As if alone.
+    /// Starts the fixed-point iteration with the item's time without contention.
     fn begin(&mut self) {
         self.now = match self.item() {
             Some(Item::Phase(phase)) => (phase.1.ns, phase.0.waited(&phase.1)),
@@ -180,7 +181,7 @@ impl<'a> Running<'a> {
         };
     }
 
-    /// What its nodes move now, and bytes a nanosecond at most.
+    /// Current traffic of each of its nodes, with its rate limit in bytes a nanosecond.
     fn moves(&self, afterwards: Afterwards) -> Vec<(&'a Demand, f64)> {
         let (demands, ns) = match self.item() {
             Some(Item::Phase(phase)) => (&phase.0.demands, self.now.0),
@@ -194,7 +195,7 @@ impl<'a> Running<'a> {
             .collect()
     }
 
-    /// Its time beside others; how much that changed.
+    /// Recomputes its time beside the others' traffic; returns the relative change.
     fn beside(&mut self, others: &[(&Demand, f64)], round: usize) -> f64 {
         let Some(Item::Phase(phase)) = self.item() else {
             return 0.0;
@@ -221,7 +222,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Time passes.
+    /// Advances the program by `ns` nanoseconds.
     fn pass(&mut self, ns: f64) {
         let Some(item) = self.item() else { return };
         let share = if self.now.0 > 0.0 {
@@ -240,8 +241,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        Outcome {
+    fn outcome(&self) -> ProgramPrediction {
+        ProgramPrediction {
             seconds: self.ns * 1e-9,
             latency_ns: if self.lines > 0.0 {
                 self.waited / self.lines
@@ -252,7 +253,7 @@ impl<'a> Running<'a> {
     }
 }
 
-fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<Outcome> {
+fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPrediction> {
     while programs.iter().any(|p| p.item().is_some()) {
         agree(&mut programs, afterwards);
         let under_way = programs.iter().filter(|p| p.item().is_some());
@@ -262,7 +263,7 @@ fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<Outcome> 
     programs.iter().map(Running::outcome).collect()
 }
 
-/// Finds times that follow from one another.
+/// Fixed-point iteration: finds times of all current items that are consistent with each other.
 fn agree(programs: &mut [Running<'_>], afterwards: Afterwards) {
     programs.iter_mut().for_each(Running::begin);
     for round in 0..ROUNDS {

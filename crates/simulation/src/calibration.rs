@@ -1,4 +1,4 @@
-//! Compute time is what remains of the recorded run once its memory time is taken away.
+//! Splits recorded CPU time into compute and memory time.
 
 use crate::{Parameters, Range, Scenario, Traffic};
 use nodewise_analysis::Histogram;

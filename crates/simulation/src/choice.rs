@@ -1,4 +1,4 @@
-//! What the choice of nodes is worth: a program's time on every placement of its virtual nodes.
+//! Times of a program on every placement of its virtual nodes.
 //!
 //! Which nodes a placement uses changes no access: the tally is the same for all, and each placement's time
 //! follows from the same phases over other links (AsymSched, Figures 2 and 3).
@@ -12,7 +12,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::Context;
 use rayon::prelude::*;
 
-/// Slices times policies times placements that are solved, at most: a second or two.
+/// Largest number of slices × policies × placements to solve; that takes a second or two.
 const SOLVED: usize = 60_000;
 
 /// One policy on every placement.
@@ -33,11 +33,11 @@ pub struct Choice {
 pub struct Spread {
     /// The smallest, and where it is: the first of equals.
     pub least: (usize, f64),
-    /// The mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
     /// The largest, and where it is: the first of equals.
     pub most: (usize, f64),
-    /// The standard deviation.
+    /// Standard deviation of the values (population).
     pub deviation: f64,
 }
 
@@ -61,7 +61,7 @@ impl Spread {
     }
 }
 
-/// Times of all policies on all placements, under way.
+/// Accumulates the times of all policies on all placements.
 pub(crate) struct Survey<'a> {
     slot_nodes: Vec<usize>,
     resources: Vec<Resources>,

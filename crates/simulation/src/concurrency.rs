@@ -1,4 +1,4 @@
-//! How many CPUs the recorded program kept busy at a time.
+//! Estimates how many CPUs the recorded program kept busy at a time.
 
 use crate::tally::SliceTally;
 use crate::{Calibration, Scenario};

@@ -1,10 +1,10 @@
-//! Who accessed which page: exact counts of one slice, and what a policy remembers of earlier ones.
+//! Access counts by page and node: exact counts of one slice, and decayed counts of earlier ones.
 
 /// Accesses to each page from each node, in the current slice.
 #[derive(Debug)]
 pub(crate) struct Counts {
     nodes: usize,
-    /// `[page][node]`.
+    /// `[page * nodes + node]`: accesses in the current slice.
     counts: Vec<u64>,
     /// One bit a page.
     touched: Vec<u64>,
@@ -52,7 +52,7 @@ impl Counts {
         &self.counts[page * self.nodes..][..self.nodes]
     }
 
-    /// Begins a slice.
+    /// Clears all counts for the next slice.
     pub fn clear(&mut self) {
         for page in self.pages.drain(..) {
             self.counts[page as usize * self.nodes..][..self.nodes].fill(0);
@@ -67,7 +67,7 @@ pub(crate) struct Memory {
     /// Slices an interval has, and those that the current one has had.
     interval: (u32, u32),
     nodes: usize,
-    /// `[page][node]`.
+    /// `[page * nodes + node]`: decayed counts of past intervals.
     counts: Vec<u64>,
     /// Pages with counts, ascending.
     pages: Vec<u32>,
@@ -94,7 +94,7 @@ impl Memory {
         &self.counts[page * self.nodes..][..self.nodes]
     }
 
-    /// Adds a slice; says whether an interval is complete.
+    /// Adds a slice; whether an interval is complete now.
     pub fn add(&mut self, slice: &Counts) -> bool {
         let (slices, had) = &mut self.interval;
         *had = (*had + 1) % *slices;
@@ -123,7 +123,7 @@ impl Memory {
 pub(crate) struct Since {
     /// One more than the place of each page's counts in `left`, 0 if it has none; empty before the first move.
     slots: Vec<u32>,
-    /// `[slot][node]`.
+    /// `[slot * nodes + node]`: counts to subtract.
     left: Vec<u64>,
 }
 
@@ -158,7 +158,7 @@ impl Since {
         }
     }
 
-    /// As [`Memory::halve`].
+    /// Halves the subtracted counts; call with [`Memory::halve`].
     pub fn halve(&mut self) {
         self.left.iter_mut().for_each(|l| *l /= 2);
     }

@@ -1,4 +1,4 @@
-//! What a placement costs on a machine: predicted time of every mapping, side by side.
+//! Predicts the run time of a program under any number of mappings on a machine.
 //!
 //! **Purpose.** One streaming pass over a profile's accesses turns any number of mappings into load
 //! on memory controllers, directed links and backplane, slice by slice and region by region, and that
@@ -15,43 +15,43 @@
 
 #![forbid(unsafe_code)]
 
-mod apart;
 mod at_once;
 mod calibration;
 mod choice;
 mod concurrency;
 mod counts;
-mod course;
+mod disjoint_placements;
+mod latency_ratio;
 mod merged;
 mod moving;
 mod parameters;
 mod phase;
 mod placed;
 mod prediction;
+mod program_phases;
 mod recorded;
 mod regions;
-mod remoteness;
 mod resources;
 mod run;
 mod share;
 mod sharing;
-mod simulating;
+mod simulation_visitor;
 mod tally;
 mod traffic;
 
-pub use apart::{Apart, Places, by_chance};
-pub use at_once::{Afterwards, Outcome, Program, at_once};
+pub use at_once::{Afterwards, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};
-pub use course::Course;
+pub use disjoint_placements::{DisjointPlacements, Places, random_placement};
+pub use latency_ratio::{latency_ratio, with_latency_ratio};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic};
 pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
+pub use program_phases::ProgramPhases;
 pub use regions::RegionCost;
-pub use remoteness::{latency_ratio, with_latency_ratio};
 pub use share::SliceShare;
 pub use sharing::{Demand, drain_ns};
-pub use simulating::Simulating;
+pub use simulation_visitor::SimulationVisitor;
 
 use nodewise_analysis::read;
 use nodewise_machine::{Machine, NodeId};
@@ -96,7 +96,7 @@ pub fn simulate_moving<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    let mut simulating = Simulating::new(context, mappings, moving, parameters);
+    let mut simulating = SimulationVisitor::new(context, mappings, moving, parameters);
     read(accesses, &mut [&mut simulating])?;
     Ok(simulating.finish())
 }
@@ -163,9 +163,9 @@ pub fn course<S: AccessSource>(
     steps: usize,
     accesses: &S,
     parameters: &Parameters,
-) -> Result<Course, S::Error> {
+) -> Result<ProgramPhases, S::Error> {
     let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
-    let mut recorder = course::Recorder::new(context, steps);
+    let mut recorder = program_phases::CourseBuilder::new(context, steps);
     let run = played(context, run, accesses, parameters, &mut |slice, run| {
         recorder.add(slice, run);
     })?;

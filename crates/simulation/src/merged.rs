@@ -1,4 +1,4 @@
-//! Slices added up before they are solved, so that a long run costs no more than a short one.
+//! Merges consecutive slices before they are solved, which bounds the time for long runs.
 
 use crate::concurrency;
 use crate::phase::Load;
@@ -9,7 +9,7 @@ use crate::{Calibration, Scenario};
 use nodewise_profile::{Profile, RegionId};
 use std::collections::BTreeMap;
 
-/// Slices under way.
+/// Accumulates phases of consecutive slices.
 pub(crate) struct Merging<'a> {
     profile: &'a Profile,
     /// So many at a time, at least 1.

@@ -1,4 +1,4 @@
-//! Mappings that a policy changes between slices: the live loop's own controller at work on a profile.
+//! Policies that move pages between slices, run with the controller that also runs live.
 
 use crate::Parameters;
 use crate::counts::{Counts, Memory, Since};
@@ -6,7 +6,7 @@ use crate::placed::Placed;
 use crate::recorded::Recorded;
 use crate::resources::Resources;
 use crate::run::Sums;
-use nodewise_control::{Controller, Fate, HeldBack, Ledger, Outcome, Settings};
+use nodewise_control::{BatchResult, Controller, HeldBack, Ledger, PageResult, Settings};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::formulas::mix;
 use nodewise_placement::{Context, Mapping, MigrationPolicy, Move, Observed};
@@ -14,7 +14,7 @@ use nodewise_profile::{Migration, Observer, PageNumber, SliceId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A policy that moves pages between slices, and what it starts from.
+/// A policy that moves pages between slices, and the mapping that it starts from.
 pub struct Moving {
     /// As written on the command line.
     pub policy: String,
@@ -40,7 +40,7 @@ impl Moving {
     ) -> Self {
         let mut controller = Controller::new(decides, settings);
         // Time begins with the run, not with the first decision.
-        controller.done(0, &Outcome::default());
+        controller.record(0, &BatchResult::default());
         Self {
             policy: policy.into(),
             start,
@@ -51,7 +51,7 @@ impl Moving {
         }
     }
 
-    /// What a table of moves says, at the slices it says: a session that was recorded.
+    /// Replays recorded moves at the slices at which they were made.
     #[must_use]
     pub fn replay(start: usize, migrations: &[Migration]) -> Self {
         let clock = Arc::new(AtomicU32::new(0));
@@ -72,12 +72,12 @@ impl Moving {
     }
 }
 
-/// What a policy moved.
+/// The moves that a policy made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
     /// Migrations, ping-pongs and the rest, as ARS counts them.
     pub ledger: Ledger,
-    /// Proposals that were not taken up.
+    /// Proposals that the controller filtered out, by reason.
     pub held_back: HeldBack,
     /// Time that moving took, seconds; part of the predicted time, the same in every scenario.
     pub seconds: f64,
@@ -85,7 +85,7 @@ pub struct Moved {
     pub migrations: Vec<Migration>,
 }
 
-/// What moving 10⁹ bytes between two nodes costs on average, the copy included, seconds.
+/// Mean cost over pairs of nodes of moving 10⁹ bytes, the copy included, seconds.
 #[must_use]
 pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f64 {
     let resources = Resources::new(machine);
@@ -99,9 +99,9 @@ pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f
     parameters.seconds_per_gb + copies.iter().sum::<f64>() / copies.len().max(1) as f64
 }
 
-/// What a step looks at.
+/// What a migration step depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct World<'a> {
+pub(crate) struct StepContext<'a> {
     pub context: &'a Context<'a>,
     pub resources: &'a Resources,
     pub placed: &'a Placed,
@@ -110,16 +110,16 @@ pub(crate) struct World<'a> {
     pub seconds_per_gb: f64,
 }
 
-/// What moving cost, before anybody says on which nodes.
+/// Traffic and messages of moves, independent of the nodes that a program is placed on.
 #[derive(Clone, Debug)]
-pub(crate) struct Paid {
+pub(crate) struct MoveCost {
     /// Bytes `[from * nodes + to]`.
     bytes: Vec<f64>,
     messages: f64,
     seconds_per_gb: f64,
 }
 
-impl Paid {
+impl MoveCost {
     fn new(nodes: usize) -> Self {
         Self {
             bytes: vec![0.0; nodes * nodes],
@@ -128,7 +128,7 @@ impl Paid {
         }
     }
 
-    /// The time it took, with the nodes where these resources have them.
+    /// Time of the moves on the nodes that these resources describe, nanoseconds.
     pub fn ns(&self, resources: &Resources) -> f64 {
         let nodes = resources.nodes;
         let pair = |(cell, bytes): (usize, &f64)| {
@@ -144,7 +144,7 @@ impl Paid {
         self.seconds_per_gb = other.seconds_per_gb;
     }
 
-    /// What was paid since.
+    /// Difference to an earlier state.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             bytes: self
@@ -159,8 +159,8 @@ impl Paid {
     }
 }
 
-/// A policy under way.
-pub(crate) struct Track {
+/// Simulation state of one policy.
+pub(crate) struct MovingPolicy {
     pub policy: String,
     pub start: usize,
     /// Its memory, by index.
@@ -173,8 +173,8 @@ pub(crate) struct Track {
     controller: Controller,
     clock: Option<Arc<AtomicU32>>,
     moved: Moved,
-    /// So far.
-    pub paid: Paid,
+    /// Cost of all moves so far.
+    pub paid: MoveCost,
     traced: bool,
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn tracks(
     context: &Context<'_>,
     mappings: &[Mapping],
     moving: Vec<Moving>,
-) -> (Vec<Memory>, Vec<Track>) {
+) -> (Vec<Memory>, Vec<MovingPolicy>) {
     let (pages, nodes) = (context.histogram.len(), context.machine.node_count());
     let (mut keys, mut memories) = (Vec::new(), Vec::new());
     let track = |m: Moving| {
@@ -197,7 +197,7 @@ pub(crate) fn tracks(
         for node in &mappings[m.start].nodes {
             pages_at[node.index()] += 1;
         }
-        Track {
+        MovingPolicy {
             policy: m.policy,
             start: m.start,
             memory,
@@ -207,7 +207,7 @@ pub(crate) fn tracks(
             controller: m.controller,
             clock: m.clock,
             moved: Moved::default(),
-            paid: Paid::new(nodes),
+            paid: MoveCost::new(nodes),
             traced: m.traced,
         }
     };
@@ -215,11 +215,11 @@ pub(crate) fn tracks(
     (memories, tracks)
 }
 
-impl Track {
+impl MovingPolicy {
     /// Decides, moves, and pays for it; `policy` is its place among all policies.
     pub fn step(
         &mut self,
-        world: &World<'_>,
+        world: &StepContext<'_>,
         policy: usize,
         memory: &Memory,
         sums: &mut Sums,
@@ -239,11 +239,11 @@ impl Track {
         }
         self.halves = decision.halve;
         let ns = self.pay(world, &decision.moves, decision.messages, sums);
-        let outcome = Outcome {
-            fates: vec![Fate::Moved; decision.moves.len()],
+        let outcome = BatchResult {
+            results: vec![PageResult::Moved; decision.moves.len()],
             took_ns: ns as u64,
         };
-        self.controller.done(sums.ns[0] as u64, &outcome);
+        self.controller.record(sums.ns[0] as u64, &outcome);
         self.hold_back(&decision.held_back);
         if self.traced {
             let trace = decision.moves.iter().map(|m| self.migration(world, memory, m));
@@ -255,10 +255,10 @@ impl Track {
     }
 
     /// Adds the time and the traffic of moves.
-    fn pay(&mut self, world: &World<'_>, moves: &[Move], messages: u64, sums: &mut Sums) -> f64 {
+    fn pay(&mut self, world: &StepContext<'_>, moves: &[Move], messages: u64, sums: &mut Sums) -> f64 {
         let bytes = world.context.histogram.page_size() as f64;
         let nodes = world.resources.nodes;
-        let mut now = Paid::new(nodes);
+        let mut now = MoveCost::new(nodes);
         now.messages = messages as f64;
         now.seconds_per_gb = world.seconds_per_gb;
         for m in moves {
@@ -288,7 +288,7 @@ impl Track {
         all.budget += now.budget;
     }
 
-    fn migration(&self, world: &World<'_>, memory: &Memory, m: &Move) -> Migration {
+    fn migration(&self, world: &StepContext<'_>, memory: &Memory, m: &Move) -> Migration {
         let Context {
             profile, histogram, ..
         } = world.context;
@@ -329,7 +329,7 @@ impl Track {
 
 /// What the profile shows a policy: all accesses to the pages it remembers.
 struct View<'a> {
-    world: &'a World<'a>,
+    world: &'a StepContext<'a>,
     policy: usize,
     memory: &'a Memory,
     since: &'a Since,

@@ -3,11 +3,11 @@
 /// A quantity nobody knows exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Range {
-    /// Smallest plausible value.
+    /// Smallest plausible value of the quantity.
     pub min: f64,
     /// The value to print when only one fits.
     pub typical: f64,
-    /// Largest plausible value.
+    /// Largest plausible value of the quantity.
     pub max: f64,
 }
 
@@ -18,7 +18,7 @@ impl Range {
         Self { min, typical, max }
     }
 
-    /// A known quantity.
+    /// A range of a single value, for a quantity that is known.
     #[must_use]
     pub const fn exactly(value: f64) -> Self {
         Self::new(value, value, value)
@@ -36,7 +36,7 @@ impl Range {
     }
 }
 
-/// What reaches memory.
+/// Which of the recorded lines reach memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Traffic {
     /// The profile's `lines`, 64 bytes each, less what a shared cache catches.
@@ -106,13 +106,13 @@ impl Default for Parameters {
 /// One choice of every parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
-    /// See [`Parameters::parallelism`].
+    /// Lines in flight per CPU; see [`Parameters::parallelism`].
     pub parallelism: f64,
-    /// See [`Parameters::miss`].
+    /// Share of recorded lines that reach memory; see [`Parameters::miss`].
     pub miss: f64,
-    /// See [`Parameters::queue_ns`].
+    /// Queueing delay at full load, nanoseconds; see [`Parameters::queue_ns`].
     pub queue_ns: f64,
-    /// See [`Parameters::recording_cost`].
+    /// Slow-down by recording; see [`Parameters::recording_cost`].
     pub recording_cost: f64,
 }
 

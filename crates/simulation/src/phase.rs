@@ -30,7 +30,7 @@ pub(crate) struct Load<'a> {
 /// What a phase came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
-    /// Wall time, nanoseconds.
+    /// Predicted wall time of the phase, nanoseconds.
     pub ns: f64,
     /// Wall time if memory took none, nanoseconds.
     pub compute_ns: f64,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Every mapping in one table, so that a row costs one cache line whatever the number of policies.
 pub(crate) struct Placed {
-    /// `[page][policy]`.
+    /// `[page * policies + policy]`: the node of a page under a policy.
     nodes: Vec<u16>,
     /// Pages before each block on each node, `[block][policy][node]`: long runs cost no more.
     before: Vec<u32>,

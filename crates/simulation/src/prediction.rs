@@ -11,9 +11,9 @@ use nodewise_machine::NodeId;
 /// Load on a memory controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerUse {
-    /// Its node.
+    /// The memory node of this controller.
     pub node: NodeId,
-    /// Bytes moved, typical.
+    /// Bytes moved in the typical scenario.
     pub bytes: f64,
     /// Share of its bandwidth over the whole run, 0–1.
     pub utilization: f64,
@@ -24,9 +24,9 @@ pub struct ControllerUse {
 pub struct LinkUse {
     /// Where data comes from.
     pub from: NodeId,
-    /// Where data goes.
+    /// The node that the link leads to.
     pub to: NodeId,
-    /// Bytes moved, typical.
+    /// Bytes moved in the typical scenario.
     pub bytes: f64,
     /// Share of its bandwidth over the whole run, 0–1.
     pub utilization: f64,
@@ -35,7 +35,7 @@ pub struct LinkUse {
 /// Accesses to what maps reach (large heap objects and static variables): what the lab measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
-    /// `accesses[cpu_node][memory_node]`.
+    /// Accesses by node of the CPU and of the page: `accesses[cpu_node][memory_node]`.
     pub accesses: Vec<Vec<u64>>,
 }
 
@@ -71,7 +71,7 @@ pub struct Prediction {
     pub local_fraction: f64,
     /// Diener eq. 5, by home node.
     pub access_balance: f64,
-    /// Diener eq. 3.
+    /// Page balance over nodes, 0 to 1 (Diener et al., eq. 3).
     pub page_balance: f64,
     /// The accesses that placement can do something about.
     pub mapped: Mapped,
@@ -81,7 +81,7 @@ pub struct Prediction {
     pub memory_share: Range,
     /// Mean loaded latency `[reader][memory]`, typical, weighted by lines; idle where none went.
     pub loaded_ns: Vec<Vec<f64>>,
-    /// By node.
+    /// Use of each node's memory controller, by node.
     pub controllers: Vec<ControllerUse>,
     /// By link; empty where the machine's links are unknown.
     pub links: Vec<LinkUse>,
@@ -99,9 +99,9 @@ pub struct Prediction {
 /// All mappings on one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
-    /// The machine's name.
+    /// Name of the simulated machine.
     pub machine: String,
-    /// The affinity's name.
+    /// Name of the thread placement.
     pub affinity: String,
     /// Threads of the profile, and CPUs they share.
     pub threads: usize,
@@ -113,12 +113,12 @@ pub struct Simulation {
     pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
-    /// What was varied.
+    /// The uncertain parameters and their ranges.
     pub parameters: Parameters,
 }
 
 impl Simulation {
-    /// The baseline.
+    /// The prediction of the first mapping, which speed-ups refer to.
     #[must_use]
     pub fn baseline(&self) -> &Prediction {
         &self.predictions[0]

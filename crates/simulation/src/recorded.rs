@@ -1,4 +1,4 @@
-//! Moves that were recorded, made again.
+//! Replays recorded page moves.
 
 use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Proposes what a table says, whatever it observes: a move after the slice whose number it has. Pages that
 /// nobody accessed are left out.
 pub(crate) struct Recorded {
-    /// Ascending by slice.
+    /// Recorded moves, ascending by slice.
     migrations: Vec<Migration>,
-    /// Those that have been proposed.
+    /// Number of moves proposed so far.
     done: usize,
-    /// The slice that has just ended.
+    /// Number of the slice that has just ended.
     slice: Arc<AtomicU32>,
 }
 

@@ -1,4 +1,4 @@
-//! Where predicted time goes: by code region.
+//! Predicted time by code region.
 
 use crate::Range;
 use nodewise_profile::{Frame, Profile, RegionId};
@@ -19,7 +19,7 @@ pub struct RegionCost {
 /// Sums over one region's phases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RegionSums {
-    /// By scenario.
+    /// Wall time by scenario, nanoseconds.
     ns: Vec<f64>,
     lines: f64,
     local: f64,

@@ -1,4 +1,4 @@
-//! The machine as a list of things that carry bytes: controllers, links, narrow routes, backplane.
+//! The machine as a list of capacity-limited resources: controllers, links, narrow routes, backplane.
 
 use nodewise_machine::{Channels, Machine, NodeId};
 

@@ -1,9 +1,9 @@
-//! A simulation under way: phases summed up, policy by policy, scenario by scenario.
+//! The simulation proper: sums over phases for each policy and scenario.
 
 use crate::calibration::Calibration;
 use crate::concurrency;
 use crate::counts::Memory;
-use crate::moving::{self, Moved, Moving, Paid, Track, World};
+use crate::moving::{self, MoveCost, Moved, Moving, MovingPolicy, StepContext};
 use crate::phase::{Cost, Load};
 use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
 use crate::regions::{self, RegionSums};
@@ -21,10 +21,10 @@ use std::sync::Arc;
 /// Sums over phases for one policy.
 #[derive(Clone)]
 pub(crate) struct Sums {
-    /// By scenario.
+    /// Wall time by scenario, nanoseconds.
     pub ns: Vec<f64>,
     compute_ns: Vec<f64>,
-    /// By resource, typical.
+    /// Bytes over each resource in the typical scenario.
     pub bytes: Vec<f64>,
     /// `[reader * nodes + memory]`.
     lines: Vec<f64>,
@@ -32,13 +32,13 @@ pub(crate) struct Sums {
     /// Latency summed over lines, as CPUs see it.
     waited: f64,
     regions: Vec<RegionSums>,
-    /// Where mappings may change: each slice's accesses, all of them, and those to arrays.
+    /// If mappings may change: each slice's accesses, all of them, and those to arrays.
     pub slices: Vec<SliceShare>,
     all: Matrix,
     mapped: Matrix,
 }
 
-/// A simulation under way.
+/// State of a running simulation.
 pub(crate) struct Run<'a> {
     context: Context<'a>,
     mappings: &'a [Mapping],
@@ -48,14 +48,14 @@ pub(crate) struct Run<'a> {
     /// What is real of the machine that policies see: all of it, or the nodes that each policy is on.
     machine: &'a Machine,
     on: Option<&'a [Vec<NodeId>]>,
-    /// By policy.
+    /// Resources that each policy's nodes are mapped to, by policy.
     resources: Vec<Arc<Resources>>,
     slot_nodes: Vec<usize>,
     /// Mappings first, then those that move.
     sums: Vec<Sums>,
     /// Whether a map's rules reach each page; empty unless pages move.
     mappable: Vec<bool>,
-    tracks: Vec<Track>,
+    tracks: Vec<MovingPolicy>,
     memories: Vec<Memory>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where each policy starts: mappings first, then those that move.
+    /// The initial mapping of each policy: fixed mappings first, then policies that move pages.
     pub fn starts(&self) -> Vec<&'a Mapping> {
         let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
         self.mappings.iter().chain(moving).collect()
@@ -130,12 +130,12 @@ impl<'a> Run<'a> {
     }
 
     /// What a policy has paid for moves so far, if it makes any.
-    pub fn paid(&self, policy: usize) -> Option<&Paid> {
+    pub fn paid(&self, policy: usize) -> Option<&MoveCost> {
         let track = policy.checked_sub(self.mappings.len())?;
         self.tracks.get(track).map(|t| &t.paid)
     }
 
-    /// Whether pages move.
+    /// Whether any policy moves pages.
     pub fn moves(&self) -> bool {
         !self.tracks.is_empty()
     }
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
             parameters,
             ..
         } = self;
-        let world = World {
+        let world = StepContext {
             context,
             resources: &resources[0],
             placed: slice.placed,
@@ -204,9 +204,9 @@ impl<'a> Run<'a> {
             slice: slice.slice,
             seconds_per_gb: parameters.seconds_per_gb,
         };
-        let step = |(i, (track, sums)): (usize, (&mut Track, &mut Sums))| {
+        let step = |(i, (track, sums)): (usize, (&mut MovingPolicy, &mut Sums))| {
             let resources = &resources[first + i];
-            let world = World { resources, ..world };
+            let world = StepContext { resources, ..world };
             (
                 first + i,
                 track.step(&world, first + i, &memories[track.memory], sums),
@@ -265,15 +265,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where pages were: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
+    /// Locations of pages: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
     /// figures of the first mapping.
-    fn placed(&self, policy: usize, first: &Metrics) -> Where {
+    fn placed(&self, policy: usize, first: &Metrics) -> PageLocations {
         if let Some(mapping) = self.mappings.get(policy) {
             let metrics = match policy {
                 0 => first,
                 _ => &self.measure(mapping).program,
             };
-            return Where {
+            return PageLocations {
                 policy: mapping.policy.clone(),
                 local_fraction: metrics.local_fraction(),
                 access_balance: metrics.access_balance(),
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
             local: sums.all.local(),
             migrations: 0,
         };
-        Where {
+        PageLocations {
             policy: track.policy.clone(),
             local_fraction: whole.local_fraction(),
             access_balance: sums.all.access_balance(),
@@ -391,8 +391,8 @@ fn is_mappable(profile: &Profile, object: ObjectId) -> bool {
     profile.object(object).is_some_and(|o| o.kind.is_mappable())
 }
 
-/// What a prediction says about where pages were.
-struct Where {
+/// The part of a prediction that depends on the locations of pages.
+struct PageLocations {
     policy: String,
     local_fraction: f64,
     access_balance: f64,

@@ -1,4 +1,4 @@
-//! How local a policy was, slice by slice.
+//! Locality of a policy in each slice.
 
 use nodewise_analysis::balance;
 use nodewise_profile::SliceId;
@@ -6,9 +6,9 @@ use nodewise_profile::SliceId;
 /// One slice under one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceShare {
-    /// The slice.
+    /// Number of the time slice.
     pub slice: SliceId,
-    /// Accesses.
+    /// Loads and stores in the slice.
     pub accesses: u64,
     /// Accesses by the page's home node.
     pub local: u64,
@@ -80,7 +80,7 @@ impl Matrix {
         )
     }
 
-    /// `accesses[cpu_node][memory_node]`.
+    /// The matrix transposed to `accesses[cpu_node][memory_node]`.
     pub fn by_reader(&self) -> Vec<Vec<u64>> {
         let nodes = self.nodes;
         let of = |reader: usize| (0..nodes).map(|home| self.cells[home * nodes + reader]).collect();

@@ -1,11 +1,11 @@
-//! Max-min fair sharing: how long competing readers need to move their bytes.
+//! Max-min fair sharing of resources: the time that competing readers need to move their bytes.
 
 /// What one reader wants to move: bytes over each resource it crosses, ascending by resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Bytes in all; fairness is between readers' byte rates.
     pub bytes: f64,
-    /// `(resource, bytes)`.
+    /// `(resource, bytes)` for each resource crossed.
     pub over: Vec<(u32, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The pass over the rows: traffic of each CPU to each memory node, under every mapping at once.
+//! The pass over the access table: counts the traffic of each CPU to each memory node under every mapping.
 
 use crate::Traffic;
 use crate::counts::Counts;
@@ -8,7 +8,7 @@ use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
 
-/// One slice, complete.
+/// The complete tally of one slice.
 pub(crate) struct SliceTally<'a> {
     pub slice: SliceId,
     pub phases: &'a [Phase],
@@ -184,7 +184,7 @@ struct Run {
     first: usize,
     /// Behind the last whole page.
     end: usize,
-    /// Pages there are.
+    /// Number of pages in the histogram.
     pages: usize,
     head: u64,
     whole: u64,

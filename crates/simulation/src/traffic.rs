@@ -1,4 +1,4 @@
-//! What the CPUs of one region of one slice move: rows for those that ran in it, not for all that there are.
+//! Traffic of the CPUs of one region in one slice; only CPUs that ran are stored.
 
 use nodewise_profile::RegionId;
 
@@ -17,9 +17,9 @@ pub(crate) struct Phase {
     pub lines: u64,
     /// CPU slots that ran, ascending, and the place of each one's counts.
     slots: Vec<(u32, u32)>,
-    /// By place.
+    /// Accesses of each CPU, by its index in `slots`.
     accesses: Vec<u64>,
-    /// `[place][policy][node]`.
+    /// `[place][policy][node]`: lines of each CPU to each node under each policy.
     cells: Vec<Cell>,
     /// Cells of a place.
     width: usize,

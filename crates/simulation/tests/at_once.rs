@@ -7,7 +7,9 @@ use nodewise_analysis::Affinity;
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes};
 use nodewise_profile::{Access, InMemory, Profile, SliceId};
-use nodewise_simulation::{Afterwards, Course, Outcome, Parameters, Program, Range, at_once, course, survey};
+use nodewise_simulation::{
+    Afterwards, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, course, survey,
+};
 use proptest::prelude::*;
 use std::convert::Infallible;
 
@@ -54,7 +56,7 @@ impl Recorded {
         f(&context, &mappings)
     }
 
-    fn course(&self, machine: &Machine, parameters: &Parameters) -> Course {
+    fn course(&self, machine: &Machine, parameters: &Parameters) -> ProgramPhases {
         self.with(machine, |context, mappings| {
             let on = [vec![NodeId(0), NodeId(1)]];
             let rows = InMemory::new(self.rows.clone());
@@ -99,8 +101,13 @@ fn narrow() -> (Machine, Parameters) {
     (machine, parameters)
 }
 
-fn seconds(machine: &Machine, courses: &[Course], run: Vec<Program>, afterwards: Afterwards) -> Vec<f64> {
-    let found: Vec<Vec<Outcome>> = at_once(machine, courses, &[run], afterwards);
+fn seconds(
+    machine: &Machine,
+    courses: &[ProgramPhases],
+    run: Vec<Program>,
+    afterwards: Afterwards,
+) -> Vec<f64> {
+    let found: Vec<Vec<ProgramPrediction>> = at_once(machine, courses, &[run], afterwards);
     found[0].iter().map(|o| o.seconds).collect()
 }
 

@@ -60,10 +60,14 @@ fn waiting_is_named_and_nothing_is_to_be_placed_for_it() {
     assert_eq!((&barrier.snippet, barrier.blame.distribution), (&None, None));
     assert!(!rhs.sentence.contains("few lines"), "{}", rhs.sentence);
     assert!(!rhs.advice.contains("no placement follows"), "{}", rhs.advice);
-    assert_eq!(advice.spots.len(), 1);
+    assert_eq!(advice.contended_pages.len(), 1);
 }
 
 #[test]
 fn a_page_that_all_use_now_and_then_is_none() {
-    assert!(advice("opteron-6386", &with_barrier(1000)).spots.is_empty());
+    assert!(
+        advice("opteron-6386", &with_barrier(1000))
+            .contended_pages
+            .is_empty()
+    );
 }

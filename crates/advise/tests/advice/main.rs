@@ -3,7 +3,7 @@
 mod claims;
 mod few_lines;
 
-use nodewise_advise::{Advice, Asked, Distribution, Matched, Outcome, advise};
+use nodewise_advise::{Advice, Asked, Distribution, Matched, VerdictKind, advise};
 use nodewise_analysis::{
     Affinity, Histogram, Pattern, Usage, compact_order, first_touch_nodes, scatter_order,
 };
@@ -168,7 +168,7 @@ fn a_master_that_initialises_blocks_of_others_is_blamed() {
     let advice = advice("opteron-6386", &program(|_| 0, owner, 64_000, 512_000));
     assert_eq!(
         advice.verdict.outcome,
-        Outcome::Place,
+        VerdictKind::Place,
         "{}",
         advice.verdict.sentence
     );
@@ -257,7 +257,7 @@ fn a_program_that_everybody_reads_gets_the_stock_command() {
     let advice = advice("opteron-6386", &program(|_| 0, everybody, 6_400, 51_200));
     assert_eq!(
         advice.verdict.outcome,
-        Outcome::Stock,
+        VerdictKind::Stock,
         "{}",
         advice.verdict.sentence
     );
@@ -282,7 +282,7 @@ fn a_well_placed_program_is_left_alone() {
     let advice = advice("opteron-6386", &program(|p| p / 16, owner, 64_000, 512_000));
     assert_eq!(
         advice.verdict.outcome,
-        Outcome::LeaveAlone,
+        VerdictKind::LeaveAlone,
         "{}",
         advice.verdict.sentence
     );
@@ -300,7 +300,7 @@ fn a_program_that_hardly_uses_memory_is_called_so() {
     let advice = advice("opteron-6386", &program(|_| 0, owner, 64, 5_120_000));
     assert_eq!(
         advice.verdict.outcome,
-        Outcome::NotMemoryBound,
+        VerdictKind::NotMemoryBound,
         "{}",
         advice.verdict.sentence
     );
@@ -339,7 +339,7 @@ fn an_empty_profile_is_not_judged() {
         &asked(),
         None,
     );
-    assert_eq!(advice.verdict.outcome, Outcome::Unknown);
+    assert_eq!(advice.verdict.outcome, VerdictKind::Unknown);
     assert!(advice.objects.is_empty());
 }
 
@@ -382,7 +382,7 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
     let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
     assert_eq!(
         advice.verdict.outcome,
-        Outcome::Match,
+        VerdictKind::Match,
         "{}",
         advice.verdict.sentence
     );
@@ -485,7 +485,7 @@ fn blocks_finer_than_pages_are_not_advised() {
     let conflict = rhs.blame.conflict.as_ref().unwrap();
     assert!(conflict.is_finer_than_pages(), "{conflict:?}");
     assert_eq!(rhs.blame.distribution, Some(Distribution::Cyclic { pages: 1 }));
-    assert_ne!(advice.verdict.outcome, Outcome::Match);
+    assert_ne!(advice.verdict.outcome, VerdictKind::Match);
     assert!(
         rhs.sentence.contains("a node's part of a row is 0.25 pages"),
         "{}",
@@ -497,7 +497,10 @@ fn blocks_finer_than_pages_are_not_advised() {
 fn the_verdict_names_what_beats_the_best_placement() {
     // The master fills it, so that placement helps; rows and columns, so that matching helps more.
     let advice = advice("opteron-6386", &two_loops(|_| 0, |p| p % 64));
-    assert!(matches!(advice.verdict.outcome, Outcome::Place | Outcome::Stock));
+    assert!(matches!(
+        advice.verdict.outcome,
+        VerdictKind::Place | VerdictKind::Stock
+    ));
     let sentence = &advice.verdict.sentence;
     let more = "Matching the loops over `rhs` to their data, as below, is predicted";
     assert!(sentence.contains(more), "{sentence}");

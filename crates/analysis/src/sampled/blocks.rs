@@ -1,4 +1,5 @@
-//! How much a mean over pages may be off by chance: pages in blocks, and the slices left out in turn.
+//! Standard errors of means over pages: variance between blocks of neighbouring pages, and the effect of leaving out one
+//! slice at a time.
 
 use super::{EXCEPTED, INTENSITY, Sampled};
 use crate::interval::{Interval, Z, between, effective_samples, student};
@@ -29,7 +30,7 @@ impl Count {
 pub(super) struct Scores {
     /// The largest share of its samples.
     seen: f64,
-    /// See [`left_out`].
+    /// Leave-one-out estimate of the same share; see [`left_out`].
     left_out: f64,
     /// One over the number of its samples.
     per_sample: f64,
@@ -172,8 +173,8 @@ fn jackknife(changes: &[f64]) -> f64 {
     (slices - 1.0) / slices * squares * (student(slices - 1.0) / Z).powi(2)
 }
 
-/// The share of a page's samples that come from the node which the page's *other* samples would choose;
-/// where these choose several alike, each gets its part of the sample.
+/// Leave-one-out estimate of a page's exclusivity: the share of its samples that come from the node with most of the
+/// page's *other* samples; ties count in equal parts.
 pub(super) fn left_out(counts: &[u64]) -> f64 {
     let most = counts.iter().max().copied().unwrap_or(0);
     let with = |samples: u64| counts.iter().filter(|c| **c == samples).count();

@@ -3,7 +3,7 @@
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{self, tell};
-use nodewise_page::{Book, file};
+use nodewise_page::{SessionDocuments, file};
 use nodewise_pipeline::{Analysed, Selection};
 use nodewise_report::text::Screen;
 use nodewise_report::{json, text};
@@ -64,7 +64,7 @@ fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
         tell(&notes);
         views.push(Arc::new(view));
     }
-    Ok(file::write(&Book::new(views, false, 0, None)))
+    Ok(file::write(&SessionDocuments::new(views, false, 0, None)))
 }
 
 fn screen() -> Screen {

@@ -10,7 +10,7 @@ use exhibition::Exhibition;
 use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_page::View;
-use nodewise_page::server::{Server, Shelf};
+use nodewise_page::server::{DocumentStore, Server};
 use nodewise_pipeline::{Analysed, Followed, Selection};
 use std::io::{BufRead, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -127,7 +127,7 @@ fn serve(server: Server) {
 }
 
 /// What a session says of its intervals, until it ends: then `session` is dropped.
-fn feed(shelf: &Shelf, session: mpsc::Sender<()>) {
+fn feed(shelf: &DocumentStore, session: mpsc::Sender<()>) {
     let is_json = |line: &String| serde_json::from_str::<serde_json::Value>(line).is_ok();
     let lines = std::io::stdin().lock().lines().map_while(Result::ok);
     lines.filter(is_json).for_each(|line| shelf.interval(&line));

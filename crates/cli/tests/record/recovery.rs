@@ -126,7 +126,7 @@ const DAMAGES: &[Damage] = &[
         });
     }),
     ("event logs lack", |image| {
-        shorten(&image.join("events"), |bytes| bytes / 2)
+        shorten(&image.join("events"), |bytes| bytes / 2);
     }),
     ("event logs lack", |image| {
         rewrite(&image.join("events"), |text| {
@@ -141,22 +141,22 @@ const DAMAGES: &[Damage] = &[
         });
     }),
     ("no log gives to a thread", |image| {
-        std::fs::remove_file(image.join("events")).unwrap()
+        std::fs::remove_file(image.join("events")).unwrap();
     }),
     ("missing, cut or overwritten", |image| {
-        shorten(&image.join("thread-0"), |bytes| bytes / 2)
+        shorten(&image.join("thread-0"), |bytes| bytes / 2);
     }),
     ("missing, cut or overwritten", |image| {
-        shorten(&image.join("thread-0"), |bytes| bytes - 4096)
+        shorten(&image.join("thread-0"), |bytes| bytes - 4096);
     }),
     ("missing, cut or overwritten", |image| {
-        shorten(&image.join("thread-0"), |_| 0)
+        shorten(&image.join("thread-0"), |_| 0);
     }),
     ("missing, cut or overwritten", |image| {
-        std::fs::remove_file(image.join("thread-0")).unwrap()
+        std::fs::remove_file(image.join("thread-0")).unwrap();
     }),
     ("missing, cut or overwritten", |image| {
-        shorten(&image.join("pool"), |bytes| bytes / 2)
+        shorten(&image.join("pool"), |bytes| bytes / 2);
     }),
     ("event logs lack", |image| std::fs::remove_dir_all(image).unwrap()),
     ("control page", |image| {

@@ -51,8 +51,8 @@ fn obey(applications: &mut [Application], decision: &Decision) {
     for application in &mut *applications {
         for (index, cluster) in application.clusters.iter_mut().enumerate() {
             if cluster.on.is_empty() && cluster.at.len() == cluster.nodes {
-                let aboard = |v: usize| vec![cluster.at[v]; cluster.aboard(v).len()];
-                cluster.on = (0..cluster.nodes).flat_map(aboard).collect();
+                let threads_of = |v: usize| vec![cluster.at[v]; cluster.threads_of(v).len()];
+                cluster.on = (0..cluster.nodes).flat_map(threads_of).collect();
             }
             for each in &decision.moves {
                 if (each.application, each.cluster) != (application.id, index) {
@@ -67,18 +67,18 @@ fn obey(applications: &mut [Application], decision: &Decision) {
                 }
             }
             cluster.at = (0..cluster.nodes)
-                .map(|v| cluster.on[cluster.aboard(v).start])
+                .map(|v| cluster.on[cluster.threads_of(v).start])
                 .collect();
             let bytes = cluster.resident.iter().copied().max().unwrap_or(0);
             cluster.resident.fill(0);
-            for node in cluster.stands_on() {
+            for node in cluster.occupied_nodes() {
                 cluster.resident[node.index()] = bytes;
             }
         }
     }
 }
 
-fn worth(applications: &[Application]) -> f64 {
+fn objective(applications: &[Application]) -> f64 {
     let clusters: Vec<Cluster> = applications.iter().flat_map(|a| a.clusters.clone()).collect();
     let channels = Channels::of(&machine());
     weighted_bandwidth(&channels, &clusters, &NodePlacement::current(&clusters))
@@ -91,7 +91,7 @@ fn a_bad_start_is_left_for_a_good_placement_and_then_all_is_quiet() {
         application(0, vec![cluster(&[0, 3, 5], 18.0, GB / 10)], 100),
         application(1, vec![cluster(&[1, 2], 18.0, GB / 10)], 100),
     ];
-    let before = worth(&both);
+    let before = objective(&both);
     let first = scheduler.step(0, &all_places(), &both);
     assert!(
         first.then > first.now * 1.1 && first.then >= 0.9 * first.best,
@@ -100,7 +100,7 @@ fn a_bad_start_is_left_for_a_good_placement_and_then_all_is_quiet() {
     assert!((first.now - before).abs() < 1e-6 * before);
     assert!(!first.dynamic.is_empty() && first.full.is_empty() && first.refused.is_empty());
     obey(&mut both, &first);
-    assert!((worth(&both) - first.then).abs() < 1e-6 * first.then);
+    assert!((objective(&both) - first.then).abs() < 1e-6 * first.then);
     for second in 1..20 {
         both.iter_mut().for_each(|a| a.run_ns += SECOND);
         let next = scheduler.step(second * SECOND, &all_places(), &both);
@@ -231,14 +231,14 @@ fn a_node_that_some_threads_came_to_is_not_left() {
         threads: vec![0, 1],
         ..cluster(&[0, 1], 1.0, 0)
     };
-    let order = orders::Order {
+    let order = cluster_moves::ClusterMove {
         cluster: &chain,
         to: &[1, 2].map(NodeId),
         stays_on: None,
     };
     let moves = order.moves(0, 0);
     assert_eq!(moves.len(), 2);
-    let left = orders::emptied(&[order], &moves);
+    let left = cluster_moves::vacated_nodes(&[order], &moves);
     assert_eq!(left, [(NodeId(0), vec![(NodeId(1), 1.0)])]);
 }
 
@@ -368,16 +368,16 @@ proptest! {
                 let (was, is, id) = (&was.clusters[0], &is.clusters[0], is.id);
                 prop_assert!(!was.fixed || was.at == is.at);
                 let vanished = was.at.iter().any(|n| n.index() == gone);
-                let leaves = was.leaves(&is.at);
-                let took = (leaves as f64 * 0.3 * dear) as u64;
-                if leaves > 0 && !vanished {
-                    let predicted = leaves as f64 * scheduler.seconds_per_gb(id);
+                let bytes_leaving = was.bytes_leaving(&is.at);
+                let took = (bytes_leaving as f64 * 0.3 * dear) as u64;
+                if bytes_leaving > 0 && !vanished {
+                    let predicted = bytes_leaving as f64 * scheduler.seconds_per_gb(id);
                     let allowed = 0.05 * (run_s * SECOND) as f64;
                     prop_assert!(spent[id as usize] as f64 + predicted <= allowed * (1.0 + 1e-9));
                 }
-                if leaves > 0 {
+                if bytes_leaving > 0 {
                     spent[id as usize] += took;
-                    scheduler.moved(id, took, leaves);
+                    scheduler.moved(id, took, bytes_leaving);
                 }
                 if decision.trouble.is_none() && !was.fixed {
                     prop_assert!(is.at.iter().all(|n| n.index() != gone), "{is:?} without {gone}");
@@ -397,7 +397,7 @@ proptest! {
         if on {
             for cluster in applications.iter_mut().flat_map(|a| &mut a.clusters) {
                 cluster.on = scattered[..cluster.threads.len()].iter().copied().map(NodeId).collect();
-                cluster.at = (0..cluster.nodes).map(|v| cluster.on[cluster.aboard(v).start]).collect();
+                cluster.at = (0..cluster.nodes).map(|v| cluster.on[cluster.threads_of(v).start]).collect();
             }
         }
         let mut scheduler = Scheduler::new(&machine(), Settings::default());
@@ -412,7 +412,7 @@ proptest! {
         let moving = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
         for cluster in moving.filter(|_| first.trouble.is_none()) {
             for v in 0..cluster.nodes {
-                prop_assert!(cluster.on[cluster.aboard(v)].iter().all(|n| *n == cluster.at[v]));
+                prop_assert!(cluster.on[cluster.threads_of(v)].iter().all(|n| *n == cluster.at[v]));
             }
         }
     }

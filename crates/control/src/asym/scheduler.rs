@@ -1,59 +1,59 @@
-//! The step.
+//! The scheduler: search, cost check, and the resulting actions, once per step.
 
-use super::book::{Book, UnderWay};
-use super::lost::replaced;
-use super::orders::{Order, emptied};
+use super::application_state::{ApplicationState, PendingMove};
+use super::cluster_moves::{ClusterMove, vacated_nodes};
+use super::replacement::replacement_nodes;
 use super::{Application, Decision, FullMigration, Refused, Settings};
 use nodewise_machine::{Channels, Machine, NodeId};
 use nodewise_placement::asym::{Cluster, NodePlacement, Place, search, weighted_bandwidth};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After so many searches of one step all that are too dear are refused at once.
+/// Searches in one step; in the last one all applications over budget are refused at once.
 const SEARCHES: usize = 4;
 
-/// Decides once an interval which nodes applications get.
+/// Decides once an interval which nodes applications run on.
 ///
-/// Its time is that of the caller, summed up from one step to the next: what goes backwards adds nothing.
+/// Its clock is the sum of the positive differences between the times of its steps.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     channels: Channels,
     settings: Settings,
-    books: BTreeMap<u32, Book>,
+    states: BTreeMap<u32, ApplicationState>,
     last_ns: Option<u64>,
     clock_ns: u64,
     steps: u64,
 }
 
 impl Scheduler {
-    /// For this machine.
+    /// A scheduler for this machine.
     #[must_use]
     pub fn new(machine: &Machine, settings: Settings) -> Self {
         Self {
             channels: Channels::of(machine),
             settings,
-            books: BTreeMap::new(),
+            states: BTreeMap::new(),
             last_ns: None,
             clock_ns: 0,
             steps: 0,
         }
     }
 
-    /// What to do now, `now_ns` after any origin, with the nodes that may be used at present. What is decided
-    /// is taken for done: the caller shows clusters where they have really got to in the next step.
+    /// One step at time `now_ns` (any origin), with the nodes that may be used now. In the next step the caller passes
+    /// clusters with the nodes that they have actually reached.
     pub fn step(&mut self, now_ns: u64, places: &[Place], applications: &[Application]) -> Decision {
         let passed = now_ns.saturating_sub(self.last_ns.replace(now_ns).unwrap_or(now_ns));
         self.clock_ns += passed;
         self.steps += 1;
-        self.books
+        self.states
             .retain(|id, _| applications.iter().any(|a| a.id == *id));
         for each in applications {
-            let book = self
-                .books
+            let state = self
+                .states
                 .entry(each.id)
-                .or_insert_with(|| Book::new(&self.settings));
-            book.ran(each.run_ns);
+                .or_insert_with(|| ApplicationState::new(&self.settings));
+            state.set_run_time(each.run_ns);
         }
-        let full = applications.iter().filter_map(|a| self.left_behind(a)).collect();
+        let full = applications.iter().filter_map(|a| self.stragglers(a)).collect();
         let mut decision = Decision {
             full,
             ..Decision::default()
@@ -62,30 +62,30 @@ impl Scheduler {
         decision
     }
 
-    /// An application's memory was moved: so many bytes, in so long.
+    /// Records that memory of an application was moved.
     pub fn moved(&mut self, application: u32, took_ns: u64, bytes: u64) {
-        if let Some(book) = self.books.get_mut(&application) {
-            book.spent(took_ns, bytes);
+        if let Some(state) = self.states.get_mut(&application) {
+            state.spent(took_ns, bytes);
         }
     }
 
     /// What moving a GB of an application costs by what was measured so far, seconds.
     #[cfg(test)]
     pub fn seconds_per_gb(&self, application: u32) -> f64 {
-        let book = self.books.get(&application);
-        book.map_or(self.settings.seconds_per_gb, |b| b.budget.seconds_per_gb())
+        let state = self.states.get(&application);
+        state.map_or(self.settings.seconds_per_gb, |b| b.budget.seconds_per_gb())
     }
 
-    /// Memory that should have followed by now and has not.
-    fn left_behind(&mut self, application: &Application) -> Option<FullMigration> {
+    /// The full migration of an application whose dynamic migration has had [`Settings::settle_ns`] and was not enough.
+    fn stragglers(&mut self, application: &Application) -> Option<FullMigration> {
         let clock = self.clock_ns;
-        let book = self.books.get_mut(&application.id)?;
-        let under_way = book.under_way.as_ref()?;
-        if clock - under_way.since_ns < self.settings.settle_ns {
+        let state = self.states.get_mut(&application.id)?;
+        let pending_move = state.pending_move.as_ref()?;
+        if clock - pending_move.since_ns < self.settings.settle_ns {
             return None;
         }
-        let share = under_way.old_share(application);
-        let from = book.under_way.take()?.from;
+        let share = pending_move.old_share(application);
+        let from = state.pending_move.take()?.from;
         match share.filter(|s| *s > self.settings.old_share) {
             Some(old_share) => Some(FullMigration {
                 application: application.id,
@@ -93,18 +93,18 @@ impl Scheduler {
                 old_share,
             }),
             None => {
-                book.settled();
+                state.settled();
                 None
             }
         }
     }
 
-    /// Steps 2 to 4: search, refuse what costs too much, search again with that fixed.
+    /// Steps 2 to 4: search; refuse applications over budget; search again with those fixed.
     fn place(&mut self, places: &[Place], applications: &[Application], decision: &mut Decision) {
         let there: Vec<NodeId> = places.iter().filter(|p| p.threads > 0).map(|p| p.node).collect();
         let step = self.steps;
-        let resting = self.books.iter().filter(|(_, b)| b.rests(step));
-        let mut held: BTreeSet<u32> = resting.map(|(id, _)| *id).collect();
+        let backing_off = self.states.iter().filter(|(_, b)| b.backs_off(step));
+        let mut held: BTreeSet<u32> = backing_off.map(|(id, _)| *id).collect();
         for searched in 1.. {
             let clusters = self.clusters(applications, places, &there, &held);
             let found = match search(&self.channels, places, &clusters, &self.settings.search) {
@@ -115,9 +115,9 @@ impl Scheduler {
                 }
             };
             let (placement, then) = found.least_moved();
-            let mut refused = self.too_dear(applications, &clusters, &placement, &held);
+            let mut refused = self.over_budget(applications, &clusters, &placement, &held);
             if !refused.is_empty() {
-                // The dearest alone, so that others may still move; but a decision has its time.
+                // Only the one furthest over budget, so that others may still move; all of them in the last search.
                 refused.truncate(if searched < SEARCHES { 1 } else { refused.len() });
                 held.extend(refused.iter().map(|r| r.application));
                 decision.refused.extend(refused);
@@ -128,20 +128,20 @@ impl Scheduler {
             decision.now = weighted_bandwidth(&self.channels, &now, &NodePlacement::current(&now));
             decision.best = found.weighted;
             decision.then = then;
-            // Who has lost a node moves, if no further than it has to.
-            let lost = |r: &Refused| {
+            // An application that lost a node is not refused.
+            let lost_node = |r: &Refused| {
                 applications
                     .iter()
-                    .any(|a| a.id == r.application && a.lost(&there))
+                    .any(|a| a.id == r.application && a.lost_node(&there))
             };
-            decision.refused.retain(|r| !lost(r));
+            decision.refused.retain(|r| !lost_node(r));
             self.enact(applications, &placement, (&there, &held), decision);
             return;
         }
     }
 
-    /// All clusters, application by application. Those of held applications are fixed where they are; on other nodes
-    /// where theirs are gone.
+    /// The clusters of all applications in order. Those of held applications are fixed at their current nodes, or at
+    /// replacements of vanished ones.
     fn clusters(
         &self,
         applications: &[Application],
@@ -166,7 +166,7 @@ impl Scheduler {
             if clusters[which].fixed || !held.contains(&clusters[which].application) {
                 continue;
             }
-            if let Some(at) = replaced(&self.channels, places, &clusters, which) {
+            if let Some(at) = replacement_nodes(&self.channels, places, &clusters, which) {
                 let cluster = &mut clusters[which];
                 cluster.on.retain(|n| there.contains(n));
                 (cluster.at, cluster.fixed) = (at, true);
@@ -175,8 +175,8 @@ impl Scheduler {
         clusters
     }
 
-    /// The applications whose moves are over what they may cost, the furthest first.
-    fn too_dear(
+    /// The applications whose moves are over budget, by descending excess.
+    fn over_budget(
         &self,
         applications: &[Application],
         clusters: &[Cluster],
@@ -185,18 +185,18 @@ impl Scheduler {
     ) -> Vec<Refused> {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
         for (cluster, to) in clusters.iter().zip(&placement.places).filter(|(c, _)| !c.fixed) {
-            *bytes.entry(cluster.application).or_default() += cluster.leaves(to);
+            *bytes.entry(cluster.application).or_default() += cluster.bytes_leaving(to);
         }
-        let refuses =
-            |a: &Application| self.books[&a.id].refuses(a.id, bytes.get(&a.id).copied().unwrap_or(0));
+        let refusal =
+            |a: &Application| self.states[&a.id].refusal(a.id, bytes.get(&a.id).copied().unwrap_or(0));
         let over = |r: &Refused| r.spent_ns + r.predicted_ns - r.allowed_ns;
         let not_held = applications.iter().filter(|a| !held.contains(&a.id));
-        let mut refused: Vec<Refused> = not_held.filter_map(refuses).collect();
+        let mut refused: Vec<Refused> = not_held.filter_map(refusal).collect();
         refused.sort_by(|a, b| over(b).total_cmp(&over(a)));
         refused
     }
 
-    /// Threads to nodes, memory after them.
+    /// Adds the moves of a placement to the decision, and records them.
     fn enact(
         &mut self,
         applications: &[Application],
@@ -206,7 +206,7 @@ impl Scheduler {
     ) {
         let mut places = placement.places.iter();
         for application in applications {
-            let order = |(cluster, to)| Order {
+            let cluster_move = |(cluster, to)| ClusterMove {
                 cluster,
                 to,
                 stays_on: held.contains(&application.id).then_some(there),
@@ -215,19 +215,20 @@ impl Scheduler {
                 .by_ref()
                 .take(application.clusters.len())
                 .map(Vec::as_slice);
-            let orders: Vec<Order<'_>> = application.clusters.iter().zip(to).map(order).collect();
-            let each = orders.iter().enumerate();
+            let cluster_moves: Vec<ClusterMove<'_>> =
+                application.clusters.iter().zip(to).map(cluster_move).collect();
+            let each = cluster_moves.iter().enumerate();
             let moves: Vec<_> = each.flat_map(|(c, o)| o.moves(application.id, c)).collect();
             if moves.iter().any(|m| m.from.is_some()) {
-                let left = |o: &Order<'_>| o.cluster.leaves(&Vec::from_iter(o.then()));
-                let under_way = UnderWay {
+                let left = |o: &ClusterMove<'_>| o.cluster.bytes_leaving(&Vec::from_iter(o.then()));
+                let pending_move = PendingMove {
                     since_ns: self.clock_ns,
-                    from: emptied(&orders, &moves),
+                    from: vacated_nodes(&cluster_moves, &moves),
                 };
                 decision.dynamic.push(application.id);
-                if let Some(book) = self.books.get_mut(&application.id) {
-                    let bytes = orders.iter().map(left).sum();
-                    book.moved(self.steps, self.settings.rest, bytes, under_way);
+                if let Some(state) = self.states.get_mut(&application.id) {
+                    let bytes = cluster_moves.iter().map(left).sum();
+                    state.moved(self.steps, self.settings.rest, bytes, pending_move);
                 }
             }
             decision.moves.extend(moves);
@@ -236,13 +237,13 @@ impl Scheduler {
 }
 
 impl Application {
-    /// Whether a node that it is on is gone.
-    fn lost(&self, there: &[NodeId]) -> bool {
+    /// Whether one of its nodes has vanished.
+    fn lost_node(&self, there: &[NodeId]) -> bool {
         let on = self
             .clusters
             .iter()
             .filter(|c| !c.fixed)
-            .flat_map(Cluster::stands_on);
+            .flat_map(Cluster::occupied_nodes);
         on.into_iter().any(|n| !there.contains(&n))
     }
 }

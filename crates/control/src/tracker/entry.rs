@@ -1,22 +1,22 @@
-//! One page in 16 bytes.
+//! The 16-byte entry of one page.
 
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 
 /// Bits of a page's number inside its process: 2⁴⁰ pages are 4 PiB.
 const NUMBER_BITS: u32 = 40;
-/// The node that nobody has said.
+/// Encoding of an unknown node.
 const UNKNOWN: u8 = u8::MAX;
 /// Pairs of node and count on machines with more than eight nodes.
 const PAIRS: usize = 3;
 /// Bits of a count. On machines with up to eight nodes, the eighth ones of all counts are the trail.
 const COUNT_BITS: u32 = 7;
 pub(super) const LARGEST: u8 = (1 << COUNT_BITS) - 1;
-/// Where the trail is on larger machines.
+/// Bit offset of the trail on larger machines.
 const TRAIL: usize = 7;
-/// The longest run of samples that is remembered.
+/// Longest run of samples from one node that is counted.
 pub(super) const LONGEST: u8 = 31;
-/// Samples that came by chance this seldom are taken for a change of who uses the page.
+/// Significance level at which a run of samples from one node counts as a change of the page's users.
 const CHANCE_OF_CHANGE: f64 = 2e-3;
 
 /// A page's number and home, then its counts.
@@ -41,7 +41,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of the page that holds this base page, if it can be told from others.
+    /// The entry of the page that holds this base page; `None` if its number does not fit.
     pub fn number(self, page: PageNumber) -> Option<u64> {
         let number = page.virtual_number() >> self.shift;
         (number >> NUMBER_BITS == 0).then(|| u64::from(page.process()) << NUMBER_BITS | number)
@@ -74,8 +74,8 @@ impl Layout {
         self.known(if self.few() { entry.low() >> 4 } else { entry.low() })
     }
 
-    /// The page is on `home`. If it was elsewhere its counts begin anew: the new home has seen none of
-    /// them, and to it the old home's accesses would look like a remote node's that wants the page back.
+    /// Sets the home. If it was another node the counts restart: otherwise the old home's accesses would look like those
+    /// of a remote node that wants the page back.
     pub fn set_home(self, entry: &mut Entry, home: NodeId) {
         if self.home(entry).is_some_and(|before| before != home) {
             self.shrink(entry, u8::BITS);
@@ -89,7 +89,7 @@ impl Layout {
         entry.set_low(low);
     }
 
-    /// Who touched it first since [`Layout::begin`].
+    /// The first node that accessed it since [`Layout::begin`].
     pub fn first(self, entry: &Entry) -> Option<NodeId> {
         self.known(if self.few() {
             entry.low() & 15
@@ -131,8 +131,7 @@ impl Layout {
         self.notice_change(entry, at);
     }
 
-    /// Adds to a count, whose place it says; if it came above the largest, all of the page's are halved
-    /// until it does not.
+    /// Adds to a count and returns its index; halves all counts of the page until it fits.
     fn count(self, entry: &mut Entry, node: u8, weight: u32) -> usize {
         let at = if self.few() {
             usize::from(node)
@@ -148,8 +147,8 @@ impl Layout {
         at
     }
 
-    /// Where the last samples in a row would hardly have come from one node if the page was still used as
-    /// it was before them, all others' counts are forgotten.
+    /// Change detection: resets all other counts if the last run of samples from one node is not plausible by the counts
+    /// before it.
     fn notice_change(self, entry: &mut Entry, at: usize) {
         let (own, total, run) = (self.count_at(entry, at), self.total(entry), self.trail(entry).1);
         let before = total - u32::from(own.min(run));
@@ -160,7 +159,7 @@ impl Layout {
         }
     }
 
-    /// What `other` counted of the same page, later: from one node.
+    /// Merges a later entry of the same page, whose counts are all from one node.
     pub fn absorb(self, entry: &mut Entry, other: &Entry) {
         if let (None, Some(first)) = (self.first(entry), self.first(other)) {
             self.set_first(entry, first.0 as u8);
@@ -172,7 +171,7 @@ impl Layout {
         });
     }
 
-    /// How many counts there are.
+    /// Number of counters of an entry.
     fn counts_kept(self) -> usize {
         if self.few() { 8 } else { PAIRS }
     }
@@ -197,7 +196,7 @@ impl Layout {
         if self.few() { at as u8 } else { entry.cells[2 * at] }
     }
 
-    /// Which count the last samples went to, and how many.
+    /// The trail: index of the counter that the last samples went to, and their number.
     fn trail(self, entry: &Entry) -> (usize, u8) {
         let trail = if self.few() {
             let bits = entry.cells.iter().enumerate();
@@ -239,7 +238,7 @@ impl Layout {
         total
     }
 
-    /// Halves all counts so many times.
+    /// Halves all counts `times` times.
     pub fn shrink(self, entry: &mut Entry, halvings: u32) {
         for at in 0..self.counts_kept() {
             let count = self.count_at(entry, at);
@@ -256,7 +255,7 @@ pub(super) fn is_change(before: u32, own: u32, run: u8) -> bool {
 }
 
 impl Entry {
-    /// What entries are ordered by.
+    /// Sort key: process and page number.
     pub fn number(&self) -> u64 {
         self.key >> 8
     }
@@ -270,8 +269,8 @@ impl Entry {
     }
 }
 
-/// Where the count of a node is: in its own pair, an empty one, or the one with the smallest count,
-/// which it takes over (Space-Saving; Metwally, Agrawal and El Abbadi, ICDT 2005).
+/// Index of the pair that counts a node: its own, an empty one, or the one with the smallest count, which it takes over
+/// (Space-Saving; Metwally, Agrawal and El Abbadi, ICDT 2005).
 fn pair(cells: &mut [u8; 8], node: u8) -> usize {
     let mut own = None;
     let mut least = 0;

@@ -12,7 +12,7 @@ const HUGE_PAGES: usize = 1 << (HUGE - BASE);
 
 /// What became of a chunk: pages of 4 KiB.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ChunkResult {
     pub pages: u64,
     pub moved: u64,
     /// Huge pages that moved whole.
@@ -27,10 +27,10 @@ pub struct Outcome {
 }
 
 /// Moves the pages of a chunk to a node.
-pub fn carry_out(kernel: &dyn Kernel, chunk: &Chunk, to: u32) -> Outcome {
-    let mut outcome = Outcome {
+pub fn carry_out(kernel: &dyn Kernel, chunk: &Chunk, to: u32) -> ChunkResult {
+    let mut outcome = ChunkResult {
         pages: chunk.iter().map(Run::pages).sum(),
-        ..Outcome::default()
+        ..ChunkResult::default()
     };
     let mut shifts: Vec<u32> = chunk.iter().map(|r| r.shift).collect();
     shifts.sort_unstable();
@@ -61,7 +61,7 @@ struct Work<'a> {
     kernel: &'a dyn Kernel,
     to: u32,
     shift: u32,
-    outcome: &'a mut Outcome,
+    outcome: &'a mut ChunkResult,
     refused: Vec<u64>,
 }
 

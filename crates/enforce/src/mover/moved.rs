@@ -1,6 +1,6 @@
 //! What came of it: pages moved, pages that stayed and why, and who did what when.
 
-use super::chunk::Outcome;
+use super::chunk::ChunkResult;
 use super::plan::{Pair, Plan, Run};
 use super::stayed::{Cause, Stayed};
 use nodewise_linux::affinity;
@@ -130,7 +130,7 @@ impl<'a> Ledger<'a> {
         self.with(|moved, _| moved.pairs.iter().any(|p| p.from == node && p.pages > 0))
     }
 
-    pub fn add(&self, worker: usize, begin_ns: u64, pair: &Pair, outcome: Outcome) {
+    pub fn add(&self, worker: usize, begin_ns: u64, pair: &Pair, outcome: ChunkResult) {
         let batch = Batch {
             worker,
             cpu: affinity::current_cpu(),

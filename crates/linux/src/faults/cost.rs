@@ -1,4 +1,4 @@
-//! What a fault costs here: minor faults of our own, timed.
+//! Measures the cost of a page fault on this host, with minor faults of our own.
 
 use crate::clock;
 use std::io;

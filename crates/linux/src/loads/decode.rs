@@ -22,7 +22,7 @@ const LINE_FILL: u64 = 0x0c;
 const CXL: u64 = 0x09;
 const MEMORY: u64 = 0x0d;
 const PERSISTENT: u64 = 0x0e;
-/// `mem_remote`.
+/// The bit `mem_remote` of `perf_mem_data_src`.
 const REMOTE: u64 = 1 << 37;
 
 /// What served a load.
@@ -41,19 +41,19 @@ pub enum Served {
 /// A load that the processor sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// When, by the monotonic clock.
+    /// Time of the load on the monotonic clock, nanoseconds.
     pub time_ns: u64,
-    /// The process.
+    /// Id of the loading process.
     pub pid: u32,
-    /// The thread.
+    /// Id of the loading thread.
     pub tid: u32,
-    /// Where it ran, by the kernel's number.
+    /// The CPU that the thread ran on, by the kernel's number.
     pub cpu: u32,
-    /// What it accessed.
+    /// The address that was loaded from.
     pub address: u64,
-    /// How many events it stands for.
+    /// Number of events that the sample stands for.
     pub weight: u64,
-    /// What served it.
+    /// The level of the memory hierarchy that served it.
     pub served: Served,
 }
 

@@ -1,4 +1,4 @@
-//! An event, and the buffer its records go to.
+//! A perf event and its ring buffer.
 
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;

@@ -1,4 +1,4 @@
-//! Who runs where: processes, their threads at work, what they may use and what they have.
+//! Lists processes with their active threads, allowed CPUs and nodes, and resident memory.
 
 use super::view::{Seen, Thread};
 use crate::topology::Topology;
@@ -10,19 +10,19 @@ use nodewise_observe::faults::is_companion;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-/// A thread is at work from this share of a CPU on: who waits needs no node.
+/// Share of a CPU from which on a thread is active; waiting threads need no node.
 const AT_WORK: f64 = 0.1;
-/// What is left of a share after each interval without work: who worked without a pause is at work for ten more.
+/// Decay of a thread's CPU share per interval; a fully active thread stays active for ten idle intervals.
 const LASTS: f64 = 0.8;
-/// Looking where memory is takes no more than this share of the time: the kernel walks all of it.
+/// Largest share of time for querying resident memory, for which the kernel walks all of it.
 const RESIDENT_SHARE: u32 = 500;
 
-/// What is known of processes from one look to the next.
+/// State of all processes between observations.
 pub struct Census {
     host: Host,
-    /// The CPUs that a command of ours was started with.
+    /// The CPUs that our command was started with.
     inherited: Option<Vec<u32>>,
-    /// Whoever is bound is so at our word.
+    /// Whether bound threads were bound by us.
     bound_by_us: bool,
     known: HashMap<u32, Known>,
     looked: Instant,
@@ -33,20 +33,20 @@ struct Known {
     since: Instant,
     threads: HashMap<u32, Work>,
     resident: Vec<u64>,
-    /// When to look again where its memory is.
+    /// When resident memory is queried next.
     look_at: Instant,
 }
 
-/// What a thread did lately.
+/// Recent CPU use of a thread.
 #[derive(Clone, Copy)]
 struct Work {
     cpu_ns: u64,
-    /// Of a CPU; unknown of who has only just been met.
+    /// Share of a CPU; unknown at the first observation.
     share: Option<f64>,
 }
 
 impl Census {
-    /// Of running processes, or of a command that is to be started by this thread.
+    /// For running processes, or for a command that this thread starts next.
     pub fn new(host: Host, of_command: bool, bound_by_us: bool) -> Self {
         let inherited = of_command.then(|| affinity::allowed_cpus().ok()).flatten();
         Self {
@@ -58,7 +58,7 @@ impl Census {
         }
     }
 
-    /// Those of these processes that live, as they are now. Accesses are left to be filled in.
+    /// Observes those of these processes that are running. Accesses are to be filled in by the caller.
     pub fn look(&mut self, pids: &[u32], topology: &Topology, affinities: &Affinities) -> Vec<Seen> {
         let passed = self.looked.elapsed();
         self.looked = Instant::now();
@@ -111,7 +111,7 @@ impl Census {
         })
     }
 
-    /// CPUs that it could be given.
+    /// CPUs that the process may use.
     fn allowed(&self, pid: u32) -> Vec<u32> {
         let mut cpus = self.host.cpuset(pid);
         if let Some(inherited) = &self.inherited {
@@ -120,7 +120,7 @@ impl Census {
         cpus
     }
 
-    /// Whether a thread of it has been bound, and not by us, to less than it might use.
+    /// Whether one of its threads was bound, not by us, to fewer CPUs than it may use.
     fn is_pinned(&self, tasks: &[Task], allowed: &[u32], affinities: &Affinities) -> bool {
         let bound = |tid: u32| {
             affinity::cpus_of(tid).is_ok_and(|now| {
@@ -143,7 +143,7 @@ impl Known {
         }
     }
 
-    /// Bytes by node, as often as that is cheap.
+    /// Resident bytes by node, queried only as often as is cheap.
     fn look_at_memory(&mut self, host: &Host, pid: u32, topology: &Topology) {
         let began = Instant::now();
         if began < self.look_at {
@@ -161,7 +161,7 @@ impl Known {
         self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
     }
 
-    /// Threads that took a tenth of a CPU or more, now or shortly before.
+    /// Active threads: those that used a tenth of a CPU or more recently.
     fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeSet<u32> {
         let passed = passed.as_nanos().max(1) as f64;
         let before = std::mem::take(&mut self.threads);

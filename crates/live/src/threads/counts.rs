@@ -1,12 +1,12 @@
-//! How often each thread was seen to access each node, older samples discounted.
+//! Sampled accesses of each thread to each node, with exponential decay.
 
 use nodewise_machine::NodeId;
 use std::collections::HashMap;
 
-/// Seconds after which a sample counts half: the kernel looks again after one to sixty.
+/// Half-life of samples, seconds; the kernel samples a page every 1 to 60 s.
 const HALF_LIFE: f64 = 10.0;
 
-/// Samples by process, thread and the node of the page.
+/// Sample counts by process, thread and node of the page.
 #[derive(Debug, Default)]
 pub struct Counts {
     nodes: usize,
@@ -15,13 +15,13 @@ pub struct Counts {
 
 #[derive(Debug, Default)]
 struct Process {
-    /// In which they were counted, discounted as they are.
+    /// The decayed time over which they were counted, seconds.
     seconds: f64,
     threads: HashMap<u32, Vec<f64>>,
 }
 
 impl Counts {
-    /// Of so many nodes.
+    /// Empty counts for so many nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
             nodes,
@@ -29,12 +29,12 @@ impl Counts {
         }
     }
 
-    /// Nothing was seen yet, or all of it is forgotten.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty()
     }
 
-    /// A thread has accessed pages there, so often.
+    /// Adds accesses of a thread to a node.
     pub fn add(&mut self, pid: u32, tid: u32, node: NodeId, times: f64) {
         let threads = &mut self.processes.entry(pid).or_default().threads;
         let row = threads.entry(tid).or_insert_with(|| vec![0.0; self.nodes]);
@@ -43,7 +43,7 @@ impl Counts {
         }
     }
 
-    /// So much time has passed; what it brought counts in full.
+    /// Applies the decay of an interval, before its samples are added.
     pub fn pass(&mut self, seconds: f64) {
         let kept = 0.5f64.powf(seconds / HALF_LIFE);
         for process in self.processes.values_mut() {
@@ -54,7 +54,7 @@ impl Counts {
         }
     }
 
-    /// What a thread accesses of each node, a second.
+    /// Accesses of a thread to each node per second.
     pub fn rates(&self, pid: u32, tid: u32) -> Vec<f64> {
         let Some(process) = self.processes.get(&pid).filter(|p| p.seconds > 0.0) else {
             return vec![0.0; self.nodes];
@@ -64,12 +64,12 @@ impl Counts {
         row.map_or_else(|| vec![0.0; self.nodes], |row| row.iter().map(rate).collect())
     }
 
-    /// Counting begins anew: the process has ended, or is where nothing of this holds.
+    /// Resets a process, which has ended or moved.
     pub fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
     }
 
-    /// Keeps the threads of a process that are still there.
+    /// Drops threads of a process that no longer exist.
     pub fn keep(&mut self, pid: u32, is_there: impl Fn(u32) -> bool) {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads.retain(|tid, _| is_there(*tid));

@@ -1,4 +1,4 @@
-//! Memory that did not follow its threads: all of it, moved after them (AsymSched 4.2, "full migration").
+//! Full migration: moves all memory after threads whose dynamic migration was not enough (AsymSched 4.2).
 
 use crate::topology::Topology;
 use nodewise_control::asym::FullMigration;
@@ -7,8 +7,8 @@ use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Reason};
 use nodewise_profile::PageNumber;
 
-/// All pages of a process on the nodes that it has left, each with where it is to go: in blocks by each goal's
-/// share. `shift` is a decision's page, `process` the ordinal that pages carry. A process that has ended has none.
+/// All pages of a process on nodes that it has left, with their targets, in blocks by the targets' shares. `shift`:
+/// the decision's page size; `process`: its ordinal in page numbers. Empty if the process has ended.
 pub fn pages_of(full: &FullMigration, process: u16, topology: &Topology, shift: u32) -> Vec<Move> {
     let os = |node: NodeId| topology.machine.nodes[node.index()].os_index;
     let mut moves = Vec::new();
@@ -32,7 +32,7 @@ pub fn pages_of(full: &FullMigration, process: u16, topology: &Topology, shift: 
     moves
 }
 
-/// Pages that decisions are made for, ascending, each once.
+/// Distinct pages of the decision's size, ascending.
 fn pages(pairs: &[Pair], process: u16, shift: u32) -> Vec<PageNumber> {
     let runs = pairs.iter().flat_map(|p| &p.runs);
     let addresses = runs.flat_map(|r| r.addresses());
@@ -44,7 +44,7 @@ fn pages(pairs: &[Pair], process: u16, shift: u32) -> Vec<PageNumber> {
     pages
 }
 
-/// The goal of each of so many pages.
+/// The target of each of so many pages.
 fn dealt(count: usize, goals: &[(NodeId, f64)]) -> impl Iterator<Item = NodeId> + '_ {
     let all: f64 = goals.iter().map(|g| g.1).sum();
     let mut sum = 0.0;

@@ -1,5 +1,5 @@
-//! Who accesses which node's memory by the processor's own samples of loads, where it has them: unlike hint faults
-//! they say how often.
+//! Access counts by thread and node from load samples of the processor, where it has them; unlike hint faults they
+//! tell how often.
 
 use super::view::Seen;
 use crate::topology::Topology;
@@ -9,15 +9,15 @@ use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Pages asked about, of a process and an interval.
+/// Largest number of pages queried per process and interval.
 const MOST: usize = 4096;
-/// Threads sampled at once: each has a descriptor and a buffer.
+/// Largest number of threads sampled at once; each takes a descriptor and a buffer.
 const THREADS: usize = 256;
 
-/// The loads of threads at work.
+/// Load samplers of active threads.
 pub struct Sampled {
     sampler: Option<Sampler>,
-    /// `None`: the kernel would not.
+    /// `None`: the kernel refused.
     threads: HashMap<u32, Option<Loads>>,
     delivers: bool,
 }
@@ -32,7 +32,7 @@ pub struct Accesses {
 }
 
 impl Sampled {
-    /// As this processor can; pretended nodes have no memory.
+    /// Uses the processor's event, if it has one; not with pretended nodes.
     pub fn new(host: &Host, topology: &Topology) -> Self {
         Self {
             sampler: host.load_sampler().filter(|_| !topology.pretended),
@@ -41,7 +41,7 @@ impl Sampled {
         }
     }
 
-    /// Which samples there have been, if any.
+    /// The event that samples were taken with, if there were any.
     pub fn source(&self) -> Option<&str> {
         self.sampler
             .as_ref()
@@ -49,7 +49,7 @@ impl Sampled {
             .map(|s| s.name.as_str())
     }
 
-    /// Samples the threads that are at work.
+    /// Samples these threads, the active ones.
     pub fn follow(&mut self, seen: &[Seen]) {
         let Some(sampler) = &self.sampler else {
             return;
@@ -67,7 +67,7 @@ impl Sampled {
         }
     }
 
-    /// What memory served since the last call.
+    /// Accesses served by memory since the last call.
     pub fn take(&mut self, topology: &Topology) -> Vec<Accesses> {
         let mut loads = Vec::new();
         self.threads.values().flatten().for_each(|t| t.drain(&mut loads));
@@ -80,7 +80,7 @@ impl Sampled {
         for (pid, loads) in by_process {
             let (loads, scale) = thinned(&loads);
             let addresses: Vec<u64> = loads.iter().map(|l| l.address & !(BASE_PAGE_SIZE - 1)).collect();
-            // A process that has ended accesses nothing any more.
+            // The process has ended.
             let homes = pages::query(pid, &addresses).unwrap_or_default();
             for (load, home) in loads.iter().zip(homes) {
                 if let Some(node) = home.node().and_then(|n| topology.node(n)) {
@@ -101,7 +101,7 @@ fn from_memory(served: Served) -> bool {
     matches!(served, Served::Local | Served::Remote)
 }
 
-/// At most [`MOST`], dealt evenly over time, and how many each stands for.
+/// At most [`MOST`] samples, evenly spaced in time, and the weight of each.
 fn thinned(loads: &[Load]) -> (Vec<Load>, f64) {
     let step = loads.len().div_ceil(MOST).max(1);
     let kept: Vec<Load> = loads.iter().copied().step_by(step).collect();

@@ -1,4 +1,4 @@
-//! What became of threads: lines while it runs, figures at the end.
+//! Messages on thread migration while a session runs, and its totals at the end.
 
 use super::News;
 use super::nothing_to_choose;
@@ -12,41 +12,41 @@ use nodewise_placement::asym;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Processes that are remembered.
+/// Largest number of processes kept.
 const MOST: usize = 1 << 12;
 
-/// Figures of the threads of a session.
+/// Totals of thread migration in a session.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadSummary {
-    /// Threads that were put on another node, or would have been; each time.
+    /// Number of thread migrations (in a dry run: that would have been made).
     pub(crate) moves: u64,
-    /// Threads that could not be bound.
+    /// Number of threads that could not be bound.
     pub(crate) failures: u64,
     pub(crate) full_migrations: u64,
     pub(crate) full_bytes: u64,
     pub(crate) restored: Option<Restored>,
     dry: bool,
-    /// How many accesses are remote was counted by resctrl, not only sampled.
+    /// Whether remote accesses were scaled by resctrl counters.
     pub(crate) counted: bool,
-    /// The processor's event that accesses were sampled by, instead of hint faults.
+    /// The processor's event that loads were sampled with; `None`: hint faults.
     pub(crate) loads: Option<String>,
-    /// P_wbw as it is and would be best, MB/s, by what was measured last.
+    /// Current and best P_wbw by the last measurement, MB/s.
     pub(crate) now: f64,
     pub(crate) best: f64,
-    /// Before and after the last decision to move.
+    /// P_wbw before and after the last migration, MB/s.
     moved: Option<(f64, f64)>,
     processes: BTreeMap<u32, Process>,
     trouble: Option<String>,
-    /// What was said last, of troubles.
+    /// The last error that was reported.
     said: Option<String>,
     news: Vec<News>,
 }
 
-/// One process's part.
+/// Totals of one process.
 #[derive(Clone, Debug, Default)]
 struct Process {
     name: String,
-    /// The kernel's numbers of the nodes that its threads were on at first, and are.
+    /// The kernel's numbers of the nodes that its threads ran on at first, and run on now.
     before: String,
     after: String,
     pinned: bool,
@@ -54,7 +54,7 @@ struct Process {
 }
 
 impl ThreadSummary {
-    /// Of a session that has just begun.
+    /// The summary of a session that begins.
     pub(super) fn new(dry: bool) -> Self {
         Self {
             dry,
@@ -62,7 +62,7 @@ impl ThreadSummary {
         }
     }
 
-    /// Something for the user to know.
+    /// Adds a message for the user.
     pub(super) fn notice(&mut self, line: impl Into<String>) {
         self.news.push(News::Notice(line.into()));
     }
@@ -71,8 +71,8 @@ impl ThreadSummary {
         std::mem::take(&mut self.news)
     }
 
-    /// Where processes are by now.
-    pub(super) fn are_at(&mut self, topology: &Topology, seen: &[Seen]) {
+    /// Records which nodes each process runs on.
+    pub(super) fn set_nodes(&mut self, topology: &Topology, seen: &[Seen]) {
         for one in seen.iter().filter(|s| !s.threads.is_empty()) {
             let nodes = topology.list(one.runs_on());
             if let Some(process) = self.process(one) {
@@ -93,8 +93,8 @@ impl ThreadSummary {
         Some(process)
     }
 
-    /// It has bound itself: said once.
-    pub(super) fn is_pinned(&mut self, one: &Seen) {
+    /// Records that a process has set its own affinity; reported once.
+    pub(super) fn report_pinned(&mut self, one: &Seen) {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
         {
@@ -105,8 +105,8 @@ impl ThreadSummary {
         }
     }
 
-    /// Nothing could be decided: said when it is news.
-    pub(super) fn is_in_trouble(&mut self, why: &str) {
+    /// Records why nothing could be decided; reported when the reason changes.
+    pub(super) fn report_trouble(&mut self, why: &str) {
         if self.said.as_deref() != Some(why) {
             self.notice(format!("threads stay where they are: {why}"));
             self.said = Some(why.to_owned());
@@ -114,16 +114,16 @@ impl ThreadSummary {
         self.trouble = Some(why.to_owned());
     }
 
-    /// What a decision says beside its moves.
+    /// Records bandwidths, refusals and errors of a decision.
     pub(super) fn decided(&mut self, decision: &Decision, places: &[asym::Place], asked: &[Application]) {
         if let Some(why) = &decision.trouble {
-            return self.is_in_trouble(why);
+            return self.report_trouble(why);
         }
         if decision.moves.is_empty() && nothing_to_choose(places, asked) {
-            return self.is_in_trouble("there is one way only to place them on the nodes that may be used");
+            return self.report_trouble("there is one way only to place them on the nodes that may be used");
         }
         self.trouble = None;
-        // Without weights a sum is minus nothing.
+        // A sum without positive weights is -0.
         (self.now, self.best) = (decision.now + 0.0, decision.best + 0.0);
         if !decision.moves.is_empty() {
             self.moved = Some((self.now, decision.then + 0.0));
@@ -138,7 +138,7 @@ impl ThreadSummary {
         }
     }
 
-    /// A process changes nodes.
+    /// Records the migration of a process's threads.
     pub(super) fn tell_move(&mut self, topology: &Topology, one: &Seen, before: &BTreeSet<NodeId>) {
         let (from, to) = (
             topology.list(before.iter().copied()),
@@ -209,7 +209,7 @@ impl ThreadSummary {
         })
     }
 
-    /// A line or two for people.
+    /// The summary in one or two lines of text.
     #[must_use]
     pub fn text(&self) -> String {
         let verb = if self.dry { "would have moved" } else { "moved" };

@@ -1,25 +1,25 @@
-//! How intensely memory of other nodes is accessed, where the hardware counts it: resctrl's total less its local
-//! bandwidth. Hint faults say who accesses what, and not how often.
+//! Scales sampled accesses by measured remote bandwidth, where the hardware counts it (resctrl: total minus local
+//! bandwidth). Hint faults tell who accesses what, not how often.
 
 use super::view::Seen;
 use nodewise_linux::Host;
 use nodewise_linux::resctrl::Traffic;
 use std::collections::{BTreeMap, HashMap};
 
-/// What an access brings, bytes.
+/// Bytes per access: a cache line.
 const LINE: f64 = 64.0;
 
-/// Traffic of the monitoring groups that processes are in.
+/// Bandwidth counters of the resctrl monitoring groups of processes.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// By process, if it is in one of its own.
+    /// Last counter values by process, for those with a monitoring group of their own.
     of: HashMap<u32, Option<String>>,
     last: HashMap<String, Traffic>,
 }
 
 impl Groups {
-    /// Scales the accesses of processes in a monitoring group so that as many are remote as resctrl counted since the
-    /// last call, `seconds` ago. Whether there was any.
+    /// Scales the accesses of processes in a monitoring group so that the remote ones match resctrl's count since the
+    /// last call, `seconds` ago. Whether any were scaled.
     pub fn scale(&mut self, host: &Host, seen: &mut [Seen], seconds: f64) -> bool {
         self.of.retain(|pid, _| seen.iter().any(|s| s.pid == *pid));
         let mut members: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -46,13 +46,13 @@ impl Groups {
     }
 }
 
-/// Remote ones, since then; none if a counter wrapped.
+/// Remote bytes since the last values; `None` if a counter wrapped.
 fn lines(before: Traffic, now: Traffic) -> f64 {
     let remote = |t: Traffic| t.total.saturating_sub(t.local);
     remote(now).saturating_sub(remote(before)) as f64 / LINE
 }
 
-/// So that these processes' remote accesses are so many a second; where none was sampled nobody knows whose they are.
+/// Scales these processes' remote accesses to this many a second; does nothing where none was sampled.
 fn scale(seen: &mut [Seen], members: &[usize], remote: f64) -> bool {
     let sampled: f64 = members.iter().map(|at| seen[*at].remote()).sum();
     if sampled <= 0.0 || remote <= 0.0 {

@@ -1,38 +1,38 @@
-//! From what was seen of processes to what the scheduler is asked, and back.
+//! Converts observations of processes into the scheduler's input, and its decisions back.
 
 use nodewise_control::asym::{Application, ThreadMove};
 use nodewise_machine::NodeId;
-use nodewise_placement::asym::{AsymError, Cluster, Crew, Place, clusters_from_counters, weight};
+use nodewise_placement::asym::{AsymError, Cluster, Place, ThreadTraffic, clusters_from_counters, weight};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A process at one moment.
+/// The observed state of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     pub pid: u32,
     pub name: String,
-    /// How long we have followed it, nanoseconds.
+    /// Time for which it has been followed, nanoseconds.
     pub run_ns: u64,
-    /// Those at work.
+    /// Threads that used the CPU recently.
     pub threads: Vec<Thread>,
-    /// All of its threads.
+    /// Ids of all its threads.
     pub all: BTreeSet<u32>,
-    /// Bytes by node.
+    /// Resident bytes on each node.
     pub resident: Vec<u64>,
-    /// CPUs that it may be given.
+    /// CPUs that it may use.
     pub cpus: Vec<u32>,
-    /// Nodes whose memory it may have.
+    /// Nodes whose memory it may use.
     pub nodes: Vec<NodeId>,
-    /// It has bound itself, or somebody has.
+    /// Whether its affinity was set by itself or by others than us.
     pub pinned: bool,
 }
 
-/// A thread at one moment.
+/// The observed state of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     pub tid: u32,
-    /// Where it runs.
+    /// The node of the CPU that it runs on.
     pub node: NodeId,
-    /// By the node of the memory, a second.
+    /// Accesses per second to the memory of each node.
     pub accesses: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
         self.threads.iter().map(|t| t.node).collect()
     }
 
-    /// Accesses to other nodes than each thread's own, a second.
+    /// Remote accesses of all its threads per second.
     pub fn remote(&self) -> f64 {
         let away = |t: &Thread| -> f64 {
             let others = t
@@ -55,7 +55,7 @@ impl Seen {
         self.threads.iter().map(away).sum()
     }
 
-    /// By node, of all its threads.
+    /// Accesses of all its threads per second, by node of the memory.
     fn accesses(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.resident.len()];
         for thread in &self.threads {
@@ -64,7 +64,7 @@ impl Seen {
         sums
     }
 
-    /// All threads in one cluster that stays where it is.
+    /// One fixed cluster of all its threads.
     fn as_fixed(&self) -> Cluster {
         let at: Vec<NodeId> = self.runs_on().into_iter().collect();
         Cluster {
@@ -88,7 +88,7 @@ impl Seen {
     }
 }
 
-/// What the scheduler is asked: those of `seen` that `may_move` says, in clusters; the others as they are.
+/// The scheduler's input: clusters of the processes for which `may_move` holds, fixed clusters for the others.
 ///
 /// # Errors
 /// More of them than nodes: one line.
@@ -116,14 +116,14 @@ pub fn applications(
     Ok(seen.iter().map(of).collect())
 }
 
-/// By process.
+/// The clusters of each process.
 fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>>, AsymError> {
     let all = || free.iter().flat_map(|s| s.threads.iter().map(|t| (s.pid, t)));
     if all().next().is_none() {
         return Ok(BTreeMap::new());
     }
-    let crew: Vec<Crew> = all()
-        .map(|(application, t)| Crew {
+    let crew: Vec<ThreadTraffic> = all()
+        .map(|(application, t)| ThreadTraffic {
             application,
             thread: t.tid,
             remote: 0.0,
@@ -144,9 +144,9 @@ fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>
     Ok(of)
 }
 
-/// A node's memory goes with the clusters that have threads there, in equal parts.
+/// Divides a node's resident memory equally among the clusters with threads there.
 fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
-    let there = |cluster: &Cluster, node: usize| cluster.stands_on().iter().any(|n| n.index() == node);
+    let there = |cluster: &Cluster, node: usize| cluster.occupied_nodes().iter().any(|n| n.index() == node);
     for (node, bytes) in resident.iter().enumerate() {
         let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
         for cluster in clusters.iter_mut() {
@@ -160,7 +160,7 @@ fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     }
 }
 
-/// Where each thread at work of a process that moves is to run: those that are not told to move, where they are.
+/// The target node of each active thread; the current node of those that do not migrate.
 pub fn bindings(seen: &Seen, moves: &[ThreadMove]) -> Vec<(u32, NodeId)> {
     let to = |tid: u32| {
         let told = moves

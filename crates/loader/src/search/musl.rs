@@ -1,5 +1,5 @@
-//! As musl's loader looks for libraries: `LD_LIBRARY_PATH`, the run paths of the file that asks and of those that
-//! brought it, and the folders of its configuration file. The C library is the loader itself.
+//! Library search of musl's loader: `LD_LIBRARY_PATH`, the run paths of the requesting file and of its requesters,
+//! and the folders of its configuration file. The C library is the loader itself.
 
 use super::tokens::replaced;
 use super::{Environment, Loaded, Search, folders};

@@ -1,4 +1,4 @@
-//! `$ORIGIN`, `$LIB` and `$PLATFORM` in paths.
+//! Expands `$ORIGIN`, `$LIB` and `$PLATFORM` in paths.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

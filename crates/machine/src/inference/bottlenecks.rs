@@ -1,4 +1,4 @@
-//! From pairs of flows to what they share: sets of flows that hold each other back at one capacity.
+//! Derives bottlenecks, sets of flows that share one capacity, from pairs of flows.
 
 use super::{Survey, Verdict};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ const ALIKE: f64 = 0.06;
 /// Something of limited width that several flows cross.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bottleneck {
-    /// MB/s.
+    /// Capacity of the bottleneck, MB/s.
     pub capacity: f64,
     /// Who crosses it: indices of the survey's flows, ascending.
     pub flows: Vec<usize>,

@@ -1,4 +1,4 @@
-//! A measured figure and how sure it is.
+//! A measured value with its confidence interval.
 
 /// The median of repeated measurements and an interval that holds the true one.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! From bottlenecks to a machine: directed links and what crosses them.
+//! Derives directed links and routes from bottlenecks.
 
 use super::bottlenecks::{Bottleneck, alike};
 use crate::{Flow, Link, LinkId, Machine, NodeId};
@@ -14,7 +14,7 @@ pub enum Place {
     Link {
         /// Where data come from.
         from: Vec<NodeId>,
-        /// Where they go.
+        /// Where data go to.
         to: Vec<NodeId>,
     },
     /// A memory's controller: all its flows come from one memory, at about its local bandwidth.

@@ -1,4 +1,4 @@
-//! Which flows to let run together next, and what was learnt of each pair.
+//! Chooses the next group of flows to measure together, and keeps what is known of each pair.
 
 use super::bottlenecks::Bottleneck;
 use super::{Estimate, wide};
@@ -84,7 +84,7 @@ impl Survey {
         group.iter().map(|i| self.flows[*i]).collect()
     }
 
-    /// The flows.
+    /// All flows that were measured.
     #[must_use]
     pub fn flows(&self) -> &[Flow] {
         &self.flows

@@ -1,4 +1,4 @@
-//! What no two flows can fill but many can: the link between two sockets of several nodes each.
+//! Bottlenecks that two flows cannot saturate, such as the link between two sockets of several nodes each.
 
 use super::bottlenecks::Bottleneck;
 use super::{Estimate, Survey};

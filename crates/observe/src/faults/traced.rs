@@ -133,7 +133,7 @@ impl Traced {
             }
             // Its pages could not be told from another's.
             Kind::Hint if touch.process.is_none_or(|number| !watch.is_unique(number)) => {}
-            Kind::Hint if !self.is_known(pid) && self.may_log_yet(pid) => {
+            Kind::Hint if !self.is_known(pid) && self.wait_for_log(pid) => {
                 self.waiting.entry(pid).or_default().push(*touch);
             }
             Kind::Hint | Kind::First => {
@@ -155,9 +155,10 @@ impl Traced {
         self.processes.get(&pid).is_some_and(known)
     }
 
-    /// A program is sampled from its first instruction on, and logs once our library is loaded: only then are its
-    /// threads and objects known. Who never loads it is waited for a moment.
-    fn may_log_yet(&mut self, pid: u32) -> bool {
+    /// Whether samples of a process are to wait for its log; starts the wait, of [`PATIENCE`], when first called. A
+    /// program is sampled from its first instruction on, and logs once our library is loaded: only then are its
+    /// threads and objects known.
+    fn wait_for_log(&mut self, pid: u32) -> bool {
         let room = self.waiting.get(&pid).is_none_or(|w| w.len() < MOST_WAITING);
         let now = clock::monotonic();
         self.raw.is_some() && room && now - *self.waits_since.entry(pid).or_insert(now) < PATIENCE
@@ -275,7 +276,7 @@ impl Traced {
                 Some(known) if known.folder.as_ref() == Some(&folder) => {}
                 // Sampled while it was being loaded: it is the same program.
                 Some(early) if early.folder.is_none() && !fresh.contains(&pid) => {
-                    early.has_log(folder, &mut self.tables);
+                    early.open_log(folder, &mut self.tables);
                 }
                 _ => {
                     if let Some(number) = number(pid) {
@@ -413,8 +414,8 @@ impl Traced {
 }
 
 impl Process {
-    fn has_log(&mut self, folder: PathBuf, tables: &mut Tables) {
-        self.image.has_log(folder.clone());
+    fn open_log(&mut self, folder: PathBuf, tables: &mut Tables) {
+        self.image.open_log(folder.clone());
         self.folder = Some(folder);
         // A log that cannot be read tells nothing more; samples go on.
         let _ = self.image.follow(tables);

@@ -1,7 +1,7 @@
-//! What the page is told while it is open.
+//! Server-sent events: the open page is notified of new documents and of live intervals.
 
 use super::Site;
-use super::shelf::Edition;
+use super::store::Snapshot;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -13,19 +13,19 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 const HEARTBEAT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 15_000 });
 
-/// One page that listens.
+/// State of one event stream.
 struct Listener {
-    shelf: watch::Receiver<Edition>,
-    /// What it was told last.
+    store: watch::Receiver<Snapshot>,
+    /// Generation and number of intervals sent last.
     told: (u64, u64),
     due: VecDeque<Event>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Tells of what there is, then of each change; `None` if too many listen already.
+/// A stream that sends the current state, then each change; `None` if [`super::LISTENERS`] are open already.
 pub fn events(site: &Site) -> Option<Response> {
     let mut listener = Listener {
-        shelf: site.shelf.watch(),
+        store: site.store.watch(),
         told: (0, 0),
         due: VecDeque::new(),
         _permit: Arc::clone(&site.listeners).try_acquire_owned().ok()?,
@@ -43,29 +43,29 @@ pub fn events(site: &Site) -> Option<Response> {
 }
 
 impl Listener {
-    /// `None` when nothing will ever change again.
+    /// The next event; `None` once the store is dropped.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.due.pop_front() {
                 return Some(event);
             }
-            self.shelf.changed().await.ok()?;
+            self.store.changed().await.ok()?;
             self.look();
         }
     }
 
     fn look(&mut self) {
-        let edition = self.shelf.borrow_and_update().clone();
-        let count = edition.interval.as_ref().map_or(0, |(count, _)| *count);
-        if edition.generation != self.told.0 {
-            let session = edition.documents.document("session.json").unwrap_or_default();
+        let snapshot = self.store.borrow_and_update().clone();
+        let count = snapshot.interval.as_ref().map_or(0, |(count, _)| *count);
+        if snapshot.generation != self.told.0 {
+            let session = snapshot.documents.document("session.json").unwrap_or_default();
             let event = event("session", &String::from_utf8_lossy(&session));
-            self.due.push_back(event.id(edition.generation.to_string()));
+            self.due.push_back(event.id(snapshot.generation.to_string()));
         }
-        if let Some((_, line)) = edition.interval.filter(|(count, _)| *count != self.told.1) {
+        if let Some((_, line)) = snapshot.interval.filter(|(count, _)| *count != self.told.1) {
             self.due.push_back(event("interval", &line));
         }
-        self.told = (edition.generation, count);
+        self.told = (snapshot.generation, count);
     }
 }
 

@@ -1,6 +1,6 @@
-//! Connections, bounded in number and in patience.
+//! A TCP listener whose connections are bounded in number and in idle time.
 
-use super::crowd::{Crowd, Guest};
+use super::connections::{Connection, Connections};
 use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
 use std::future::Future;
@@ -14,39 +14,41 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Connections at once; for another one, one is closed.
+/// Largest number of open connections; accepting one more evicts another.
 pub const MOST: usize = 128;
 /// Time for a first request to be whole.
 const FIRST: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 2_000 });
 /// A connection that took nothing from us for so long is closed: one that idles, sends a later request word by word, or
 /// does not read. Longer than the time between two heartbeats of events, and time to make a document.
 const IDLE: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 30_000 });
-/// Until the next try where the kernel has no descriptor for another connection.
+/// Delay before `accept` is tried again after it failed (no descriptor left, for example).
 const NO_ROOM: Duration = Duration::from_millis(100);
 
-/// Keeps no more than a few connections, and accepts at all times.
-pub struct Bounded {
+/// Accepts every connection, evicting another one when [`MOST`] are open.
+pub struct BoundedListener {
     listener: TcpListener,
-    crowd: Crowd,
+    connections: Connections,
 }
 
-impl Bounded {
+impl BoundedListener {
     pub fn new(listener: TcpListener) -> Self {
         Self {
             listener,
-            crowd: Crowd::new(MOST),
+            connections: Connections::new(MOST),
         }
     }
 }
 
-impl axum::serve::Listener for Bounded {
-    type Io = Patient;
+impl axum::serve::Listener for BoundedListener {
+    type Io = TimedStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Patient, SocketAddr) {
+    async fn accept(&mut self) -> (TimedStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, from)) => return (Patient::new(stream, from, self.crowd.clone()), from),
+                Ok((stream, peer)) => {
+                    return (TimedStream::new(stream, peer, self.connections.clone()), peer);
+                }
                 Err(_) => tokio::time::sleep(NO_ROOM).await,
             }
         }
@@ -57,47 +59,48 @@ impl axum::serve::Listener for Bounded {
     }
 }
 
-/// Whose request it is.
+/// The connection that a request came in on, as an axum extension.
 #[derive(Clone)]
-pub struct Visitor(pub Arc<Guest>);
+pub struct Client(pub Arc<Connection>);
 
-impl Connected<IncomingStream<'_, Bounded>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
-        Self(Arc::clone(&stream.io().guest))
+impl Connected<IncomingStream<'_, BoundedListener>> for Client {
+    fn connect_info(stream: IncomingStream<'_, BoundedListener>) -> Self {
+        Self(Arc::clone(&stream.io().connection))
     }
 }
 
-/// A connection whose peer must take something now and then, and goes when others come.
-pub struct Patient {
+/// A stream that fails with `TimedOut` when nothing was sent on it for [`IDLE`] ([`FIRST`] before the first request is
+/// complete), and with `ConnectionAborted` when it is evicted.
+pub struct TimedStream {
     stream: TcpStream,
     until: Pin<Box<Sleep>>,
-    guest: Arc<Guest>,
-    crowd: Crowd,
+    connection: Arc<Connection>,
+    connections: Connections,
 }
 
-impl Drop for Patient {
+impl Drop for TimedStream {
     fn drop(&mut self) {
-        self.crowd.leave(&self.guest);
+        self.connections.remove(&self.connection);
     }
 }
 
-impl Patient {
-    fn new(stream: TcpStream, from: SocketAddr, crowd: Crowd) -> Self {
-        // Slower without, and otherwise the same.
+impl TimedStream {
+    fn new(stream: TcpStream, peer: SocketAddr, connections: Connections) -> Self {
+        // An optimisation only, so failure is ignored.
         let _ = stream.set_nodelay(true);
         Self {
             stream,
             until: Box::pin(sleep(FIRST)),
-            guest: crowd.enter(from.ip()),
-            crowd,
+            connection: connections.open(peer.ip()),
+            connections,
         }
     }
 
     fn within<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if self.guest.must_go(context.waker()) {
+        if self.connection.poll_closed(context.waker()) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        if self.guest.was_heard() {
+        if self.connection.take_completed() {
             self.until.as_mut().reset(Instant::now() + IDLE);
         }
         match self.until.as_mut().poll(context) {
@@ -107,7 +110,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -118,7 +121,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for TimedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,6 +1,6 @@
 //! Strangers at the door: raw sockets against the real server. Its patience is short here.
 
-use super::{LISTENERS, Server, Shelf};
+use super::{DocumentStore, LISTENERS, Server};
 use crate::Documents;
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-mod crowds;
+mod connections;
 
 struct Table(BTreeMap<&'static str, String>);
 
@@ -32,20 +32,20 @@ fn documents(generation: u64) -> Arc<Table> {
 struct Served {
     address: SocketAddr,
     token: String,
-    shelf: Shelf,
+    store: DocumentStore,
 }
 
 impl Served {
     fn start() -> Self {
-        let shelf = Shelf::new(documents(1));
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), shelf.clone()).unwrap();
+        let store = DocumentStore::new(documents(1));
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), store.clone()).unwrap();
         let (address, url) = (server.address, server.url());
         std::thread::spawn(move || server.run());
         let token = url.trim_end_matches('/').rsplit('/').next().unwrap().to_owned();
         Self {
             address,
             token,
-            shelf,
+            store,
         }
     }
 
@@ -383,10 +383,10 @@ fn events_tell_of_each_change_and_keep_the_connection_alive() {
     );
     // Beyond the patience of an idle connection.
     (0..12).for_each(|_| drop(await_text(&mut stream, ":")));
-    served.shelf.replace(documents(2));
+    served.store.replace(documents(2));
     let second = await_text(&mut stream, "id: 2\n");
     assert!(second.contains("data: {\"generation\":2}"), "{second}");
-    served.shelf.interval("{\"pages_moved\":3}");
+    served.store.interval("{\"pages_moved\":3}");
     await_text(&mut stream, "event: interval\ndata: {\"pages_moved\":3}\n\n");
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// 128 random bits.
+/// A secret of 128 random bits.
 #[derive(Clone, Copy)]
 pub struct Token([u8; 16]);
 

@@ -4,7 +4,7 @@
 use nodewise_advise::advise;
 use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, compact_order, read};
 use nodewise_machine::{CpuId, Machine, Node, Route};
-use nodewise_page::{Film, Findings, Placement, View};
+use nodewise_page::{FilmBuilder, Findings, Placement, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies};
 use nodewise_profile::*;
@@ -107,7 +107,7 @@ impl Sample {
         });
         let start = std::time::Instant::now();
         let homes = &mappings[0].nodes;
-        let mut film = Film::new(&histogram, &affinity, homes, nodes, &profile.slices);
+        let mut film = FilmBuilder::new(&histogram, &affinity, homes, nodes, &profile.slices);
         let Ok(()) = read(accesses, &mut [&mut film]);
         let placement = |mapping: usize| Placement {
             affinity: affinity.clone(),

@@ -1,6 +1,6 @@
-//! `simulate --json`: its keys are described in `docs/model.md` and stay.
+//! JSON output of `simulate`; its keys are documented in `docs/model.md` and stable.
 
-use super::nodes::{self, Worth};
+use super::nodes::{self, NodeChoices};
 use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use serde::Serialize;
@@ -139,7 +139,7 @@ impl<'a> OnMachine<'a> {
         machine: &'a Machine,
         page_size: u64,
         simulation: &'a Simulation,
-        worth: Option<&Worth>,
+        node_choices: Option<&NodeChoices>,
     ) -> Self {
         let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
         Self {
@@ -175,7 +175,7 @@ impl<'a> OnMachine<'a> {
                 },
             },
             sources: &machine.sources,
-            choice: worth.map(Worth::json),
+            choice: node_choices.map(NodeChoices::json),
             policies: simulation.ranked().into_iter().map(policy).collect(),
         }
     }

@@ -11,7 +11,7 @@ use nodewise_simulation::{Moving, Parameters, migration_seconds_per_gb};
 pub struct Limits {
     /// Where pages are before any moves, and the baseline of speed-ups: a page policy.
     pub start: String,
-    /// Slices between decisions.
+    /// Number of slices between decisions.
     pub interval: u32,
     /// Intervals after which counts are halved; 0 never.
     pub half_life: u32,

@@ -1,4 +1,5 @@
-//! `simulate --affinity asym`: each policy on the nodes it is fastest on, and what that is worth.
+//! `simulate --affinity asym`: each policy on the nodes on which it is fastest, and the spread over all choices of
+//! nodes.
 
 use super::Movers;
 use super::table::{Row, align, significant};
@@ -8,13 +9,13 @@ use nodewise_placement::Mapping;
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
-/// The dynamic memory migration of AsymSched: Carrefour's (its reference [12]).
+/// The dynamic memory migration of AsymSched: Carrefour's (its reference 12).
 pub const DYNAMIC: &str = "balance:carrefour";
 /// Random starts of it.
 pub const STARTS: u64 = 8;
 
 /// What choosing nodes is worth.
-pub struct Worth {
+pub struct NodeChoices {
     /// Threads on each virtual node.
     sizes: Vec<u32>,
     of: usize,
@@ -50,7 +51,7 @@ pub fn together(
     asym: &Asym,
     movers: &Movers<'_>,
     mappings: &[Mapping],
-) -> anyhow::Result<(Simulation, Worth)> {
+) -> anyhow::Result<(Simulation, NodeChoices)> {
     let (selected, parameters) = (movers.selected, movers.parameters);
     let choices = asym.survey(selected, mappings, movers.all()?, parameters)?;
     let on: Vec<Vec<NodeId>> = choices.iter().map(|c| asym.best(c).to_vec()).collect();
@@ -66,7 +67,10 @@ pub fn together(
     )?;
     let dynamic = dynamic(asym, movers, &mappings[0], &on[0])?;
     let resident_bytes = selected.histogram.len() as u64 * selected.histogram.page_size();
-    Ok((simulation, Worth::new(asym, choices, dynamic, resident_bytes)))
+    Ok((
+        simulation,
+        NodeChoices::new(asym, choices, dynamic, resident_bytes),
+    ))
 }
 
 /// As many runs as starts, and one on the best nodes, in one pass.
@@ -111,7 +115,7 @@ fn dynamic(
     }))
 }
 
-impl Worth {
+impl NodeChoices {
     fn new(asym: &Asym, choices: Vec<Choice>, dynamic: Option<Dynamic>, resident_bytes: u64) -> Self {
         let placements = &asym.placements;
         let places = |choice: &Choice| {
@@ -144,7 +148,7 @@ impl Worth {
         }
     }
 
-    /// For people.
+    /// Formats the results for the terminal.
     pub fn table(&self) -> String {
         let threads: u32 = self.sizes.iter().sum();
         let all = match self.complete {

@@ -14,7 +14,8 @@ use nodewise_placement::asym::{Cluster, Options, Place, search, weight};
 use nodewise_placement::{Mapping, VirtualNodes, virtual_affinity};
 use nodewise_simulation as simulation;
 use nodewise_simulation::{
-    Afterwards, Apart, Course, Moving, Parameters, Places, by_chance, with_latency_ratio,
+    Afterwards, DisjointPlacements, Moving, Parameters, Places, ProgramPhases, random_placement,
+    with_latency_ratio,
 };
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub struct Together {
     page_size: u64,
     afterwards: Afterwards,
     programs: Vec<About>,
-    apart: Apart,
+    apart: DisjointPlacements,
     slices_together: usize,
     policies: Vec<Policy>,
     dynamic: Option<Dynamic>,
@@ -50,8 +51,8 @@ struct About {
 /// One policy: all programs on every placement.
 struct Policy {
     name: String,
-    /// `[placement][program]`.
-    outcomes: Vec<Vec<simulation::Outcome>>,
+    /// Predictions of each program, `[placement][program]`.
+    outcomes: Vec<Vec<simulation::ProgramPrediction>>,
     /// Where the programs are fastest together, and slowest; by place among the placements.
     best: usize,
     worst: usize,
@@ -64,9 +65,9 @@ struct Policy {
 /// Only pages move, with programs on nodes by chance; and on the nodes of the highest weighted bandwidth.
 struct Dynamic {
     start: String,
-    /// `[draw][program]`.
-    draws: Vec<Vec<simulation::Outcome>>,
-    by_bandwidth: Vec<simulation::Outcome>,
+    /// Predictions of each program, `[draw][program]`.
+    draws: Vec<Vec<simulation::ProgramPrediction>>,
+    by_bandwidth: Vec<simulation::ProgramPrediction>,
 }
 
 /// A program on virtual nodes.
@@ -121,7 +122,7 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
 }
 
 /// Every way to put the programs on nodes of their own.
-fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<Apart> {
+fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<DisjointPlacements> {
     let threads: Vec<Vec<u32>> = opened.iter().map(|o| o.0.about.threads.sizes.clone()).collect();
     let needed: Vec<String> = threads.iter().map(|t| t.len().to_string()).collect();
     let there = machine.cpu_nodes().count();
@@ -132,7 +133,7 @@ fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<A
             machine.name
         );
     }
-    let apart = Apart::new(machine, &threads, MOST, DRAWN as u64);
+    let apart = DisjointPlacements::new(machine, &threads, MOST, DRAWN as u64);
     if apart.all.is_empty() {
         bail!(
             "no {} nodes of {} have as many CPUs as the programs have threads",
@@ -253,7 +254,7 @@ impl Runs<'_> {
     }
 
     /// Each program under every policy of the list; what moves pages decides as on these nodes.
-    fn courses(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<Course>> {
+    fn courses(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<ProgramPhases>> {
         let each = programs.iter().zip(places).map(|(program, nodes)| {
             let movers = self.movers(program).all()?;
             let on = vec![nodes.clone(); program.mappings.len() + movers.len()];
@@ -277,7 +278,7 @@ impl Runs<'_> {
         mappings: &[Mapping],
         moving: Vec<Moving>,
         on: &[Vec<NodeId>],
-    ) -> anyhow::Result<Course> {
+    ) -> anyhow::Result<ProgramPhases> {
         let selected = &program.selected;
         Ok(simulation::course(
             &selected.context(),
@@ -290,7 +291,11 @@ impl Runs<'_> {
         )?)
     }
 
-    fn at_once(&self, courses: &[Course], runs: &[(usize, &Places)]) -> Vec<Vec<simulation::Outcome>> {
+    fn at_once(
+        &self,
+        courses: &[ProgramPhases],
+        runs: &[(usize, &Places)],
+    ) -> Vec<Vec<simulation::ProgramPrediction>> {
         let program = |policy: usize, nodes: &Vec<NodeId>| simulation::Program {
             policy,
             nodes: nodes.clone(),
@@ -301,7 +306,7 @@ impl Runs<'_> {
     }
 
     /// How much of its accesses each program alone makes to other nodes.
-    fn weigh(&self, programs: &mut [Program], courses: &[Course], places: &Places) {
+    fn weigh(&self, programs: &mut [Program], courses: &[ProgramPhases], places: &Places) {
         for ((program, course), nodes) in programs.iter_mut().zip(courses).zip(places) {
             let alone = self.at_once(std::slice::from_ref(course), &[(0, &vec![nodes.clone()])]);
             program.about.remote_per_second = program.remote() / alone[0][0].seconds.max(1e-9);
@@ -309,7 +314,12 @@ impl Runs<'_> {
     }
 
     /// Every policy on every placement.
-    fn every(&self, courses: &[Course], apart: &Apart, by_bandwidth: usize) -> Vec<Policy> {
+    fn every(
+        &self,
+        courses: &[ProgramPhases],
+        apart: &DisjointPlacements,
+        by_bandwidth: usize,
+    ) -> Vec<Policy> {
         let runs: Vec<(usize, &Places)> = (0..courses[0].policies.len())
             .flat_map(|policy| apart.all.iter().map(move |places| (policy, places)))
             .collect();
@@ -323,12 +333,12 @@ impl Runs<'_> {
     fn dynamic(
         &self,
         programs: &[Program],
-        apart: &Apart,
+        apart: &DisjointPlacements,
         by_bandwidth: usize,
     ) -> anyhow::Result<Option<Dynamic>> {
         let threads: Vec<Vec<u32>> = programs.iter().map(|p| p.about.threads.sizes.clone()).collect();
         let mut on = vec![apart.all[by_bandwidth].clone(), apart.all[by_bandwidth].clone()];
-        on.extend((0..STARTS).filter_map(|seed| by_chance(self.machine, &threads, seed)));
+        on.extend((0..STARTS).filter_map(|seed| random_placement(self.machine, &threads, seed)));
         if apart.all.len() < 2 || on.len() == 2 {
             return Ok(None);
         }
@@ -357,7 +367,7 @@ impl Runs<'_> {
 }
 
 impl Together {
-    /// For people.
+    /// Formats the comparison for the terminal.
     #[must_use]
     pub fn text(&self) -> String {
         text::write(self)
@@ -371,11 +381,11 @@ impl Together {
 }
 
 impl Policy {
-    fn new(name: &str, outcomes: &[Vec<simulation::Outcome>], by_bandwidth: usize) -> Self {
+    fn new(name: &str, outcomes: &[Vec<simulation::ProgramPrediction>], by_bandwidth: usize) -> Self {
         let programs = outcomes[0].len();
         let mean = |p: usize| outcomes.iter().map(|o| o[p].seconds).sum::<f64>() / outcomes.len() as f64;
         let means: Vec<f64> = (0..programs).map(mean).collect();
-        let faster = |o: &Vec<simulation::Outcome>| {
+        let faster = |o: &Vec<simulation::ProgramPrediction>| {
             let each = o.iter().zip(&means);
             let logs = each.map(|(o, mean)| {
                 if o.seconds > 0.0 {

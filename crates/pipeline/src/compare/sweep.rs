@@ -33,7 +33,7 @@ struct Setting {
     moving: usize,
 }
 
-/// A sweep, done.
+/// The results of a parameter sweep.
 pub struct Sweep {
     simulation: Simulation,
     settings: Vec<Setting>,
@@ -177,7 +177,7 @@ fn with(values: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, bool
     all
 }
 
-/// As `docs/model.md` describes.
+/// Results at one parameter value; keys as documented in `docs/model.md`.
 #[derive(Serialize)]
 struct Point<'a> {
     parameter: &'a str,
@@ -275,7 +275,7 @@ impl Sweep {
         nodewise_report::sweep_svg(&self.policy, &self.summary(), &points)
     }
 
-    /// For people.
+    /// Formats the sweep for the terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let header = [

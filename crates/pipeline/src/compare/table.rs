@@ -1,11 +1,11 @@
-//! `simulate` for people: one table a machine, best first.
+//! Terminal output of `simulate`: one table a machine, fastest policy first.
 
 use nodewise_machine::Machine;
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
 /// `worth` is what there is to say about the choice of nodes.
-pub fn write(machine: &Machine, simulation: &Simulation, worth: &str) -> String {
+pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> String {
     let mut out = format!(
         "{}: {}\n{} threads on {} CPUs ({})\n\n",
         machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
@@ -14,7 +14,7 @@ pub fn write(machine: &Machine, simulation: &Simulation, worth: &str) -> String 
     out += &align(std::iter::once(header()).chain(rows));
     out.push('\n');
     out += &moves(simulation);
-    out += worth;
+    out += node_choices;
     if !simulation.is_memory_bound() {
         let share = simulation.baseline().memory_share.typical * 100.0;
         let _ = writeln!(
@@ -105,7 +105,7 @@ fn moves(simulation: &Simulation) -> String {
     align(std::iter::once(header).chain(rows)) + "\n"
 }
 
-/// Three significant digits.
+/// Formats a number to three significant digits.
 pub fn significant(value: f64) -> String {
     let digits = if value > 0.0 {
         (2 - value.log10().floor() as i32).clamp(0, 9)

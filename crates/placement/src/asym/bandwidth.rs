@@ -1,4 +1,4 @@
-//! C_bw and P_wbw.
+//! Bandwidth of clusters (C_bw) and their weighted sum (P_wbw), AsymSched 4.2.
 
 use super::{Cluster, NodePlacement, distinct};
 use nodewise_machine::{Channels, Filling, Flow, NodeId};

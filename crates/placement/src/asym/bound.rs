@@ -1,9 +1,9 @@
-//! What no placement can exceed.
+//! Upper bounds of weighted bandwidth, for branch and bound.
 //!
-//! Max-min fair sums do not fall with every flow that is added: one flow held back by a newcomer may leave more
-//! to two others. So a cluster's bandwidth alone bounds nothing. What does: flows that all cross a channel get
-//! no more than its capacity together, whoever else is there, and no flow gets more than the narrowest channel
-//! on its way. Any division of flows into such groups is a bound.
+//! Adding a flow may increase the max-min fair bandwidth of others: a flow that is slowed down may leave more to two
+//! others. So a cluster's bandwidth without contention is no upper bound. Valid bounds are the capacity of a channel for
+//! all flows that cross it together, and the narrowest channel of its route for a single flow. Any partition of the flows
+//! into such groups gives a bound of the sum.
 
 use super::problem::{Problem, Set, members};
 use nodewise_machine::{Channels, Flow};

@@ -1,6 +1,6 @@
-//! Step 1: threads that share data.
+//! Step 1 of AsymSched: forms clusters of threads that share data.
 
-use super::forming::{Groups, formed};
+use super::packing::{DisjointSets, pack_clusters};
 use super::{AsymError, Cluster, Place};
 use nodewise_analysis::SharingMatrix;
 use nodewise_machine::NodeId;
@@ -15,10 +15,10 @@ const CLOSE: f64 = 0.1;
 /// accesses, or what threads on its node access on average, was spread evenly.
 const MUCH: f64 = 0.5;
 
-/// A thread, as far as clusters go.
+/// A thread and its remote traffic, as input of clustering.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Crew {
-    /// Whose it is.
+pub struct ThreadTraffic {
+    /// Number of its application.
     pub application: u32,
     /// Its number in the application.
     pub thread: u32,
@@ -34,7 +34,7 @@ pub fn weight(remote: f64) -> f64 {
 }
 
 /// Clusters of a page profile: threads of one application that share pages, directly or through others.
-/// `crew[i]` is thread i of the matrix; those it does not know share nothing. Where they are now and their memory
+/// `traffic[i]` is thread i of the matrix; those it does not know share nothing. Where they are now and their memory
 /// is left to be filled in.
 ///
 /// Clusters that fill less than a node share one with others of their application, so that as few nodes as
@@ -44,12 +44,12 @@ pub fn weight(remote: f64) -> f64 {
 /// One line: no node for threads, or more applications than nodes.
 pub fn clusters_from_sharing(
     sharing: &SharingMatrix,
-    crew: &[Crew],
+    traffic: &[ThreadTraffic],
     places: &[Place],
 ) -> Result<Vec<Cluster>, AsymError> {
-    let known = crew.len().min(sharing.threads());
+    let known = traffic.len().min(sharing.threads());
     let shared = |(a, b): (usize, usize)| {
-        let own = crew[a].application == crew[b].application;
+        let own = traffic[a].application == traffic[b].application;
         let both = own.then(|| sharing.between(ThreadId::from_index(a), ThreadId::from_index(b)));
         both.filter(|s| *s > 0).map(|s| (a, b, s as f64))
     };
@@ -60,13 +60,13 @@ pub fn clusters_from_sharing(
         closest[*a] = f64::max(closest[*a], *shared);
         closest[*b] = f64::max(closest[*b], *shared);
     }
-    let mut groups = Groups::new(crew.len());
+    let mut groups = DisjointSets::new(traffic.len());
     for (a, b, shared) in pairs {
         if shared >= CLOSE * f64::max(closest[a], closest[b]) {
             groups.join(a, b);
         }
     }
-    formed(groups, crew, None, places)
+    pack_clusters(groups, traffic, None, places)
 }
 
 /// Clusters of counters, which tell how often each thread's CPU accesses each node (`accesses[thread][node]`, a
@@ -81,17 +81,17 @@ pub fn clusters_from_sharing(
 /// # Errors
 /// As for [`clusters_from_sharing`].
 pub fn clusters_from_counters(
-    crew: &[Crew],
+    traffic: &[ThreadTraffic],
     nodes: &[NodeId],
     accesses: &[Vec<f64>],
     places: &[Place],
 ) -> Result<Vec<Cluster>, AsymError> {
-    let mut crew = crew.to_vec();
+    let mut traffic = traffic.to_vec();
     // By application and node: a thread there, if any; how many are there; what they access.
     let mut key: BTreeMap<(u32, usize), usize> = BTreeMap::new();
     let mut there: BTreeMap<(u32, usize), (f64, f64)> = BTreeMap::new();
-    let mut groups = Groups::new(crew.len());
-    for (index, ((thread, node), row)) in crew.iter_mut().zip(nodes).zip(accesses).enumerate() {
+    let mut groups = DisjointSets::new(traffic.len());
+    for (index, ((thread, node), row)) in traffic.iter_mut().zip(nodes).zip(accesses).enumerate() {
         let away = row.iter().enumerate().filter(|(m, _)| *m != node.index());
         thread.remote = away.map(|(_, n)| n).sum();
         let place = (thread.application, node.index());
@@ -99,7 +99,7 @@ pub fn clusters_from_counters(
         (*threads, *all) = (*threads + 1.0, *all + row.iter().sum::<f64>());
         groups.join(*key.entry(place).or_insert(index), index);
     }
-    for (index, ((thread, node), row)) in crew.iter().zip(nodes).zip(accesses).enumerate() {
+    for (index, ((thread, node), row)) in traffic.iter().zip(nodes).zip(accesses).enumerate() {
         let (threads, all) = there[&(thread.application, node.index())];
         let usual = row.iter().sum::<f64>().max(all / threads);
         for (to, n) in row.iter().enumerate() {
@@ -108,7 +108,7 @@ pub fn clusters_from_counters(
             }
         }
     }
-    formed(groups, &crew, Some(nodes), places)
+    pack_clusters(groups, &traffic, Some(nodes), places)
 }
 
 #[cfg(test)]
@@ -126,8 +126,8 @@ mod tests {
         threads.iter().enumerate().map(place).collect()
     }
 
-    fn crew(applications: &[u32]) -> Vec<Crew> {
-        let one = |(i, application): (usize, &u32)| Crew {
+    fn traffic(applications: &[u32]) -> Vec<ThreadTraffic> {
+        let one = |(i, application): (usize, &u32)| ThreadTraffic {
             application: *application,
             thread: i as u32,
             remote: 10.0,
@@ -169,17 +169,17 @@ mod tests {
                 &all,
             ],
         );
-        let found = clusters_from_sharing(&sharing, &crew(&[0; 6]), &places(&[3; 4])).unwrap();
+        let found = clusters_from_sharing(&sharing, &traffic(&[0; 6]), &places(&[3; 4])).unwrap();
         assert_eq!(threads(&found), [(vec![0, 1, 2], 1), (vec![3, 4, 5], 1)]);
         assert_eq!(found[0].weight, 31f64.ln());
-        let found = clusters_from_sharing(&sharing, &crew(&[0; 6]), &places(&[2; 4])).unwrap();
+        let found = clusters_from_sharing(&sharing, &traffic(&[0; 6]), &places(&[2; 4])).unwrap();
         assert_eq!(threads(&found), [(vec![0, 1, 2], 2), (vec![3, 4, 5], 2)]);
     }
 
     #[test]
     fn small_clusters_share_nodes_with_their_own_kind_only() {
         let sharing = sharing(6, &[&[(0, 9), (1, 9)]]);
-        let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 0, 1, 1]), &places(&[4; 4])).unwrap();
+        let found = clusters_from_sharing(&sharing, &traffic(&[0, 0, 0, 0, 1, 1]), &places(&[4; 4])).unwrap();
         assert_eq!(threads(&found), [(vec![0, 1, 2, 3], 1), (vec![4, 5], 1)]);
     }
 
@@ -187,18 +187,19 @@ mod tests {
     fn nodes_take_more_threads_than_cpus_only_when_they_have_to() {
         let sharing = sharing(9, &[]);
         let nodes = |places: &[Place]| {
-            let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), places).unwrap();
+            let found =
+                clusters_from_sharing(&sharing, &traffic(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), places).unwrap();
             found.iter().map(|c| c.nodes).collect::<Vec<_>>()
         };
         assert_eq!(nodes(&places(&[2; 8])), [1; 6]);
         assert_eq!(nodes(&places(&[2; 4])), [1, 1, 1]);
-        let error = clusters_from_sharing(&sharing, &crew(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), &places(&[2; 2]));
+        let error = clusters_from_sharing(&sharing, &traffic(&[0, 0, 0, 1, 1, 1, 2, 2, 2]), &places(&[2; 2]));
         let text = error.unwrap_err().to_string();
         assert!(
             text.starts_with("3 programs need a node each, but only 2 may be used"),
             "{text}"
         );
-        let error = clusters_from_sharing(&sharing, &crew(&[0; 9]), &[]).unwrap_err();
+        let error = clusters_from_sharing(&sharing, &traffic(&[0; 9]), &[]).unwrap_err();
         assert!(error.to_string().starts_with("no node is left"));
     }
 
@@ -207,8 +208,8 @@ mod tests {
         for count in [2, 16, 64] {
             let nodes: Vec<NodeId> = (0..count).map(NodeId).collect();
             let spread = vec![vec![7.0; count as usize]; count as usize];
-            let crew = crew(&vec![0; count as usize]);
-            let found = clusters_from_counters(&crew, &nodes, &spread, &places(&vec![1; count as usize]));
+            let traffic = traffic(&vec![0; count as usize]);
+            let found = clusters_from_counters(&traffic, &nodes, &spread, &places(&vec![1; count as usize]));
             assert_eq!(found.unwrap()[0].nodes, count as usize);
         }
     }
@@ -226,7 +227,7 @@ mod tests {
             accesses[thread] = (0..5).map(|n| if n == node { 100.0 } else { 0.0 }).collect();
         }
         let found = clusters_from_counters(
-            &crew(&[0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            &traffic(&[0, 0, 0, 0, 0, 0, 0, 0, 1]),
             &nodes,
             &accesses,
             &places(&[2; 8]),
@@ -250,7 +251,13 @@ mod tests {
     fn from(nodes: &[u32], cpus: usize) -> Vec<Cluster> {
         let nodes: Vec<NodeId> = nodes.iter().copied().map(NodeId).collect();
         let even = vec![vec![1.0; 8]; nodes.len()];
-        clusters_from_counters(&crew(&vec![0; nodes.len()]), &nodes, &even, &places(&[cpus; 8])).unwrap()
+        clusters_from_counters(
+            &traffic(&vec![0; nodes.len()]),
+            &nodes,
+            &even,
+            &places(&[cpus; 8]),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -264,7 +271,7 @@ mod tests {
         assert_eq!(found.on, [6, 6, 6, 2, 2].map(NodeId));
         // Three fit: the fourth of node 1 joins those of node 5.
         let found = &from(&[1, 5, 1, 1, 1], 3)[0];
-        assert_eq!((found.aboard(0), found.aboard(1)), (0..3, 3..5));
+        assert_eq!((found.threads_of(0), found.threads_of(1)), (0..3, 3..5));
         assert_eq!((found.threads[4], found.on[4]), (4, NodeId(1)));
         // All on one node that is one too few.
         assert_eq!(from(&[7; 6], 3)[0].at, [7, 7].map(NodeId));
@@ -281,7 +288,7 @@ mod tests {
         let mut accesses = vec![on(0, 0.0); 8];
         accesses.push(on(1, 0.0));
         let clusters = |accesses: &[Vec<f64>]| {
-            clusters_from_counters(&crew(&[0; 9]), &nodes, accesses, &places(&[8; 8]))
+            clusters_from_counters(&traffic(&[0; 9]), &nodes, accesses, &places(&[8; 8]))
                 .unwrap()
                 .len()
         };
@@ -296,7 +303,7 @@ mod tests {
     #[test]
     fn threads_that_a_matrix_does_not_know_stand_alone() {
         let sharing = sharing(2, &[&[(0, 9), (1, 9)]]);
-        let found = clusters_from_sharing(&sharing, &crew(&[0, 0, 0]), &places(&[2; 4])).unwrap();
+        let found = clusters_from_sharing(&sharing, &traffic(&[0, 0, 0]), &places(&[2; 4])).unwrap();
         assert_eq!(threads(&found), [(vec![0, 1], 1), (vec![2], 1)]);
     }
 
@@ -308,7 +315,7 @@ mod tests {
             shared in proptest::collection::vec(proptest::collection::vec((0u32..50, 1u64..50), 1..5), 0..20),
         ) {
             let places = places(&cpus);
-            let crew: Vec<Crew> = (0..).zip(&threads).map(|(thread, t)| Crew {
+            let traffic: Vec<ThreadTraffic> = (0..).zip(&threads).map(|(thread, t)| ThreadTraffic {
                 application: t.0, thread, remote: t.3,
             }).collect();
             let nodes: Vec<NodeId> = threads.iter().map(|t| NodeId(t.1)).collect();
@@ -318,8 +325,8 @@ mod tests {
             let pages: Vec<&[(u32, u64)]> = shared.iter().map(Vec::as_slice).collect();
             let sharing = sharing(50, &pages);
             for found in [
-                clusters_from_counters(&crew, &nodes, &accesses, &places),
-                clusters_from_sharing(&sharing, &crew, &places),
+                clusters_from_counters(&traffic, &nodes, &accesses, &places),
+                clusters_from_sharing(&sharing, &traffic, &places),
             ] {
                 let takers = cpus.iter().filter(|c| **c > 0).count();
                 let applications = threads.iter().map(|t| t.0).collect::<std::collections::BTreeSet<_>>().len();
@@ -332,9 +339,9 @@ mod tests {
                 for cluster in &found {
                     let of = |t: &u32| threads[*t as usize].0 == cluster.application;
                     prop_assert!(cluster.threads.iter().all(of));
-                    let ends: Vec<usize> = (0..cluster.nodes).map(|v| cluster.aboard(v).end).collect();
+                    let ends: Vec<usize> = (0..cluster.nodes).map(|v| cluster.threads_of(v).end).collect();
                     prop_assert_eq!(ends.last(), Some(&cluster.threads.len()));
-                    prop_assert!((0..cluster.nodes).all(|v| !cluster.aboard(v).is_empty()));
+                    prop_assert!((0..cluster.nodes).all(|v| !cluster.threads_of(v).is_empty()));
                     for (thread, on) in cluster.threads.iter().zip(&cluster.on) {
                         prop_assert_eq!(*on, nodes[*thread as usize]);
                     }
@@ -350,7 +357,7 @@ mod tests {
             nodes: 3,
             ..Cluster::default()
         };
-        let aboard: Vec<_> = (0..3).map(|i| cluster.aboard(i)).collect();
-        assert_eq!(aboard, [0..2, 2..4, 4..7]);
+        let threads_of: Vec<_> = (0..3).map(|i| cluster.threads_of(i)).collect();
+        assert_eq!(threads_of, [0..2, 2..4, 4..7]);
     }
 }

@@ -1,14 +1,14 @@
-//! Every placement that may be among the best, by branch and bound.
+//! Branch and bound over all placements that may be among the best.
 //!
-//! Bandwidth knows sets of nodes, not which of equally large clusters has which set: sets are chosen without
-//! names, in the order of their bounds, and given to clusters afterwards, the widest to the heaviest.
+//! Bandwidth depends on the sets of nodes, not on which of equally large clusters has which set. So sets are
+//! enumerated by descending bound, and assigned to clusters afterwards, the set of most bandwidth to the heaviest.
 
 use super::bound::{self, Bound};
 use super::equivalence::Classes;
 use super::problem::{Problem, Set};
 use std::ops::Range;
 
-/// Sets for all wide clusters, and what they get.
+/// Node sets for all multi-node clusters, and their bandwidth.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Arrangement {
     /// By slot; those of equally large clusters may be exchanged.
@@ -44,9 +44,9 @@ impl Arrangement {
         }
     }
 
-    /// P_wbw where slot s has set `names[s]`.
-    pub fn worth(&self, problem: &Problem<'_>, names: &[usize]) -> f64 {
-        let slots = names.iter().enumerate();
+    /// P_wbw where slot s has set `assignment[s]`, MB/s.
+    pub fn objective(&self, problem: &Problem<'_>, assignment: &[usize]) -> f64 {
+        let slots = assignment.iter().enumerate();
         self.rest
             + slots
                 .map(|(slot, set)| problem.weight(slot) * self.bandwidth[*set])
@@ -54,7 +54,7 @@ impl Arrangement {
     }
 }
 
-/// What was found so far.
+/// State of a branch and bound.
 pub(super) struct Enumeration<'a> {
     problem: &'a Problem<'a>,
     classes: Classes<'a>,
@@ -65,19 +65,19 @@ pub(super) struct Enumeration<'a> {
     /// By slot: the most that all slots after its run can add.
     beyond: Vec<f64>,
     fixed: f64,
-    /// Placements are of interest from this share of the best on.
+    /// Placements are kept from this share of the best on, 0 to 1.
     keep: f64,
     best: f64,
     kept: Vec<Arrangement>,
     sets: Vec<Set>,
     bandwidth: Vec<f64>,
-    /// Steps that may still be taken.
+    /// Branches that may still be taken.
     effort: usize,
 }
 
-/// What an enumeration ends with.
+/// The result of a branch and bound.
 pub(super) struct Enumerated {
-    /// Known ones and new ones.
+    /// Arrangements within `keep` of the best; the known ones given at the start included.
     pub kept: Vec<Arrangement>,
     /// Whether nothing of interest is missing.
     pub complete: bool,
@@ -126,8 +126,8 @@ impl<'a> Enumeration<'a> {
         })
     }
 
-    /// Everything from `keep` of the best on; so many steps at most. With 1 that is what is better than all
-    /// `known` ones.
+    /// Enumerates everything from `keep` of the best on, in `effort` branches at most. With `keep` 1 only what is better
+    /// than all `known` ones.
     pub fn run(mut self, keep: f64, known: Vec<Arrangement>, effort: usize) -> Enumerated {
         (self.keep, self.effort) = (keep, effort);
         self.best = known.iter().map(|a| a.weighted).fold(0.0, f64::max);
@@ -140,12 +140,12 @@ impl<'a> Enumeration<'a> {
         }
     }
 
-    /// Rounding must not lose one that is just as good.
+    /// The objective from which arrangements are kept, less rounding.
     fn threshold(&self) -> f64 {
         self.best * self.keep * (1.0 - 1e-9)
     }
 
-    /// Whether a bound is worth following: where only the best counts, equals are not.
+    /// Whether a branch with this bound must be followed: with `keep` 1 only if it may be better than the best.
     fn promises(&self, bound: f64) -> bool {
         if self.keep < 1.0 {
             bound >= self.threshold()
@@ -154,7 +154,7 @@ impl<'a> Enumeration<'a> {
         }
     }
 
-    /// Sets for this slot and all after it; false when the effort was spent.
+    /// Enumerates sets for this slot and all after it; false when the effort was spent.
     fn descend(&mut self, slot: usize, from: usize, taken: Set, bound: f64) -> bool {
         let Some(run) = self.runs.iter().position(|r| r.contains(&slot)) else {
             self.take();
@@ -190,8 +190,8 @@ impl<'a> Enumeration<'a> {
         true
     }
 
-    /// What these sets, and fixed clusters, get at most with all data on their way; of equally large clusters each
-    /// counts for as much as the heaviest, since any may get any.
+    /// Upper bound of P_wbw for the chosen sets and the fixed clusters together; each set counts with the heaviest weight
+    /// of its run, since sets are not assigned yet.
     fn together(&mut self) -> f64 {
         let problem = self.problem;
         let heaviest = self
@@ -203,7 +203,7 @@ impl<'a> Enumeration<'a> {
         self.bound.of(flows.chain(bound::fixed_flows(problem)))
     }
 
-    /// All slots have sets.
+    /// Evaluates the chosen sets once all slots have one.
     fn take(&mut self) {
         let highest = self.together();
         if !self.promises(highest) {
@@ -220,7 +220,7 @@ impl<'a> Enumeration<'a> {
     }
 }
 
-/// All sets of a size with their bounds, the highest first.
+/// All node sets of a size with their bounds, by descending bound.
 fn candidates(problem: &Problem<'_>, size: usize, bound: &mut Bound<'_>) -> Vec<(f64, Set)> {
     let mut all = Vec::new();
     sets(problem.nodes.len(), size, 0, 0, &mut |set| {

@@ -1,9 +1,9 @@
-//! Placements whose clusters get the same bandwidth, known before it is computed (AsymSched 4.3).
+//! Detects placements with equal bandwidth without computing it (AsymSched 4.3).
 //!
-//! Rates follow from which flows share which channels and how wide those are. Channels that can hold nobody
-//! back are left out; then flows, channels and clusters are coloured by what they are next to until no colour
-//! splits any more. Progressive filling cannot tell flows of one colour apart: at each level, channels of one
-//! colour have as many rising flows of each colour. So placements with the same colours get the same rates.
+//! Rates depend only on which flows share which channels, and on capacities. Channels that cannot limit any flow are left
+//! out. Flows, channels and clusters are then coloured by colour refinement (1-dimensional Weisfeiler-Leman). Progressive
+//! filling treats flows of one colour alike: at each level, channels of one colour have equally many unsaturated flows of
+//! each colour. So placements with the same colours have the same rates.
 
 use super::problem::{Problem, Set};
 use crate::formulas::mix;
@@ -131,9 +131,9 @@ impl<'a> Classes<'a> {
             return false;
         }
         let before = self.colours();
-        let ways = self.problem.channels;
+        let assignment_count = self.problem.channels;
         for c in &self.used {
-            self.channels[*c as usize].colour = ways.capacity[*c as usize].to_bits();
+            self.channels[*c as usize].colour = assignment_count.capacity[*c as usize].to_bits();
         }
         let mut begin = 0;
         for (end, cluster) in self.ends.iter().zip(&self.cluster_colours) {
@@ -142,7 +142,7 @@ impl<'a> Classes<'a> {
                 .zip(&mut self.flow_colours[begin..*end])
             {
                 *colour = mix(*colour ^ cluster.rotate_left(17));
-                for c in ways.way(flow.reader, flow.memory) {
+                for c in assignment_count.way(flow.reader, flow.memory) {
                     let channel = &mut self.channels[*c as usize];
                     channel.colour = channel.colour.wrapping_add(mix(*colour));
                 }
@@ -150,7 +150,7 @@ impl<'a> Classes<'a> {
             begin = *end;
         }
         for (flow, colour) in self.flows.iter().zip(&mut self.flow_colours) {
-            let way = ways
+            let way = assignment_count
                 .way(flow.reader, flow.memory)
                 .iter()
                 .map(|c| &self.channels[*c as usize]);

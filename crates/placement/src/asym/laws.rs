@@ -2,6 +2,7 @@
 
 use super::problem::Problem;
 use super::*;
+use crate::formulas::SplitMix;
 use nodewise_machine::{Channels, Flow, Link, LinkId, Machine, Node, Route};
 use proptest::prelude::*;
 
@@ -46,18 +47,18 @@ pub(super) fn machine(nodes: usize, widths: &[u32], chords: &[(usize, usize)]) -
 
 /// The fewest links from memory to reader.
 fn route(links: &[Link], nodes: usize, memory: usize, reader: usize) -> Route {
-    let mut ways: Vec<Option<Vec<LinkId>>> = vec![None; nodes];
-    ways[memory] = Some(Vec::new());
-    while ways[reader].is_none() {
-        let mut next = ways.clone();
+    let mut assignment_count: Vec<Option<Vec<LinkId>>> = vec![None; nodes];
+    assignment_count[memory] = Some(Vec::new());
+    while assignment_count[reader].is_none() {
+        let mut next = assignment_count.clone();
         for (i, link) in links.iter().enumerate() {
-            if let (Some(way), None) = (&ways[link.from.index()], &next[link.to.index()]) {
+            if let (Some(way), None) = (&assignment_count[link.from.index()], &next[link.to.index()]) {
                 next[link.to.index()] = Some(way.iter().copied().chain([LinkId(i as u32)]).collect());
             }
         }
-        ways = next;
+        assignment_count = next;
     }
-    let links_on = ways.swap_remove(reader).unwrap_or_default();
+    let links_on = assignment_count.swap_remove(reader).unwrap_or_default();
     let narrowest = links_on
         .iter()
         .map(|l| links[l.0 as usize].bandwidth)
@@ -137,25 +138,25 @@ proptest! {
         let places = places(nodes);
         let ids: Vec<NodeId> = places.iter().map(|p| p.node).collect();
         let every = every(&ids, &clusters);
-        let worth = |p: &NodePlacement| weighted_bandwidth(&channels, &clusters, p);
-        let best = every.iter().map(worth).fold(0.0, f64::max);
+        let objective = |p: &NodePlacement| weighted_bandwidth(&channels, &clusters, p);
+        let best = every.iter().map(objective).fold(0.0, f64::max);
         let found = search(&channels, &places, &clusters, &Options::default()).unwrap();
         prop_assert!(found.exact && found.all_good_known);
         prop_assert!((found.weighted - best).abs() <= 1e-6 * best);
-        prop_assert!((worth(&found.best) - best).abs() <= 1e-6 * best);
+        prop_assert!((objective(&found.best) - best).abs() <= 1e-6 * best);
         prop_assert_eq!(found.counts.possible as usize, every.len());
         let narrow = |p: &NodePlacement| NodePlacement {
             places: p.places.iter().filter(|p| p.len() > 1).cloned().collect(),
         };
         let mut good: Vec<_> = found.good().map(|(p, w)| (narrow(&sorted(&p)), w)).collect();
         for (placement, told) in found.good() {
-            prop_assert!((worth(&placement) - told).abs() <= 1e-6 * best);
+            prop_assert!((objective(&placement) - told).abs() <= 1e-6 * best);
         }
         let before = good.len();
         good.sort_by(|a, b| a.0.places.cmp(&b.0.places));
         good.dedup_by(|a, b| a.0 == b.0);
         prop_assert_eq!(good.len(), before, "each once");
-        for placement in every.iter().filter(|p| worth(p) >= 0.9 * best * (1.0 + 1e-6)) {
+        for placement in every.iter().filter(|p| objective(p) >= 0.9 * best * (1.0 + 1e-6)) {
             let wide = narrow(&sorted(placement));
             prop_assert!(good.iter().any(|(p, _)| *p == wide), "{placement:?} is missing");
         }
@@ -166,7 +167,7 @@ proptest! {
         let problem = Problem::new(&channels, &places, &clusters).unwrap();
         prop_assert!(best <= bound::of_all_placements(&problem) * (1.0 + 1e-9));
         let found = search::found(problem, false, &Options::default());
-        prop_assert!((worth(&found.best) - found.weighted).abs() <= 1e-6 * best);
+        prop_assert!((objective(&found.best) - found.weighted).abs() <= 1e-6 * best);
         prop_assert!((found.weighted - best).abs() <= 1e-6 * best, "{} of {best}", found.weighted);
         prop_assert!(found.upper_bound >= best * (1.0 - 1e-9));
     }
@@ -214,25 +215,25 @@ proptest! {
         let channels = Channels::of(&machine);
         let places = places(nodes);
         let found = search(&channels, &places, &clusters, &Options::default()).unwrap();
-        let (least, worth) = found.least_moved();
+        let (least, objective) = found.least_moved();
         let ids: Vec<NodeId> = places.iter().map(|p| p.node).collect();
         let good = every(&ids, &clusters).into_iter().filter(|p| {
             weighted_bandwidth(&channels, &clusters, p) >= found.good_enough() * (1.0 + 1e-6)
         });
         let fewest = good.map(|p| p.memory_to_move(&clusters)).min();
         prop_assert!(least.memory_to_move(&clusters) <= fewest.unwrap_or(u64::MAX));
-        prop_assert!(worth >= found.good_enough() * (1.0 - 1e-6));
+        prop_assert!(objective >= found.good_enough() * (1.0 - 1e-6));
         let told = weighted_bandwidth(&channels, &clusters, &least);
-        prop_assert!((worth - told).abs() <= 1e-6 * told);
+        prop_assert!((objective - told).abs() <= 1e-6 * told);
         let problem = Problem::new(&channels, &places, &clusters).unwrap();
         let many = search::found(problem, false, &Options::default());
         for arrangement in &many.kept {
-            let (little, worth) = many.little_moved(arrangement);
+            let (little, objective) = many.little_moved(arrangement);
             let told = weighted_bandwidth(&channels, &clusters, &little);
-            prop_assert!((worth - told).abs() <= 1e-6 * told);
-            prop_assert!(worth >= many.good_enough() * (1.0 - 1e-6));
+            prop_assert!((objective - told).abs() <= 1e-6 * told);
+            prop_assert!(objective >= many.good_enough() * (1.0 - 1e-6));
             let names: Vec<usize> = (0..arrangement.sets.len()).collect();
-            let heaviest_first = seating::placement(&many.problem, arrangement, &names);
+            let heaviest_first = node_assignment::placement(&many.problem, arrangement, &names);
             prop_assert!(little.memory_to_move(&clusters) <= heaviest_first.memory_to_move(&clusters));
         }
         for (cluster, to) in clusters.iter().zip(&least.places) {
@@ -285,7 +286,7 @@ fn more_effort_never_finds_less_than_descent_from_many_starts() {
         (1, &[(4, 1.0); 4][..]),
         (2, &[(5, 1.0), (3, 2.0), (3, 3.0), (2, 1.0)]),
     ] {
-        let mut chance = crate::formulas::SplitMix(seed);
+        let mut chance = SplitMix(seed);
         let chords: Vec<(usize, usize)> = (0..40).map(|_| (chance.below(16), chance.below(16))).collect();
         let machine = machine(16, &[8, 16, 11, 8], &chords);
         let (channels, clusters) = (Channels::of(&machine), clusters(sizes));
@@ -308,12 +309,12 @@ fn more_effort_never_finds_less_than_descent_from_many_starts() {
 }
 
 /// Exchanges of two of sixteen nodes, the first that helps each time, from a random start.
-fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut crate::formulas::SplitMix) -> f64 {
+fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut SplitMix) -> f64 {
     let mut order: Vec<NodeId> = (0..16).map(NodeId).collect();
     for i in 1..16 {
         order.swap(i, chance.below(i + 1));
     }
-    let worth = |order: &[NodeId]| {
+    let objective = |order: &[NodeId]| {
         let mut left = order.iter().copied();
         let places = clusters
             .iter()
@@ -321,12 +322,12 @@ fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut crate::form
             .collect();
         weighted_bandwidth(channels, clusters, &NodePlacement { places })
     };
-    let mut best = worth(&order);
+    let mut best = objective(&order);
     loop {
         let before = best;
         for (a, b) in (0..16).flat_map(|a| (0..a).map(move |b| (a, b))) {
             order.swap(a, b);
-            let now = worth(&order);
+            let now = objective(&order);
             if now > best * (1.0 + 1e-12) {
                 best = now;
             } else {
@@ -377,8 +378,8 @@ fn memory_on_a_node_that_several_virtual_nodes_leave_counts_once() {
         resident: vec![100, 10, 1, 5],
         ..Cluster::default()
     };
-    assert_eq!(cluster.leaves(&[1, 2].map(NodeId)), 105);
-    assert_eq!(cluster.leaves(&[2, 0].map(NodeId)), 5);
+    assert_eq!(cluster.bytes_leaving(&[1, 2].map(NodeId)), 105);
+    assert_eq!(cluster.bytes_leaving(&[2, 0].map(NodeId)), 5);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What there is to decide: which free nodes the clusters that may move get.
+//! The search problem: free nodes and the clusters that get them.
 
 use super::bandwidth::pairs;
 use super::{AsymError, Cluster, Place, distinct};
@@ -31,7 +31,7 @@ pub(super) struct Problem<'a> {
     pub wide: Vec<usize>,
     /// Clusters of one node.
     pub narrow: Vec<usize>,
-    /// Clusters that stay.
+    /// Clusters that must stay where they are.
     pub fixed: Vec<usize>,
     /// The nodes of each of those, each once.
     pub fixed_nodes: Vec<Vec<NodeId>>,
@@ -42,7 +42,7 @@ pub(super) struct Problem<'a> {
 impl<'a> Problem<'a> {
     pub fn new(channels: &'a Channels, places: &[Place], clusters: &'a [Cluster]) -> Result<Self, AsymError> {
         let (fixed, free): (Vec<usize>, Vec<usize>) = (0..clusters.len()).partition(|c| clusters[*c].fixed);
-        let taken: Vec<NodeId> = fixed.iter().flat_map(|c| clusters[*c].stands_on()).collect();
+        let taken: Vec<NodeId> = fixed.iter().flat_map(|c| clusters[*c].occupied_nodes()).collect();
         let usable = |p: &&Place| p.threads > 0 && !taken.contains(&p.node);
         let mut nodes = roomy(places.iter().filter(usable).copied().collect(), clusters);
         nodes.sort_unstable();
@@ -115,7 +115,7 @@ impl<'a> Problem<'a> {
     /// Nodes must be the machine's: one may have come since it was described.
     fn check_known(&self) -> Result<(), AsymError> {
         let known = self.channels.node_count();
-        let stands = self.clusters.iter().flat_map(Cluster::stands_on);
+        let stands = self.clusters.iter().flat_map(Cluster::occupied_nodes);
         match self
             .nodes
             .iter()
@@ -180,9 +180,9 @@ impl<'a> Problem<'a> {
         let mut left = self.nodes.len();
         let moving = self.wide.iter().chain(&self.narrow);
         moving.fold(1.0, |all, c| {
-            let ways = choose(left, self.clusters[*c].nodes);
+            let assignment_count = choose(left, self.clusters[*c].nodes);
             left -= self.clusters[*c].nodes;
-            all * ways
+            all * assignment_count
         })
     }
 

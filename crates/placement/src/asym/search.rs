@@ -1,15 +1,15 @@
-//! Step 2: the best placement.
+//! Step 2 of AsymSched: the placement of highest weighted bandwidth.
 
 use super::bound;
-use super::descent::Descent;
 use super::enumeration::{Arrangement, Enumerated, Enumeration};
-use super::found::{Counts, Found};
+use super::local_search::LocalSearch;
+use super::node_assignment::placement;
 use super::problem::Problem;
-use super::seating::placement;
+use super::result::{Counts, SearchResult};
 use super::{AsymError, Cluster, Place};
 use nodewise_machine::Channels;
 
-/// How to search.
+/// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Placements are good from this share of the best on, 0 to 1: 0.9 (AsymSched 4.2, step 3).
@@ -17,7 +17,7 @@ pub struct Options {
     /// How long to look where not everything can be looked at: channels crossed by flows whose rates are computed.
     /// `None` keeps to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
     pub effort: Option<usize>,
-    /// Where chance begins.
+    /// Seed of the random numbers of local search.
     pub seed: u64,
 }
 
@@ -31,9 +31,9 @@ impl Default for Options {
     }
 }
 
-/// Up to so many partitions of nodes are all looked at: there are 840 at most on eight nodes.
+/// Up to this many partitions of nodes are all enumerated (eight nodes have 840 at most).
 const FEW: f64 = 2_000.0;
-/// Sets of one size that branch and bound is tried on.
+/// Largest number of sets of one size for which branch and bound is tried.
 const MOST_SETS: f64 = 600.0;
 
 /// What a decision may spend, so that it takes 10 ms at most on 16 nodes and 100 ms on 64.
@@ -54,7 +54,7 @@ pub fn search<'a>(
     places: &[Place],
     clusters: &'a [Cluster],
     options: &Options,
-) -> Result<Found<'a>, AsymError> {
+) -> Result<SearchResult<'a>, AsymError> {
     if !(0.0..=1.0).contains(&options.keep) {
         let keep = options.keep;
         return Err(AsymError(format!(
@@ -66,8 +66,8 @@ pub fn search<'a>(
     Ok(found(problem, few, options))
 }
 
-/// Every partition looked at where they are `few`, else what the effort allows.
-pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> Found<'a> {
+/// Searches exhaustively where partitions are `few`, otherwise within the effort.
+pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> SearchResult<'a> {
     let (mut found, upper_bound) = if few {
         everything(&problem, options)
     } else {
@@ -78,7 +78,7 @@ pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> F
     let names: Vec<usize> = (0..best.sets.len()).collect();
     let good = |a: &Arrangement| a.weighted >= options.keep * best.weighted * (1.0 - 1e-9);
     found.kept.retain(good);
-    Found {
+    SearchResult {
         best: placement(&problem, &best, &names),
         weighted: best.weighted,
         upper_bound: if found.complete {
@@ -96,7 +96,7 @@ pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> F
     }
 }
 
-/// With what no placement exceeds.
+/// Exhaustive search; with the upper bound.
 fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let all = Enumeration::new(problem, f64::INFINITY).expect("any number of sets");
     (all.run(options.keep, Vec::new(), usize::MAX), f64::INFINITY)
@@ -107,10 +107,10 @@ fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let nodes = problem.nodes.len();
     let effort = options.effort.unwrap_or(decision_effort(nodes));
     let upper_bound = bound::of_all_placements(problem);
-    let mut descent = Descent::new(problem, options.seed, effort, upper_bound);
-    let mut known = descent.run();
+    let mut local_search = LocalSearch::new(problem, options.seed, effort, upper_bound);
+    let mut known = local_search.run();
     let best = known.iter().map(|a| a.weighted).fold(0.0, f64::max);
-    known.extend(descent.near(best * options.keep));
+    known.extend(local_search.near_current(best * options.keep));
     let complete = best >= upper_bound * (1.0 - 1e-9);
     let mut found = match Enumeration::new(problem, MOST_SETS).filter(|_| !complete) {
         Some(all) => all.run(1.0, known, effort / 16),
@@ -120,6 +120,6 @@ fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
             computed: 0,
         },
     };
-    found.computed += descent.computed;
+    found.computed += local_search.computed;
     (found, upper_bound)
 }

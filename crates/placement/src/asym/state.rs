@@ -1,14 +1,14 @@
-//! A placement on its way to a better one.
+//! The placement that local search modifies.
 
 use nodewise_machine::NodeId;
 
-/// Who has which node, by position.
+/// Which slot has which nodes; nodes are positions among the free nodes of the problem.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub slots: Vec<Vec<usize>>,
-    /// The same nodes by their names.
-    pub names: Vec<Vec<NodeId>>,
-    /// By node: its slot, and its place there.
+    /// The same nodes as node numbers.
+    pub nodes: Vec<Vec<NodeId>>,
+    /// By node: its slot and its index in the slot.
     pub owner: Vec<(usize, usize)>,
 }
 
@@ -20,22 +20,22 @@ impl State {
                 owner[*node] = (slot, at);
             }
         }
-        let names = slots
+        let nodes = slots
             .iter()
             .map(|s| s.iter().map(|i| nodes[*i]).collect())
             .collect();
-        Self { slots, names, owner }
+        Self { slots, nodes, owner }
     }
 
     pub fn swap(&mut self, a: usize, b: usize) {
         let ((s, i), (t, j)) = (self.owner[a], self.owner[b]);
-        let (x, y) = (self.names[s][i], self.names[t][j]);
-        (self.slots[s][i], self.names[s][i]) = (b, y);
-        (self.slots[t][j], self.names[t][j]) = (a, x);
+        let (x, y) = (self.nodes[s][i], self.nodes[t][j]);
+        (self.slots[s][i], self.nodes[s][i]) = (b, y);
+        (self.slots[t][j], self.nodes[t][j]) = (a, x);
         self.owner.swap(a, b);
     }
 
-    /// The slot that has a node.
+    /// The slot that a node belongs to.
     pub fn slot(&self, node: usize) -> usize {
         self.owner[node].0
     }

@@ -1,6 +1,6 @@
-//! Out-W with a threshold that each home adapts to what comes back to it.
+//! Out-W with a threshold per home, adapted to how many of its pages come back.
 
-use super::out::{Walk, can_exceed};
+use super::out::{Scan, can_exceed};
 use super::parameters::Parameters;
 use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Residents, Window};
 use nodewise_machine::Machine;
@@ -76,7 +76,7 @@ impl Adaptive {
 }
 
 impl Home {
-    /// Its threshold now.
+    /// The home's current threshold.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
@@ -87,7 +87,7 @@ impl Home {
         let (now, all) = (self.now, self.sent.len());
         let mut back = 0;
         self.sent.retain(|(page, when)| {
-            let here = residents.have(*page);
+            let here = residents.seek(*page);
             // What is still here one interval later was held back, not sent.
             back += usize::from(here && *when < now);
             !here && when + REMEMBERED > now
@@ -106,9 +106,9 @@ impl Home {
 }
 
 impl HomePolicy for Adaptive {
-    type Sight = RemoteOnly;
+    type Visibility = RemoteOnly;
     type Home = Home;
-    type Walk = (Out<RemoteOnly>, Walk);
+    type Scan = (Out<RemoteOnly>, Scan);
 
     fn home(&self) -> Home {
         Home {
@@ -131,14 +131,14 @@ impl HomePolicy for Adaptive {
         home.now += 1;
     }
 
-    fn walk(&self, home: &Home, view: &HomeView<'_, RemoteOnly>) -> Self::Walk {
+    fn scan(&self, home: &Home, view: &HomeView<'_, RemoteOnly>) -> Self::Scan {
         let out = Out::new(home.threshold, self.window);
-        (out, out.walk(&None, view))
+        (out, out.scan(&None, view))
     }
 
     #[inline]
-    fn judge(&self, (out, walk): &mut Self::Walk, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
-        out.judge(walk, view, i)
+    fn judge(&self, (out, scan): &mut Self::Scan, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
+        out.judge(scan, view, i)
     }
 
     fn sends(&self, home: &mut Home, page: PageNumber) {

@@ -1,8 +1,8 @@
-//! Carrefour: pages of one node to that node, pages of several spread.
+//! Carrefour: pages that one node accesses are moved to it, pages of several nodes are interleaved.
 
 use super::counts::{each_page, interleaved, load_by_home};
 use super::parameters::Parameters;
-use super::view::Go;
+use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::Machine;
 
@@ -40,7 +40,7 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 }
 
 impl WholePolicy for Carrefour {
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>) {
         let (load, local) = load_by_home(observed);
         let total: u64 = load.iter().sum();
         let average = total as f64 / load.len() as f64;

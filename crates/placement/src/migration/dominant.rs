@@ -1,8 +1,8 @@
-//! To the node with the most accesses.
+//! Moves a page to the node with the most accesses.
 
 use super::counts::each_page;
 use super::parameters::Parameters;
-use super::view::Go;
+use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::Machine;
 
@@ -31,7 +31,7 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 }
 
 impl WholePolicy for Dominant {
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>) {
         each_page(observed, |index, counts| {
             let to = counts.dominant();
             let against = counts.local() as f64 * (1.0 + self.hysteresis);

@@ -1,4 +1,4 @@
-//! When a page's accesses say that it should leave its home.
+//! The decision rule whether a page should leave its home.
 
 use super::{Number, Reason};
 use nodewise_machine::NodeId;

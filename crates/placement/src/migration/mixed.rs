@@ -1,8 +1,8 @@
-//! Mixed, online: exclusive pages to their node, the others by one of three ways.
+//! The mixed policy online: exclusive pages to their node, shared pages in one of three ways.
 
 use super::counts::{Counts, each_page, interleaved};
 use super::parameters::Parameters;
-use super::view::Go;
+use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::{Machine, NodeId};
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub enum Shared {
     /// From controllers with more than their share to the node with the most accesses that has less
     /// (Algorithm 1).
     Balance,
-    /// Nowhere.
+    /// Shared pages are not moved.
     Stay,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 }
 
 impl WholePolicy for Mixed {
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>) {
         let mut load = self.load(observed);
         let share = load.iter().sum::<u64>() / load.len() as u64;
         each_page(observed, |index, counts| {

@@ -42,7 +42,7 @@ pub struct Window {
 const WIDEST: u64 = 4096;
 
 impl Window {
-    /// The page alone.
+    /// A window of the page alone, without neighbours.
     pub const PAGE: Self = Self {
         radius: 0,
         weight: Weight::Uniform,

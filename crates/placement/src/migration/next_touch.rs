@@ -1,8 +1,8 @@
-//! To whoever touches the page next.
+//! Moves a page to the node that touched it first in the newest interval.
 
 use super::counts::each_page;
 use super::parameters::Parameters;
-use super::view::Go;
+use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::Machine;
 
@@ -19,7 +19,7 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 }
 
 impl WholePolicy for NextTouch {
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>) {
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>) {
         each_page(observed, |index, counts| {
             if let Some(to) = observed.first(index).filter(|to| *to != counts.home()) {
                 go(index, to, counts.reason(to, 0.0));

@@ -1,23 +1,23 @@
-//! Numbers that counts are summed up in.
+//! Number types that counts are summed in.
 
 /// Whole numbers, exact as long as sums stay below 2 to the power of [`Number::EXACT`].
 pub trait Number: Copy + Default + PartialOrd {
     /// Bits of sums that are.
     const EXACT: u32;
 
-    /// A count.
+    /// Converts a count to this number type.
     fn of(count: u64) -> Self;
 
     /// The sum, for what is reported.
     fn get(self) -> f64;
 
-    /// Sum.
+    /// The sum of both numbers.
     fn plus(self, other: Self) -> Self;
 
-    /// Difference.
+    /// The difference of both numbers.
     fn minus(self, other: Self) -> Self;
 
-    /// Product.
+    /// The product of both numbers.
     fn times(self, other: Self) -> Self;
 }
 

@@ -4,8 +4,8 @@
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, LocalToo, Made, Number, RemoteOnly, Residents, Sight, Window,
-    against_all, against_local, against_remote,
+    ByHome, HomePolicy, HomeView, Judgement, Made, Number, RemoteOnly, Residents, Visibility, Window,
+    WithLocal, against_all, against_local, against_remote,
 };
 use crate::PolicyError;
 use nodewise_machine::{Machine, NodeId};
@@ -60,7 +60,7 @@ impl<S> Out<S> {
 }
 
 /// What a home compares the largest remote count with, by what it sees.
-pub trait Compares: Sight {
+pub trait Compares: Visibility {
     /// Whether a page with these (weighted) counts should leave.
     fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement;
 }
@@ -72,7 +72,7 @@ impl Compares for RemoteOnly {
     }
 }
 
-impl Compares for LocalToo {
+impl Compares for WithLocal {
     #[inline]
     fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
         against_local(home, counts, threshold)
@@ -80,10 +80,10 @@ impl Compares for LocalToo {
 }
 
 impl<S: Compares> HomePolicy for Out<S> {
-    type Sight = S;
+    type Visibility = S;
     /// A constant that a page's average must be exceeded by, if there is one.
     type Home = Option<f64>;
-    type Walk = Walk;
+    type Scan = Scan;
 
     fn home(&self) -> Option<f64> {
         None
@@ -99,19 +99,19 @@ impl<S: Compares> HomePolicy for Out<S> {
         self.window.radius as usize
     }
 
-    fn walk(&self, home: &Option<f64>, view: &HomeView<'_, S>) -> Walk {
+    fn scan(&self, home: &Option<f64>, view: &HomeView<'_, S>) -> Scan {
         if self.window.bits(view.bits(), view.nodes()) <= f32::EXACT {
-            Walk::Quick(Steps::new(self.window, *home, view.nodes()))
+            Scan::Quick(Steps::new(self.window, *home, view.nodes()))
         } else {
-            Walk::Long(Steps::new(self.window, *home, view.nodes()))
+            Scan::Long(Steps::new(self.window, *home, view.nodes()))
         }
     }
 
     #[inline]
-    fn judge(&self, walk: &mut Walk, view: &HomeView<'_, S>, i: usize) -> Judgement {
-        match walk {
-            Walk::Quick(steps) => self.step(steps, view, i),
-            Walk::Long(steps) => self.step(steps, view, i),
+    fn judge(&self, scan: &mut Scan, view: &HomeView<'_, S>, i: usize) -> Judgement {
+        match scan {
+            Scan::Quick(steps) => self.step(steps, view, i),
+            Scan::Long(steps) => self.step(steps, view, i),
         }
     }
 }
@@ -138,10 +138,10 @@ impl<S: Compares> Out<S> {
 }
 
 /// Where a home is among its pages, in numbers that are as quick as its counts allow.
-pub enum Walk {
-    /// Few accesses.
+pub enum Scan {
+    /// Counts that `f32` represents exactly.
     Quick(Steps<f32>),
-    /// Any number.
+    /// Counts of any size.
     Long(Steps<u64>),
 }
 
@@ -197,12 +197,12 @@ fn remote<'a>(
 }
 
 pub(super) fn out_u_local(p: &mut Parameters<'_>, _: &Machine) -> Made {
-    let out = Out::<LocalToo>::new(threshold(p)?, Window::PAGE);
+    let out = Out::<WithLocal>::new(threshold(p)?, Window::PAGE);
     Ok(Box::new(ByHome::new(p.name(), out)))
 }
 
 pub(super) fn out_w_local(p: &mut Parameters<'_>, _: &Machine) -> Made {
-    let out = Out::<LocalToo>::new(threshold(p)?, Window::of(p)?);
+    let out = Out::<WithLocal>::new(threshold(p)?, Window::of(p)?);
     Ok(Box::new(ByHome::new(p.name(), out)))
 }
 

@@ -1,4 +1,4 @@
-//! `key=value` after colons.
+//! Parses `key=value` parameters of policies.
 
 use super::MigrationPolicyKind;
 use crate::PolicyError;

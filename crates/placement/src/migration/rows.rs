@@ -1,4 +1,4 @@
-//! Pages read many at a time: asking for each by itself costs more than deciding.
+//! Reads the counts of many pages at once, which is faster than page by page.
 
 use super::Observed;
 use nodewise_machine::NodeId;
@@ -12,7 +12,7 @@ pub struct Rows {
     pub(super) nodes: usize,
     pub(super) pages: Vec<PageNumber>,
     pub(super) homes: Vec<NodeId>,
-    /// `[page][node]`.
+    /// `[page * nodes + node]`: accesses to each page from each node.
     pub(super) counts: Vec<u64>,
 }
 

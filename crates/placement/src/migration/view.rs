@@ -1,4 +1,4 @@
-//! What a policy sees, as types: a home node's monitor, an accessing node's, or everything.
+//! What a migration policy may see, as types: the monitor of a home node, of an accessing node, or everything.
 //!
 //! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
 
@@ -13,10 +13,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Tells that page `i` of a view should go to a node.
-pub type Go<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
+pub type Propose<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
 
 /// How much a home's monitor shows of each page.
-pub trait Sight: Send + Sync + 'static {
+pub trait Visibility: Send + Sync + 'static {
     /// Whether the home's own accesses are among it.
     const LOCAL: bool;
 }
@@ -27,13 +27,13 @@ pub struct RemoteOnly;
 
 /// The home's own accesses too: ARS's `-local` variants.
 #[derive(Clone, Copy, Debug)]
-pub struct LocalToo;
+pub struct WithLocal;
 
-impl Sight for RemoteOnly {
+impl Visibility for RemoteOnly {
     const LOCAL: bool = false;
 }
 
-impl Sight for LocalToo {
+impl Visibility for WithLocal {
     const LOCAL: bool = true;
 }
 
@@ -48,20 +48,20 @@ pub struct HomeView<'a, S> {
     sight: PhantomData<S>,
 }
 
-impl<S: Sight> HomeView<'_, S> {
+impl<S: Visibility> HomeView<'_, S> {
     /// Whose monitor this is.
     #[must_use]
     pub fn home(&self) -> NodeId {
         self.home
     }
 
-    /// Its pages.
+    /// Number of pages in the view.
     #[must_use]
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// It has none.
+    /// Whether the view has no pages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
@@ -140,8 +140,8 @@ impl Residents<'_> {
         sum as f64 / (pages * remote).max(1) as f64
     }
 
-    /// Whether a page is here; none that was asked for before is behind it.
-    pub fn have(&mut self, page: PageNumber) -> bool {
+    /// Advances to a page, not before the one of the last call; whether it is on this home.
+    pub fn seek(&mut self, page: PageNumber) -> bool {
         let (observed, len) = (self.observed, self.observed.len());
         let mut step = 1;
         while self.at + step < len && observed.page(self.at + step) < page {
@@ -165,11 +165,11 @@ impl Residents<'_> {
 /// Decides for one home node at a time about pages that should leave it.
 pub trait HomePolicy: Send + Sync {
     /// What its monitor shows.
-    type Sight: Sight;
+    type Visibility: Visibility;
     /// What one home remembers from interval to interval; nobody else's.
     type Home: Send + Sync;
     /// What a home keeps while it goes through a stretch of its pages.
-    type Walk;
+    type Scan;
 
     /// A home that has not decided yet.
     fn home(&self) -> Self::Home;
@@ -181,10 +181,10 @@ pub trait HomePolicy: Send + Sync {
     fn begin(&self, _home: &mut Self::Home, _residents: &mut Residents<'_>) {}
 
     /// Before the first page of a stretch.
-    fn walk(&self, home: &Self::Home, view: &HomeView<'_, Self::Sight>) -> Self::Walk;
+    fn scan(&self, home: &Self::Home, view: &HomeView<'_, Self::Visibility>) -> Self::Scan;
 
     /// Whether page `i` should leave; asked once for each page of the view, ascending.
-    fn judge(&self, walk: &mut Self::Walk, view: &HomeView<'_, Self::Sight>, i: usize) -> Judgement;
+    fn judge(&self, scan: &mut Self::Scan, view: &HomeView<'_, Self::Visibility>, i: usize) -> Judgement;
 
     /// A page is proposed to leave this home; they come in ascending order.
     fn sends(&self, _home: &mut Self::Home, _page: PageNumber) {}
@@ -220,7 +220,7 @@ impl AccessorView<'_> {
         self.cells.len()
     }
 
-    /// There is none.
+    /// Whether the node accesses no remote page.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
@@ -262,10 +262,10 @@ pub trait AccessorPolicy: Send + Sync {
     fn judge(&self, accessor: &Self::Accessor, view: &AccessorView<'_>, i: usize) -> Option<Reason>;
 }
 
-/// Decides from everything.
+/// A policy that sees the accesses of all nodes to all pages.
 pub trait WholePolicy: Send {
     /// Calls `go` for pages that should move, by ascending index.
-    fn decide(&mut self, observed: &dyn Observed, go: &mut Go<'_>);
+    fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>);
 }
 
 /// All homes deciding, each by itself.
@@ -278,7 +278,7 @@ pub struct ByHome<P: HomePolicy> {
 }
 
 impl<P: HomePolicy> ByHome<P> {
-    /// Under a name.
+    /// Wraps a policy, under the name that reports show.
     #[must_use]
     pub fn new(name: String, policy: P) -> Self {
         Self {
@@ -300,7 +300,7 @@ impl<P: HomePolicy> ByHome<P> {
 /// it, and the others are told.
 #[derive(Clone, Debug)]
 pub struct ByAccessor<P> {
-    /// As written.
+    /// The policy as written on the command line.
     pub name: String,
     /// What each node does.
     pub policy: P,
@@ -309,9 +309,9 @@ pub struct ByAccessor<P> {
 /// One decision over all.
 #[derive(Clone, Debug)]
 pub struct Whole<P> {
-    /// As written.
+    /// The policy as written on the command line.
     pub name: String,
-    /// What is done.
+    /// The policy that decides.
     pub policy: P,
 }
 
@@ -347,8 +347,8 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
             };
             self.policy.begin(home, &mut residents);
         }
-        let moves = by_stretches(observed.len(), self.stretch, |pages, hand| {
-            self.judge(observed, pages, hand);
+        let moves = by_stretches(observed.len(), self.stretch, |pages, worker| {
+            self.judge(observed, pages, worker);
         });
         for each in &moves {
             self.policy.sends(&mut self.homes[each.from.index()], each.page);
@@ -359,17 +359,17 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
 
 impl<P: HomePolicy> ByHome<P> {
     /// What homes say of these pages, each from its own among them and those within reach.
-    fn judge(&self, observed: &dyn Observed, pages: Range<usize>, hand: &mut Hand) {
-        let Hand { rows, by_home, moves } = hand;
+    fn judge(&self, observed: &dyn Observed, pages: Range<usize>, worker: &mut Worker) {
+        let Worker { rows, by_home, moves } = worker;
         let reach = self.policy.reach();
         let around = pages.start.saturating_sub(reach)..(pages.end + reach).min(observed.len());
         observed.read(around, rows);
         list_by_home(rows, by_home);
-        if !P::Sight::LOCAL {
+        if !P::Visibility::LOCAL {
             rows.hide_local();
         }
         let bits = bits(&rows.counts);
-        let walk = |home: usize| {
+        let scan = |home: usize| {
             let view = HomeView {
                 home: NodeId(home as u32),
                 indices: &by_home[home],
@@ -378,13 +378,13 @@ impl<P: HomePolicy> ByHome<P> {
                 bits,
                 sight: PhantomData,
             };
-            let walk = self.policy.walk(&self.homes[home], &view);
-            (view, walk, 0)
+            let scan = self.policy.scan(&self.homes[home], &view);
+            (view, scan, 0)
         };
-        let mut walks: Vec<_> = (0..by_home.len()).map(walk).collect();
+        let mut walks: Vec<_> = (0..by_home.len()).map(scan).collect();
         for (i, home) in rows.homes[..pages.end - rows.start].iter().enumerate() {
-            let (view, walk, next) = &mut walks[home.index()];
-            let judgement = self.policy.judge(walk, view, *next);
+            let (view, scan, next) = &mut walks[home.index()];
+            let judgement = self.policy.judge(scan, view, *next);
             *next += 1;
             if let Some((to, reason)) = judgement.filter(|_| rows.start + i >= pages.start) {
                 moves.push(proposal(rows, i, to, reason));
@@ -395,34 +395,36 @@ impl<P: HomePolicy> ByHome<P> {
 
 /// What one CPU works with, kept from stretch to stretch.
 #[derive(Default)]
-struct Hand {
+struct Worker {
     rows: Rows,
     by_home: Vec<Vec<u32>>,
     moves: Vec<Move>,
 }
 
 /// `each` of consecutive stretches of so many pages, side by side where there are several.
-fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Hand) + Sync) -> Vec<Move> {
+fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
     let stretches = pages.div_ceil(size);
     let part = |i: usize| i * size..((i + 1) * size).min(pages);
     if stretches == 1 || rayon::current_num_threads() == 1 {
-        let mut hand = Hand::default();
-        (0..stretches).for_each(|i| each(part(i), &mut hand));
-        return hand.moves;
+        let mut worker = Worker::default();
+        (0..stretches).for_each(|i| each(part(i), &mut worker));
+        return worker.moves;
     }
-    let most = HANDS * rayon::current_num_threads();
-    let mut hands: Vec<Hand> = (0..stretches.min(most)).map(|_| Hand::default()).collect();
+    let most = STRETCHES_PER_WORKER * rayon::current_num_threads();
+    let mut hands: Vec<Worker> = (0..stretches.min(most)).map(|_| Worker::default()).collect();
     let mut moves = Vec::new();
     for done in (0..stretches).step_by(most) {
         let busy = hands.par_iter_mut().take(stretches - done).enumerate();
-        busy.for_each(|(i, hand)| each(part(done + i), hand));
-        hands.iter_mut().for_each(|hand| moves.append(&mut hand.moves));
+        busy.for_each(|(i, worker)| each(part(done + i), worker));
+        hands
+            .iter_mut()
+            .for_each(|worker| moves.append(&mut worker.moves));
     }
     moves
 }
 
 /// Stretches of a CPU between one gathering of moves and the next.
-const HANDS: usize = 4;
+const STRETCHES_PER_WORKER: usize = 4;
 
 /// The pages of each home, by place.
 fn list_by_home(rows: &Rows, by_home: &mut Vec<Vec<u32>>) {

@@ -1,4 +1,4 @@
-//! Each array in as many blocks as threads.
+//! Each array in contiguous blocks, one per thread.
 
 use super::by_object;
 use crate::{Context, Distribution, Mapping, PagePolicy};

@@ -1,4 +1,4 @@
-//! A user's own policy (the wish of MAI's authors).
+//! Policies in shared libraries of the user.
 
 use crate::{Context, Mapping, PagePolicy, PolicyError};
 use nodewise_machine::NodeId;

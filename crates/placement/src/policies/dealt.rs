@@ -1,4 +1,4 @@
-//! MAI's orders of dealing an array's pages: cyclic, skew and prime.
+//! MAI's page orders for arrays: cyclic, skew and prime.
 
 use super::{Policy, Request, by_object};
 use crate::rules::{Dealt, Order, is_prime};

@@ -1,4 +1,4 @@
-//! The kernel's default.
+//! First touch, the kernel's default.
 
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_analysis::first_touch_nodes;

@@ -1,4 +1,4 @@
-//! The rules of a map file, applied to a profile.
+//! Applies the rules of a map file to a profile.
 
 use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, Placement, PolicyError, apply};

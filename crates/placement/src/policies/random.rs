@@ -1,4 +1,4 @@
-//! Any node: shows what data mapping matters (Diener III.1).
+//! Random placement: shows how much data mapping matters (Diener III.1).
 
 use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, PolicyError, formulas};

@@ -1,4 +1,4 @@
-//! Nodes in turn, in the order of first touches: what `numactl -i` does.
+//! Round-robin in the order of first touches, as `numactl -i` does.
 
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_analysis::first_touches;

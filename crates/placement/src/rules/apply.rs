@@ -1,4 +1,4 @@
-//! Rules back to pages: what a placement does to a profile, of whatever size and thread count.
+//! Applies rules to the pages of a profile of any size and thread count.
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};
@@ -17,7 +17,7 @@ pub struct Applied {
     pub objects: usize,
     /// Pages of matched objects.
     pub matched_pages: u64,
-    /// All pages.
+    /// Number of recorded pages.
     pub pages: u64,
     /// Rules that matched nothing, by index.
     pub unmatched_rules: Vec<usize>,

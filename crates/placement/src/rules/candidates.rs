@@ -1,4 +1,4 @@
-//! Distributions that might express what a mapping does to an object, simplest first.
+//! Candidate distributions for an object, simplest first.
 
 use super::samples::{Piece, Sample};
 use super::{Dealt, Distribution, Order, is_prime};

@@ -1,4 +1,4 @@
-//! Blocks of pages dealt over a list of nodes, as MAI deals an array's.
+//! Distributions of blocks of pages over a list of nodes, as in MAI.
 
 use crate::{ObjectPage, formulas};
 use nodewise_machine::NodeId;
@@ -7,7 +7,7 @@ use std::fmt;
 /// In which order blocks meet the nodes of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// In turn: `cyclic`.
+    /// Round-robin over the nodes: `cyclic`.
     Cyclic,
     /// In turn, each round one node further on: `skew`.
     Skew,
@@ -21,7 +21,7 @@ pub enum Order {
 /// page number instead).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dealt {
-    /// The order.
+    /// Order in which blocks are assigned to nodes.
     pub order: Order,
     /// The nodes, at least one.
     pub nodes: Vec<NodeId>,

@@ -1,4 +1,4 @@
-//! Placements as TOML: meant to be read, reviewed and edited by people.
+//! Reads and writes placements as TOML.
 
 use super::{Distribution, Kept, Placement, Rule, Run, Selector, ThreadBinding};
 use nodewise_machine::{CpuId, NodeId};

@@ -1,4 +1,4 @@
-//! A placement for a machine of more nodes than there are here.
+//! Folds a placement onto a machine with fewer nodes.
 
 use super::{Distribution, Placement};
 use nodewise_machine::NodeId;

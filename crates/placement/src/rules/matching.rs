@@ -1,4 +1,4 @@
-//! Which objects a selector names, and where a rule with its runs puts a page.
+//! Matches objects against selectors, and applies a rule with its runs to a page.
 
 use super::{Rule, Selector};
 use crate::ObjectPage;

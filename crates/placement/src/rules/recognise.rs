@@ -1,4 +1,4 @@
-//! From a mapping to the few rules that express it.
+//! Recognises the few rules that express a mapping.
 
 use super::candidates::{Scene, candidates, simplest};
 use super::samples::{Group, Piece, groups, name};
@@ -12,7 +12,7 @@ use nodewise_profile::BASE_PAGE_SIZE;
 /// A mapping as rules, with the evidence for each one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recognised {
-    /// The rules.
+    /// The rules that express the mapping.
     pub placement: Placement,
     /// Why each rule, in one line: parallel to the placement's rules.
     pub evidence: Vec<String>,

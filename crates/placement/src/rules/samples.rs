@@ -1,4 +1,4 @@
-//! A mapping seen object by object: what the recogniser reads.
+//! The recogniser's input: a mapping grouped by object.
 
 use super::apply::object_page;
 use super::{Distribution, Rule, Run, Selector};
@@ -31,7 +31,7 @@ pub(super) struct Piece<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
     pub selector: Selector,
-    /// Descending by accesses.
+    /// The objects of the group, by descending accesses.
     pub pieces: Vec<Piece<'a>>,
     pub accesses: u64,
 }

@@ -1,4 +1,4 @@
-//! Rules say what the mapping says, and go on saying it at another size and thread count.
+//! Tests that rules reproduce their mapping, also at another size and thread count.
 
 use super::*;
 use crate::fixtures::{Pattern, Recorded, machine};

@@ -1,4 +1,4 @@
-//! The CPUs of each node: all that policies look at which need no profile.
+//! CPUs of each node, and the thread policies that need no profile.
 
 use super::{file, hwloc, likwid};
 use crate::PolicyError;
@@ -24,7 +24,7 @@ impl From<&Machine> for NodeCpus {
 }
 
 impl NodeCpus {
-    /// Node by node.
+    /// All CPUs, node by node (compact).
     pub(super) fn compact(&self) -> Vec<CpuId> {
         self.nodes.concat()
     }

@@ -1,5 +1,5 @@
-//! Dealing threads out to nodes so that what they say to each other crosses nodes as little, and as near,
-//! as possible: multilevel partitioning with exact sizes.
+//! Partitions threads over nodes with minimal communication cost: multilevel graph partitioning with exact part
+//! sizes.
 //!
 //! Heavy-edge matching shrinks the graph (Karypis and Kumar, SIAM J. Sci. Comput. 20(1), 1998), the small one is
 //! dealt out greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin,
@@ -18,7 +18,7 @@ use refine::refine;
 const COARSEST: usize = 12;
 /// What all tries together may walk over, in edges and table cells, four times over: about 50 ms.
 const WORK: usize = 220_000;
-/// Tries at most.
+/// Largest number of tries.
 const TRIES: usize = 10;
 /// Where everybody shares with so many others on average, a smaller graph shows nothing new.
 const DENSE: usize = 128;

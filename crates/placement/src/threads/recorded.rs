@@ -1,4 +1,4 @@
-//! Threads where they were seen.
+//! The thread placement that was observed while recording.
 
 use crate::PolicyError;
 use nodewise_analysis::Affinity;

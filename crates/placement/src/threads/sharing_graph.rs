@@ -1,4 +1,4 @@
-//! Who shares pages with whom, of any number of threads: a sparse, weighted graph.
+//! The sharing graph of threads: sparse, weighted, undirected.
 
 use crate::formulas::mix;
 use nodewise_analysis::{Entry, Histogram};
@@ -103,7 +103,7 @@ impl SharingGraph {
         }
     }
 
-    /// Vertices.
+    /// Number of vertices in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sizes.len()

@@ -1,4 +1,4 @@
-//! As few nodes as a program's threads fill, before anybody says which: what AsymSched places (4.2).
+//! Assigns threads to as few virtual nodes as they fill; AsymSched (4.2) places these on real nodes.
 
 use super::sharing_aware::{dealt, on_cpus, seats};
 use super::{Parts, SharingGraph};

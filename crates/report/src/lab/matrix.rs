@@ -1,9 +1,9 @@
-//! Counts as shares of their sum, as all writers show them.
+//! Access counts as shares of their sum.
 
 /// A matrix of counts with its sums.
 pub struct Shares<'a> {
     counts: &'a [Vec<u64>],
-    /// All accesses.
+    /// Number of all accesses.
     pub total: u64,
 }
 

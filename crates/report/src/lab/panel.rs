@@ -1,4 +1,4 @@
-//! One heat map: rows are the nodes of CPUs, columns memories; sums at the ends as bars.
+//! A heat map of one run: rows are CPU nodes, columns memory nodes, bars at the ends sums.
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
@@ -18,9 +18,9 @@ pub struct Scale {
     cell: f64,
     memories: usize,
     readers: usize,
-    /// Of a panel.
+    /// Width of a panel in SVG units.
     pub width: f64,
-    /// Of a panel.
+    /// Height of a panel in SVG units.
     pub height: f64,
 }
 
@@ -28,7 +28,7 @@ const PAD: f64 = 16.0;
 /// Of the first cell.
 const LEFT: f64 = PAD + 40.0;
 const TOP: f64 = 108.0;
-/// Bars of sums.
+/// Width of the bars of row sums.
 const ROW_BAR: f64 = 34.0;
 const COLUMN_BAR: f64 = 26.0;
 const SEAM: f64 = 2.0;
@@ -86,7 +86,7 @@ pub fn draw(experiment: &Experiment, run: &Run, scale: &Scale) -> String {
     svg
 }
 
-/// Whoever moved any.
+/// Text on the numbers of pages that the balancer and the kernel moved; empty if none.
 fn moved(run: &Run) -> String {
     let by_us = run.balance.as_ref().map_or(0, |b| b.pages_moved);
     let by_kernel = run.pages_migrated.unwrap_or(0).unsigned_abs();

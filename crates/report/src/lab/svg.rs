@@ -22,7 +22,7 @@ const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-seri
 /// Panels stand side by side up to this width.
 const PAGE: f64 = 1060.0;
 const MARGIN: f64 = 24.0;
-/// Between panels.
+/// Distance between panels, SVG units.
 const GAP: f64 = 20.0;
 const LEGEND: f64 = 66.0;
 const LINE: f64 = 15.0;

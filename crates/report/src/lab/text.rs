@@ -1,4 +1,4 @@
-//! The laboratory on a terminal: one matrix, or one line a placement.
+//! Terminal output of the laboratory: one matrix, or one line a placement.
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};

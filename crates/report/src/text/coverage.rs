@@ -1,4 +1,4 @@
-//! How much of a program's CPU time was counted, and what the rest was: parts that add up.
+//! Text on how much of a program's CPU time was counted, and what the rest was.
 
 use super::clean;
 use crate::Coverage;

@@ -1,4 +1,4 @@
-//! What was moved while the program ran, in a few sentences.
+//! Text on the pages that were moved while the program ran.
 
 use super::clean;
 use crate::format::between;

@@ -1,5 +1,4 @@
-//! Which node stands where, so that links can be told apart: few crossings, none behind a node, wide ones
-//! short.
+//! Orders nodes so that links can be told apart: few crossings, none behind a node, wide links short.
 
 /// A place, in units of half the picture.
 pub type Slot = (f64, f64);

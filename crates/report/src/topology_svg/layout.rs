@@ -1,5 +1,4 @@
-//! Where nodes go: in their sockets where sockets share links, else on a circle, or on two squares where
-//! that keeps links apart.
+//! Positions of nodes: in sockets where sockets share links, else on one circle or on two squares.
 
 use super::arrangement::{self, Edge, SQUARES, Slot};
 use nodewise_machine::{LinkId, Machine, NodeId};
@@ -25,24 +24,24 @@ pub struct Socket {
     pub nodes: Vec<NodeId>,
 }
 
-/// Everything's place.
+/// Positions of all nodes and sockets.
 #[derive(Debug)]
 pub struct Layout {
     pub width: f64,
     pub height: f64,
-    /// By node.
+    /// Position of each node, by node number.
     pub nodes: Vec<Spot>,
     /// Empty when nodes stand on a circle.
     pub sockets: Vec<Socket>,
 }
 
-/// Below the title.
+/// Top edge of the drawing, below the title.
 const TOP: f64 = 76.0;
 const CARD: (f64, f64) = (140.0, 58.0);
 /// Between the cards of a socket, and from them to its edge.
 const GAP: f64 = 14.0;
 const PAD: f64 = 18.0;
-/// Between sockets.
+/// Distance between sockets, horizontal and vertical.
 const APART: (f64, f64) = (130.0, 60.0);
 
 impl Layout {

@@ -1,5 +1,4 @@
-//! Links: a line for both directions where they are alike, an arrow each where they are not. Wider is more;
-//! colour is load, where there is one.
+//! Draws links: one line where both directions are alike, else an arrow for each. Width is bandwidth, colour is load.
 
 use super::gigabytes;
 use super::layout::Layout;

@@ -14,7 +14,7 @@ struct Grid {
     left: f64,
     top: f64,
     cell: f64,
-    /// Whether figures fit.
+    /// Whether cells are large enough for numbers.
     numbers: bool,
     least: f64,
     most: f64,

@@ -135,6 +135,7 @@ mod tests {
             end: 0x3000,
             permissions: "rw-p".into(),
             offset: 0,
+            file: (0, 0),
             name: name.into(),
         };
         assert_eq!(super::name(&area("[heap]")), "heap");

@@ -1,6 +1,6 @@
 //! What a laboratory brought home, as the report has it.
 
-use nodewise_lab::{Experiment, ObjectSeen, Outcome, Session, Virtual};
+use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, Virtual};
 use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA};
 use std::ffi::OsString;
 
@@ -60,7 +60,7 @@ fn nodes(machine: &Virtual) -> Vec<Node> {
     .collect()
 }
 
-fn run(outcome: &Outcome) -> Run {
+fn run(outcome: &GuestRun) -> Run {
     let (here, elsewhere) = (sum(&outcome.accesses), sum(&outcome.elsewhere));
     let all = here + elsewhere;
     let counted = !outcome.accesses.is_empty();
@@ -134,7 +134,7 @@ mod tests {
             accesses,
             ..ObjectSeen::default()
         };
-        let outcome = Outcome {
+        let outcome = GuestRun {
             accesses: vec![vec![6, 1], vec![1, 1]],
             elsewhere: vec![vec![1, 0], vec![0, 0]],
             objects: vec![
@@ -149,7 +149,7 @@ mod tests {
                     r#"{"objects": 2, "pages": 9, "touched": 8, "right": 7, "wanted": [4, 5], "got": [3, 5]}"#,
                 ),
             ),
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         let run = run(&outcome);
         assert_eq!(run.elsewhere_share, Some(0.1));
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(run.objects.len(), 2);
         assert_eq!(run.objects[0].accesses, [5, 2], "the most accessed first");
         assert_eq!(run.objects[1].local_fraction, 0.5);
-        let uncounted = super::run(&Outcome::default());
+        let uncounted = super::run(&GuestRun::default());
         assert_eq!((uncounted.accesses, uncounted.elsewhere), (None, None));
     }
 }

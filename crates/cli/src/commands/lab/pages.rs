@@ -1,10 +1,10 @@
 //! The truth by page, as a table for other tools.
 
-use nodewise_lab::{Outcome, PageSeen};
+use nodewise_lab::{GuestRun, PageSeen};
 use std::fmt::Write;
 
 /// A line a page and run, below a line of names; columns are those of `docs/lab.md`.
-pub fn csv(outcomes: &[Outcome], nodes: usize) -> String {
+pub fn csv(outcomes: &[GuestRun], nodes: usize) -> String {
     let mut text = String::from("run,under,process,rule,object,page,home");
     for node in 0..nodes {
         let _ = write!(text, ",node{node}");
@@ -19,7 +19,7 @@ pub fn csv(outcomes: &[Outcome], nodes: usize) -> String {
     text
 }
 
-fn line(outcome: &Outcome, page: &PageSeen) -> String {
+fn line(outcome: &GuestRun, page: &PageSeen) -> String {
     let object = page.object.and_then(|o| outcome.objects.get(o));
     let mut line = match object {
         Some(o) => {
@@ -62,11 +62,11 @@ mod tests {
             home: 1,
             accesses: vec![3, 0],
         };
-        let outcome = Outcome {
+        let outcome = GuestRun {
             under: "map:a,b".to_owned(),
             objects: vec![object],
             page_list: vec![page(17, Some(0)), page(99, None)],
-            ..Outcome::default()
+            ..GuestRun::default()
         };
         let expected = "run,under,process,rule,object,page,home,node0,node1\n\
                         0,\"map:a,b\",77,,16,17,1,3,0\n\

@@ -3,8 +3,8 @@
 use crate::output::command_line;
 use crate::output::say;
 use anyhow::bail;
-use nodewise_page::server::Shelf;
-use nodewise_page::{Book, View};
+use nodewise_page::server::DocumentStore;
+use nodewise_page::{SessionDocuments, View};
 use nodewise_pipeline::{self as followed, Followed, Look};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -21,7 +21,7 @@ pub struct Exhibition {
     live: bool,
     /// The session's end, as people are told of it.
     ended: Option<String>,
-    shelf: Shelf,
+    shelf: DocumentStore,
 }
 
 struct Shown {
@@ -54,7 +54,7 @@ impl Exhibition {
             shown.iter().for_each(Shown::tell);
         }
         Ok(Self {
-            shelf: Shelf::new(Arc::new(book(&shown, live, 1, None))),
+            shelf: DocumentStore::new(Arc::new(book(&shown, live, 1, None))),
             shown,
             session,
             live,
@@ -63,7 +63,7 @@ impl Exhibition {
     }
 
     /// Where it is shown.
-    pub fn shelf(&self) -> Shelf {
+    pub fn shelf(&self) -> DocumentStore {
         self.shelf.clone()
     }
 
@@ -135,7 +135,7 @@ impl Shown {
     }
 }
 
-fn book(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> Book {
+fn book(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> SessionDocuments {
     let views = shown.iter().filter_map(|s| s.view.clone()).collect();
     let messages: Vec<&str> = shown
         .iter()
@@ -143,7 +143,7 @@ fn book(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> Bo
         .chain(ended)
         .collect();
     let message = (!messages.is_empty()).then(|| messages.join("; "));
-    Book::new(views, live, generation, message)
+    SessionDocuments::new(views, live, generation, message)
 }
 
 fn one_line(error: &anyhow::Error) -> String {

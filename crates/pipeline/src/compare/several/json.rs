@@ -1,8 +1,8 @@
-//! `simulate DIR DIR … --json`: its keys are described in `docs/model.md` and stay.
+//! JSON output of `simulate DIR DIR …`; its keys are documented in `docs/model.md` and stable.
 
 use super::{About, Dynamic, Policy, Together};
 use crate::compare::nodes::DYNAMIC;
-use nodewise_simulation::{Afterwards, Outcome, Places, Spread};
+use nodewise_simulation::{Afterwards, Places, ProgramPrediction, Spread};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct PolicyJson<'a> {
     programs: Vec<Own>,
 }
 
-/// All programs somewhere.
+/// Times of all programs under one placement.
 #[derive(Serialize)]
 struct At {
     nodes: Vec<Vec<u32>>,
@@ -121,7 +121,7 @@ fn numbers(places: &Places) -> Vec<Vec<u32>> {
 
 fn policy<'a>(done: &Together, policy: &'a Policy) -> PolicyJson<'a> {
     let at = |at: usize| {
-        let each = |f: fn(&Outcome) -> f64| policy.outcomes[at].iter().map(f).collect();
+        let each = |f: fn(&ProgramPrediction) -> f64| policy.outcomes[at].iter().map(f).collect();
         At {
             nodes: numbers(&done.apart.all[at]),
             speed: policy.speed[at],

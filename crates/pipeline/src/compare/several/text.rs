@@ -1,4 +1,4 @@
-//! Several programs at once, for people.
+//! Terminal output for several programs at once.
 
 use super::{Dynamic, Policy, Together};
 use crate::compare::nodes::{DYNAMIC, difference, faster, list};

@@ -1,4 +1,4 @@
-//! A smaller graph that looks alike: vertices that share most become one.
+//! Coarsening by heavy-edge matching: pairs of vertices that share most are merged.
 
 use super::Parts;
 use crate::formulas::mix;

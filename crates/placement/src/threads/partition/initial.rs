@@ -1,4 +1,4 @@
-//! A first dealing of a small graph: parts grown around vertices that share much.
+//! Initial partition of a small graph: parts grown greedily.
 
 use super::Parts;
 use crate::formulas::mix;

@@ -1,4 +1,4 @@
-//! Pairs of parts exchange vertices while that saves anything; sizes come out right.
+//! Refinement: pairs of parts exchange vertices while the cost falls, with exact sizes at the end.
 
 use super::Parts;
 use crate::threads::SharingGraph;

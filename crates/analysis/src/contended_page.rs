@@ -1,0 +1,75 @@
+//! Pages whose accesses go to a few cache lines: flags that threads spin on, locks, counters.
+//!
+//! Spinning in a barrier of the program's own counts as work. Its accesses hit the cache until another thread writes, so
+//! they say little about the best node of the page, but they weigh in every share of accesses.
+
+use crate::Histogram;
+use nodewise_profile::ObjectId;
+
+/// A page with a smaller share of all accesses is not outstanding.
+const OUTSTANDING: f64 = 0.05;
+/// A loop over an array makes tens of accesses to a line; a thread that waits, thousands.
+const A_LINE: u64 = 1000;
+
+/// A page on which the accesses of several threads fall into a few cache lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContendedPage {
+    /// Position in the histogram.
+    pub page: usize,
+    /// The object that the page belongs to.
+    pub object: ObjectId,
+    /// Its share of all accesses.
+    pub share: f64,
+    /// Accesses for each line that was fetched.
+    pub accesses_a_line: u64,
+}
+
+/// Pages that several threads use, each with an outstanding share of the accesses, to a few lines.
+#[must_use]
+pub fn contended_pages(histogram: &Histogram) -> Vec<ContendedPage> {
+    let all: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
+    let contended_page = |page: crate::PageView<'_>| {
+        let (accesses, lines) = (
+            page.accesses(),
+            page.entries.iter().map(|e| u64::from(e.lines)).sum::<u64>(),
+        );
+        let share = accesses as f64 / all.max(1) as f64;
+        let a_line = accesses / lines.max(1);
+        let few = page.entries.len() > 1 && share >= OUTSTANDING && a_line >= A_LINE;
+        few.then_some(ContendedPage {
+            page: page.index,
+            object: page.object,
+            share,
+            accesses_a_line: a_line,
+        })
+    };
+    histogram.iter().filter_map(contended_page).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Entry;
+    use crate::fixtures::histogram;
+
+    #[test]
+    fn waiting_is_a_page_of_many_accesses_to_few_lines_by_several_threads() {
+        let with = |pages: &[Vec<u64>], lines: u32| {
+            let mut histogram = histogram(pages);
+            histogram
+                .entries
+                .iter_mut()
+                .for_each(|e: &mut Entry| e.lines = lines);
+            contended_pages(&histogram)
+                .iter()
+                .map(|s| s.page)
+                .collect::<Vec<_>>()
+        };
+        let pages = [vec![90_000, 4_000_000], vec![1_000_000, 0], vec![500, 500]];
+        assert_eq!(with(&pages, 4), [0]);
+        // As many accesses, and lines as a sweep has them.
+        assert_eq!(with(&pages, 100_000), []);
+        // A small share of everything drives nothing.
+        assert_eq!(with(&[vec![20_000, 20_000], vec![2_000_000, 0]], 4), []);
+    }
+}

@@ -1,0 +1,64 @@
+//! Exponential back-off for pages whose move failed.
+
+use crate::PageResult;
+use nodewise_profile::PageNumber;
+use std::collections::HashMap;
+
+/// The last failure of a page.
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    result: PageResult,
+    times: u8,
+    at: u32,
+}
+
+impl Failure {
+    /// Whether the page is in cooldown, which is twice as many intervals after each further failure.
+    fn in_cooldown(&self, interval: u64, rest: u32) -> bool {
+        let age = u64::from((interval as u32).wrapping_sub(self.at));
+        age <= u64::from(rest) << (self.times - 1).min(31)
+    }
+}
+
+/// Pages whose last move failed; `most` of them at most.
+#[derive(Debug)]
+pub(crate) struct FailedPages {
+    pages: HashMap<PageNumber, Failure>,
+    most: usize,
+    rest: u32,
+}
+
+impl FailedPages {
+    pub fn new(most: usize, rest: u32) -> Self {
+        Self {
+            pages: HashMap::new(),
+            most: most.max(1),
+            rest,
+        }
+    }
+
+    pub fn in_cooldown(&self, page: PageNumber, interval: u64) -> bool {
+        let failure = self.pages.get(&page);
+        failure.is_some_and(|f| f.in_cooldown(interval, self.rest))
+    }
+
+    /// Records a failure; returns the result of the previous one, if there was one.
+    pub fn note(&mut self, page: PageNumber, result: PageResult, interval: u64) -> Option<PageResult> {
+        let before = self.pages.get(&page).copied();
+        if before.is_none() && self.pages.len() >= self.most {
+            let rest = self.rest;
+            self.pages.retain(|_, f| f.in_cooldown(interval, rest));
+        }
+        if before.is_some() || self.pages.len() < self.most {
+            let times = before.map_or(0, |f| f.times).saturating_add(1);
+            let at = interval as u32;
+            self.pages.insert(page, Failure { result, times, at });
+        }
+        before.map(|f| f.result)
+    }
+
+    /// Removes a page that moved or no longer exists; returns the result of its last failure, if there was one.
+    pub fn forget(&mut self, page: PageNumber) -> Option<PageResult> {
+        self.pages.remove(&page).map(|f| f.result)
+    }
+}

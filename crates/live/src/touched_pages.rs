@@ -1,0 +1,74 @@
+//! Groups faults by page.
+
+use nodewise_machine::NodeId;
+use nodewise_profile::BASE_PAGE_SHIFT;
+use std::collections::BTreeMap;
+
+/// A fault and the page that it was on.
+#[derive(Clone, Copy, Debug)]
+pub struct Touched {
+    pub address: u64,
+    /// Id of the thread that faulted.
+    pub tid: u32,
+    /// The node of the faulting CPU, if the fault counts as a sample.
+    pub node: Option<NodeId>,
+    /// Whether the memory is new (first touch).
+    pub first: bool,
+}
+
+/// One touched address of each page, to query its node: other parts of a page may not be present.
+pub fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
+    let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
+    by_page
+        .into_values()
+        .map(|a| a >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT)
+        .collect()
+}
+
+/// Start addresses of pages that are new memory, ascending.
+pub fn new_pages(touches: &[Touched], shift: u32) -> Vec<u64> {
+    let mut pages: Vec<u64> = touches
+        .iter()
+        .filter(|t| t.first)
+        .map(|t| t.address >> shift << shift)
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touch(address: u64, first: bool) -> Touched {
+        Touched {
+            address,
+            tid: 1,
+            node: None,
+            first,
+        }
+    }
+
+    #[test]
+    fn of_a_huge_page_the_touched_part_is_asked_about() {
+        let touches = [
+            touch(0x20_5123, false),
+            touch(0x40_0008, false),
+            touch(0x20_7fff, false),
+        ];
+        assert_eq!(asked(&touches, 21), [0x20_7000, 0x40_0000]);
+        assert_eq!(asked(&touches, 12), [0x20_5000, 0x20_7000, 0x40_0000]);
+    }
+
+    #[test]
+    fn memory_touched_first_is_new() {
+        let touches = [
+            touch(0x5123, true),
+            touch(0x3008, false),
+            touch(0x1fff, true),
+            touch(0x5000, true),
+        ];
+        assert_eq!(new_pages(&touches, 12), [0x1000, 0x5000]);
+    }
+}

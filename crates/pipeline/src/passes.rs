@@ -1,0 +1,75 @@
+//! The passes over the access table after the first.
+//!
+//! The first pass builds the histogram, from which mappings are made. Everything that depends on a mapping or indexes
+//! pages shares the second pass. A third pass is made only where loops divide the same data differently: the schedules
+//! that would match the data are known after the second pass, and predicting the transformed program needs its accesses
+//! reassigned to threads.
+
+use crate::selection::Selected;
+use nodewise_advise::Matched;
+use nodewise_analysis::{
+    Judgement, Samples, SliceVisitor, Slices, Timeline, TimelineBuilder, Usage, Visitor, read,
+};
+use nodewise_page::{Film, FilmBuilder};
+use nodewise_placement::{Context, Mapping};
+use nodewise_simulation::{Moving, Parameters, Simulation, SimulationVisitor};
+
+/// Results of the passes after the first.
+pub(crate) struct LaterPasses {
+    /// The predicted cost of each mapping, and of what was moved while it ran.
+    pub simulation: Simulation,
+    /// How regions divide objects.
+    pub usage: Usage,
+    /// What loops that match their data would gain, where they do not.
+    pub matched: Option<Matched>,
+    /// What samples say, where accesses are samples.
+    pub samples: Option<Samples>,
+    /// The run in slices under the first mapping.
+    pub timeline: Timeline,
+    /// The run as the page shows it, if that was asked for.
+    pub film: Option<Film>,
+}
+
+impl LaterPasses {
+    /// Of mappings the first of which is first-touch; `sums` are those of the first pass.
+    pub fn of(selected: &Selected, mappings: &[Mapping], sums: Usage, filmed: bool) -> anyhow::Result<Self> {
+        let context = selected.context();
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            machine,
+        } = context;
+        let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
+        let parameters = Parameters::default();
+        let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), &parameters);
+        let mut maps = sums.maps(profile, histogram);
+        let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
+        let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
+        let mut film = filmed.then(|| FilmBuilder::new(histogram, affinity, homes, nodes, &profile.slices));
+        let mut by_slice: Vec<&mut dyn SliceVisitor> = vec![&mut timeline];
+        by_slice.extend(judgement.as_mut().map(|j| j as &mut dyn SliceVisitor));
+        let mut slices = Slices::new(histogram.threads, histogram.shift, by_slice);
+        let mut visitors: Vec<&mut dyn Visitor> = vec![&mut simulating, &mut maps, &mut slices];
+        visitors.extend(film.as_mut().map(|f| f as &mut dyn Visitor));
+        read(&selected.reader, &mut visitors)?;
+        let (simulation, usage) = (simulating.finish(), maps.finish());
+        Ok(Self {
+            matched: Matched::predict(&context, &usage, &simulation, mappings, &selected.reader)?,
+            simulation,
+            usage,
+            samples: judgement.map(Judgement::finish),
+            timeline: timeline.finish(),
+            film: film.map(FilmBuilder::finish),
+        })
+    }
+}
+
+/// What was moved while it ran, where it is known which nodes threads were on.
+fn replayed(context: &Context<'_>) -> Vec<Moving> {
+    let migrations = &context.profile.migrations;
+    match context.affinity.name == "recorded" && !migrations.is_empty() {
+        true => vec![Moving::replay(0, migrations)],
+        false => Vec::new(),
+    }
+}

@@ -1,0 +1,48 @@
+//! The simulation as a [`Visitor`], so that it shares a pass over the accesses with others.
+
+use crate::run::Run;
+use crate::tally::Tally;
+use crate::{Moving, Parameters, Simulation};
+use nodewise_analysis::Visitor;
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::Access;
+
+/// Predicts mappings, and policies that move pages, from the rows it is shown.
+pub struct SimulationVisitor<'a> {
+    run: Run<'a>,
+    tally: Tally<'a>,
+}
+
+impl<'a> SimulationVisitor<'a> {
+    /// As [`crate::simulate_moving`].
+    ///
+    /// # Panics
+    /// As [`crate::simulate_moving`].
+    #[must_use]
+    pub fn new(
+        context: &Context<'a>,
+        mappings: &'a [Mapping],
+        moving: Vec<Moving>,
+        parameters: &Parameters,
+    ) -> Self {
+        let run = Run::new(context, mappings, moving, None, parameters);
+        let tally = Tally::new(context, &run.starts(), run.moves(), parameters.traffic);
+        Self { run, tally }
+    }
+
+    /// The prediction from all rows.
+    #[must_use]
+    pub fn finish(self) -> Simulation {
+        self.run.finish()
+    }
+}
+
+impl Visitor for SimulationVisitor<'_> {
+    fn rows(&mut self, rows: &[Access]) {
+        self.tally.add(rows, &mut |slice| self.run.add(slice));
+    }
+
+    fn end(&mut self) {
+        self.tally.finish(&mut |slice| self.run.add(slice));
+    }
+}
