@@ -206,6 +206,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
     let asked = Asked {
         profile: "p".into(),
         machine: "nehalem-2s".into(),
+        plain: None,
     };
     let advice = advise(
         &context,

@@ -2,7 +2,9 @@
 
 use crate::folder::own;
 use nodewise_loader::{Environment, kind, libraries};
-use nodewise_symbols::{Module, allocated_variables, assigned_variable, base_name, needs_avx512};
+use nodewise_symbols::{
+    Module, assigned_member, assigned_variable, base_name, declared_variable, named_at, needs_avx512,
+};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -15,8 +17,11 @@ pub fn source(data: &[u8]) {
     };
     for line in text.lines() {
         let _ = (
-            allocated_variables(line),
+            [0, 1, line.len() / 2, line.len() + 1]
+                .map(|column| named_at(line, column, "Solver::grow", column == 0)),
             assigned_variable(line),
+            assigned_member(line, "Solver::grow"),
+            declared_variable(line),
             base_name(line).len(),
         );
     }

@@ -1,7 +1,8 @@
 //! Several objects allocated on one line.
 
 use crate::naming::{
-    allocation, allocations, assigned_variable, is_identifier, is_word, last_word, plain_assignments,
+    allocation, allocations, assigned_variable, by_argument, is_identifier, is_word, last_word,
+    plain_assignments,
 };
 use crate::{assigned_member, declared_variable};
 use std::ops::Range;
@@ -53,7 +54,8 @@ pub fn named_at(line: &str, column: usize, function: &str, initialiser: bool) ->
     };
     let text = &code[piece.range.clone()];
     if piece.makes > 1 || (piece.makes == 0 && plain_assignments(text) > 1) {
-        return assigned_before(code, at).map_or(Named::Several, Named::Variable);
+        let name = assigned_before(code, at).or_else(|| pointed_at(code.get(at..)?));
+        return name.map_or(Named::Several, Named::Variable);
     }
     match whole(text, Some(piece)) {
         Some(name) => Named::Variable(name),
@@ -136,6 +138,12 @@ fn assigned_before(code: &str, at: usize) -> Option<String> {
     is_identifier(name).then(|| name.to_owned())
 }
 
+/// The variable whose address a call of `posix_memalign` begins with.
+fn pointed_at(call: &str) -> Option<String> {
+    let (first, _) = call.split_once(',')?;
+    by_argument(first).filter(|_| first.starts_with("posix_memalign"))
+}
+
 /// Text without the brackets that it ends in, if only such characters are in them.
 fn without_group(text: &str, open: char, close: char, inside: impl Fn(char) -> bool) -> Option<&str> {
     let inner = text.strip_suffix(close)?;
@@ -210,6 +218,11 @@ mod tests {
                 "c d",
             ),
             (
+                "  if (posix_memalign((void **)&p, 64, n) || posix_memalign(&q, 64, n)) return 1;",
+                "posix",
+                "p q",
+            ),
+            (
                 "  if (!(c = malloc(n)) || !(d = static_cast<T *>(malloc(n)))) return 1;",
                 "malloc",
                 "c d",
@@ -276,6 +289,8 @@ mod tests {
     fn where_a_column_does_not_tell_there_is_no_name() {
         let line = "  allocate(a(n), b(n))";
         assert_eq!(named_at(line, 3, "main", false), Named::Several);
+        let line = "  if (posix_memalign(to, 64, n) || posix_memalign(&q, 64, n)) return 1;";
+        assert_eq!(named_at(line, 7, "main", false), Named::Several);
         // An allocation of the library's own, on a line that has another of the program's.
         assert_eq!(at("  a = malloc(n); fill(list);", "fill", 0), Named::Several);
         // A statement that began above: its end is looked at there.

@@ -147,7 +147,7 @@ fn by_assignment(code: &str) -> Option<String> {
 }
 
 /// The identifier after `&` in `posix_memalign`, or inside Fortran's `allocate`.
-fn by_argument(code: &str) -> Option<String> {
+pub(crate) fn by_argument(code: &str) -> Option<String> {
     let rest = if let Some((_, rest)) = code.split_once("posix_memalign") {
         rest.split_once('&')?.1
     } else {

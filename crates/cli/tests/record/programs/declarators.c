@@ -8,15 +8,12 @@
 int main(void) {
     void *p, *q;
     double *c, *d;
-    /* clang-format off: a line each is what this is about. */
-    double *a = malloc(1 * MIB), *b = malloc(2 * MIB);
-    if ((c = malloc(3 * MIB)) == NULL || (d = malloc(4 * MIB)) == NULL)
-        return 1;
+    // One line each is what this is about.
+    /* clang-format off */
+    double *a=malloc(1 * MIB),*b=malloc(2 * MIB);
+    if ((c = malloc(3 * MIB)) == NULL || (d = malloc(4 * MIB)) == NULL) return 1;
     double *few = malloc(16), *many = malloc(5 * MIB);
-    if (posix_memalign(&p, 64, 6 * MIB))
-        return 1;
-    if (posix_memalign(&q, 64, 7 * MIB))
-        return 1;
+    if (posix_memalign(&p, 64, 6 * MIB) || posix_memalign(&q, 64, 7 * MIB)) return 1;
     /* clang-format on */
     void *all[] = {a, b, c, d, many, p, q};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
