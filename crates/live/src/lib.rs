@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod document;
 mod error;
 mod event;
 mod metrics;
@@ -30,6 +31,7 @@ mod topology;
 mod touched_pages;
 mod unconfirmed_moves;
 
+pub use document::Document;
 pub use error::LiveError;
 pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber, ThreadsMoved};
 pub use metrics::Metrics;

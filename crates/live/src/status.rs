@@ -10,7 +10,6 @@ use nodewise_linux::clock;
 use nodewise_machine::format_bytes;
 use nodewise_observe::faults::{Figures, Watch};
 use nodewise_profile::PageNumber;
-use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -80,7 +79,7 @@ pub struct Status {
     seen: HashSet<PageNumber>,
     /// Pages that are observed.
     pub tracked: usize,
-    first: Option<Locality>,
+    pub(crate) first: Option<Locality>,
     /// Locality of the last interval that had samples.
     pub last: Option<Locality>,
     /// Exit status of the command, if one was started.
@@ -194,69 +193,6 @@ impl Status {
     #[must_use]
     pub fn budget_used(&self) -> f64 {
         self.ledger.spent_ns as f64 / (self.run_ns.max(1)) as f64
-    }
-
-    /// The document that `balance --json` prints (its keys: `docs/balance.md`).
-    #[must_use]
-    pub fn json(&self) -> Value {
-        let failures: serde_json::Map<_, _> =
-            self.failures().map(|(n, p)| (n.to_owned(), json!(p))).collect();
-        json!({
-            "policy": self.policy,
-            "nodes": self.nodes,
-            "page_bytes": 4096_u64 << self.page_shift,
-            "dry_run": self.dry,
-            "seconds": self.seconds,
-            "intervals": self.intervals,
-            "processes": self.processes,
-            "exit_status": self.status,
-            "pages_moved": self.base_pages(),
-            "bytes_moved": self.ledger.bytes,
-            "migrations": self.ledger.migrations,
-            "would_move": self.dry.then_some(self.would_move),
-            "ping_pongs": self.ledger.ping_pongs,
-            "forgotten": self.ledger.forgotten,
-            "evicted": self.evicted,
-            "multiple": self.ledger.multiple,
-            "incorrect": self.ledger.incorrect,
-            "failures": failures,
-            "kernel_pages_moved": self.figures.kernel_moved,
-            "held_pages": self.held.pages,
-            "held_strictly": self.held.strict,
-            "held_refused": self.held.refused,
-            "stalls": self.stalls.map(|s| json!({
-                "count": s.count,
-                "seconds": s.total.as_secs_f64(),
-                "longest_seconds": s.longest.as_secs_f64(),
-                "refused": s.refused,
-            })),
-            "threads": self.threads.as_ref().map(ThreadSummary::json),
-            "held_back": {
-                "few_samples": self.held_back.few_samples,
-                "resting": self.held_back.resting,
-                "rate": self.held_back.rate,
-                "budget": self.held_back.budget,
-            },
-            "local_fraction": {
-                "first": self.first.and_then(Locality::fraction),
-                "last": self.last.and_then(Locality::fraction),
-            },
-            "local_accesses": {
-                "first": self.first.and_then(Locality::accesses).map(|i| [i.low, i.high]),
-                "last": self.last.and_then(Locality::accesses).map(|i| [i.low, i.high]),
-            },
-            "budget": {
-                "limit": self.budget,
-                "used": self.budget_used(),
-                "seconds": self.ledger.spent_ns as f64 / 1e9,
-                "seconds_per_gb": self.seconds_per_gb,
-            },
-            "samples": self.figures.hints + self.figures.unknown,
-            "first_touches": self.figures.firsts,
-            "lost": self.figures.lost,
-            "observing": self.figures.cost,
-            "scan_period_ms": self.figures.scan_ms,
-        })
     }
 
     /// The summary in a few lines of text.

@@ -12,6 +12,7 @@ mod traffic;
 mod view;
 
 pub use follow::pages_of;
+pub(crate) use summary::Process;
 pub use summary::ThreadSummary;
 
 use crate::event::ThreadsMoved;

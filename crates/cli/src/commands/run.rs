@@ -1,5 +1,6 @@
 //! `nodewise run`: an unmodified program under a placement.
 
+mod document;
 mod listing;
 mod outcome;
 mod warnings;
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     plan.note_unplaced(folder.path());
     outcome::print(&plan, achieved.as_ref(), arguments.json)?;
     if let Some(path) = &arguments.summary {
-        outcome::write(path, &plan, achieved.as_ref())?;
+        document::Document::of(&plan, achieved.as_ref()).write(path)?;
     }
     Ok(Outcome::Child(shell_status(status)))
 }

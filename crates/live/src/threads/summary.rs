@@ -9,7 +9,6 @@ use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;
 use nodewise_machine::{NodeId, format_bytes};
 use nodewise_placement::asym;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of processes kept.
@@ -34,9 +33,9 @@ pub struct ThreadSummary {
     pub(crate) now: f64,
     pub(crate) best: f64,
     /// P_wbw before and after the last migration, MB/s.
-    moved: Option<(f64, f64)>,
-    processes: BTreeMap<u32, Process>,
-    trouble: Option<String>,
+    pub(crate) moved: Option<(f64, f64)>,
+    pub(crate) processes: BTreeMap<u32, Process>,
+    pub(crate) trouble: Option<String>,
     /// The last error that was reported.
     said: Option<String>,
     news: Vec<News>,
@@ -44,13 +43,13 @@ pub struct ThreadSummary {
 
 /// Totals of one process.
 #[derive(Clone, Debug, Default)]
-struct Process {
-    name: String,
+pub(crate) struct Process {
+    pub(crate) name: String,
     /// The kernel's numbers of the nodes that its threads ran on at first, and run on now.
-    before: String,
-    after: String,
-    pinned: bool,
-    refused: Option<Refused>,
+    pub(crate) before: String,
+    pub(crate) after: String,
+    pub(crate) pinned: bool,
+    pub(crate) refused: Option<Refused>,
 }
 
 impl ThreadSummary {
@@ -160,53 +159,13 @@ impl ThreadSummary {
         }));
     }
 
-    fn source(&self) -> String {
+    /// Where the accesses by node came from.
+    pub(crate) fn source(&self) -> String {
         let sampled = self.loads.as_deref().unwrap_or("hint-faults");
         match self.counted {
             true => format!("{sampled}, resctrl"),
             false => sampled.to_owned(),
         }
-    }
-
-    /// What `balance --json` prints as `threads` (its keys: `docs/balance.md`).
-    #[must_use]
-    pub fn json(&self) -> Value {
-        let processes = self.processes.iter().map(|(pid, p)| {
-            json!({
-                "pid": pid,
-                "name": p.name,
-                "before": p.before,
-                "after": p.after,
-                "pinned": p.pinned,
-                "refused": p.refused.as_ref().map(|r| json!({
-                    "bytes": r.bytes,
-                    "predicted_seconds": r.predicted_ns / 1e9,
-                    "spent_seconds": r.spent_ns / 1e9,
-                    "allowed_seconds": r.allowed_ns / 1e9,
-                })),
-            })
-        });
-        json!({
-            "policy": crate::ASYM,
-            "source": self.source(),
-            "moves": self.moves,
-            "failures": self.failures,
-            "full_migrations": self.full_migrations,
-            "full_bytes": self.full_bytes,
-            "restored": self.restored.map(|r| json!({
-                "done": r.done,
-                "others": r.others,
-                "refused": r.refused,
-            })),
-            "weighted_bandwidth": {
-                "before": self.moved.map(|m| m.0),
-                "after": self.moved.map(|m| m.1),
-                "now": self.now,
-                "best": self.best,
-            },
-            "trouble": self.trouble,
-            "processes": processes.collect::<Vec<_>>(),
-        })
     }
 
     /// The summary in one or two lines of text.

@@ -19,7 +19,7 @@ impl Subscriber for Document {
         let Event::Ended(status) = event else {
             return Ok(());
         };
-        let text = format!("{:#}\n", status.json());
+        let text = serde_json::to_string_pretty(&status.document()).map_err(|e| e.to_string())? + "\n";
         if let Some(file) = &self.file {
             files::replace(file, text.as_bytes())
                 .map_err(|e| format!("cannot write {}: {e}", file.display()))?;

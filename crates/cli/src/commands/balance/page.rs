@@ -63,7 +63,8 @@ impl Page {
             return Err(ErrorKind::BrokenPipe.into());
         }
         if self.unsent.is_empty() {
-            self.unsent = format!("{}\n", status.json()).into_bytes();
+            self.unsent = serde_json::to_vec(&status.document())?;
+            self.unsent.push(b'\n');
         }
         while !self.unsent.is_empty() {
             match self.pipe.write(&self.unsent) {

@@ -3,7 +3,6 @@
 use nodewise_enforce::mover::{Batch, Cause, Moved, PairMoved, Plan, Stayed};
 use nodewise_report::{bytes, seconds};
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ struct Document<'a> {
     pages: u64,
     bytes: u64,
     huge_pages: u64,
-    pairs: Vec<Value>,
+    pairs: Vec<Pair>,
     stayed: BTreeMap<&'static str, u64>,
     ended: bool,
     chunk: Option<u32>,
@@ -45,7 +44,62 @@ struct Document<'a> {
     plan_seconds: f64,
     move_seconds: f64,
     frozen_seconds: Option<f64>,
-    batches: Vec<Value>,
+    batches: Vec<Chunk>,
+}
+
+/// Pages that were to go from one node to another.
+#[derive(Serialize)]
+struct Pair {
+    from: u32,
+    to: u32,
+    planned: u64,
+    pages: u64,
+}
+
+impl From<&PairMoved> for Pair {
+    fn from(
+        &PairMoved {
+            from,
+            to,
+            planned,
+            pages,
+        }: &PairMoved,
+    ) -> Self {
+        Self {
+            from,
+            to,
+            planned,
+            pages,
+        }
+    }
+}
+
+/// A chunk that one worker moved; times in nanoseconds since the start.
+#[derive(Serialize)]
+struct Chunk {
+    worker: usize,
+    cpu: u32,
+    from: u32,
+    to: u32,
+    pages: u64,
+    moved: u64,
+    begin_ns: u64,
+    end_ns: u64,
+}
+
+impl From<&Batch> for Chunk {
+    fn from(batch: &Batch) -> Self {
+        Self {
+            worker: batch.worker,
+            cpu: batch.cpu,
+            from: batch.from,
+            to: batch.to,
+            pages: batch.pages,
+            moved: batch.moved,
+            begin_ns: batch.begin_ns,
+            end_ns: batch.end_ns,
+        }
+    }
 }
 
 impl Findings {
@@ -77,7 +131,7 @@ impl Findings {
             pages: moved.pages,
             bytes: moved.bytes(),
             huge_pages: moved.huge,
-            pairs: moved.pairs.iter().map(pair).collect(),
+            pairs: moved.pairs.iter().map(Pair::from).collect(),
             stayed: Cause::ALL
                 .into_iter()
                 .map(|c| (c.name(), moved.stayed.count(c)))
@@ -88,7 +142,7 @@ impl Findings {
             plan_seconds: self.planned.as_secs_f64(),
             move_seconds: moved.ns as f64 / 1e9,
             frozen_seconds: self.frozen.map(|f| f.as_secs_f64()),
-            batches: moved.batches.iter().map(batch).collect(),
+            batches: moved.batches.iter().map(Chunk::from).collect(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
@@ -165,15 +219,4 @@ fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
     let causes: Vec<String> = causes.map(|(n, word)| format!("{n} {word}")).collect();
     let verb = if dry_run { "will stay" } else { "stayed" };
     (!causes.is_empty()).then(|| format!("  pages that {verb}: {}", causes.join(", ")))
-}
-
-fn pair(p: &PairMoved) -> Value {
-    json!({ "from": p.from, "to": p.to, "planned": p.planned, "pages": p.pages })
-}
-
-fn batch(b: &Batch) -> Value {
-    json!({
-        "worker": b.worker, "cpu": b.cpu, "from": b.from, "to": b.to, "pages": b.pages, "moved": b.moved,
-        "begin_ns": b.begin_ns, "end_ns": b.end_ns,
-    })
 }

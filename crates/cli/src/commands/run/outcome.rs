@@ -1,16 +1,15 @@
-//! What `run` says: the plan of a dry run, and what was achieved.
+//! The text of `run`: the plan of a dry run, and what was achieved.
 
+use super::document::{self, Document};
 use super::{listing, warnings};
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
-use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
 
 /// A dry run, on standard output.
 pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
     let text = match as_json {
-        true => serde_json::to_string_pretty(&plan_json(plan))?,
+        true => serde_json::to_string_pretty(&document::Planned::of(plan))?,
         false => listing::lines(plan).join("\n"),
     };
     output::print(&(text + "\n"))
@@ -19,7 +18,7 @@ pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
 /// What was achieved, on standard error: where that cannot be written, the program's status still counts.
 pub fn print(plan: &Plan, achieved: Option<&Achieved>, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let document = serde_json::to_string(&report(plan, achieved))? + "\n";
+        let document = serde_json::to_string(&Document::of(plan, achieved))? + "\n";
         let _ = std::io::stderr().write_all(document.as_bytes());
         return Ok(());
     }
@@ -192,75 +191,4 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
             .map(|why| format!("placement was switched off: {why}")),
     );
     lines
-}
-
-/// Writes the report to a temporary name and renames it.
-pub fn write(path: &Path, plan: &Plan, achieved: Option<&Achieved>) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(&report(plan, achieved))? + "\n";
-    nodewise_linux::files::replace(path, text.as_bytes())
-        .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
-}
-
-fn report(plan: &Plan, achieved: Option<&Achieved>) -> Value {
-    let mut value = plan_json(plan);
-    value["achieved"] = achieved.map_or(Value::Null, |a| achieved_json(plan, a));
-    value
-}
-
-fn plan_json(plan: &Plan) -> Value {
-    let rules: Vec<_> = plan
-        .rules
-        .iter()
-        .map(|r| json!({"object": r.object, "distribution": r.distribution, "places": r.places, "by_order": r.by_order, "unmatched": r.missing}))
-        .collect();
-    let environment: serde_json::Map<String, Value> = plan
-        .environment
-        .iter()
-        .map(|(k, v)| (k.clone(), v.clone().into()))
-        .collect();
-    json!({
-        "program": plan.target.as_ref().map(|t| t.path.display().to_string()),
-        "nodes": plan.nodes,
-        "threads": {
-            "binding": plan.threads.name,
-            "cpus": plan.threads.cpus.iter().map(|c| c.0).collect::<Vec<_>>(),
-            "nodes": plan.threads.nodes.iter().map(|n| n.0).collect::<Vec<_>>(),
-        },
-        "rules_found": plan.found(),
-        "rules": rules,
-        "environment": environment,
-        "preload": plan.table.is_some(),
-        "notes": plan.notes,
-    })
-}
-
-fn achieved_json(plan: &Plan, achieved: &Achieved) -> Value {
-    let rule = |r: &RuleAchieved| json!({"objects": r.objects, "pages": r.pages, "touched": r.touched, "right": r.right, "wanted": r.wanted, "got": r.got});
-    let by_rule: Vec<_> = plan
-        .rules
-        .iter()
-        .zip(&achieved.rules)
-        .map(|(found, r)| {
-            let mut value = rule(r);
-            value["object"] = found.object.clone().into();
-            value
-        })
-        .collect();
-    json!({
-        "processes": achieved.processes,
-        "total": rule(&achieved.total()),
-        "rules": by_rule,
-        "default": rule(&achieved.rest),
-        "threads_bound": achieved.threads_bound,
-        "refused": achieved.refused,
-        "refusal": achieved.refusal,
-        "coarsened": achieved.coarsened,
-        "untracked": achieved.untracked,
-        "populated": achieved.populated,
-        "by_name": achieved.by_name,
-        "killed": achieved.killed,
-        "unreached": achieved.unreached,
-        "unreported": achieved.unreported,
-        "switched_off": achieved.switched_off,
-    })
 }

@@ -1,0 +1,160 @@
+//! The JSON of `run`; its keys are documented in `docs/run.md`.
+
+use nodewise_enforce::{Achieved, Plan, RuleAchieved};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The plan and what was achieved.
+#[derive(Serialize)]
+pub struct Document<'a> {
+    #[serde(flatten)]
+    plan: Planned<'a>,
+    achieved: Option<Placed<'a>>,
+}
+
+/// What is planned.
+#[derive(Serialize)]
+pub struct Planned<'a> {
+    program: Option<String>,
+    nodes: &'a [u32],
+    threads: Threads<'a>,
+    rules_found: usize,
+    rules: Vec<Rule<'a>>,
+    environment: BTreeMap<&'a str, &'a str>,
+    preload: bool,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Threads<'a> {
+    binding: &'a str,
+    cpus: Vec<u32>,
+    nodes: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct Rule<'a> {
+    object: &'a str,
+    distribution: &'a str,
+    places: &'a [String],
+    by_order: bool,
+    unmatched: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Placed<'a> {
+    processes: usize,
+    total: Pages<'a>,
+    rules: Vec<Pages<'a>>,
+    default: Pages<'a>,
+    threads_bound: u32,
+    refused: u32,
+    refusal: Option<&'a str>,
+    coarsened: u32,
+    untracked: u32,
+    populated: u64,
+    by_name: u64,
+    killed: usize,
+    unreached: u64,
+    unreported: usize,
+    switched_off: Option<&'a str>,
+}
+
+/// Objects and pages that one rule, or several, placed.
+#[derive(Serialize)]
+struct Pages<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a str>,
+    objects: u64,
+    pages: u64,
+    touched: u64,
+    right: u64,
+    wanted: Vec<u64>,
+    got: Vec<u64>,
+}
+
+impl<'a> Document<'a> {
+    pub fn of(plan: &'a Plan, achieved: Option<&'a Achieved>) -> Self {
+        Self {
+            plan: Planned::of(plan),
+            achieved: achieved.map(|a| Placed::of(plan, a)),
+        }
+    }
+
+    /// Writes the report to a temporary name and renames it.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        nodewise_linux::files::replace(path, text.as_bytes())
+            .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
+    }
+}
+
+impl<'a> Planned<'a> {
+    pub fn of(plan: &'a Plan) -> Self {
+        let rule = |r: &'a nodewise_enforce::RuleFound| Rule {
+            object: &r.object,
+            distribution: &r.distribution,
+            places: &r.places,
+            by_order: r.by_order,
+            unmatched: r.missing.as_deref(),
+        };
+        Self {
+            program: plan.target.as_ref().map(|t| t.path.display().to_string()),
+            nodes: &plan.nodes,
+            threads: Threads {
+                binding: &plan.threads.name,
+                cpus: plan.threads.cpus.iter().map(|c| c.0).collect(),
+                nodes: plan.threads.nodes.iter().map(|n| n.0).collect(),
+            },
+            rules_found: plan.found(),
+            rules: plan.rules.iter().map(rule).collect(),
+            environment: plan
+                .environment
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .collect(),
+            preload: plan.table.is_some(),
+            notes: &plan.notes,
+        }
+    }
+}
+
+impl<'a> Placed<'a> {
+    fn of(plan: &'a Plan, achieved: &'a Achieved) -> Self {
+        let rules = plan.rules.iter().zip(&achieved.rules);
+        Self {
+            processes: achieved.processes,
+            total: Pages::of(None, achieved.total()),
+            rules: rules
+                .map(|(rule, r)| Pages::of(Some(&rule.object), r.clone()))
+                .collect(),
+            default: Pages::of(None, achieved.rest.clone()),
+            threads_bound: achieved.threads_bound,
+            refused: achieved.refused,
+            refusal: achieved.refusal.as_deref(),
+            coarsened: achieved.coarsened,
+            untracked: achieved.untracked,
+            populated: achieved.populated,
+            by_name: achieved.by_name,
+            killed: achieved.killed,
+            unreached: achieved.unreached,
+            unreported: achieved.unreported,
+            switched_off: achieved.switched_off.as_deref(),
+        }
+    }
+}
+
+impl<'a> Pages<'a> {
+    fn of(object: Option<&'a str>, rule: RuleAchieved) -> Self {
+        Self {
+            object,
+            objects: rule.objects,
+            pages: rule.pages,
+            touched: rule.touched,
+            right: rule.right,
+            wanted: rule.wanted,
+            got: rule.got,
+        }
+    }
+}
