@@ -32,7 +32,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let mut command = command(&plan, &words, &folder)?;
     if let Some(holder) = &holder {
-        holder.dress(&mut command);
+        holder.prepare(&mut command);
     }
     if plan.objects.is_some() {
         mark::before_exec(&mut command);
@@ -104,7 +104,7 @@ fn command(plan: &Plan, words: &[OsString], folder: &Folder) -> anyhow::Result<C
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let preload = plan.preloads().then(preload).transpose()?.unwrap_or_default();
-    plan.dress(&mut command, &preload, folder.path());
+    plan.prepare(&mut command, &preload, folder.path());
     Ok(command)
 }
 

@@ -99,7 +99,7 @@ fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
     }
     let library = companion::find("libnodewise-preload.so").ok()?;
     let mut holder = Holder::new().ok()?;
-    holder.dress(command);
+    holder.prepare(command);
     preload.push(library);
     Some(Box::new(move || holder.look()))
 }
