@@ -11,7 +11,7 @@ const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 /// After a recording.
 pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
-    if !recorded.heard_of_any {
+    if !recorded.any_announced {
         say!(
             "nothing was recorded: {}, or it could not write to {}",
             match emulator {
