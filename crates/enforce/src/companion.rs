@@ -39,7 +39,7 @@ pub enum Answer {
     /// Refused, with the error number: for example, the node is short of memory or the program has set a policy.
     Refused(i32),
     /// No answer: there is no companion, or its program is stopped or has ended.
-    NoAnswer,
+    Missing,
 }
 
 /// Connections to companions.
@@ -111,7 +111,7 @@ impl Companions {
     pub fn ask(&mut self, pid: u32, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
         let companion = self.connected.iter_mut().find(|c| c.pid == pid);
         let mut answers = companion.map_or_else(Vec::new, |c| c.ask(requests));
-        answers.resize(requests.len(), Answer::NoAnswer);
+        answers.resize(requests.len(), Answer::Missing);
         answers
     }
 }
@@ -272,7 +272,7 @@ mod tests {
         let pid = std::process::id();
         assert_eq!(
             companions.ask(pid, &[(0..1, Request::Hold(0))]),
-            [Answer::NoAnswer]
+            [Answer::Missing]
         );
         other.write_all(&(-5i32).to_le_bytes()).unwrap();
         let thread = std::thread::spawn(move || {
@@ -285,7 +285,7 @@ mod tests {
         assert!(companions.accept().is_empty());
         assert_eq!(
             companions.ask(pid, &[(0..1, Request::Hold(0))]),
-            [Answer::NoAnswer]
+            [Answer::Missing]
         );
     }
 }

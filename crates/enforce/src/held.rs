@@ -117,10 +117,10 @@ impl Holder {
                     self.counts.strict += many;
                 }
                 Answer::Refused(_) => self.counts.refused += many,
-                Answer::NoAnswer => {}
+                Answer::Missing => {}
             }
         }
-        !answers.contains(&Answer::NoAnswer)
+        !answers.contains(&Answer::Missing)
     }
 }
 

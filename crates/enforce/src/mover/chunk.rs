@@ -136,7 +136,7 @@ impl Work<'_> {
                 match (status, now) {
                     (_, PageStatus::On(node)) if node == self.to => moved.push(*address),
                     (_, PageStatus::Absent | PageStatus::Fault) => {
-                        self.record_stayed(&[*address], Cause::Gone)
+                        self.record_stayed(&[*address], Cause::Gone);
                     }
                     (PageStatus::Shared, _) => self.record_stayed(&[*address], Cause::Shared),
                     (PageStatus::NoRoom, _) => self.refused.push(*address),
