@@ -1,9 +1,9 @@
-//! How values are written on the command line: one grammar for each kind, in all commands.
+//! Parsers for values on the command line: one notation for each kind of value, in all commands.
 
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a bare number is seconds. A year at most.
+/// A duration: `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a number without a unit is seconds. At most a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const YEAR: Duration = Duration::from_secs(366 * 86_400);
     let no_time = || format!("`{text}` is no time; write 200ms, 90s, 10m or 1h");
@@ -23,7 +23,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time between two looks or decisions: 10 ms to an hour.
+/// A period between two looks or decisions: 10 ms to an hour.
 pub fn period(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     let limits = Duration::from_millis(10)..=Duration::from_secs(3600);
@@ -35,7 +35,7 @@ pub fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `5%` or `0.05`, as a fraction from 0 to 1.
+/// A share, `5%` or `0.05`, as a fraction from 0 to 1.
 pub fn share(text: &str) -> Result<f64, String> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
@@ -45,7 +45,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("`{text}` is no share, such as 5%"))
 }
 
-/// A share that is more than nothing.
+/// A share above 0.
 pub fn share_above_0(text: &str) -> Result<f64, String> {
     let share = share(text)?;
     match share > 0.0 {
@@ -54,7 +54,7 @@ pub fn share_above_0(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A share, or `none` for no limit: infinity.
+/// A share, or `none` for no limit, which is infinity.
 pub fn share_or_none(text: &str) -> Result<f64, String> {
     match text {
         "none" => Ok(f64::INFINITY),

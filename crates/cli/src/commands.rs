@@ -1,6 +1,6 @@
-//! One file a subcommand; this one only lists them.
+//! The list of subcommands; each is a module with its arguments and `run`.
 
-// Declared here and not by the macro below, so that rustfmt finds them.
+// Declared here and not in the macro below, so that rustfmt finds the files.
 mod balance;
 mod check;
 mod doctor;
@@ -37,7 +37,7 @@ macro_rules! commands {
     };
 }
 
-// In the order of the tour: observe, look, decide, prove, enforce.
+// In the order of the tutorial: observe, look, decide, prove, enforce.
 commands! {
     /// Record, rank, run the best candidates for real, keep the winner or leave it alone
     Tune = tune,

@@ -1,18 +1,18 @@
-//! Exit statuses: 0 done, 1 a check failed, 2 an error; the child's own status where one ran.
+//! Exit statuses: 0 for success, 1 if a check failed, 2 for an error; otherwise the status of the child.
 
 use std::process::ExitCode;
 
-/// How a command that did not fail ended.
+/// How a command ended that did not fail.
 pub enum Outcome {
-    /// Did what it was asked.
+    /// The command did what it was asked.
     Done,
-    /// A check came out negative.
+    /// A check did not pass.
     CheckFailed,
-    /// Ran a program: its exit status as a shell gives it.
+    /// A program was run: its exit status in a shell's form.
     Child(u8),
 }
 
-/// Prints an error as one line (what, where, the mend) and gives the status to exit with.
+/// Prints an error in one line (what, where, and how to mend it); returns the status to exit with.
 pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -26,13 +26,13 @@ pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
-/// A failure of a command that otherwise passes its child's status through (125–127, as `env` and
-/// `timeout` do).
+/// A failure of a command that otherwise passes its child's status through; its status is 125 to 127, as with `env` and
+/// `timeout`.
 #[derive(Debug)]
 pub struct OwnFailure {
-    /// 125 ours, 126 not executable, 127 not found.
+    /// 125 for our own failure, 126 if the program is not executable, 127 if it was not found.
     pub status: u8,
-    /// One line.
+    /// The error message, in one line.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Starting a command under a plan: what `run` and `balance` have in common.
+//! Starts a command under a plan; shared by `run` and `balance`.
 
 use crate::exit::OwnFailure;
 use nodewise_enforce::{EnforceError, Plan};
@@ -9,32 +9,32 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file for the objects, empty: the processes append to it.
+/// Creates the file for the objects, empty; the processes append to it.
 pub fn empty(file: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(file, "")
         .and_then(|()| file.canonicalize())
         .map_err(|e| failure(125, format!("cannot write {}: {e}", file.display())))
 }
 
-/// The placing library.
+/// Path of the library that is preloaded to place pages.
 pub fn preload() -> anyhow::Result<PathBuf> {
     companion::find("libnodewise-preload.so").map_err(|e| failure(125, e.to_string()))
 }
 
-/// A folder for the table and the summaries, removed at the end: by its owner, or by the next one if that was
-/// killed.
+/// A temporary folder for the table and the summaries. Its owner removes it at the end; if the owner was killed, the
+/// next run does.
 pub struct Folder {
     path: PathBuf,
-    /// Its lock lasts as long as the owner does.
+    /// A lock that is held as long as the owner lives.
     lock: File,
 }
 
-/// Younger ones may not be locked yet.
+/// Age up to which an unlocked folder is kept: its owner may not have locked it yet.
 const SETTLED: Duration = Duration::from_secs(60);
 const FOLDERS: &str = "nodewise-run-";
 
 impl Folder {
-    /// In `TMPDIR` where that is set, else in memory: each placed process makes a file there.
+    /// Creates the folder in `TMPDIR` if that is set, else in memory, as each placed process creates a file in it.
     pub fn new(plan: &Plan) -> Result<Self, EnforceError> {
         let (temporary, memory) = (std::env::temp_dir(), Path::new("/dev/shm"));
         let (first, second) = match std::env::var_os("TMPDIR") {
@@ -55,7 +55,7 @@ impl Folder {
     fn below(parent: &Path, plan: &Plan) -> io::Result<Self> {
         remove_abandoned(parent);
         let name = |n| parent.join(format!("{FOLDERS}{}-{n}", std::process::id()));
-        // A killed run leaves its folder, and its process number may be ours now.
+        // A killed run may have left a folder with the process identifier that this process has now.
         let path = (0..).map(name).find(|path| !path.exists()).unwrap_or_default();
         std::fs::create_dir(&path)?;
         let folder = File::open(&path).map(|lock| Self { path, lock })?;
@@ -84,7 +84,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Of runs that were killed, as far as they are ours to remove.
+/// Removes folders of killed runs, as far as we may.
 fn remove_abandoned(parent: &Path) {
     let old = |entry: &DirEntry| {
         let made = entry.metadata().and_then(|m| m.modified());
@@ -101,7 +101,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// 127 and 126 as shells have them.
+/// The error for a program that cannot be started; its status is 127 or 126 as in shells.
 pub fn cannot_start(program: &OsStr, error: &std::io::Error) -> anyhow::Error {
     let status = if error.kind() == ErrorKind::NotFound {
         127
@@ -111,7 +111,7 @@ pub fn cannot_start(program: &OsStr, error: &std::io::Error) -> anyhow::Error {
     failure(status, format!("cannot start {}: {error}", program.display()))
 }
 
-#[allow(clippy::needless_pass_by_value)] // a mapper of errors
+#[allow(clippy::needless_pass_by_value)] // used with `map_err`
 pub fn own_failure(error: EnforceError) -> anyhow::Error {
     let status = match (error.is_not_found(), error.is_not_executable()) {
         (true, _) => 127,
@@ -121,7 +121,7 @@ pub fn own_failure(error: EnforceError) -> anyhow::Error {
     failure(status, error.to_string())
 }
 
-/// One of our own, with its status.
+/// A failure of our own with this exit status.
 pub fn failure(status: u8, message: String) -> anyhow::Error {
     OwnFailure { status, message }.into()
 }

@@ -1,6 +1,7 @@
-//! The `nodewise` command: arguments, printing, exit codes, nothing else.
+//! The `nodewise` command: parses arguments, prints results, and sets the exit status. All other work is in the
+//! libraries.
 #![forbid(unsafe_code)]
-// `println!` and `eprintln!` panic when they cannot write: output::print and output::say do not.
+// `println!` and `eprintln!` panic if they cannot write; use `output::print` and `output::say`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;

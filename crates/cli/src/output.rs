@@ -1,4 +1,4 @@
-//! Files and screens that commands write to.
+//! Writes files, standard output and standard error.
 
 use anyhow::{Context, bail};
 use nodewise_linux::files;
@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// Writes a file whole or not at all; an existing one stays unless `force` is set. Links are followed;
-/// what is no regular file (a pipe, a device) is written to and stays what it is. `-` is standard output.
+/// Writes a file atomically; an existing one is kept unless `force` is set. Symbolic links are followed; a pipe or
+/// device is written to and not replaced. `-` is standard output.
 pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     if is_stdout(file) {
         return print(text);
@@ -23,7 +23,8 @@ pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Before a program runs for hours: none of these files exists, unless `force` is set, and each has a folder.
+/// Checks, before a program runs for hours, that none of these files exists, unless `force` is set, and that their
+/// folders exist.
 pub fn check_new<'a>(files: impl Iterator<Item = &'a Path>, force: bool) -> anyhow::Result<()> {
     for file in files {
         if file.exists() && !force {
@@ -37,31 +38,31 @@ pub fn check_new<'a>(files: impl Iterator<Item = &'a Path>, force: bool) -> anyh
     Ok(())
 }
 
-/// `-`, or one of the names that the system has for it.
+/// Whether the path is `-` or one of the system's names for standard output.
 fn is_stdout(file: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     names.iter().any(|name| file == Path::new(name))
 }
 
-/// A command to copy: words quoted where a shell needs it.
+/// A command line to copy, with words quoted where a shell needs it.
 pub fn command_line(program: &str, file: &Path) -> String {
     let words: Vec<String> = program.split(' ').map(str::to_owned).collect();
     nodewise_input::shell_line(&[words, vec![file.display().to_string()]].concat())
 }
 
-/// A line on standard error, as `nodewise: …`, formatted like `format!`.
+/// Prints `nodewise: …` on standard error; takes arguments like `format!`.
 macro_rules! say {
     ($($argument:tt)*) => { $crate::output::message(&format!($($argument)*)) };
 }
 pub(crate) use say;
 
-/// One line on standard error in one write. Where it cannot be written there is no one to tell, and what the
-/// command does goes on: `eprintln!` would panic, in place of the observed program's exit status.
+/// Prints a line on standard error in one write. Errors are ignored, as there is nobody to tell: `eprintln!` would
+/// panic, and the observed program's exit status would be lost.
 pub fn message(text: &str) {
     let _ = std::io::stderr().write_all(format!("nodewise: {}\n", nodewise_input::one_line(text)).as_bytes());
 }
 
-/// Text without control characters but line breaks, tabs and the sequences of [`Screen::paint`].
+/// Escapes control characters except line breaks, tabs and the colour sequences of [`Screen::paint`].
 fn harmless(text: &str) -> Cow<'_, str> {
     let suspicious = |c: char| (c.is_control() && c != '\n' && c != '\t') || nodewise_input::reorders(c);
     if !text.contains(suspicious) {
@@ -77,7 +78,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether the text begins with `ESC [ digits m`.
+/// Whether the text begins with a colour sequence `ESC [ digits m`.
 fn is_colour(text: &str) -> bool {
     let digits = text.strip_prefix("\x1b[").unwrap_or_default();
     digits
@@ -85,13 +86,13 @@ fn is_colour(text: &str) -> bool {
         .starts_with('m')
 }
 
-/// Writes to standard output; a reader that has seen enough, such as `head`, is no error. Names come from
-/// profiles and programs of any origin: what would change more of a terminal than a colour is escaped.
+/// Writes to standard output; it is no error if its reader has gone, such as `head`. Control characters other than
+/// colours are escaped, because names come from profiles and programs of any origin.
 pub fn print(text: &str) -> anyhow::Result<()> {
     printed(std::io::stdout().write_all(harmless(text).as_bytes()))
 }
 
-/// What came of writing a document to standard output.
+/// Converts the result of writing a document to standard output to that of a command.
 pub fn printed(result: std::io::Result<()>) -> anyhow::Result<()> {
     match result.and_then(|()| std::io::stdout().flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -103,17 +104,17 @@ pub fn printed(result: std::io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// What text on standard output may use.
+/// Properties of the terminal that text on standard output is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
     /// Whether escape sequences are understood and wanted (<https://no-color.org>).
     pub colour: bool,
 }
 
 impl Screen {
-    /// Standard output as it is.
+    /// The properties of standard output.
     pub fn of_stdout() -> Self {
         let terminal = std::io::stdout().is_terminal();
         let size = terminal_size::terminal_size().filter(|_| terminal);
@@ -123,7 +124,7 @@ impl Screen {
         }
     }
 
-    /// Text in one of the terminal's colours (31 red, 32 green, 33 yellow; 1 bold, 2 faint).
+    /// The text in one of the terminal's colours or styles (31 red, 32 green, 33 yellow; 1 bold, 2 faint).
     pub fn paint(self, code: u32, text: &str) -> String {
         if self.colour {
             format!("\x1b[{code}m{text}\x1b[0m")
@@ -132,8 +133,8 @@ impl Screen {
         }
     }
 
-    /// `head` and the words after it, broken at this width; further lines are indented as deep as
-    /// the head is long.
+    /// `head` and the words after it, broken at the terminal's width; further lines are indented by the width of the
+    /// head.
     pub fn wrap<'a>(self, head: &str, words: impl IntoIterator<Item = &'a str>) -> String {
         let indent = head.chars().count();
         let (mut out, mut column) = (head.to_owned(), indent);

@@ -1,52 +1,52 @@
-//! Options that had other names until 0.1: they work, and say what to write.
+//! Options that were renamed in version 0.1: the old names still work and print the new ones.
 
 use crate::output::say;
 use clap::{Arg, Command};
 use std::ffi::{OsStr, OsString};
 
-/// An option that is called otherwise now.
+/// An option with a new name.
 struct Renamed {
     command: &'static str,
     old: &'static str,
-    /// What stands for it: options with values, from the old value; `None`: the value means the same as ever.
+    /// Options with values that replace it, from the old value; `None` if the option is still valid with this value.
     new: fn(&str) -> Option<Vec<String>>,
 }
 
-/// All of them. They go with the next version.
+/// All renamed options. They will be removed in the next version.
 const RENAMED: &[Renamed] = &[
-    plain("balance", "observe", |v| one("observe-budget", v)),
-    plain("balance", "budget", |v| one("migrate-budget", v)),
-    plain("balance", "samples", |v| one("minimum-samples", v)),
-    plain("balance", "report", |v| one("summary", v)),
-    plain("balance", "threads", balanced_threads),
-    plain("run", "report", |v| one("summary", v)),
-    plain("record", "budget", |v| {
-        one("observe-budget", &format!("{}%", v.trim_end_matches('%')))
+    renamed("balance", "observe", |v| option("observe-budget", v)),
+    renamed("balance", "budget", |v| option("migrate-budget", v)),
+    renamed("balance", "samples", |v| option("minimum-samples", v)),
+    renamed("balance", "report", |v| option("summary", v)),
+    renamed("balance", "threads", balanced_threads),
+    renamed("run", "report", |v| option("summary", v)),
+    renamed("record", "budget", |v| {
+        option("observe-budget", &format!("{}%", v.trim_end_matches('%')))
     }),
-    plain("record", "scan", |v| one("scan-period", &format!("{v}ms"))),
-    plain("simulate", "budget", |v| one("migrate-budget", v)),
-    plain("simulate", "interval", |v| one("decide-every", v)),
-    plain("simulate", "threads", simulated_threads),
-    plain("map", "threads", |v| one("affinity", v)),
-    plain("report", "threads", |v| one("affinity", v)),
-    plain("tune", "budget", |v| one("time-limit", v)),
-    plain("report", "threads-policy", |v| one("affinity", v)),
-    plain("serve", "threads-policy", |v| one("affinity", v)),
-    plain("top", "threads-policy", |v| one("affinity", v)),
-    plain("map", "threads-policy", |v| one("affinity", v)),
-    plain("simulate", "threads-policy", |v| one("affinity", v)),
+    renamed("record", "scan", |v| option("scan-period", &format!("{v}ms"))),
+    renamed("simulate", "budget", |v| option("migrate-budget", v)),
+    renamed("simulate", "interval", |v| option("decide-every", v)),
+    renamed("simulate", "threads", simulated_threads),
+    renamed("map", "threads", |v| option("affinity", v)),
+    renamed("report", "threads", |v| option("affinity", v)),
+    renamed("tune", "budget", |v| option("time-limit", v)),
+    renamed("report", "threads-policy", |v| option("affinity", v)),
+    renamed("serve", "threads-policy", |v| option("affinity", v)),
+    renamed("top", "threads-policy", |v| option("affinity", v)),
+    renamed("map", "threads-policy", |v| option("affinity", v)),
+    renamed("simulate", "threads-policy", |v| option("affinity", v)),
 ];
 
-const fn plain(command: &'static str, old: &'static str, new: fn(&str) -> Option<Vec<String>>) -> Renamed {
+const fn renamed(command: &'static str, old: &'static str, new: fn(&str) -> Option<Vec<String>>) -> Renamed {
     Renamed { command, old, new }
 }
 
-fn one(name: &str, value: &str) -> Option<Vec<String>> {
+fn option(name: &str, value: &str) -> Option<Vec<String>> {
     Some(vec![format!("--{name}={value}")])
 }
 
-/// Numbers and a policy, as `--threads` had both: `24`, `scatter`, `24,scatter`, `24,16,asym`.
-fn parted(value: &str) -> (Vec<&str>, String) {
+/// Splits numbers and a policy, which `--threads` used to combine: `24`, `scatter`, `24,scatter`, `24,16,asym`.
+fn split_numbers(value: &str) -> (Vec<&str>, String) {
     let is_number = |part: &&str| part.chars().all(|c| c.is_ascii_digit());
     let parts: Vec<&str> = value.split(',').collect();
     let numbers = parts.iter().take_while(|p| is_number(p)).count();
@@ -57,7 +57,7 @@ fn balanced_threads(value: &str) -> Option<Vec<String>> {
     if value == "off" {
         return Some(Vec::new());
     }
-    let (numbers, policy) = parted(value);
+    let (numbers, policy) = split_numbers(value);
     let policy = match policy.as_str() {
         "" => return None,
         nodewise_pipeline::ASYM => "--move-threads".to_owned(),
@@ -68,7 +68,7 @@ fn balanced_threads(value: &str) -> Option<Vec<String>> {
 }
 
 fn simulated_threads(value: &str) -> Option<Vec<String>> {
-    let (numbers, policy) = parted(value);
+    let (numbers, policy) = split_numbers(value);
     if policy.is_empty() {
         return None;
     }
@@ -81,8 +81,7 @@ fn simulated_threads(value: &str) -> Option<Vec<String>> {
     )
 }
 
-/// The command line with today's names; says which were others. What belongs to a program that is started stays as
-/// it is.
+/// Replaces old option names in a command line and reports each. The words of a program to be started are not changed.
 pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
     let subcommand = words.get(1).and_then(|w| w.to_str());
     let Some(subcommand) = subcommand.and_then(|name| command.find_subcommand(name)) else {
@@ -114,7 +113,7 @@ pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
             .and_then(|(old, value)| (old.new)(value))
         {
             Some(new) => {
-                tell(&option.name, value.as_deref().unwrap_or_default(), &new);
+                report(&option.name, value.as_deref().unwrap_or_default(), &new);
                 translated.extend(new.into_iter().map(OsString::from));
             }
             None => {
@@ -127,7 +126,7 @@ pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
     translated
 }
 
-fn tell(old: &str, value: &str, new: &[String]) {
+fn report(old: &str, value: &str, new: &[String]) {
     let new = new.join(" ").replacen('=', " ", new.len());
     match new.is_empty() {
         true => say!("--{old} {value} is what happens without it; leave it out"),
@@ -135,7 +134,7 @@ fn tell(old: &str, value: &str, new: &[String]) {
     }
 }
 
-/// An option as it stands on a command line.
+/// An option as written on a command line.
 struct Written {
     name: String,
     value: Option<String>,

@@ -1,4 +1,4 @@
-//! Which profile on which machine: the arguments that `report`, `serve`, `top`, `map` and `simulate` share.
+//! Arguments that select a profile and a machine: shared by `report`, `serve`, `top`, `map` and `simulate`.
 
 use crate::output::say;
 use nodewise_pipeline::Selection;
@@ -35,12 +35,12 @@ impl Arguments {
     }
 }
 
-/// Says what policies note.
+/// Prints the notes of policies.
 pub fn tell(notes: &[String]) {
     notes.iter().for_each(|note| say!("{note}"));
 }
 
-/// `4K`, `2M` or another power of two from 4 KiB, as a shift over base pages.
+/// Parses a page size, `4K`, `2M` or another power of two from 4 KiB, as log2 of base pages.
 fn page_shift(text: &str) -> Result<u32, String> {
     let bytes = nodewise_machine::parse_bytes(text).filter(|b| b.is_power_of_two());
     let shift = bytes

@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in one line; help and version as clap prints them.
+//! Reports errors in the command line, in one line; prints help and version as clap does.
 
 use crate::exit::Outcome;
 use crate::output::{printed, say};
@@ -6,7 +6,7 @@ use clap::error::{Error, ErrorKind};
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-/// Prints what clap has to say and gives the status to exit with. `subcommand` is the first word.
+/// Prints an error, help or version; returns the exit status. `subcommand` is the first word of the command line.
 pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
@@ -23,7 +23,7 @@ pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
     }
 }
 
-/// Commands that pass their child's status through have 125 for their own failures.
+/// The exit status for usage errors: 125 for commands that pass their child's status through.
 fn own_status(subcommand: Option<&str>) -> u8 {
     match subcommand {
         Some("record" | "run" | "lab") => 125,
@@ -36,14 +36,14 @@ fn is_command(name: &str) -> bool {
     crate::Arguments::command().find_subcommand(name).is_some()
 }
 
-/// What is wrong, the nearest right word if there is one, and where to read on.
+/// What is wrong, the nearest valid word if there is one, and where to find help.
 fn line(rendered: &str, subcommand: Option<&str>) -> String {
     let mut parts = rendered
         .split("\n\n")
         .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
     let what = parts.next().unwrap_or_default();
     let mut out = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
-    // Another of clap's tips is to escape what looks like an option: no program is called `--pid`.
+    // Clap's other tip is to escape what looks like an option, but no program is called `--pid`.
     if let Some(tip) = parts.find(|p| p.starts_with("tip: ") && !p.contains("as a value")) {
         out = format!("{out}; {}", tip.trim_start_matches("tip: "));
     }

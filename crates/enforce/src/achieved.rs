@@ -1,4 +1,4 @@
-//! What came of a placement, over all processes that it was for.
+//! What a placement achieved, over all processes that it was applied to.
 
 use crate::summary::{Live, State, Summary, Tally};
 use crate::{EnforceError, Table};
@@ -7,16 +7,16 @@ use std::ffi::OsString;
 use std::fs::DirEntry;
 use std::path::Path;
 
-/// Objects of one rule: what was wanted and what was got, by logical node.
+/// Pages of the objects of one rule: wanted and actual nodes, as logical nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleAchieved {
-    /// Objects placed.
+    /// Number of objects placed.
     pub objects: u64,
-    /// Their pages.
+    /// Pages of these objects.
     pub pages: u64,
-    /// Pages with memory when looked at.
+    /// Pages that had memory when they were last looked at.
     pub touched: u64,
-    /// Of those, where they were wanted (all, where the kernel was to decide).
+    /// Pages among them on the node that they are wanted on; all of them where the kernel was to decide.
     pub right: u64,
     /// Pages wanted on each node.
     pub wanted: Vec<u64>,
@@ -24,51 +24,52 @@ pub struct RuleAchieved {
     pub got: Vec<u64>,
 }
 
-/// The outcome of one run.
+/// Result of one run under a placement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Achieved {
-    /// Process images that were placed.
+    /// Number of process images that were placed.
     pub processes: usize,
-    /// By rule of the placement.
+    /// Results for each rule of the placement.
     pub rules: Vec<RuleAchieved>,
-    /// Objects that no rule names.
+    /// Results for objects that no rule names.
     pub rest: RuleAchieved,
-    /// Threads bound by the preload, OpenMP's own apart.
+    /// Threads bound by the preload; does not include those that OpenMP binds.
     pub threads_bound: u32,
-    /// Placement calls that the kernel refused, and the last reason.
+    /// Number of placement calls that the kernel refused.
     pub refused: u32,
-    /// The last reason of a refusal, in words.
+    /// The reason of the last refusal, in words.
     pub refusal: Option<String>,
-    /// Objects decided in larger pieces, for want of mappings or memory.
+    /// Objects placed at a coarser granularity, because mappings or memory were short.
     pub coarsened: u32,
-    /// Objects placed but not followed, for want of room.
+    /// Objects placed but not tracked, because their table was full.
     pub untracked: u32,
-    /// Pages touched on the program's behalf.
+    /// Pages that the preload touched on the program's behalf.
     pub populated: u64,
-    /// Objects recognised by function names and order only.
+    /// Objects recognised by function names and the order of calls only.
     pub by_name: u64,
-    /// Processes that had no room in the folder for temporary files to report in.
+    /// Processes that could not write a summary because the folder for temporary files was full.
     pub unreported: usize,
-    /// Programs that were started with an environment without the preload, or under a root without its library.
+    /// Programs that were started with an environment without the preload, or in a root directory without its library.
     pub unreached: u64,
     /// Why placement was switched off in some process.
     pub switched_off: Option<String>,
-    /// Processes that ended without a last look at their objects (killed); figures are from the last
-    /// one before.
+    /// Processes that ended without a final look at their objects (killed); their figures are from the last look
+    /// before.
     pub killed: usize,
 }
 
-/// Looks at placed processes while they run, so that being killed loses little.
+/// Looks at placed processes while they run, so that little is lost if one is killed.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Touched, right and got of each rule, by process image: its file's name.
+    /// For each process image, by the name of its file: touched, right and actual pages of each rule.
     seen: HashMap<OsString, Vec<Tally>>,
 }
 
-/// Pages of one object asked about in one look, or about that many.
+/// Number of pages of one object that are looked up at a time, approximately.
 const SAMPLE: u64 = 65_536;
 
-/// A prime that no number of nodes divides, or interleaving would fall into step with it.
+/// The distance between sampled pages: a prime that divides no number of nodes, because the samples of an interleaved
+/// object would otherwise all be on the same nodes.
 fn stride(pages: u64) -> u64 {
     const PRIMES: [u64; 6] = [131, 521, 2053, 8209, 32_771, 131_101];
     if pages <= SAMPLE {
@@ -82,7 +83,7 @@ fn stride(pages: u64) -> u64 {
 }
 
 impl Watch {
-    /// Asks the kernel where the pages of all live objects are, a sample of each.
+    /// Asks the kernel for the nodes of a sample of pages of each live object.
     pub fn look(&mut self, folder: &Path, table: &Table) {
         for (name, summary) in summaries(folder).filter(|s| s.1.state() == State::Running) {
             let mut tallies = vec![
@@ -126,7 +127,7 @@ fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
     }
 }
 
-/// Of all process images; a process that called exec has left several.
+/// Summary files of all process images; a process that called exec has left several.
 fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
@@ -136,15 +137,15 @@ fn summaries(folder: &Path) -> impl Iterator<Item = (OsString, Summary)> {
     files(folder).filter_map(|e| Some((e.file_name(), Summary::read(&e.path())?)))
 }
 
-/// Files that had a name and no room.
+/// Number of summary files that could not be written.
 fn unreported(folder: &Path) -> usize {
     files(folder)
         .filter(|e| Summary::read(&e.path()).is_none())
         .count()
 }
 
-/// Processes no image of which took a last look, though one had objects to look at and went on as no other program.
-/// One that was executed by a system call of the program's own is known by its own image.
+/// Number of processes that were killed: no image took a final look though one had objects, and none executed another
+/// program. A program that was executed by a direct system call is recognised by its own image.
 fn killed(folder: &Path) -> usize {
     let (mut ended, mut lost) = (HashSet::new(), HashSet::new());
     for (_, summary) in summaries(folder) {
@@ -158,11 +159,11 @@ fn killed(folder: &Path) -> usize {
 }
 
 impl Achieved {
-    /// Adds up what the processes left in `folder`. `rules` gives the placement's rule of each of the
-    /// table's; `count` is how many the placement has.
+    /// Adds up the summaries that the processes left in `folder`. `rules` maps the table's rules to those of the
+    /// placement, of which there are `count`.
     ///
     /// # Errors
-    /// The folder is gone.
+    /// The folder does not exist.
     pub fn read(
         folder: &Path,
         table: &Table,
@@ -185,7 +186,7 @@ impl Achieved {
         Ok(all)
     }
 
-    /// `seen` is what the last look from outside saw of it.
+    /// Adds a process image; `seen` is what the last look from outside found.
     fn add(&mut self, summary: &Summary, table: &Table, rules: &[usize], seen: Option<&Vec<Tally>>) {
         self.processes += 1;
         self.threads_bound += summary.threads();
@@ -200,7 +201,7 @@ impl Achieved {
             self.refusal = Some(std::io::Error::from_raw_os_error(error).to_string());
         }
         self.switched_off = summary.off().or(self.switched_off.take());
-        // It did not look itself.
+        // The image has not looked at its objects itself.
         let seen = seen.filter(|_| matches!(summary.state(), State::Running | State::Executed));
         for rule in 0..=summary.rules() {
             let mut tally = summary.tally(rule, table.nodes.len());
@@ -217,7 +218,7 @@ impl Achieved {
         }
     }
 
-    /// All rules together, the rest left out.
+    /// The sum over all rules, without objects that no rule names.
     #[must_use]
     pub fn total(&self) -> RuleAchieved {
         let mut total = RuleAchieved::default();

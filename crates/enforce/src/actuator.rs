@@ -1,4 +1,4 @@
-//! Moves that a controller decided, made on running processes.
+//! Carries out the moves that a controller decided on running processes.
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
@@ -12,25 +12,25 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The kernel moves the pages.
+/// Actuator that has the kernel move the pages.
 #[derive(Debug)]
 pub struct Linux {
     mover: Mover,
     /// The kernel's number of each logical node.
     nodes: Vec<u32>,
-    /// Base pages of a page of decisions, log2.
+    /// log2 of the base pages in a page that decisions are made for.
     page_shift: u32,
-    /// The kernel's number of each process, by ordinal.
+    /// Process identifier of each process, by ordinal.
     processes: Vec<u32>,
-    /// Holds pages where they have come.
+    /// Holds moved pages on their new nodes.
     holder: Option<Holder>,
-    /// Stops processes while their pages move.
+    /// Stops processes while their pages are moved.
     freezer: Option<Freezer>,
-    /// Pages of late that the kernel would not show when they had been moved, perhaps.
+    /// Pages that had perhaps moved, but that the kernel did not report after a recent move.
     hidden: HashSet<PageNumber>,
 }
 
-/// Moves of one process, in order.
+/// Consecutive moves of one process.
 struct Group<'a> {
     process: u16,
     pid: u32,
@@ -38,7 +38,7 @@ struct Group<'a> {
 }
 
 impl Linux {
-    /// For a machine with these nodes; pages of `1 << page_shift` base pages.
+    /// For a machine with these nodes (the kernel's numbers) and decisions on pages of `1 << page_shift` base pages.
     #[must_use]
     pub fn new(nodes: Vec<u32>, page_shift: u32, holder: Option<Holder>) -> Self {
         Self {
@@ -52,33 +52,33 @@ impl Linux {
         }
     }
 
-    /// Stops a process around each batch of its moves, which are small enough for it to stand still shortly.
+    /// Stops a process around each batch of its moves. Batches are small, so each stop is short.
     #[must_use]
     pub fn with_freeze(mut self) -> Self {
         self.freezer = Some(Freezer::default());
         self
     }
 
-    /// How long processes stood still; `None` if they are not stopped.
+    /// How long processes were stopped; `None` if they are not.
     #[must_use]
     pub fn stalls(&self) -> Option<Stalls> {
         self.freezer.as_ref().map(Freezer::stalls)
     }
 
-    /// Says which process an ordinal means from now on; a new one follows those before.
+    /// Sets the process identifier of an ordinal; a new ordinal is the next one.
     pub fn set_process(&mut self, ordinal: u16, pid: u32) {
         let at = usize::from(ordinal);
         self.processes.resize(self.processes.len().max(at + 1), 0);
         self.processes[at] = pid;
     }
 
-    /// Pages are held by it, if there is one.
+    /// The holder of pages, if there is one.
     pub fn holder(&mut self) -> Option<&mut Holder> {
         self.holder.as_mut()
     }
 
-    /// Pages of which the moves since the last call could not say where they came to lie: there is something
-    /// that the kernel shows to nobody before its next access is sampled, before Linux 6.6.
+    /// Pages whose node the moves since the last call could not determine: before Linux 6.6 the kernel reports nothing
+    /// on a page that is protected for sampling until its next access.
     pub fn take_hidden(&mut self) -> HashSet<PageNumber> {
         std::mem::take(&mut self.hidden)
     }
@@ -91,7 +91,8 @@ impl Linux {
         }
     }
 
-    /// One page to a node that the process may not use would have the kernel refuse them all.
+    /// Makes the moves to nodes that the process may use; a single page to another node would make the kernel refuse
+    /// them all.
     fn move_group(&mut self, group: &Group<'_>) -> Vec<PageResult> {
         let targets: Vec<Target> = group.moves.iter().map(|m| self.target(m)).collect();
         let usable = usable_nodes(&Host::default(), group.pid);
@@ -118,7 +119,7 @@ impl Linux {
             .collect()
     }
 
-    /// Companions are asked when their program runs again.
+    /// Moves a batch. Companions are asked only after their program has been resumed.
     fn move_batch(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<PageResult> {
         let pid = group.pid;
         let work = || self.mover.move_pages(pid, targets);
@@ -129,7 +130,7 @@ impl Linux {
         let Ok(mut moved) = moved else {
             return vec![PageResult::Denied; targets.len()];
         };
-        self.bring(pid, targets, &mut moved.homes);
+        self.move_by_companion(pid, targets, &mut moved.homes);
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
@@ -138,7 +139,7 @@ impl Linux {
         results
     }
 
-    /// What is protected to be sampled, again and again, is not gone: not now.
+    /// Records pages that only seem to be gone because they are protected for sampling.
     fn find_hidden(&mut self, group: &Group<'_>, targets: &[Target], results: &mut [PageResult]) {
         let gone = |i: &usize| results[*i] == PageResult::Gone;
         let gone: Vec<usize> = (0..results.len()).filter(gone).collect();
@@ -151,16 +152,16 @@ impl Linux {
         }
     }
 
-    /// Pages that `move_pages` does not see because a hint fault is due, before Linux 6.6: the process's
-    /// companion reaches them. They have come when the kernel says so.
-    fn bring(&mut self, pid: u32, targets: &[Target], known: &mut [Option<u32>]) {
+    /// Moves pages that `move_pages` does not see because a hint fault is due (before Linux 6.6), by the process's
+    /// companion, and then asks the kernel which of them have arrived.
+    fn move_by_companion(&mut self, pid: u32, targets: &[Target], known: &mut [Option<u32>]) {
         let missing = |i: &usize| known[*i] != Some(targets[*i].node);
         let missing: Vec<usize> = (0..targets.len()).filter(missing).collect();
         let Some(holder) = self.holder.as_mut().filter(|_| !missing.is_empty()) else {
             return;
         };
         let wanted: Vec<Target> = missing.iter().map(|i| targets[*i]).collect();
-        if !holder.bring(pid, &runs(&wanted)) {
+        if !holder.move_and_hold(pid, &runs(&wanted)) {
             return;
         }
         for (i, home) in missing.into_iter().zip(self.mover.homes(pid, &wanted)) {
@@ -172,7 +173,7 @@ impl Linux {
         let came = targets.iter().zip(there).filter(|(_, there)| **there);
         let came: Vec<Target> = came.map(|(target, _)| *target).collect();
         if let Some(holder) = self.holder.as_mut().filter(|_| !came.is_empty()) {
-            holder.moved(pid, &runs(&came));
+            holder.hold_moved(pid, &runs(&came));
         }
     }
 }
@@ -184,7 +185,7 @@ impl Actuator for Linux {
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let process = moves[0].page.process();
             let pid = self.processes.get(usize::from(process)).copied();
-            let pid = pid.filter(|pid| *pid > 0); // 0 would be ourselves
+            let pid = pid.filter(|pid| *pid > 0); // 0 would be this process
             results.extend(pid.map_or_else(
                 || vec![PageResult::Gone; moves.len()],
                 |pid| self.move_group(&Group { process, pid, moves }),
@@ -199,7 +200,7 @@ impl Actuator for Linux {
     }
 }
 
-/// Consecutive pages to one node, in base pages.
+/// Runs of consecutive base pages that go to the same node.
 fn runs(targets: &[Target]) -> Vec<(Range<u64>, u32)> {
     let mut runs: Vec<(Range<u64>, u32)> = Vec::new();
     for target in targets {
@@ -212,14 +213,14 @@ fn runs(targets: &[Target]) -> Vec<(Range<u64>, u32)> {
     runs
 }
 
-/// Nodes with memory that the process may use, by the kernel's numbers; `None` if nobody says.
+/// Nodes with memory that the process may use, by the kernel's numbers; `None` if unknown.
 fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
     let with_memory = parse_list(host.read("sys/devices/system/node/has_memory").ok()?.trim())?;
     let allowed = host.status(pid).ok()?.mems_allowed;
     Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
 }
 
-/// What became of each target. One of which the kernel says no node is gone, or hidden.
+/// The result for each target. A target on no node is gone, or hidden from us.
 fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult> {
     let otherwise = moved.refusal.map_or(PageResult::Left, |_| PageResult::Denied);
     let of = |((target, there), home): ((&Target, &bool), &Option<u32>)| {

@@ -1,75 +1,75 @@
-//! Threads of running processes put on CPUs, and given back those they had.
+//! Binds threads of running processes to CPUs, and restores their affinity afterwards.
 
 use nodewise_linux::{Host, affinity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Who was bound to what, by us and before.
+/// The affinities that were set, and those that threads had before.
 #[derive(Debug, Default)]
 pub struct Affinities {
-    /// What threads had before.
+    /// CPUs that each thread might use before, by thread identifier.
     before: BTreeMap<u32, Vec<u32>>,
-    /// Every list of CPUs that was given, and what a thread had before it: those born of it have the list too.
+    /// The CPUs before, by the CPUs that were set: a thread that is created by a bound one inherits its affinity.
     given: BTreeMap<Vec<u32>, Vec<u32>>,
 }
 
-/// What giving back came to, in threads.
+/// Result of restoring affinities, in threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// They may run where they might before.
+    /// Threads whose affinity is as it was before.
     pub done: u64,
-    /// They have been bound by somebody else meanwhile, and keep that.
+    /// Threads that somebody else has bound meanwhile; their affinity is left alone.
     pub others: u64,
-    /// The kernel refused.
+    /// Threads whose affinity the kernel refused to set.
     pub refused: u64,
 }
 
 impl Affinities {
-    /// Binds a thread to these CPUs; whether that changed anything.
+    /// Binds a thread to these CPUs; returns whether that changed its affinity.
     ///
     /// # Errors
-    /// As the kernel answers: the thread is gone, another user's, or its cpuset has none of the CPUs.
+    /// The kernel's error: the thread has ended, is another user's, or its cpuset has none of the CPUs.
     pub fn bind(&mut self, tid: u32, cpus: &[u32]) -> io::Result<bool> {
         let now = affinity::cpus_of(tid)?;
         if now == cpus {
             return Ok(false);
         }
         affinity::bind(tid, cpus)?;
-        // One that was born with what we gave had what its parent had.
+        // A thread created by a bound one is restored to what its creator had.
         let before = self.given.get(&now).cloned().unwrap_or(now);
         self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
         self.before.entry(tid).or_insert(before);
         Ok(true)
     }
 
-    /// Whether these CPUs are what is left of a list that we have given to some thread, when no others than
-    /// `usable` are online.
+    /// Whether these CPUs are what is left, among the CPUs `usable` that are online, of a list that was set for some
+    /// thread.
     #[must_use]
     pub fn are_ours(&self, cpus: &[u32], usable: &[u32]) -> bool {
         let left = |given: &&Vec<u32>| given.iter().filter(|c| usable.contains(c)).eq(cpus);
         self.given.keys().any(|given| left(&given))
     }
 
-    /// Threads that are not among these have ended: their numbers may come again.
+    /// Forgets the threads that are not in `alive`: they have ended, and their identifiers may be reused.
     pub fn keep(&mut self, alive: &BTreeSet<u32>) {
         self.before.retain(|tid, _| alive.contains(tid));
     }
 
-    /// Gives all threads of these processes the CPUs they had, those born since the CPUs of who bore them. Whoever
-    /// has been bound to others meanwhile keeps them.
+    /// Restores the affinity of all threads of these processes; threads created since get that of their creator.
+    /// Threads that somebody else has bound meanwhile keep theirs.
     pub fn restore(&mut self, host: &Host, pids: &[u32]) -> Restored {
         let mut restored = Restored::default();
         let tasks = |pid: &u32| host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         for tid in pids.iter().flat_map(tasks).filter_map(|t| t.parse().ok()) {
-            self.give_back(tid, &mut restored);
+            self.restore_thread(tid, &mut restored);
         }
         *self = Self::default();
         restored
     }
 
-    fn give_back(&self, tid: u32, restored: &mut Restored) {
+    fn restore_thread(&self, tid: u32, restored: &mut Restored) {
         let Ok(now) = affinity::cpus_of(tid) else {
-            return; // has ended
+            return; // it has ended
         };
         let bound = self.before.get(&tid);
         let Some(inherited) = self.given.get(&now) else {

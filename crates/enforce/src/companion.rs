@@ -1,4 +1,4 @@
-//! The threads beside a program's that set memory policies for us: the mirror of
+//! Requests to companions: threads in programs that set memory policies for us. Mirror of
 //! `runtime/preload/companion.h`.
 
 use nodewise_linux::{Host, memfd, peer};
@@ -9,40 +9,40 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-/// The variable that names the socket to a program.
+/// The environment variable with the name of the socket.
 pub(crate) const VARIABLE: &str = "NODEWISE_BALANCE";
-/// Requests sent before their answers are read; both fit the socket's buffers.
+/// Requests sent before their answers are read; both fit into the socket's buffers.
 const BATCH: usize = 64;
-/// A companion that has not answered by then belongs to a stopped program, and is asked again later.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Parents of parents that are looked at.
+/// A companion that has not answered after this time belongs to a stopped program; it is asked again later.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+/// How many ancestors of a process are looked at.
 const GENERATIONS: u32 = 64;
-/// Names that are tried.
-const NAMES: u32 = 64;
+/// How many socket names are tried.
+const NAMES_TRIED: u32 = 64;
 
-/// What is asked of a companion.
+/// A request to a companion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The kernel leaves the pages at this node and reports who accesses them.
+    /// Keep the pages on this node, and still report who accesses them.
     Hold(u32),
-    /// The same, moving them there first.
-    Bring(u32),
+    /// Move the pages to this node, and keep them there.
+    MoveAndHold(u32),
 }
 
-/// What became of a request.
+/// A companion's answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done, as a preference.
+    /// Done, by a policy that prefers the node.
     Done,
-    /// Done by a policy that allows no other node (before Linux 6.9).
-    Strictly,
-    /// Refused, with the error number: the node is short, the program has a policy of its own, …
+    /// Done, by a policy that allows no other node (before Linux 6.9).
+    DoneStrictly,
+    /// Refused, with the error number: for example, the node is short of memory or the program has set a policy.
     Refused(i32),
-    /// Nobody answered: no companion, or its program is stopped or gone.
-    Silence,
+    /// No answer: there is no companion, or its program is stopped or has ended.
+    Missing,
 }
 
-/// Companions that have connected.
+/// Connections to companions.
 #[derive(Debug)]
 pub struct Companions {
     listener: UnixListener,
@@ -54,19 +54,19 @@ pub struct Companions {
 struct Companion {
     pid: u32,
     channel: UnixStream,
-    /// Bytes of answers that came too late and mean nothing any more.
-    owed: usize,
+    /// Bytes of late answers that are still to come and are discarded.
+    late_bytes: usize,
 }
 
 impl Companions {
-    /// Waits for companions at a name of its own, which is gone with this process.
+    /// Listens at an abstract socket name, which disappears with this process.
     ///
     /// # Errors
-    /// As the kernel answers.
+    /// The kernel's error.
     pub fn listen() -> io::Result<Self> {
         let taken = |e: &io::Error| e.kind() == ErrorKind::AddrInUse;
         let mut result = Err(io::Error::from(ErrorKind::AddrInUse));
-        for number in 0..NAMES {
+        for number in 0..NAMES_TRIED {
             let name = format!("nodewise-{}-{number}", std::process::id());
             let address = SocketAddr::from_abstract_name(&name)?;
             result = UnixListener::bind_addr(&address).map(|listener| (name, listener));
@@ -83,37 +83,41 @@ impl Companions {
         })
     }
 
-    /// The name that programs are told.
+    /// The name of the socket, which programs get.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Takes newcomers in and forgets those that have ended; gives the processes that have a companion.
-    pub fn meet(&mut self) -> Vec<u32> {
+    /// Accepts new companions and forgets those that have ended; returns the processes that have one.
+    pub fn accept(&mut self) -> Vec<u32> {
         self.connected.retain_mut(Companion::drain_late);
         while let Ok((channel, _)) = self.listener.accept() {
             let pid = peer::of(&channel).ok().filter(is_ours).map_or(0, |p| p.pid);
             if pid != 0 && channel.set_nonblocking(true).is_ok() {
                 self.connected.retain(|c| c.pid != pid);
-                let owed = 0;
-                self.connected.push(Companion { pid, channel, owed });
+                let late_bytes = 0;
+                self.connected.push(Companion {
+                    pid,
+                    channel,
+                    late_bytes,
+                });
             }
         }
         self.connected.iter().map(|c| c.pid).collect()
     }
 
-    /// Asks a process's companion; answers come in the order of the requests, whose pages are base pages.
+    /// Sends requests to a process's companion and returns the answers in their order. Ranges are in base pages.
     pub fn ask(&mut self, pid: u32, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
         let companion = self.connected.iter_mut().find(|c| c.pid == pid);
         let mut answers = companion.map_or_else(Vec::new, |c| c.ask(requests));
-        answers.resize(requests.len(), Answer::Silence);
+        answers.resize(requests.len(), Answer::Missing);
         answers
     }
 }
 
-/// Whether it is one of our own processes: our user's, or, should it have changed its user, one that we
-/// started. Anybody can connect to an abstract name.
+/// Whether the peer is a process of our user, or one that we started and that has changed its user. Anybody can connect
+/// to an abstract name.
 fn is_ours(peer: &peer::Peer) -> bool {
     let Ok(us) = peer::own() else {
         return false;
@@ -121,7 +125,7 @@ fn is_ours(peer: &peer::Peer) -> bool {
     peer.uid == us.uid || descends(&Host::default(), peer.pid, us.pid)
 }
 
-/// Whether a process was started by another, or by one that was.
+/// Whether a process is a descendant of another.
 fn descends(host: &Host, mut pid: u32, from: u32) -> bool {
     for _ in 0..GENERATIONS {
         match host.status(pid) {
@@ -134,13 +138,13 @@ fn descends(host: &Host, mut pid: u32, from: u32) -> bool {
 }
 
 impl Companion {
-    /// Discards late answers; whether the companion is still connected.
+    /// Discards late answers; returns whether the companion is still connected.
     fn drain_late(&mut self) -> bool {
         let mut late = [0; 4 * BATCH];
         loop {
             match self.channel.read(&mut late) {
                 Ok(0) => return false,
-                Ok(bytes) => self.owed = self.owed.saturating_sub(bytes),
+                Ok(bytes) => self.late_bytes = self.late_bytes.saturating_sub(bytes),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
@@ -150,7 +154,7 @@ impl Companion {
     fn ask(&mut self, requests: &[(Range<u64>, Request)]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(requests.len());
         for batch in requests.chunks(BATCH) {
-            if !self.drain_late() || self.owed > 0 {
+            if !self.drain_late() || self.late_bytes > 0 {
                 break;
             }
             let bytes: Vec<u8> = batch.iter().flat_map(encode).collect();
@@ -158,7 +162,7 @@ impl Companion {
                 break;
             }
             let heard = self.listen(4 * batch.len());
-            self.owed = 4 * batch.len() - heard.len();
+            self.late_bytes = 4 * batch.len() - heard.len();
             answers.extend(heard.chunks_exact(4).map(decode));
         }
         answers
@@ -166,7 +170,7 @@ impl Companion {
 
     fn listen(&mut self, bytes: usize) -> Vec<u8> {
         let (mut heard, mut have) = (vec![0; bytes], 0);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + ANSWER_TIMEOUT;
         while have < bytes {
             match self.channel.read(&mut heard[have..]) {
                 Ok(0) => break,
@@ -186,11 +190,11 @@ impl Companion {
     }
 }
 
-/// `nw_request`.
+/// Encodes an `nw_request`.
 fn encode((pages, request): &(Range<u64>, Request)) -> Vec<u8> {
     let (kind, node) = match request {
         Request::Hold(node) => (1u32, *node),
-        Request::Bring(node) => (2, *node),
+        Request::MoveAndHold(node) => (2, *node),
     };
     let mut bytes = Vec::with_capacity(24);
     bytes.extend(pages.start.to_le_bytes());
@@ -203,7 +207,7 @@ fn encode((pages, request): &(Range<u64>, Request)) -> Vec<u8> {
 fn decode(bytes: &[u8]) -> Answer {
     match bytes.try_into().map_or(0, i32::from_le_bytes) {
         0 => Answer::Done,
-        1 => Answer::Strictly,
+        1 => Answer::DoneStrictly,
         error => Answer::Refused(-error),
     }
 }
@@ -215,7 +219,7 @@ mod tests {
     fn connected(companions: &mut Companions) -> UnixStream {
         let address = SocketAddr::from_abstract_name(companions.name()).unwrap();
         let other = UnixStream::connect_addr(&address).unwrap();
-        assert_eq!(companions.meet(), [std::process::id()]);
+        assert_eq!(companions.accept(), [std::process::id()]);
         other
     }
 
@@ -248,10 +252,10 @@ mod tests {
         let requests = [
             (16..18, Request::Hold(3)),
             (20..21, Request::Hold(0)),
-            (0..1, Request::Bring(1)),
+            (0..1, Request::MoveAndHold(1)),
         ];
         let answers = companions.ask(std::process::id(), &requests);
-        assert_eq!(answers, [Answer::Done, Answer::Strictly, Answer::Refused(12)]);
+        assert_eq!(answers, [Answer::Done, Answer::DoneStrictly, Answer::Refused(12)]);
         let (bytes, _other) = thread.join().unwrap();
         assert_eq!(
             bytes[..24],
@@ -268,7 +272,7 @@ mod tests {
         let pid = std::process::id();
         assert_eq!(
             companions.ask(pid, &[(0..1, Request::Hold(0))]),
-            [Answer::Silence]
+            [Answer::Missing]
         );
         other.write_all(&(-5i32).to_le_bytes()).unwrap();
         let thread = std::thread::spawn(move || {
@@ -278,10 +282,10 @@ mod tests {
         });
         assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Done]);
         drop(thread.join().unwrap());
-        assert!(companions.meet().is_empty());
+        assert!(companions.accept().is_empty());
         assert_eq!(
             companions.ask(pid, &[(0..1, Request::Hold(0))]),
-            [Answer::Silence]
+            [Answer::Missing]
         );
     }
 }

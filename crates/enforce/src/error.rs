@@ -1,4 +1,4 @@
-//! What can go wrong before the program starts.
+//! Errors before the program starts.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ enum Kind {
     Other,
 }
 
-/// Why a program cannot be run under a placement: one line, what, where and the mend.
+/// Why a program cannot be run under a placement, in one line: what, where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct EnforceError {
@@ -25,7 +25,7 @@ impl EnforceError {
         Self { message, kind }
     }
 
-    /// A wrong argument: one line.
+    /// An error in the arguments, in one line.
     #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(message)
@@ -55,19 +55,19 @@ impl EnforceError {
         Self::new(format!("cannot {what} {}: {error}", path.display()))
     }
 
-    /// Whether the program does not exist: a shell says 127.
+    /// Whether the program does not exist; a shell exits with 127 then.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
     }
 
-    /// Whether the program is there and cannot be executed: a shell says 126.
+    /// Whether the program exists and cannot be executed; a shell exits with 126 then.
     #[must_use]
     pub fn is_not_executable(&self) -> bool {
         self.kind == Kind::NotExecutable
     }
 
-    /// Whether it runs all the same, and unplaced.
+    /// Whether the program can be run, but not placed.
     pub(crate) fn is_foreign(&self) -> bool {
         self.kind == Kind::Foreign
     }

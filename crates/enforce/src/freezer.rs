@@ -1,47 +1,47 @@
-//! A process stopped around each batch of its moves: its threads then need not be told of every page.
+//! Stops a process around each batch of its moves, so that the kernel need not interrupt its threads for every page.
 
 use nodewise_linux::Host;
 use nodewise_linux::freeze::Frozen;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What standing still came to.
+/// How long and how often processes were stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// How often.
+    /// Number of stops.
     pub count: u64,
-    /// Altogether.
+    /// Sum of their durations.
     pub total: Duration,
-    /// At a time.
+    /// Duration of the longest stop.
     pub longest: Duration,
-    /// Batches whose process could not be stopped, and ran meanwhile.
+    /// Batches whose process could not be stopped; it ran while they were moved.
     pub refused: u64,
 }
 
-/// Stops processes, never ourselves, and lets them run in between for as long as they stood.
+/// Stops processes, but never this one, and lets each run between two stops for as long as it was stopped.
 #[derive(Debug, Default)]
 pub struct Freezer {
     stalls: Stalls,
-    /// The last stall of each process that has not run for as long since: its end, its length. They are few, as
-    /// each is longer than all that came after it.
+    /// The last stop of each process that has not run for as long since: its end and its duration. There are few, as
+    /// each is longer than all later ones.
     last: HashMap<u32, (Instant, Duration)>,
     waited: Duration,
 }
 
 impl Freezer {
-    /// What came of it so far.
+    /// The stops so far.
     pub fn stalls(&self) -> Stalls {
         self.stalls
     }
 
-    /// Does `work` while a process stands still. One that was stopped before stays so, and is none of ours.
+    /// Does `work` while a process is stopped. A process that was stopped before stays so, and is not counted.
     pub fn around<T>(&mut self, pid: u32, work: impl FnOnce() -> T) -> T {
         if pid == std::process::id() {
             return work();
         }
         self.let_run(pid);
         let frozen = Frozen::stop(pid);
-        let refused = frozen.is_err() && Host::default().has_process(pid); // who has ended refuses nothing
+        let refused = frozen.is_err() && Host::default().has_process(pid); // a process that has ended is no refusal
         let result = work();
         self.stalls.refused += u64::from(refused);
         if let Some(stood) = frozen.ok().and_then(Frozen::resume) {
@@ -67,7 +67,7 @@ impl Freezer {
         self.waited += pause;
     }
 
-    /// Time in which it ran on between two batches, since the last call: it cost nobody anything.
+    /// Time spent waiting for processes to run between two batches, since the last call; it cost no program anything.
     pub fn take_waited(&mut self) -> Duration {
         std::mem::take(&mut self.waited)
     }

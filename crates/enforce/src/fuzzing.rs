@@ -1,8 +1,8 @@
-//! Ways in for the fuzz targets.
+//! Entry points for the fuzz targets.
 
 use crate::summary;
 
-/// What a placed process left.
+/// Parses the summary file of a placed process.
 pub fn summary(bytes: &[u8]) {
     summary::read_everything(bytes);
 }

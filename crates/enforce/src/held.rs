@@ -1,5 +1,5 @@
-//! Pages that the kernel's own balancing leaves where they are, and whose accesses it still reports: those
-//! of programs that have a companion.
+//! Keeps pages of programs with a companion on their node, despite automatic NUMA balancing, which still reports their
+//! accesses.
 
 use crate::companion::{Answer, Companions, Request, VARIABLE};
 use nodewise_linux::maps::Area;
@@ -10,36 +10,37 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::Command;
 
-/// What the kernel writes of a policy of ours in `numa_maps`.
-const OURS: &str = "=balancing:";
-/// Mappings that a program is left with, of the kernel's limit of 65,530: each run of pages takes one.
+/// How `numa_maps` shows a policy that a companion set.
+const COMPANION_POLICY: &str = "=balancing:";
+/// Mappings left to the program of the kernel's limit of 65,530: each run of pages takes one.
 const MAPPINGS: usize = 32_000;
-/// Resident pages asked about at a look; further ones wait for the next.
+/// Resident pages looked up at a time; further ones are left for the next look.
 const PAGES: usize = 1 << 18;
-/// Pages asked about in a call.
+/// Pages looked up in one call.
 const QUERY: usize = 4096;
 const BASE: u64 = 4096;
 /// Base pages of a huge page.
 const HUGE: u64 = 512;
 
-/// Keeps pages of companions' programs held.
+/// Keeps pages of programs with a companion on their nodes.
 #[derive(Debug)]
 pub struct Holder {
     companions: Companions,
     host: Host,
     counts: Held,
-    /// Mappings are cut at multiples of this many base pages only.
+    /// Mappings are split only at multiples of this many base pages.
     grain: u64,
 }
 
-/// What was held.
+/// Number of pages that were kept on their node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Base pages held, each time.
+    /// Base pages kept; a page counts each time.
     pub pages: u64,
-    /// Of these, by a policy that allows no other node.
+    /// Base pages among them that are kept by a policy which allows no other node.
     pub strict: u64,
-    /// Base pages that could not be: a policy of the program's own, a node short of memory, too many runs.
+    /// Base pages that could not be kept: the program has set a policy, a node is short of memory, or there are too
+    /// many runs.
     pub refused: u64,
 }
 
@@ -51,10 +52,10 @@ struct Run {
 }
 
 impl Holder {
-    /// For programs that are started with [`Holder::dress`].
+    /// A holder for programs that are prepared with [`Holder::prepare`].
     ///
     /// # Errors
-    /// As the kernel answers.
+    /// The kernel's error.
     pub fn new() -> std::io::Result<Self> {
         let host = Host::default();
         let huge = host.transparent_huge_pages().as_deref() == Some("always");
@@ -66,25 +67,25 @@ impl Holder {
         })
     }
 
-    /// Has `command` and what it starts connect. The preload is the plan's to set.
-    pub fn dress(&self, command: &mut Command) {
+    /// Sets the environment of `command` so that it and its children connect. The plan sets the preload.
+    pub fn prepare(&self, command: &mut Command) {
         command.env(VARIABLE, self.companions.name());
     }
 
-    /// Processes that have a companion now.
+    /// The processes that have a companion now.
     pub fn processes(&mut self) -> Vec<u32> {
-        self.companions.meet()
+        self.companions.accept()
     }
 
-    /// What was held so far.
+    /// Counts of the pages kept so far.
     #[must_use]
     pub fn held(&self) -> Held {
         self.counts
     }
 
-    /// Holds what has been touched since the last look, in every process with a companion.
+    /// In every process with a companion, keeps the pages touched since the last look where they are.
     pub fn look(&mut self) {
-        for pid in self.companions.meet() {
+        for pid in self.companions.accept() {
             let runs = free_runs(&self.host, pid, self.grain).unwrap_or_default();
             let wishes: Vec<_> = runs
                 .into_iter()
@@ -94,15 +95,15 @@ impl Holder {
         }
     }
 
-    /// Holds pages that were moved where they are now. They are base pages of the process.
-    pub fn moved(&mut self, pid: u32, moved: &[(Range<u64>, u32)]) {
+    /// Keeps moved pages, base pages of the process, on their new nodes.
+    pub fn hold_moved(&mut self, pid: u32, moved: &[(Range<u64>, u32)]) {
         self.ask(pid, &requests(moved, Request::Hold));
     }
 
-    /// Moves pages and holds them there; unlike `move_pages` this reaches pages that a hint fault is due
-    /// for. Whether they have come is to be asked of the kernel; `false` where there is no companion.
-    pub fn bring(&mut self, pid: u32, pages: &[(Range<u64>, u32)]) -> bool {
-        self.ask(pid, &requests(pages, Request::Bring))
+    /// Moves pages and keeps them there; unlike `move_pages` this reaches pages for which a hint fault is due. Returns
+    /// `false` if there is no companion; the caller asks the kernel which pages have arrived.
+    pub fn move_and_hold(&mut self, pid: u32, pages: &[(Range<u64>, u32)]) -> bool {
+        self.ask(pid, &requests(pages, Request::MoveAndHold))
     }
 
     fn ask(&mut self, pid: u32, wishes: &[(Range<u64>, Request)]) -> bool {
@@ -111,20 +112,20 @@ impl Holder {
             let many = pages.end - pages.start;
             match answer {
                 Answer::Done => self.counts.pages += many,
-                Answer::Strictly => {
+                Answer::DoneStrictly => {
                     self.counts.pages += many;
                     self.counts.strict += many;
                 }
                 Answer::Refused(_) => self.counts.refused += many,
-                Answer::Silence => {}
+                Answer::Missing => {}
             }
         }
-        !answers.contains(&Answer::Silence)
+        !answers.contains(&Answer::Missing)
     }
 }
 
 impl Run {
-    /// To multiples of `grain`, but for the area's own bounds.
+    /// Shrinks the run to multiples of `grain`, except at the bounds of its area.
     fn shrink(&mut self, area: &Area, grain: u64) {
         if self.pages.start != area.start / BASE {
             self.pages.start = self.pages.start.next_multiple_of(grain);
@@ -139,10 +140,10 @@ fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range
     pages.iter().map(|(p, node)| (p.clone(), kind(*node))).collect()
 }
 
-/// Resident pages of private writable memory without a policy of ours, longest runs first, as many as
-/// there is room for mappings. Only pages that are there: a policy must not choose for those to come.
-/// A run that begins or ends inside a mapping does so at a multiple of `grain`: the kernel makes no huge
-/// page across a cut.
+/// Runs of resident pages in private writable memory without a companion's policy, longest first, as many as the limit
+/// on mappings allows. Pages that are not resident are left out, as a policy would decide where they are allocated.
+/// Within a mapping, runs begin and end at multiples of `grain`, because the kernel makes no huge page across a
+/// boundary of mappings.
 fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
     let areas = host.maps(pid).ok()?;
     let known: BTreeMap<u64, numa_maps::Range> = host
@@ -154,7 +155,10 @@ fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
     let pagemap = Pagemap::of(pid).ok()?;
     let (mut runs, mut asked) = (Vec::new(), 0);
     for area in areas.iter().filter(|a| a.permissions == "rw-p") {
-        let Some(range) = known.get(&area.start).filter(|r| !r.policy.contains(OURS)) else {
+        let Some(range) = known
+            .get(&area.start)
+            .filter(|r| !r.policy.contains(COMPANION_POLICY))
+        else {
             continue;
         };
         match whole(area, range) {
@@ -169,12 +173,12 @@ fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
     }
     runs.retain(|r| !r.pages.is_empty());
     runs.sort_by_key(|r| std::cmp::Reverse(r.pages.end - r.pages.start));
-    // A run inside a mapping makes three of it.
+    // A run inside a mapping splits it into three.
     runs.truncate(MAPPINGS.saturating_sub(areas.len()) / 2);
     Some(runs)
 }
 
-/// An area that lies on one node as a whole.
+/// The run of an area all of whose pages are on one node.
 fn whole(area: &Area, range: &numa_maps::Range) -> Option<Run> {
     let (node, bytes) = range.bytes().next()?;
     let all = range.pages.len() == 1 && bytes == area.end - area.start;
@@ -182,7 +186,7 @@ fn whole(area: &Area, range: &numa_maps::Range) -> Option<Run> {
     all.then_some(Run { pages, node })
 }
 
-/// The runs of an area; how many pages were asked about.
+/// Appends the runs of an area; returns the number of pages that were looked up.
 fn mixed(pid: u32, pagemap: &Pagemap, area: &Area, runs: &mut Vec<Run>) -> usize {
     let mut resident = Vec::new();
     let (first, count) = (area.start / BASE, (area.end - area.start) / BASE);

@@ -1,47 +1,47 @@
-//! The part of this host that a placed program may use.
+//! Nodes and CPUs of this host that a placed program may use.
 
 use crate::EnforceError;
 use nodewise_machine::{CpuId, Machine};
 use std::path::Path;
 
-/// Whether memory comes in pages of 2 MiB by itself.
+/// When the kernel makes transparent huge pages of 2 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePages {
-    /// Wherever an aligned 2 MiB fit.
+    /// Wherever an aligned range of 2 MiB is available.
     Always,
-    /// Only where the program asks.
+    /// Only where the program asks for them (`madvise`).
     OnRequest,
-    /// Never.
+    /// Transparent huge pages are turned off.
     Never,
 }
 
 /// A node that memory may be placed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostNode {
-    /// The kernel's number.
+    /// The kernel's number of the node.
     pub os_index: u32,
-    /// Its CPUs that we may use, ascending.
+    /// CPUs of the node that may be used, ascending.
     pub cpus: Vec<CpuId>,
 }
 
-/// Allowed nodes and CPUs. A map's node i is the i-th of `nodes`.
+/// The nodes and CPUs that may be used. Node i of a map is `nodes[i]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// In the order of `--nodes`, else ascending.
+    /// The nodes, in the order of `--nodes` if given, else ascending.
     pub nodes: Vec<HostNode>,
-    /// Transparent huge pages.
+    /// When the kernel makes transparent huge pages.
     pub huge: HugePages,
-    /// Whether there is but one node to choose.
+    /// Whether there is only one node to choose from.
     pub single: bool,
     /// Whether the user chose the nodes.
     pub chosen: bool,
-    /// Made up for a trace: nothing is really bound or placed.
+    /// Whether the host is made up for a trace: nothing is bound or placed.
     pub pretended: bool,
 }
 
 impl Host {
-    /// This host, inside the cpuset and the affinity we were started with; `wanted` are the kernel's
-    /// numbers of the nodes to use, all allowed ones if empty.
+    /// This host, restricted to the cpuset and the affinity of this process. `wanted` lists the nodes to use by the
+    /// kernel's numbers; if empty, all allowed ones are used.
     ///
     /// # Errors
     /// The host cannot be read, or a wanted node does not exist or is not allowed here.
@@ -62,7 +62,7 @@ impl Host {
         })
     }
 
-    /// `nodes` equal nodes with `cpus` CPUs each, numbered node by node.
+    /// A made-up host of `nodes` nodes with `cpus` CPUs each, numbered node by node.
     #[must_use]
     pub fn pretended(nodes: u32, cpus: u32) -> Self {
         let node = |n: u32| HostNode {
@@ -78,14 +78,14 @@ impl Host {
         }
     }
 
-    /// CPUs that may be used.
+    /// Number of CPUs that may be used.
     #[must_use]
     pub fn cpu_count(&self) -> usize {
         self.nodes.iter().map(|n| n.cpus.len()).sum()
     }
 }
 
-/// Nodes with memory that we may use, with the CPUs that we may use.
+/// Nodes with memory among `nodes`, each with its CPUs among `cpus`.
 fn allowed(machine: &Machine, nodes: &[u32], cpus: &[u32]) -> Vec<HostNode> {
     let usable = |n: &&nodewise_machine::Node| {
         nodes.contains(&n.os_index) && (n.memory > 0 || machine.nodes.len() == 1)

@@ -1,15 +1,15 @@
-//! Rules made real on a running kernel.
+//! Applies placements to programs on a running kernel.
 //!
-//! **Purpose.** From a [`nodewise_placement::Placement`], this host and the actual binary to a
-//! [`Plan`]: the table that the preload obeys, the environment, the process's memory policy. From the
-//! summaries that placed processes leave to [`Achieved`]: what was wanted and what was got.
+//! **Purpose.** Makes a [`Plan`] from a [`nodewise_placement::Placement`], this host and the actual binary: the table
+//! that the preload reads, the environment, and the process's memory policy. Computes [`Achieved`], which compares
+//! wanted and actual nodes, from the summaries that placed processes leave.
 //!
-//! **Constraints.** Prefers, never binds memory; keeps to allowed nodes and CPUs. A plan changes
-//! nothing until it is carried out.
+//! **Constraints.** Prefers nodes and never binds memory to them; keeps to allowed nodes and CPUs. Making a plan
+//! changes nothing.
 //!
-//! [`mover`] moves pages of a process that already runs.
+//! [`mover`] moves pages of running processes.
 //!
-//! **Non-goals.** Deciding where things should go.
+//! **Non-goals.** Deciding where pages and threads should be.
 
 #![forbid(unsafe_code)]
 

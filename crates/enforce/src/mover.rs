@@ -1,5 +1,5 @@
-//! Pages of a running process moved between nodes: in parallel, in chunks, whatever the process does
-//! meanwhile (Lepers et al., AsymSched, section 4.3, "Fast memory migration").
+//! Moves pages of a running process between nodes, in parallel and in chunks, whatever the process does meanwhile
+//! (Lepers et al., AsymSched, section 4.3, "Fast memory migration").
 
 mod chunk;
 mod kernel;
@@ -27,15 +27,14 @@ use nodewise_machine::CpuId;
 use queue::Queue;
 use std::collections::BTreeSet;
 
-/// Pages of 4 KiB handed to the kernel at a time unless told otherwise; `docs/migrate.md` has the
-/// measurement.
+/// Pages of 4 KiB that a call moves by default; measurements are in `docs/migrate.md`.
 pub const CHUNK: usize = 4096;
-/// What AsymSched took (section 4.3).
+/// Pages per call in AsymSched (section 4.3).
 pub const CHUNK_ASYMSCHED: usize = 30_000;
-/// Workers for each pair of nodes unless told otherwise: one CPU copies less than a link carries.
+/// Default number of workers for each pair of nodes: one CPU copies less than a link carries.
 const WORKERS_PER_PAIR: usize = 4;
 
-/// Moves pages with several threads, each on CPUs of the node that its pages go to.
+/// Moves pages with several threads, each bound to the node that its pages go to.
 #[derive(Clone, Debug)]
 pub struct Mover {
     nodes: Vec<HostNode>,
@@ -44,7 +43,8 @@ pub struct Mover {
 }
 
 impl Mover {
-    /// With so many threads; 0 chooses. On a host that cannot be read they are not bound.
+    /// A mover with this number of threads; 0 chooses a number. Threads are not bound if the host's nodes cannot be
+    /// read.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self {
@@ -54,19 +54,19 @@ impl Mover {
         }
     }
 
-    /// Pages of 4 KiB handed to the kernel at a time; no huge page is divided for that.
+    /// Sets the pages of 4 KiB that a call moves; huge pages are not split for it.
     #[must_use]
     pub fn with_chunk(mut self, pages: usize) -> Self {
         self.chunk = pages.max(1);
         self
     }
 
-    /// Moves what is there of each target to its node. That the process ends, forks, unmaps, or is
-    /// stopped meanwhile is no error; [`Moved::homes`] says where each target came to lie, and
-    /// [`Moved::refusal`] why the kernel would not go on.
+    /// Moves the resident pages of each target to its node. It is no error if the process ends, forks, unmaps memory or
+    /// is stopped meanwhile. [`Moved::homes`] tells the node of each target afterwards, and [`Moved::refusal`] why the
+    /// kernel refused to continue, if it did.
     ///
     /// # Errors
-    /// The process is not ours to look into.
+    /// We may not read the memory map of the process.
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
         let plan = Plan::of_targets(pid, targets)?;
         let mut moved = self.work(&Linux::of(pid), &plan, &|_| ());
@@ -74,10 +74,10 @@ impl Mover {
         Ok(moved)
     }
 
-    /// Carries a plan out. `progress` is told from several threads how many more pages were dealt with.
+    /// Carries out a plan. Several threads call `progress` with the number of further pages they have processed.
     ///
     /// # Errors
-    /// The process is not ours to change, or may not use a node.
+    /// We may not change the process, or it may not use a node.
     pub fn carry_out(&self, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<Moved, EnforceError> {
         let moved = self.work(&Linux::of(plan.pid), plan, progress);
         match moved.refusal {
@@ -86,7 +86,7 @@ impl Mover {
         }
     }
 
-    /// How many threads work on these pairs, at most one a chunk.
+    /// Number of threads that work on these pairs: at most one for each chunk.
     #[must_use]
     pub fn workers(&self, pairs: &[Pair]) -> usize {
         let chunks: u64 = pairs.iter().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
@@ -98,7 +98,7 @@ impl Mover {
         wanted.min(usize::try_from(chunks).unwrap_or(usize::MAX))
     }
 
-    /// Those of the first of these nodes that has some.
+    /// CPUs of the first of these nodes that has any.
     fn cpus(&self, nodes: &[u32]) -> &[CpuId] {
         let of = |node: u32| self.nodes.iter().find(|n| n.os_index == node);
         let nodes = nodes.iter().copied().filter_map(of);
@@ -108,8 +108,8 @@ impl Mover {
             .unwrap_or(&[])
     }
 
-    /// Where the targets lie now, asked on CPUs of the node they were sent to: kernels that hide pages from us
-    /// while they sample them (before 6.6) make asking an access, and one from elsewhere may fetch the page back.
+    /// The node of each target now, queried from CPUs of the node it was sent to: before Linux 6.6, querying a page
+    /// protected for sampling counts as an access, and an access from elsewhere may make the kernel move the page back.
     pub(crate) fn homes(&self, pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
         let mut homes = vec![None; targets.len()];
         for node in targets.iter().map(|t| t.node).collect::<BTreeSet<u32>>() {
@@ -132,7 +132,7 @@ impl Mover {
         homes
     }
 
-    /// Binds the calling thread to the first of these nodes that has CPUs; unbound it is only slower.
+    /// Binds the calling thread to the first of these nodes that has CPUs; without that it is only slower.
     fn bind_to(&self, nodes: &[u32]) {
         let cpus: Vec<u32> = self.cpus(nodes).iter().map(|c| c.0).collect();
         let _ = affinity::bind_this_thread(&cpus);
@@ -141,7 +141,7 @@ impl Mover {
     fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
         let ledger = Ledger::new(plan, progress);
         let refused = self.round(kernel, &plan.pairs, &ledger);
-        // Room may have come where others left; everybody else's refusal stands.
+        // Nodes that pages have left may have room now; the other refusals are final.
         let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
         ledger.refused(&full);
         let refused = self.round(kernel, &again, &ledger);
@@ -149,7 +149,7 @@ impl Mover {
         ledger.finish()
     }
 
-    /// Each page of the pairs once; gives back those that found no room.
+    /// Tries to move each page of the pairs once; returns the pages for which there was no room.
     fn round(&self, kernel: &dyn Kernel, pairs: &[Pair], ledger: &Ledger<'_>) -> Vec<Pair> {
         let queue = Queue::of(pairs, self.chunk);
         std::thread::scope(|scope| {

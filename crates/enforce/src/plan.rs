@@ -1,4 +1,4 @@
-//! What running a command under a placement will take, before anything is started.
+//! What running a command under a placement involves, computed before anything is started.
 
 use crate::rules::{Resolved, resolve};
 use crate::table::{NODES, flags};
@@ -13,67 +13,67 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that are named in a line.
-const NAMES: usize = 3;
+/// Number of programs that a note lists by name.
+const NAMES_SHOWN: usize = 3;
 
-/// The granularity of decisions.
+/// The granularity of placement decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageSize {
     /// 2 MiB where the kernel makes huge pages by itself or the map was made at 2 MiB, else 4 KiB.
     Auto,
-    /// 4 KiB; huge pages are turned off for placed objects.
+    /// 4 KiB; transparent huge pages are turned off for placed objects.
     Base,
-    /// 2 MiB.
+    /// 2 MiB, the size of transparent huge pages.
     Huge,
 }
 
-/// How the user wants it done.
+/// Options of the user.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How threads are bound.
     pub binding: Binding,
-    /// How many threads the program will have, if its user knows better than we do; OpenMP is told.
+    /// Number of threads, if the user states it; OpenMP is told.
     pub threads: Option<usize>,
-    /// The granularity.
+    /// The granularity of placement decisions.
     pub page_size: PageSize,
 }
 
-/// Everything that will be done to the command.
+/// Everything that is done to run the command.
 #[derive(Debug)]
 pub struct Plan {
-    /// The program that is placed; `None` if all that run are.
+    /// The program that is placed; `None` if all programs are.
     pub target: Option<Target>,
-    /// What each rule of the map finds in it.
+    /// For each rule of the map, what it matches in the program.
     pub rules: Vec<RuleFound>,
-    /// The placement's rule of each of the table's.
+    /// For each rule of the table, the index of its rule in the placement.
     pub origin: Vec<usize>,
-    /// Threads, CPUs, nodes.
+    /// Number of threads, with their CPUs and nodes.
     pub threads: Threads,
     /// The kernel's numbers of the nodes used.
     pub nodes: Vec<u32>,
-    /// What the preload is told; `None`: no preload.
+    /// The table for the preload; `None` if there is no preload.
     pub table: Option<Table>,
-    /// The file that objects are told to, if anyone asks; takes the preload too.
+    /// The file to which the preload writes objects, if asked for.
     pub objects: Option<PathBuf>,
-    /// Whether its processes get a companion, which takes the preload too: [`crate::Holder`].
+    /// Whether processes get a companion, which needs the preload: see [`crate::Holder`].
     pub companion: bool,
-    /// Whether what is started first takes no preload: another C library, processor, or a sanitizer.
+    /// Whether the first program takes no preload: it has another C library or architecture, or a sanitizer.
     pub unreached: bool,
-    /// Variables set for the command.
+    /// Environment variables to set for the command.
     pub environment: Vec<(String, String)>,
-    /// The policy the command starts under.
+    /// The memory policy that the command starts with.
     pub policy: Option<Policy>,
-    /// The CPUs the command may use; none: those we may.
+    /// The CPUs that the command may use; empty for all that this process may use.
     pub cpus: Vec<u32>,
-    /// What could not be done, or was decided: one line each.
+    /// Notes on decisions and on what could not be done, one line each.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// Works out how to run `command` as `request` says on `host`. Nothing is changed.
+    /// Plans how to run `command` as `request` says on `host`. Changes nothing.
     ///
     /// # Errors
-    /// The program cannot be reached ([`Target::find`]), or the host lacks what the policy needs.
+    /// The program cannot be placed ([`Target::find`]), or the host lacks what the policy needs.
     pub fn new(
         request: &Request,
         host: &Host,
@@ -124,18 +124,18 @@ impl Plan {
             .map(|n| ("OMP_NUM_THREADS".to_owned(), n.to_string()));
         plan.environment.extend(threads);
         if host.single {
-            plan.leave_alone();
+            plan.plan_single_node();
             return Ok(plan);
         }
         plan.process_policy(request, host)?;
         match unreached(command) {
-            Some(why) => plan.leave_unplaced(&why, request, options),
+            Some(why) => plan.plan_without_preload(&why, request, options),
             None => plan.bind(host, options),
         }
         Ok(plan)
     }
 
-    /// How many rules find something in the program.
+    /// Number of rules that match something in the program.
     #[must_use]
     pub fn found(&self) -> usize {
         self.rules.iter().filter(|r| r.missing.is_none()).count()
@@ -148,7 +148,7 @@ impl Plan {
         wanted && !self.unreached
     }
 
-    /// Whether threads are bound as the program creates them, and so counted.
+    /// Whether the preload binds threads when the program creates them, and so counts them.
     #[must_use]
     pub fn binds_threads(&self) -> bool {
         self.table
@@ -156,8 +156,8 @@ impl Plan {
             .is_some_and(|t| t.flags & flags::BIND_THREADS != 0)
     }
 
-    /// Notes which programs the command started that take no preload, as their parents wrote in `folder`. What
-    /// places one program alone has nothing to say of others.
+    /// Adds a note on started programs that take no preload, as their parents reported in `folder`; none if only one
+    /// program is placed.
     pub fn note_unplaced(&mut self, folder: &Path) {
         let all = self.table.as_ref().is_some_and(|t| t.target == (0, 0));
         let text = std::fs::read_to_string(folder.join("unplaced")).unwrap_or_default();
@@ -165,7 +165,7 @@ impl Plan {
         if !all || names.is_empty() {
             return;
         }
-        let shown: Vec<&str> = names.iter().copied().take(NAMES).collect();
+        let shown: Vec<&str> = names.iter().copied().take(NAMES_SHOWN).collect();
         let more = names.len() - shown.len();
         self.notes.push(format!(
             "unplaced, as static, made for another processor or C library, with a sanitizer, or to gain privileges: {}{}",
@@ -178,21 +178,21 @@ impl Plan {
         ));
     }
 
-    /// How many are told by function names and the order of calls only, for want of line tables.
+    /// Number of rules whose objects are identified by function names and the order of calls only, without line tables.
     #[must_use]
     pub fn by_order(&self) -> usize {
         self.rules.iter().filter(|r| r.by_order).count()
     }
 
-    /// On one node there is nothing to choose.
-    fn leave_alone(&mut self) {
+    /// With a single node there is nothing to choose: does without table and preload.
+    fn plan_single_node(&mut self) {
         self.table = None;
         self.notes
             .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
     }
 
-    /// Nothing is preloaded into what is started; the policy that it starts under holds all the same.
-    fn leave_unplaced(&mut self, why: &str, request: &Request, options: &Options) {
+    /// The first program takes no preload; its memory policy still applies.
+    fn plan_without_preload(&mut self, why: &str, request: &Request, options: &Options) {
         self.table = None;
         let placed_by_us = matches!(request, Request::Map(_) | Request::Interleave);
         if placed_by_us {
@@ -203,7 +203,7 @@ impl Plan {
         }
     }
 
-    /// What differs between the map as it was made and what runs here.
+    /// Notes differences between the machine and program of the map and those here.
     fn check_map(&mut self, request: &Request, host: &Host) {
         let Request::Map(placement) = request else {
             return;
@@ -294,7 +294,7 @@ impl Plan {
         })
     }
 
-    /// What the process starts under; interleaving by page number takes the preload.
+    /// The memory policy of the process; interleaving by page number needs the preload instead.
     fn process_policy(&mut self, request: &Request, host: &Host) -> Result<(), EnforceError> {
         let all: NodeMask = self.nodes.iter().copied().collect();
         self.policy = match request {
@@ -328,7 +328,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Older kernels lack the newer policies: the nearest that works.
+    /// Replaces policies that the kernel is too old for by the nearest one that it has.
     fn settle_policy(&mut self, all: NodeMask) {
         let Some(Err(error)) = self.policy.map(Policy::probe) else {
             return;
@@ -348,7 +348,7 @@ impl Plan {
         self.notes.push(format!("{note} ({error})"));
     }
 
-    /// OpenMP binds its own threads; others are bound as they are created.
+    /// Plans how threads are bound: OpenMP binds its own, the preload binds others when they are created.
     fn bind(&mut self, host: &Host, options: &Options) {
         if options.binding == Binding::None || self.threads.cpus.is_empty() {
             return;
@@ -377,7 +377,7 @@ impl Plan {
         self.bind_by_preload(flags::OPENMP_PLACES);
     }
 
-    /// The main thread begins where it will be bound; `others` says who binds the rest.
+    /// Binds threads by the preload, the main thread from the start; `others` are the table's flags for the rest.
     fn bind_by_preload(&mut self, others: u32) {
         if self.table.is_none() {
             self.table = self.binding_table();
@@ -387,7 +387,7 @@ impl Plan {
         }
     }
 
-    /// For binding alone.
+    /// A table that only binds threads, if they are bound.
     fn binding_table(&self) -> Option<Table> {
         let target = self.target.as_ref()?.path.metadata().ok()?;
         Some(Table {
@@ -396,7 +396,7 @@ impl Plan {
         })
     }
 
-    /// Nodes and threads, nothing to place, for no program yet.
+    /// A table with nodes and threads, but without rules and for any program.
     fn bare_table(&self) -> Table {
         Table {
             flags: 0,
@@ -413,9 +413,9 @@ impl Plan {
         }
     }
 
-    /// Sets `command` up: environment and memory policy. `preload` is the library, `folder` where the
-    /// table is and summaries go.
-    pub fn dress(&self, command: &mut Command, preload: &Path, folder: &Path) {
+    /// Sets the environment and memory policy of `command`. `preload` is the library; `folder` holds the table and
+    /// receives the summaries.
+    pub fn prepare(&self, command: &mut Command, preload: &Path, folder: &Path) {
         command.envs(self.environment.iter().map(|(k, v)| (k, v)));
         if self.preloads() {
             let mut libraries = preload.as_os_str().to_owned();

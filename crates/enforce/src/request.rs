@@ -1,31 +1,31 @@
-//! What `--policy` of `run` asks for.
+//! Parses the value of `--policy` of `nodewise run`.
 
 use crate::EnforceError;
 use nodewise_placement::Placement;
 use std::path::Path;
 
-/// A placement from a map, or one that needs none.
+/// A placement map, or a policy that needs no profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Rules from a file.
+    /// The rules of a map file.
     Map(Box<Placement>),
-    /// The kernel's default.
+    /// The kernel's default, first-touch.
     FirstTouch,
-    /// By virtual page number (Diener eq. 6).
+    /// Interleaved by virtual page number (Diener eq. 6).
     Interleave,
-    /// In the order of faults, as `numactl --interleave` does.
+    /// Interleaved in the order of faults, as `numactl --interleave` does.
     RoundRobin,
-    /// One node while it has room.
+    /// On one node, by the kernel's number, while it has room.
     Node(u32),
-    /// In the order of faults, weighted by the kernel's weights (Linux 6.9).
+    /// Interleaved in the order of faults, by the kernel's weights (Linux 6.9).
     Weighted,
 }
 
 impl Request {
-    /// Reads a policy as written on the command line.
+    /// Parses a policy of the command line.
     ///
     /// # Errors
-    /// An unreadable map, an unknown policy, or one that needs a profile and so a map.
+    /// The map cannot be read, the policy is unknown, or it needs a profile and therefore a map.
     pub fn parse(policy: &str) -> Result<Self, EnforceError> {
         let (name, rest) = policy.split_once(':').unwrap_or((policy, ""));
         match (name, rest) {
@@ -48,7 +48,7 @@ impl Request {
         }
     }
 
-    /// File name of the program the rules were recorded for.
+    /// File name of the program that the map's rules were made for.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
         match self {

@@ -1,4 +1,4 @@
-//! The rules of a placement against the actual binary: what each one finds there.
+//! Matches the rules of a placement with the actual binary.
 
 use crate::sites::{self, ResolvedRange, Sites};
 use crate::table::{ANY, TableModule, TableRule, TableVariable};
@@ -9,37 +9,37 @@ use nodewise_symbols::Module;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What became of one rule.
+/// What a rule matches in the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFound {
-    /// The objects it is about, in words.
+    /// Description of the objects that the rule is for.
     pub object: String,
-    /// The distribution as maps write it.
+    /// The distribution, in the notation of maps.
     pub distribution: String,
-    /// Where it applies: code or variables of the binary.
+    /// Code locations or variables of the binary to which the rule applies.
     pub places: Vec<String>,
-    /// Without line tables the object is told by function names and the order of calls only.
+    /// Whether, for want of line tables, the object is identified by function names and the order of calls only.
     pub by_order: bool,
-    /// Pages of the recorded object.
+    /// Number of pages of the recorded object.
     pub pages: u64,
-    /// Why it cannot apply, if it cannot.
+    /// Why the rule does not apply, if so.
     pub missing: Option<String>,
 }
 
-/// Rules ready for the table.
+/// Resolved rules, from which the table is made.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
-    /// By rule of the placement.
+    /// Result for each rule of the placement.
     pub found: Vec<RuleFound>,
     pub rules: Vec<TableRule>,
-    /// The placement's rule of each of `rules`.
+    /// For each rule of the table, the index of its rule in the placement.
     pub origin: Vec<usize>,
     pub variables: Vec<TableVariable>,
     pub sites: Sites,
     pub modules: Vec<TableModule>,
 }
 
-/// Looks up every rule in the program and its libraries.
+/// Resolves every rule in the program and its libraries.
 pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved, EnforceError> {
     let paths: Vec<&Path> = std::iter::once(target.path.as_path())
         .chain(target.libraries.iter().map(AsRef::as_ref))
@@ -64,13 +64,13 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     resolved.sites = Sites::resolve(&texts, &modules);
     resolved.count_objects(placement, &texts);
     for (index, rule) in placement.rules.iter().enumerate() {
-        let outcome = resolved.outcome(rule, &texts, &placement.program, &modules);
-        resolved.add(index, rule, outcome);
+        let resolution = resolved.resolution(rule, &texts, &placement.program, &modules);
+        resolved.add(index, rule, resolution);
     }
     Ok(resolved)
 }
 
-/// The distinct sites of rules for the heap and for mappings, in the order in which a program reaches them.
+/// The distinct sites of rules for heap objects and mappings, in the order in which a program reaches them.
 fn site_texts(placement: &Placement) -> Vec<String> {
     let sited = placement
         .rules
@@ -82,7 +82,7 @@ fn site_texts(placement: &Placement) -> Vec<String> {
     texts
 }
 
-/// Where a rule applies.
+/// Where a rule applies in the binary.
 enum Resolution {
     Site(u32, Vec<String>),
     Variables(Vec<(u32, u64, u64)>, Vec<String>),
@@ -90,7 +90,7 @@ enum Resolution {
 }
 
 impl Resolved {
-    fn outcome(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Resolution {
+    fn resolution(&self, rule: &Rule, texts: &[String], program: &str, modules: &[Module]) -> Resolution {
         let Selector { kind, site, name, .. } = &rule.object;
         match (kind, site, name) {
             (ObjectKind::Heap | ObjectKind::Mapping, Some(site), _) => self.site(site, texts, modules),
@@ -105,8 +105,8 @@ impl Resolved {
         }
     }
 
-    /// How many objects of each site have rules of their own: without lines, as many calls of a
-    /// function may be that site.
+    /// Counts for each site the objects that have rules: without line tables, that number of calls of a function may be
+    /// this site.
     fn count_objects(&mut self, placement: &Placement, texts: &[String]) {
         for (text, site) in texts.iter().zip(&mut self.sites.sites) {
             let of_site = placement
@@ -148,7 +148,7 @@ impl Resolved {
         Resolution::Site(before as u32, places)
     }
 
-    fn add(&mut self, index: usize, rule: &Rule, outcome: Resolution) {
+    fn add(&mut self, index: usize, rule: &Rule, resolution: Resolution) {
         let mut found = RuleFound {
             object: describe(&rule.object),
             distribution: rule.distribution.to_string(),
@@ -158,7 +158,7 @@ impl Resolved {
             missing: None,
         };
         let number = self.rules.len() as u32;
-        let site = match outcome {
+        let site = match resolution {
             Resolution::Missing(why) => {
                 found.missing = Some(why);
                 self.found.push(found);
@@ -199,10 +199,10 @@ impl Resolved {
     }
 }
 
-/// What a recording calls a module's variables that have no pages of their own.
+/// The suffix that recordings add to the name of a module's remaining static data.
 const REST: &str = " (static data)";
 
-/// The variable in the first module that has it: the program before its libraries.
+/// Finds the variable in the first module that has it; the program comes before its libraries.
 fn variables(name: &str, program: &str, modules: &[Module]) -> Resolution {
     if name.strip_suffix(REST).is_some_and(|of| of == program) {
         return Resolution::Variables(vec![(0, 0, 0)], vec!["the program's writable data".into()]);

@@ -1,21 +1,21 @@
-//! Call sites of rules in the actual binary: which code ranges stand for which source frames.
+//! Resolves the call sites of rules in the actual binary: finds the code ranges of their source frames.
 
 use nodewise_profile::{Frame, Site};
 use nodewise_symbols::{CodeRange, Module, base_name};
 use std::collections::HashMap;
 
-/// A site of the map, as the binary can show it.
+/// A site of the map, resolved in the binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedSite {
-    /// Indices of frames, innermost first; 0 stands for any frame that no module knows.
+    /// Indices of frames, innermost first; 0 matches any frame that no module has.
     pub frames: Vec<u32>,
-    /// Only function names are known.
+    /// Whether the site was resolved by function names only.
     pub by_name: bool,
-    /// Objects that rules tell apart by sequence; 0: none are.
+    /// Number of objects that rules distinguish by sequence; 0 if none.
     pub objects: u32,
 }
 
-/// A code range of one module.
+/// A code range of one module and the frames it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedRange {
     pub module: u32,
@@ -24,20 +24,20 @@ pub(crate) struct ResolvedRange {
     pub frames: Vec<u32>,
 }
 
-/// Everything the preload needs to turn return addresses into sites.
+/// The tables from which the preload turns return addresses into sites.
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
-    /// Parallel to the sites asked for: `None` where the binary has no such code.
+    /// For each requested site: `None` where the binary has no such code.
     pub sites: Vec<Option<ResolvedSite>>,
-    /// Ascending by module and address, disjoint.
+    /// Disjoint code ranges, ascending by module and address.
     pub ranges: Vec<ResolvedRange>,
 }
 
-/// What a frame is told by: its function's own name, file name and line.
+/// What identifies a frame: plain function name, file name and line.
 pub(crate) type Key = (String, String, u32);
 
 impl Sites {
-    /// Finds `sites`, given in their display form, in `modules`.
+    /// Resolves `sites`, in their display form, in `modules`.
     pub(crate) fn resolve(sites: &[String], modules: &[Module]) -> Self {
         let wanted: Vec<Vec<Frame>> = sites.iter().map(|s| trimmed(parse(s))).collect();
         let mut search = Search::new(modules);
@@ -55,12 +55,12 @@ impl Sites {
     }
 }
 
-/// Sorts sites as a program with one of each reaches them: by their lines, callers first.
+/// Sort key in which a program with one object of each site reaches them: by lines, callers first.
 pub(crate) fn order(site: &str) -> Vec<Key> {
     trimmed(parse(site)).iter().rev().map(key).collect()
 }
 
-/// Reads [`Site`]'s display form.
+/// Parses the display form of a [`Site`].
 fn parse(site: &str) -> Vec<Frame> {
     site.split(" < ").take(Site::DEPTH).map(frame).collect()
 }
@@ -80,14 +80,16 @@ fn frame(text: &str) -> Frame {
     })
 }
 
-/// Where our runtime starts a program's thread: older recordings have it at the end of a worker's chain.
+/// Function and file of the runtime in which threads start: older recordings have it at the end of a worker's call
+/// chain.
 const OURS: (&str, &str) = ("run_thread", "threads.c");
 
-/// The part of a chain that other hosts share: up to `main`, and without frames beyond the source or of our runtime.
+/// The part of a call chain that is the same on other hosts: up to `main`, without frames that have no source or belong
+/// to our runtime.
 fn trimmed(mut frames: Vec<Frame>) -> Vec<Frame> {
     let is_ours = |f: &Frame| (f.function.as_str(), f.file_name()) == OURS;
     if let Some(last) = frames.pop_if(|f| is_ours(f)).filter(|_| frames.is_empty()) {
-        frames.push(last); // a program's own of that name
+        frames.push(last); // a function of the program with the same name
     }
     if let Some(main) = frames.iter().position(|f| f.function == "main") {
         frames.truncate(main + 1);
@@ -128,13 +130,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Code of frames as recorded: function, file and line; functions for those without a file.
+    /// Adds the code of frames by function, file and line, or by function for those without a file.
     fn by_lines<'f>(&mut self, frames: impl Iterator<Item = &'f Frame>) {
         let frames: Vec<Frame> = frames.cloned().collect();
         self.add(&frames, |_, _| true);
     }
 
-    /// Whole functions, of modules without line tables.
+    /// Adds whole functions, in modules without line tables.
     fn by_functions<'f>(&mut self, frames: impl Iterator<Item = &'f Frame>) {
         let frames: Vec<Frame> = functions_only(&frames.cloned().collect::<Vec<_>>());
         self.add(&frames, |module, range| {
@@ -168,7 +170,7 @@ impl<'a> Search<'a> {
         *self.ids.entry(key(frame)).or_insert(next)
     }
 
-    /// A site whose innermost frame some code begins with; frames that no code has become 0.
+    /// The site, if some code begins with its innermost frame; frames that have no code become 0.
     fn site(&self, frames: &[Frame], by_name: bool) -> Option<ResolvedSite> {
         let ids: Vec<u32> = frames
             .iter()

@@ -1,4 +1,4 @@
-//! What a placed process said about itself: the mirror of `runtime/preload/summary.h`.
+//! Reads the summary that a placed process writes. Mirror of `runtime/preload/summary.h`.
 
 use crate::table::NODES;
 use std::path::Path;
@@ -10,26 +10,26 @@ const UNREACHED: usize = OFF + OFF_BYTES;
 const HEADER: usize = UNREACHED + 8;
 const TALLY_BYTES: usize = 32;
 const LIVE_BYTES: usize = 32;
-/// Bytes of the largest summary that is read: a hundred thousand rules on a thousand nodes.
+/// Bytes of the largest summary that is read: 100,000 rules on 1,000 nodes.
 const LARGEST: u64 = 2 << 30;
 
-/// How far a process had come when it ended.
+/// The state that a process had reached when it last wrote its summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Running,
     ReadBack,
     Off,
-    /// It executed another program.
+    /// The process executed another program.
     Executed,
 }
 
-/// One process image.
+/// The summary file of one process image.
 #[derive(Debug)]
 pub(crate) struct Summary {
     bytes: Vec<u8>,
 }
 
-/// An object that was alive when last seen.
+/// An object that was alive when the summary was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Live {
     pub page: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Live {
     pub thread: u32,
 }
 
-/// Objects of one rule.
+/// Page counts of the objects of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub objects: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Tally {
 }
 
 impl Summary {
-    /// Reads a summary file; `None` if it is not one, or not whole yet.
+    /// Reads a summary file; `None` if it is not one, or incomplete.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         Self::of(nodewise_input::bytes(path, LARGEST).ok()?)
     }
@@ -79,12 +79,12 @@ impl Summary {
         self.u32(16) as usize
     }
 
-    /// The nodes of a tally.
+    /// Number of nodes in a tally.
     fn nodes(&self) -> usize {
         self.u32(20) as usize
     }
 
-    /// Objects alive that there is room for; more are said while we read, and looked at next time.
+    /// Number of live objects in the table; objects that the process adds while we read are seen next time.
     fn slots(&self) -> usize {
         self.u32(24) as usize
     }
@@ -93,7 +93,7 @@ impl Summary {
         self.u32(28)
     }
 
-    /// Calls the kernel refused, and the last error.
+    /// Number of calls that the kernel refused, and the last error number.
     pub(crate) fn refused(&self) -> (u32, i32) {
         (self.u32(32), self.u32(36) as i32)
     }
@@ -114,19 +114,19 @@ impl Summary {
         self.u64(56)
     }
 
-    /// Programs it started that got no preload.
+    /// Number of programs started by the process that got no preload.
     pub(crate) fn unreached(&self) -> u32 {
         self.u32(UNREACHED)
     }
 
-    /// Why the preload switched itself off.
+    /// Why the preload turned itself off, if so.
     pub(crate) fn off(&self) -> Option<String> {
         let text = &self.bytes[OFF..OFF + OFF_BYTES];
         let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
         (end > 0).then(|| String::from_utf8_lossy(&text[..end]).into_owned())
     }
 
-    /// Of one rule; the one after the last is the fallback.
+    /// Counts of one rule; the index after the last one is the fallback.
     pub(crate) fn tally(&self, rule: usize, nodes: usize) -> Tally {
         let at = HEADER + rule * self.tally_bytes();
         let known = nodes.min(self.nodes());
@@ -141,7 +141,7 @@ impl Summary {
         }
     }
 
-    /// Objects alive.
+    /// Objects that are alive, with their rule and thread.
     pub(crate) fn live(&self) -> impl Iterator<Item = Live> + '_ {
         let entry = |at: usize| Live {
             page: self.u64(at),
@@ -171,7 +171,7 @@ impl Summary {
     }
 }
 
-/// Reads all of a summary.
+/// Reads every field of a summary.
 #[cfg(fuzzing)]
 pub(crate) fn read_everything(bytes: &[u8]) {
     let Some(summary) = Summary::of(bytes.to_vec()) else {
@@ -195,7 +195,7 @@ pub(crate) fn read_everything(bytes: &[u8]) {
     summary.live().for_each(drop);
 }
 
-/// A process image's file: in this state, one object alive, at `page` if not zero.
+/// A summary file in this state, with one live object, at `page` unless that is 0.
 #[cfg(test)]
 pub(crate) fn file(pid: u32, state: u32, page: u64) -> Vec<u8> {
     let mut bytes = vec![0; HEADER + TALLY_BYTES + 16 + LIVE_BYTES];

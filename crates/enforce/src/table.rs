@@ -1,4 +1,4 @@
-//! The plain table that the preload obeys: the mirror of `runtime/preload/table.h`.
+//! The binary table that the preload reads. Mirror of `runtime/preload/table.h`.
 
 use crate::sites::Sites;
 use nodewise_machine::NodeId;
@@ -8,12 +8,12 @@ const MAGIC: u64 = 0x3165_6c62_6174_776e;
 const VERSION: u32 = 2;
 const SECTIONS: usize = 11;
 const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 + 4 + 24 + SECTIONS * 8;
-/// Any site, thread or sequence.
+/// Matches any site, thread or sequence.
 pub(crate) const ANY: u32 = u32::MAX;
-/// Most nodes a table may speak of.
+/// Largest number of nodes in a table.
 pub(crate) const NODES: u32 = 128;
 
-/// Bits of [`Table::flags`].
+/// Bits of [`Table::flags`], as in `table.h`.
 pub(crate) mod flags {
     pub(crate) const BIND_THREADS: u32 = 1;
     pub(crate) const SPLIT_HUGE: u32 = 2;
@@ -22,16 +22,16 @@ pub(crate) mod flags {
     pub(crate) const OPENMP_PLACES: u32 = 16;
 }
 
-/// A shared object of the program.
+/// A module of the program: the executable or a shared library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableModule {
     pub device: u64,
     pub inode: u64,
-    /// It has line tables: a frame of it that no rule names still is one.
+    /// Whether it has line tables: frames of it that no rule names are then still frames.
     pub sourced: bool,
 }
 
-/// A rule as the preload reads it.
+/// A rule in the form that the preload reads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableRule {
     pub kind: u32,
@@ -52,7 +52,7 @@ impl TableRule {
     }
 }
 
-/// A variable that a rule names.
+/// A variable that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableVariable {
     pub address: u64,
@@ -61,13 +61,13 @@ pub(crate) struct TableVariable {
     pub rule: u32,
 }
 
-/// Everything `run` tells the preload.
+/// Everything that `run` tells the preload.
 #[derive(Debug)]
 pub struct Table {
     pub(crate) flags: u32,
-    /// Device and inode of the executable; zeros: any.
+    /// Device and inode of the executable; zeros match any.
     pub(crate) target: (u64, u64),
-    /// Base pages decided together.
+    /// Base pages that are placed together.
     pub(crate) granule: u32,
     pub(crate) fallback: Distribution,
     /// The kernel's number of each logical node.
@@ -80,7 +80,7 @@ pub struct Table {
     pub(crate) variables: Vec<TableVariable>,
 }
 
-/// A section under construction.
+/// A section of the table under construction.
 #[derive(Default)]
 struct Section {
     bytes: Vec<u8>,
@@ -112,7 +112,7 @@ impl Put for Vec<u8> {
 }
 
 impl Table {
-    /// The file's content.
+    /// Serialises the table.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let (frames, sites, ranges) = self.code();
@@ -135,9 +135,9 @@ impl Table {
         self.assemble(&fallback, &sections)
     }
 
-    /// The logical node that a page of an object is wanted on: the mirror of `nw_wanted`.
+    /// The logical node on which a page of an object is wanted. Mirror of `nw_wanted`.
     ///
-    /// `object` is its first page and its pages. The middle page of each granule decides for it.
+    /// `object` is its first page and its number of pages. The middle page of a granule decides for all of it.
     #[must_use]
     pub fn wanted(&self, rule: u32, thread: u32, object: (u64, u64), page: u64) -> Option<NodeId> {
         let (first, pages) = object;
@@ -199,7 +199,7 @@ impl Table {
         modules
     }
 
-    /// Frames, sites, ranges.
+    /// Sections of frames, sites and code ranges.
     fn code(&self) -> (Section, Section, Section) {
         let (mut frames, mut sites, mut ranges) =
             (Section::default(), Section::default(), Section::default());
@@ -234,7 +234,7 @@ impl Table {
         (frames, sites, ranges)
     }
 
-    /// Runs and rules.
+    /// Sections of distribution runs and rules.
     fn rules(&self, parts: &mut Section) -> (Section, Section) {
         let (mut runs, mut rules) = (Section::default(), Section::default());
         for rule in &self.rules {
@@ -278,7 +278,7 @@ fn numbers(values: impl Iterator<Item = u32>) -> Section {
     section
 }
 
-/// An `nw_distribution`, its parts added to the pool.
+/// Serialises an `nw_distribution` and appends its parts to the pool.
 fn put_distribution(distribution: &Distribution, pool: &mut Section) -> Vec<u8> {
     let listed = |nodes: &[NodeId]| nodes.iter().map(|n| (*n, 1.0)).collect();
     let (kind, repeat, parameter, parts) = match distribution {

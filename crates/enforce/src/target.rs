@@ -1,4 +1,4 @@
-//! The executable that rules are for, and the libraries it brings.
+//! The executable that rules are for, and its libraries.
 
 use crate::EnforceError;
 use nodewise_loader::{Environment, Foreign, Kind, interpreted, kind};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 /// A dynamically linked executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where it is.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// The shared libraries it loads at start, as the loader finds them.
+    /// Shared libraries that it loads at start, as the dynamic loader finds them.
     pub libraries: Vec<PathBuf>,
 }
 
 impl Target {
-    /// The program among `command` that rules recorded for `program` are about: the first word with
-    /// that file name (so that `numactl … ./app` and `mpirun … ./app` work), else the command itself.
+    /// The program in `command` for which rules recorded for `program` are meant: the first word with that file name
+    /// (so that `numactl … ./app` and `mpirun … ./app` work), else the command itself.
     ///
     /// # Errors
-    /// It does not exist, is a script, static, or set-user-ID: a preload would not reach it.
+    /// The program does not exist, or a preload would not reach it: it is a script, static, or set-user-ID.
     pub fn find(command: &[OsString], program: Option<&str>) -> Result<Self, EnforceError> {
         let first = command
             .first()
@@ -54,7 +54,7 @@ impl Target {
     }
 }
 
-/// Why a word means no program.
+/// The error for a word that names no program.
 fn missing(word: &OsStr) -> EnforceError {
     let path = Path::new(word);
     match path.components().count() > 1 && path.exists() {
@@ -63,7 +63,7 @@ fn missing(word: &OsStr) -> EnforceError {
     }
 }
 
-/// The file a command word means: a path, or a name looked up in `PATH`.
+/// The file of a command word: a path, or a name that is looked up in `PATH`.
 pub(crate) fn which(word: &OsStr) -> Option<PathBuf> {
     let executable = |path: &PathBuf| {
         path.metadata()
@@ -82,7 +82,7 @@ fn is_elf(path: &Path) -> bool {
     matches!(kind(path), Ok(Kind::Elf(_)))
 }
 
-/// The program, if a preload reaches it.
+/// Checks that the preload reaches the program.
 fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
     let refuse = |what: String| Err(EnforceError::new(format!("{}: {what}", path.display())));
     let elf = match kind(path).map_err(|e| EnforceError::io("read", path, &e))? {
@@ -116,15 +116,15 @@ fn check(path: &Path, program: Option<&str>) -> Result<(), EnforceError> {
     Ok(())
 }
 
-/// Why nothing can be preloaded into what `command` starts first, through scripts; a static starter of other
-/// programs hands a preload on.
+/// Why nothing can be preloaded into the first program that `command` starts, looking through scripts; a static program
+/// that starts others hands the preload on.
 pub(crate) fn unreached(command: &[OsString]) -> Option<String> {
     let (path, program) = interpreted(&which(command.first()?)?).ok()??;
     let why = program.foreign().filter(|why| *why != Foreign::Static)?;
     Some(format!("{} {why}", path.display()))
 }
 
-/// What the dynamic loader will map at the start.
+/// Shared libraries that the dynamic loader maps at start.
 fn libraries(path: &Path) -> Result<Vec<PathBuf>, EnforceError> {
     let mut environment = Environment::of(std::env::vars_os());
     environment.preload = None;

@@ -1,23 +1,23 @@
-//! Which thread runs where in this run, whatever the number of threads was when recorded.
+//! Assigns the threads of this run to CPUs and nodes, whatever their number was when recorded.
 
 use crate::{EnforceError, Host};
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_placement::{NodeCpus, Outside, PagePolicy, ThreadBinding, thread_order};
 
-/// How to bind.
+/// How threads are bound to CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// As the map says, for the threads and nodes there are here; without a map, compact.
+    /// As in the map, adapted to the threads and nodes of this run; without a map, compact.
     AsMapped,
-    /// Node by node.
+    /// Compact: fills the nodes one after another.
     Compact,
-    /// Over the nodes in turn.
+    /// Round-robin over the nodes.
     Scatter,
     /// In the order of CPU numbers.
     Identity,
-    /// By a thread policy of that name, which needs no profile: `likwid:M0:0-3`, `hwloc:numa:1`, `file:FILE`.
+    /// By a thread policy that needs no profile: `likwid:M0:0-3`, `hwloc:numa:1`, `file:FILE`.
     Named(String),
-    /// Not at all; distributions by thread go by where threads would be.
+    /// Threads are not bound; distributions by thread use the nodes that they would be bound to.
     None,
 }
 
@@ -48,7 +48,7 @@ fn needs_profile(policy: &str) -> EnforceError {
     EnforceError::new(error.map_or_else(String::new, |e| e.to_string()))
 }
 
-/// Files of this host.
+/// Reads files of this host for thread policies.
 struct HostFiles;
 
 impl Outside for HostFiles {
@@ -61,22 +61,22 @@ impl Outside for HostFiles {
     }
 }
 
-/// CPU and node of every thread.
+/// The CPU and node of every thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threads {
-    /// How it was made.
+    /// The name of the policy that assigned them.
     pub name: String,
-    /// By OpenMP number, else ordinal.
+    /// The CPU of each thread, by OpenMP number or else order of creation.
     pub cpus: Vec<CpuId>,
-    /// Logical nodes, parallel to `cpus`.
+    /// The logical node of each CPU in `cpus`.
     pub nodes: Vec<NodeId>,
 }
 
 impl Threads {
-    /// Places `count` threads on `host`. With no CPU on any node everything is on node 0.
+    /// Assigns `count` threads to CPUs of `host`. If no node has a CPU, everything is on node 0.
     ///
     /// # Errors
-    /// An expression or a file that does not fit this host: one line.
+    /// An expression or a file does not fit this host; the error has one line.
     pub fn new(
         host: &Host,
         count: usize,
@@ -93,19 +93,19 @@ impl Threads {
             _ => "compact",
         };
         let (name, bound) = match (order(host, name), map) {
-            (Some(order), None) => (name, deal(&order, count)),
+            (Some(order), None) => (name, assign_in_order(&order, count)),
             (Some(order), Some(map)) => match exact(host, count, map).filter(|_| name == map.name) {
                 Some(exact) => (name, exact),
-                None => (name, deal(&order, count)),
+                None => (name, assign_in_order(&order, count)),
             },
             (None, Some(map)) => (
                 name,
                 exact(host, count, map).unwrap_or_else(|| match name.starts_with("file:") {
-                    true => stretched(host, count, map),
-                    false => reseated(host, count, map),
+                    true => scaled(host, count, map),
+                    false => redistributed(host, count, map),
                 }),
             ),
-            (None, None) => ("compact", deal(&compact(host), count)),
+            (None, None) => ("compact", assign_in_order(&compact(host), count)),
         };
         Ok(Self::of(name, bound))
     }
@@ -128,10 +128,10 @@ impl Threads {
         let order = order.map_err(|e| EnforceError::new(format!("--bind {e}")))?;
         let node = |cpu: &CpuId| here.nodes.iter().position(|n| n.contains(cpu)).unwrap_or(0);
         let bound: Vec<Bound> = order.iter().map(|c| (*c, NodeId(node(c) as u32))).collect();
-        Ok(Self::of(name, deal(&bound, count)))
+        Ok(Self::of(name, assign_in_order(&bound, count)))
     }
 
-    /// The value of `OMP_PLACES` that puts thread i on its CPU, with `OMP_PROC_BIND=close`.
+    /// The value of `OMP_PLACES` that binds thread i to its CPU, with `OMP_PROC_BIND=close`.
     #[must_use]
     pub fn openmp_places(&self) -> String {
         let places: Vec<_> = self.cpus.iter().map(|c| format!("{{{c}}}")).collect();
@@ -141,7 +141,7 @@ impl Threads {
 
 type Bound = (CpuId, NodeId);
 
-/// The CPUs in the order that an affinity's name stands for, where it stands for one.
+/// The order of CPUs for the policies that are defined by one.
 fn order(host: &Host, name: &str) -> Option<Vec<Bound>> {
     match name {
         "compact" => Some(compact(host)),
@@ -174,8 +174,8 @@ fn scatter(host: &Host) -> Vec<Bound> {
     (0..rounds).flat_map(round).collect()
 }
 
-/// More threads than CPUs begin again at the first.
-fn deal(order: &[Bound], count: usize) -> Vec<Bound> {
+/// Assigns CPUs in this order; more threads than CPUs start again at the first.
+fn assign_in_order(order: &[Bound], count: usize) -> Vec<Bound> {
     order
         .iter()
         .copied()
@@ -184,7 +184,7 @@ fn deal(order: &[Bound], count: usize) -> Vec<Bound> {
         .collect()
 }
 
-/// The map's own CPUs, if this is the machine and the number of threads it was made for.
+/// The map's own CPUs, if this machine and number of threads are those it was made for.
 fn exact(host: &Host, count: usize, map: &ThreadBinding) -> Option<Vec<Bound>> {
     let here = |(cpu, node): (&CpuId, &NodeId)| {
         host.nodes
@@ -197,14 +197,14 @@ fn exact(host: &Host, count: usize, map: &ThreadBinding) -> Option<Vec<Bound>> {
     bound.filter(|b| b.len() == count)
 }
 
-/// The recorded thread at the same share of all threads.
+/// The node of the recorded thread at the same fraction of all threads.
 fn recorded(i: usize, count: usize, map: &ThreadBinding) -> NodeId {
     map.nodes[i * map.nodes.len() / count]
 }
 
-/// Equal shares for all nodes with CPUs, as the affinities that are worked out have them: the nodes
-/// take the threads in the order of their recorded nodes, so that those of one node stay together.
-fn reseated(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
+/// Gives equal shares to all nodes with CPUs, as computed affinities do: threads are distributed in the order of their
+/// recorded nodes, so that those of one node stay together.
+fn redistributed(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     if host.cpu_count() == 0 {
         return Vec::new();
     }
@@ -223,8 +223,8 @@ fn reseated(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     bound
 }
 
-/// How many of `count` threads each node takes: equally many, as far as its CPUs go. What was put on chosen
-/// nodes keeps to them while it fits.
+/// Number of the `count` threads on each node: equal, as far as the nodes' CPUs allow. A binding to selected nodes
+/// stays on them while there is room.
 fn shares(host: &Host, count: usize, map: &ThreadBinding) -> Vec<usize> {
     let mut taken = vec![0; host.nodes.len()];
     let cpus = |n: &usize| host.nodes[*n].cpus.len();
@@ -242,9 +242,9 @@ fn shares(host: &Host, count: usize, map: &ThreadBinding) -> Vec<usize> {
     taken
 }
 
-/// Thread i goes where the user wants the recorded thread at the same share of all threads: to its
-/// node's next CPU while there is a free one, else to the free CPU of the nearest node by number.
-fn stretched(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
+/// Binds thread i where the user put the recorded thread at the same fraction of all threads: to the next free CPU of
+/// its node, else to a free CPU of the node with the nearest number.
+fn scaled(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     let mut free: Vec<Vec<CpuId>> = host
         .nodes
         .iter()
@@ -253,7 +253,7 @@ fn stretched(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     let mut bound = Vec::with_capacity(count);
     for i in 0..count {
         if free.iter().all(Vec::is_empty) {
-            return deal(&bound, count);
+            return assign_in_order(&bound, count);
         }
         let home = recorded(i, count, map).index();
         let nearest = (0..free.len())

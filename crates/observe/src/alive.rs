@@ -1,6 +1,6 @@
-//! Who still writes to the raw files of a recording.
+//! Finds the processes that still write to the raw files of a recording.
 
-use crate::recorder::{LOOK, PATIENCE};
+use crate::recorder::{LOOK, LOOKS_TO_END};
 use crate::recording::image_name;
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
@@ -10,29 +10,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// Clock ticks, a corrected clock.
+/// Tolerance when times of processes and folders are compared, seconds: clock ticks, and corrections of the clock.
 const SLACK_S: u64 = 2;
 
-/// The processes, the recorder among them, that have the recording below `raw` mapped, ascending. A process number
-/// alone says nothing: it may be another program's by now. The mapping cannot be, and it shows children that have no
-/// folder and processes of other PID namespaces. Of processes whose mappings are not ours to look at, it counts whether
-/// they are older than the folder of their number.
+/// The processes that have the recording below `raw` mapped, ascending, the recorder among them. The process identifier
+/// in a folder's name proves nothing, as it may belong to another program by now; a mapping does, and it also shows
+/// children without a folder and processes of other PID namespaces. A process whose mappings we may not read counts if
+/// it is older than the folder with its identifier.
 pub fn writers(raw: &Path) -> BTreeSet<u32> {
-    // Whoever was killed just now may be about to end.
-    for _ in 1..PATIENCE {
-        if now(raw).is_empty() {
+    // A process that was killed just now may need a moment to end.
+    for _ in 1..LOOKS_TO_END {
+        if current_writers(raw).is_empty() {
             return BTreeSet::new();
         }
         std::thread::sleep(LOOK);
     }
-    now(raw)
+    current_writers(raw)
 }
 
-fn now(raw: &Path) -> BTreeSet<u32> {
+fn current_writers(raw: &Path) -> BTreeSet<u32> {
     let host = Host::default();
     let raw = raw.canonicalize().unwrap_or_else(|_| raw.to_owned());
     let control = std::fs::metadata(raw.join("control")).map(|m| (m.dev(), m.ino()));
-    // By its path on file systems whose device numbers differ here and there, by its number where another root differs.
+    // By path on file systems that report different device numbers for a mapping, by number where the process has
+    // another root.
     let ours = |area: &Area| {
         Path::new(&area.name).starts_with(&raw) || control.as_ref().is_ok_and(|c| *c == area.file)
     };
@@ -52,20 +53,20 @@ fn now(raw: &Path) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The processes that have folders below `raw`, and when these were made, Unix time in seconds.
+/// The processes that have folders below `raw`, with the creation time of the folder, Unix time in seconds.
 fn folders(raw: &Path) -> impl Iterator<Item = (u32, u64)> {
     let entries = std::fs::read_dir(raw).into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let (pid, _) = image_name(&entry.file_name().to_string_lossy())?;
         let metadata = entry.metadata().ok()?;
-        // A file system that does not know when a folder was made knows when its last file was.
+        // Without a creation time, the time of the last file in it is used.
         let made = metadata.created().or_else(|_| metadata.modified()).ok()?;
         Some((pid, made.duration_since(UNIX_EPOCH).ok()?.as_secs()))
     })
 }
 
-/// `4711 (solve), 4712 (solve)`: the first few of them.
-pub fn named(processes: &BTreeSet<u32>) -> String {
+/// Lists the first few processes by number and name: `4711 (solve), 4712 (solve)`.
+pub fn list(processes: &BTreeSet<u32>) -> String {
     const MOST: usize = 8;
     let host = Host::default();
     let name = |pid: &u32| match host.status(*pid) {
@@ -121,11 +122,11 @@ mod tests {
     fn many_are_named_briefly() {
         let processes = BTreeSet::from_iter(u32::MAX - 10..u32::MAX);
         assert!(
-            named(&processes).ends_with("4294967292, and 2 more"),
+            list(&processes).ends_with("4294967292, and 2 more"),
             "{}",
-            named(&processes)
+            list(&processes)
         );
         let own = std::process::id();
-        assert!(named(&BTreeSet::from([own])).starts_with(&format!("{own} (")));
+        assert!(list(&BTreeSet::from([own])).starts_with(&format!("{own} (")));
     }
 }

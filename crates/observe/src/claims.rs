@@ -1,45 +1,45 @@
-//! Who owns which addresses of a process image.
+//! The owner of each address range in a process image.
 
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, SiteId};
 use std::collections::BTreeMap;
 
-/// What lies at some addresses.
+/// What an address range contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
-    /// A large allocation, or with `mapped` a mapping of the program's own.
+pub enum Content {
+    /// A large allocation on the heap, or, with `mapped`, a mapping made by the program.
     Allocation {
         site: SiteId,
         ordinal: u32,
         sequence: u32,
-        /// Of the line that allocates it, 0 where it is unknown.
+        /// Column of the source line that allocates it; 0 if unknown.
         column: u32,
         bytes: u64,
         mapped: bool,
-        /// Where it began at first: an object that moved to grow is one more.
+        /// The address where it was first allocated, which distinguishes an object that moved when it grew.
         address: u64,
     },
-    /// A mapped file, by the image's list of names.
+    /// A mapped file; `name` indexes the image's list of names.
     File { name: u32 },
-    /// A thread's stack.
+    /// The stack of thread `ordinal`.
     Stack { ordinal: u32 },
-    /// A thread-local variable, or what is left of a module's thread-local storage.
+    /// A thread-local variable, or, without `variable`, the rest of a module's thread-local storage.
     Tls {
         ordinal: u32,
         module: u32,
         variable: Option<u32>,
     },
-    /// A module's writable segment, its variables not yet looked at.
+    /// A module's writable segment whose variables have not been looked up yet.
     Segment { module: u32 },
-    /// A static variable of at least half a page, or what is left of a module's static data.
+    /// A static variable of at least half a page, or, without `variable`, the rest of a module's static data.
     Static { module: u32, variable: Option<u32> },
     /// A module's code and constants.
     Image { module: u32 },
-    /// The heap's pool.
+    /// The heap's pool of small allocations.
     Arena,
 }
 
-impl What {
-    /// The same allocation at other addresses, where it is `bytes` large.
+impl Content {
+    /// The same allocation at the address `to` with another size; `None` if this is no allocation.
     pub fn moved(self, to: u64, size: u64) -> Option<Self> {
         match self {
             Self::Allocation {
@@ -63,24 +63,24 @@ impl What {
     }
 }
 
-/// A stretch of addresses with one owner.
+/// An address range with one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub start: u64,
     pub end: u64,
-    pub what: What,
-    /// Set when a page of it has been accessed.
+    pub what: Content,
+    /// The profile's object; set once a page of the range has been accessed.
     pub object: Option<ObjectId>,
 }
 
-/// Disjoint claims by address. An accessed claim stays for good, so that a page keeps the owner it
-/// was first seen with; what comes later fills the room around it.
+/// Disjoint claims by address. A claim whose pages were accessed is never removed, so that a page keeps its first
+/// owner; later claims fill the ranges around it.
 #[derive(Clone, Debug, Default)]
 pub struct Claims(BTreeMap<u64, Claim>);
 
 impl Claims {
-    /// Claims addresses for `what`, in place of claims nobody has accessed.
-    pub fn insert(&mut self, start: u64, end: u64, what: What) {
+    /// Claims a range of addresses, replacing claims that were not accessed.
+    pub fn insert(&mut self, start: u64, end: u64, what: Content) {
         self.clear(start, end);
         let mut at = start;
         let kept: Vec<Claim> = self.overlapping(start, end).copied().collect();
@@ -100,7 +100,7 @@ impl Claims {
         }
     }
 
-    /// Forgets claims on these addresses that nobody has accessed.
+    /// Removes claims on this range that were not accessed.
     pub fn clear(&mut self, start: u64, end: u64) {
         let hit: Vec<Claim> = self
             .overlapping(start, end)
@@ -126,12 +126,12 @@ impl Claims {
         self.0.get_mut(&start)
     }
 
-    /// What begins at an address.
+    /// The claim that begins at an address.
     pub fn at(&self, start: u64) -> Option<Claim> {
         self.0.get(&start).copied()
     }
 
-    /// The allocation that begins at `start` is `bytes` large from now on, and owns the addresses to `end`.
+    /// Resizes the allocation that begins at `start` to `bytes`; it then owns the addresses up to `end`.
     pub fn extend(&mut self, start: u64, end: u64, bytes: u64) -> Option<Claim> {
         let before = *self.0.get(&start)?;
         let mut claim = before;
@@ -147,8 +147,8 @@ impl Claims {
         Some(claim)
     }
 
-    /// Forgets which claims were accessed: those of a child begin anew.
-    pub fn renewed(mut self) -> Self {
+    /// The same claims without objects, for a forked child, whose accesses are counted anew.
+    pub fn without_objects(mut self) -> Self {
         self.0.values_mut().for_each(|c| c.object = None);
         self
     }
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stack(ordinal: u32) -> What {
-        What::Stack { ordinal }
+    fn stack(ordinal: u32) -> Content {
+        Content::Stack { ordinal }
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_allocation_that_comes_back_larger_owns_the_room_behind_it() {
-        let what = |bytes| What::Allocation {
+        let what = |bytes| Content::Allocation {
             site: SiteId(1),
             ordinal: 0,
             sequence: 0,

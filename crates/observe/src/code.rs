@@ -1,23 +1,23 @@
-//! Addresses of a running process to frames, through the modules it loaded.
+//! Resolves addresses of a running process to source frames, in the modules that it loaded.
 
 use nodewise_profile::{Frame, Site};
 use nodewise_symbols::{Module, Named, Variable, named_at};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A loaded module of one process image.
+/// A module that a process image has loaded.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What to subtract from an address to get the module's own.
+    /// The load bias: subtract it from an address to get the address as linked.
     pub bias: u64,
     /// Lowest address and the one after the highest.
     pub start: u64,
     pub end: u64,
-    /// Index into the library.
+    /// Index of the module's file in the [`Library`].
     pub file: usize,
 }
 
-/// Every module file any image loaded, each read once and only when asked about.
+/// The module files of all process images; each is read once, when it is first needed.
 #[derive(Default)]
 pub struct Library {
     files: Vec<ModuleFile>,
@@ -28,13 +28,13 @@ pub struct Library {
 struct ModuleFile {
     path: String,
     module: Option<Option<Module>>,
-    /// With their columns.
+    /// Frames with their columns, by address as linked.
     frames: HashMap<u64, Vec<(Frame, u32)>>,
     variables: Option<Vec<Variable>>,
 }
 
 impl Library {
-    /// The number of the module at `path`.
+    /// The index of the module file at `path`; adds it if it is new.
     pub fn file(&mut self, path: &str) -> usize {
         if let Some(&known) = self.by_path.get(path) {
             return known;
@@ -101,17 +101,18 @@ impl Library {
             .clone()
     }
 
-    /// The site of a chain of return addresses, innermost first. Frames without source (the C library,
-    /// `operator new`, OpenMP's own) are left out unless there is nothing else: they differ between
-    /// hosts, and rules must not. So are our own, which are in the chain of each thread that the runtime starts and of
-    /// each call that it interposes: the plain program has none of them. It ends with `main`, or with the body of a parallel region: beyond
-    /// that, the master thread has another chain than its team.
+    /// The site of a call chain, given as return addresses, innermost first. Frames without source (the C library,
+    /// `operator new`, OpenMP) are left out unless there are no others, because they differ between hosts and rules
+    /// must not depend on them. Frames of our libraries are left out too: they are in the chain of each thread that the
+    /// runtime starts and of each call that it interposes, but not in those of the plain program. A site ends with
+    /// `main` or the body of a parallel region: beyond the latter, the chain of the master thread differs from those of
+    /// its team.
     pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
         self.allocation_site(modules, chain).0
     }
 
-    /// As [`Library::site`], with the column of the frame that names what was allocated there: of two objects of one
-    /// line, only it tells which is which.
+    /// As [`Library::site`], with the column of the frame that names the allocation: it distinguishes objects that are
+    /// allocated on the same line.
     pub fn allocation_site(&mut self, modules: &[Loaded], chain: &[u64]) -> (Site, u32) {
         let mut all: Vec<(Frame, u32)> = Vec::new();
         for &pc in chain {
@@ -133,9 +134,9 @@ impl Library {
         (Site { frames }, column)
     }
 
-    /// The site of one access, for people: frames of the language's own library are left out, however
-    /// many there are, unless there is nothing else. What a call that the runtime interposes touches (`read` into a
-    /// buffer) has no site: the address is ours.
+    /// The site of one access, for display: frames of the language's own library are left out unless there are no
+    /// others. An access by a call that the runtime interposes (such as `read` into a buffer) has no site, because the
+    /// address is in our library.
     pub fn touch_site(&mut self, modules: &[Loaded], code: u64) -> Site {
         if self.is_ours(modules, code.saturating_sub(1)) {
             return Site::default();
@@ -148,7 +149,8 @@ impl Library {
         Site { frames }
     }
 
-    /// Whether an address is in a library that we put into the program; libnodewise itself is the program's.
+    /// Whether an address is in one of the libraries that we load into the program; libnodewise counts as the program's
+    /// own.
     fn is_ours(&self, modules: &[Loaded], address: u64) -> bool {
         let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
         loaded.is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
@@ -162,7 +164,7 @@ impl Library {
         })
     }
 
-    /// The module, read when first asked for; `None` if it cannot be read.
+    /// The module, read when it is first needed; `None` if it cannot be read.
     pub fn module(&mut self, file: usize) -> Option<&Module> {
         let file = &mut self.files[file];
         file.module
@@ -170,9 +172,8 @@ impl Library {
             .as_ref()
     }
 
-    /// What the programmer calls an object made at `site`: the variable it is assigned to, else the
-    /// function that made it. Allocation helpers are looked through. `column` is the one that
-    /// [`Library::allocation_site`] gave.
+    /// The name of an object allocated at `site`: the variable it is assigned to, else the function that allocated it.
+    /// Frames of allocation helpers are skipped. `column` comes from [`Library::allocation_site`].
     pub fn object_name(&mut self, site: &Site, column: u32) -> String {
         let Some(frame) = site.frames.get(naming_frame(&site.frames)) else {
             return "heap".to_owned();
@@ -187,7 +188,7 @@ impl Library {
             })
     }
 
-    /// The variable a statement assigns to; statements may have begun up to three lines above.
+    /// The variable to which a statement assigns its allocation; the statement may begin up to three lines above.
     fn variable_at(&mut self, frame: &Frame, column: u32) -> Option<String> {
         let lines = self
             .sources
@@ -208,7 +209,7 @@ impl Library {
             if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
                 return None;
             }
-            // What goes on below stands at a line's end.
+            // On a line above, the continued statement is at the end of the line.
             let column = if above > 0 {
                 line.len() + 1
             } else {
@@ -224,17 +225,17 @@ impl Library {
     }
 }
 
-/// The frame whose line names what was allocated: the first that is no allocation helper.
+/// Index of the frame whose line names the allocation: the first that is no allocation helper.
 fn naming_frame(frames: &[Frame]) -> usize {
     frames.iter().position(|f| !is_allocator(f)).unwrap_or(0)
 }
 
-/// Code that came with the compiler, or that nobody has the source of.
+/// Whether the code came with the compiler, or has no source.
 fn is_library(frame: &Frame) -> bool {
     frame.file.is_empty() || frame.is_library()
 }
 
-/// What compilers make of definitions at file scope whose constructors run before `main`.
+/// Whether a function initialises objects at file scope: compilers make it for constructors that run before `main`.
 fn is_initialiser(function: &str) -> bool {
     [
         "__cxx_global",
@@ -249,11 +250,11 @@ fn is_allocator(frame: &Frame) -> bool {
     is_library(frame) || frame.function.to_ascii_lowercase().contains("alloc")
 }
 
-/// A demangled name without return type and parameters: `std::make_unique<int []>` of
-/// `std::unique_ptr<int [], D> std::make_unique<int []>(unsigned long)`.
+/// A demangled name without return type and parameters: `std::make_unique<int []>` for `std::unique_ptr<int [], D>
+/// std::make_unique<int []>(unsigned long)`.
 fn short(function: &str) -> &str {
     let name = &function[..parameters(function).unwrap_or(function.len())];
-    // What follows is the operator's: `operator new`, `operator<`.
+    // The rest belongs to the operator's name: `operator new`, `operator<`.
     let plain = name.find("operator").unwrap_or(name.len());
     let (mut depth, mut start) = (0i32, 0);
     for (i, c) in name[..plain].char_indices() {
@@ -268,7 +269,7 @@ fn short(function: &str) -> &str {
     if short.is_empty() { function } else { short }
 }
 
-/// Where the last list in round brackets begins, if what follows it can only follow parameters.
+/// Where the last parenthesised list begins, if what follows it can only follow parameters.
 fn parameters(function: &str) -> Option<usize> {
     let end = function.rfind(')')?;
     let after = &function[end + 1..];

@@ -1,4 +1,4 @@
-//! The page through which processes ask for slices.
+//! The shared page through which processes request slices.
 
 use crate::layout::{self, control};
 use crate::slicing::Slicing;
@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// The recorder's side of `raw/control`.
+/// The recorder's view of `raw/control`.
 pub struct Control(SharedFile);
 
 impl Control {
-    /// Makes the page; processes may start from here on.
+    /// Creates the page; after this, processes may be started.
     ///
     /// # Errors
     /// The file exists or cannot be written.
@@ -36,10 +36,10 @@ impl Control {
         Ok(control)
     }
 
-    /// The page of a recording that was interrupted.
+    /// Opens the page of an interrupted recording.
     ///
     /// # Errors
-    /// There is none that can be read.
+    /// There is no readable page.
     pub fn open(raw: &Path) -> io::Result<Self> {
         let control = Self(SharedFile::open(&raw.join("control"))?);
         let words = control.0.words();
@@ -64,18 +64,17 @@ impl Control {
         }
     }
 
-    /// How many bytes the processes have written to their logs, all together.
+    /// Bytes that all processes together have written to their logs.
     pub fn logged(&self) -> u64 {
         self.0.words()[control::LOGGED].load(Acquire)
     }
 
-    /// The process that made the page.
+    /// Process identifier of the recorder that created the page.
     pub fn recorder(&self) -> u32 {
         self.half(control::RECORDER_PID).load(Relaxed)
     }
 
-    /// How many slices have been asked for; waits for one more than `taken`, not longer than
-    /// `at_most`.
+    /// Number of slices that were requested; waits at most `at_most` until it is more than `taken`.
     pub fn requested(&self, taken: u32, at_most: Duration) -> u32 {
         let word = self.half(control::SLICES_REQUESTED);
         if word.load(Acquire) == taken && !at_most.is_zero() {
@@ -84,18 +83,18 @@ impl Control {
         word.load(Acquire)
     }
 
-    /// Lets those go on who asked for the first `count` slices.
-    pub fn taken(&self, count: u32) {
+    /// Announces that `count` slices have been taken, which resumes the processes that wait for them.
+    pub fn set_taken(&self, count: u32) {
         self.half(control::SLICES_TAKEN).store(count, Release);
         futex::wake(self.half(control::SLICES_TAKEN));
     }
 
-    /// Wakes who waits in [`Control::requested`].
+    /// Wakes the thread that waits in [`Control::requested`].
     pub fn wake(&self) {
         futex::wake(self.half(control::SLICES_REQUESTED));
     }
 
-    /// Nobody answers from here on.
+    /// Announces that no more requests will be answered.
     pub fn close(&self) {
         self.half(control::RECORDER_ALIVE).store(0, Release);
         futex::wake(self.half(control::SLICES_TAKEN));

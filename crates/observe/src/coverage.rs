@@ -1,4 +1,4 @@
-//! Coverage: the share of CPU time in code that counts its accesses.
+//! Computes coverage: the share of CPU time spent in code that counts its accesses.
 
 use crate::code::Library;
 use nodewise_linux::perf::{Record, Sampler};
@@ -6,14 +6,14 @@ use nodewise_profile::Coverage;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// A second of CPU time; not a divisor of timers that programs use.
+/// Samples per second of CPU time; a prime, so that it does not coincide with a program's timers.
 pub const FREQUENCY: u64 = 997;
-/// What the pass puts before the functions it has been at: `NW_FUNCTION_MARK`.
+/// The bytes that the compiler pass places before functions it has processed: `NW_FUNCTION_MARK`.
 const MARK: &[u8] = b"nodewise:counted";
 const RUNTIME: &str = "libnodewise-rt.so";
-/// Modules whose time is waiting and scheduling.
+/// Modules in which time counts as waiting and scheduling.
 const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
-/// The same in libc.
+/// Functions of libc in which time counts as waiting.
 const WAITING: [&str; 8] = [
     "sched_yield",
     "pthread_",
@@ -25,7 +25,7 @@ const WAITING: [&str; 8] = [
     "__lll_",
 ];
 
-/// Where samples fell, by place and number.
+/// Samples by code location.
 #[derive(Default)]
 pub struct Samples {
     maps: HashMap<u32, BTreeMap<u64, Mapping>>,
@@ -43,10 +43,10 @@ struct Mapping {
 }
 
 impl Samples {
-    /// Takes what the sampler has.
+    /// Counts the samples that the sampler has collected.
     pub fn take(&mut self, sampler: &mut Sampler, library: &mut Library) {
         let records = sampler.drain();
-        // CPU by CPU, so a process may run on one before its mapping is reported by another.
+        // Records come CPU by CPU, so a sample may come before the mapping that it lies in.
         for record in &records {
             self.follow(record, library);
         }
@@ -105,15 +105,15 @@ impl Samples {
         *self.places.entry(place).or_default() += 1;
     }
 
-    /// CPU time of a thread, nanoseconds.
+    /// CPU time of a thread in nanoseconds.
     pub fn cpu_time(&self, pid: u32, tid: u32) -> u64 {
         self.threads
             .get(&(pid, tid))
             .map_or(0, |n| n * 1_000_000_000 / FREQUENCY)
     }
 
-    /// The share of user-mode samples in our runtime: what counting costs at least; counters in line
-    /// come on top. `None` without samples.
+    /// The share of user-mode samples in our runtime: a lower bound of the cost of counting, as counters compiled into
+    /// the program are not included. `None` without samples.
     pub fn cost(&self, library: &Library) -> Option<f64> {
         let all: u64 = self.places.values().sum::<u64>() + self.nowhere;
         let ours = self
@@ -123,7 +123,7 @@ impl Samples {
         (all > 0).then(|| ours.map(|(_, count)| count).sum::<u64>() as f64 / all as f64)
     }
 
-    /// What the samples say.
+    /// The coverage according to the samples.
     pub fn coverage(&self, library: &mut Library) -> Coverage {
         let (mut instrumented, mut waiting, mut missed) = (0, 0, BTreeMap::<String, u64>::new());
         let mut lists = HashMap::new();

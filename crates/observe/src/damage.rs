@@ -1,5 +1,5 @@
-//! What of the raw files of a recording cannot be read. A process that is killed leaves files that are whole, but for
-//! the last line of its log; anything else that lacks was lost since, or overwritten.
+//! Finds out which raw files of a recording cannot be read. A process that is killed leaves complete files, except for
+//! the last line of its log; anything else that is missing was lost or overwritten later.
 
 use crate::control::Control;
 use crate::events::{self, Event};
@@ -8,28 +8,28 @@ use crate::thread_file;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The pool's file, whole.
+/// Size of the pool's file when complete.
 const POOL_BYTES: u64 = (POOL_WORDS * 8) as u64;
 const POOL_WORDS: usize =
     crate::layout::POOL_SLOTS * crate::layout::pool_entry::WORDS + crate::layout::REPEATS;
 
-/// What is missing or makes no sense, by kind.
+/// Amount of missing or invalid data, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Lines of logs that say nothing.
+    /// Lines of logs that cannot be parsed.
     lines: u64,
-    /// Bytes of logs that were written and are not there.
+    /// Bytes that were written to logs and are missing.
     missing: u64,
-    /// Files with counts that no log gives to a thread.
+    /// Counter files that no log assigns to a thread.
     unnamed: u64,
-    /// Files of counters that a log names, or of small allocations, which are missing, cut, or overwritten.
+    /// Counter files that a log names, and files of small allocations, that are missing, truncated or overwritten.
     cut: u64,
-    /// Whether there is no `control`, which says why a process stopped counting.
+    /// Whether `control` is missing, which tells why a process stopped counting.
     no_control: bool,
 }
 
 impl Damage {
-    /// Looks through all that ended processes left below `raw`.
+    /// Checks all files that ended processes left below `raw`.
     pub fn of(raw: &Path, control: Option<&Control>) -> Self {
         let mut damage = Self {
             no_control: control.is_none(),
@@ -45,7 +45,7 @@ impl Damage {
         damage
     }
 
-    /// Looks through the files of a process image; gives the bytes of its log's whole lines.
+    /// Checks the files of a process image; returns the bytes of complete lines in its log.
     fn add_image(&mut self, folder: &Path) -> u64 {
         let mut named = HashSet::new();
         let logged = events::read(&folder.join("events"), 0, u64::MAX, |line| {
@@ -64,7 +64,7 @@ impl Damage {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(number) = name.strip_prefix("thread-").and_then(|n| n.parse().ok()) {
-                // One that was being made when its process was killed holds nothing.
+                // A file that was being created when its process was killed holds nothing.
                 let holds = || thread_file::counters(&entry.path()).is_ok_and(|count| count > 0);
                 self.unnamed += u64::from(!named.contains(&number) && holds());
             }
@@ -76,7 +76,7 @@ impl Damage {
         logged.unwrap_or(0)
     }
 
-    /// What could not be read, as part of a sentence; `None` if all could.
+    /// Describes the damage as part of a sentence; `None` if there is none.
     pub fn sentence(&self) -> Option<String> {
         let one = |count: u64, one: &str, many: &str| match count {
             0 => None,

@@ -1,4 +1,4 @@
-//! Any program, unmodified, under QEMU's user mode: which QEMU, which plugin, what it cannot run.
+//! Runs unmodified programs under QEMU's user mode: finds QEMU and the plugin, and checks what QEMU can run.
 
 use crate::error::{Error, ErrorKind};
 use crate::program::{RUNTIME, find};
@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// QEMU's name; a path in `NODEWISE_QEMU_USER` goes before it.
+/// Name of the QEMU executable; a path in `NODEWISE_QEMU_USER` takes precedence.
 pub const QEMU: &str = "qemu-x86_64";
 
-/// A QEMU that loads our plugin.
+/// A QEMU that can load our plugin.
 #[derive(Clone, Debug)]
 pub struct Emulator {
     qemu: PathBuf,
@@ -23,17 +23,17 @@ pub struct Emulator {
     preload: PathBuf,
 }
 
-/// What is really executed: scripts are their interpreters' arguments.
+/// The executable that is run; for a script that is its interpreter.
 struct Target {
     file: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Emulator {
-    /// The QEMU at `chosen`, else the one on `path`. `libraries` is where our own are.
+    /// Uses the QEMU at `chosen`, else the one in `path`. `libraries` is the folder of our libraries.
     ///
     /// # Errors
-    /// There is none, or it cannot load plugins.
+    /// There is no QEMU, or it cannot load plugins.
     pub fn find(libraries: &Path, chosen: Option<&OsStr>, path: Option<&OsStr>) -> Result<Self, Error> {
         let qemu = find(chosen.unwrap_or(QEMU.as_ref()), path).map_err(|e| match chosen {
             Some(_) => e,
@@ -68,14 +68,14 @@ impl Emulator {
         })
     }
 
-    /// QEMU's version.
+    /// The version that QEMU reports.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The command that runs `program`, found at `file`, with these arguments and counts what it does.
-    /// `environment` holds what is meant for the program's dynamic linker and not for QEMU's.
+    /// The command that runs `program`, whose file is `file`, with these arguments under QEMU and counts its accesses.
+    /// `environment` holds variables for the program's dynamic linker that QEMU must not see.
     ///
     /// # Errors
     /// The program cannot be emulated.
@@ -95,7 +95,7 @@ impl Emulator {
         }
         let target = Target::of(file)?;
         let mut command = Command::new(&self.qemu);
-        // Everything the code generator has: what the program asks the CPU for decides which code it runs.
+        // `max` has all features of the code generator: programs choose their code by the features of the CPU.
         command.args(["-cpu", "max", "-E", "NODEWISE_EMULATED=1"]);
         let mut preload = self.preload.clone().into_os_string();
         for (name, value) in environment.filter(|(name, _)| name.as_bytes().starts_with(b"LD_")) {
@@ -161,7 +161,7 @@ impl Target {
     }
 }
 
-/// Refuses what would not run, or not be counted.
+/// Refuses programs that would not run or would not be counted.
 fn check(file: &Path, program: &Program) -> Result<(), Error> {
     if !program.is_x86_64() {
         return Err(refused(file, "is no x86-64 program, and only those are emulated"));

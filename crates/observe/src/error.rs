@@ -1,9 +1,9 @@
-//! What can go wrong with a recording.
+//! Errors of recording.
 
 use std::fmt::Display;
 use std::path::Path;
 
-/// An error in one line: what, where, the remedy.
+/// An error in one line: what is wrong, where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -11,26 +11,26 @@ pub struct Error {
     message: String,
 }
 
-/// What sort of error it is.
+/// The kind of an error, for callers that act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The program is not there.
+    /// The program does not exist.
     NotFound,
-    /// The program is there and cannot be run.
+    /// The program exists and cannot be run.
     NotExecutable,
-    /// The program does not count its accesses.
+    /// The program is not built to count its accesses.
     NotInstrumented,
-    /// There is no emulator that can do what is asked for.
+    /// There is no emulator that supports what is asked for.
     NoEmulator,
-    /// This kernel, or this user, cannot observe so.
+    /// This kernel, or this user, does not permit this kind of observation.
     NotHere,
     /// The profile or a raw file cannot be read or written.
     Io,
 }
 
 impl Error {
-    /// What sort of error it is.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -43,7 +43,7 @@ impl Error {
         }
     }
 
-    /// The program has run, and its raw counters are still there.
+    /// Adds to the message that the program has run and its raw counters are still in `folder`.
     pub(crate) fn with_counters_left(self, folder: &Path) -> Self {
         let folder = nodewise_input::shell_word(&folder.display().to_string());
         Self {

@@ -1,10 +1,10 @@
-//! The event log of a process image: lines of words, numbers in hexadecimal.
+//! Parses the event log of a process image: lines of words, with hexadecimal numbers.
 
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A loaded part of a module.
+/// A loaded segment of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub address: u64,
@@ -12,7 +12,7 @@ pub struct Segment {
     pub writable: bool,
 }
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     Process {
@@ -44,7 +44,7 @@ pub enum Event<'a> {
         bytes: u64,
         bias: u64,
     },
-    /// From these entries on the numbered file is this thread's.
+    /// The counter file `number` belongs to thread `ordinal` from these entries on.
     Counters {
         ordinal: u32,
         number: u32,
@@ -72,14 +72,14 @@ pub enum Event<'a> {
         ordinal: u32,
         chain: Vec<u64>,
     },
-    /// An object once more, or larger than ever.
+    /// An object was allocated again at the same address, or has grown.
     Again {
         before: u64,
         address: u64,
         bytes: u64,
         mapped: u64,
     },
-    /// Which number counts the repetitions of the object at an address.
+    /// The pool entry that counts repeated allocations at an address.
     Repeats {
         number: usize,
         address: u64,
@@ -102,10 +102,10 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Reads a line; `None` when it makes no sense: a newer runtime's, or damaged.
+    /// Parses a line; `None` if it is damaged or from a newer runtime.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (word, rest) = line.split_once(' ')?;
-        // `module` and `map` end in ` = path`, which may hold anything.
+        // `module` and `map` end with ` = path`; the path may contain anything.
         let (numbers, path) = match rest.split_once(" = ") {
             Some((numbers, path)) => (numbers, Some(path)),
             None => (rest, None),
@@ -142,7 +142,7 @@ impl<'a> Event<'a> {
 
     fn numeric(word: &str, numbers: &[u64], path: Option<&'a str>) -> Option<Self> {
         let small = |n: u64| u32::try_from(n).ok();
-        // A number beyond any that a profile can have is a damaged line's: there would be room made for all before it.
+        // A thread number larger than a profile can have comes from a damaged line; tables would be allocated up to it.
         let thread = |n: u64| small(n).filter(|_| n < nodewise_store::THREADS);
         Some(match (word, numbers) {
             ("process", &[_, _, _, brk, stack]) => Self::Process { brk, stack },
@@ -221,11 +221,11 @@ fn segment(words: &[u64]) -> Segment {
     }
 }
 
-/// Reads the log's lines from byte `from`, at most to `limit`; calls `line` with each whole one.
-/// Returns where the next read begins.
+/// Reads the log from byte `from`, at most up to `limit`, and calls `line` with each complete line. Returns the
+/// position where the next call continues.
 ///
 /// # Errors
-/// The file cannot be read; one that does not exist yet is empty.
+/// The file cannot be read. A file that does not exist yet counts as empty.
 pub fn read(path: &Path, from: u64, limit: u64, mut line: impl FnMut(&str)) -> io::Result<u64> {
     const CHUNK: usize = 1 << 16;
     let file = match nodewise_input::open(path) {

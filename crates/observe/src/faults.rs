@@ -1,8 +1,7 @@
-//! Who accesses which page of running programs, sampled by the kernel's hinting page faults.
+//! Samples which threads access which pages of running programs, by NUMA hint faults.
 //!
-//! The kernel's balancing takes away the right to some pages from time to time, and the next access of each
-//! faults: a sample of *pages a scan*, not of accesses. Which nodes and threads use a page it tells well, how
-//! intensely it does not.
+//! Automatic NUMA balancing makes some pages inaccessible from time to time, and the next access to each faults. This
+//! samples *pages per scan*, not accesses: it shows well which nodes and threads use a page, but not how intensely.
 
 mod attaching;
 mod budget;
@@ -16,7 +15,7 @@ mod recorder;
 mod residents;
 mod traced;
 
-pub use budget::{Budget, Costs, Rate, Spell};
+pub use budget::{Budget, Costs, Interval, Rate};
 pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
 pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
@@ -34,68 +33,68 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a fault was.
+/// The cause of a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The kernel asked who accesses this page: a sample.
+    /// A NUMA hint fault: a sample of the accesses.
     Hint,
-    /// The page was not there before: its first touch, or its return.
+    /// The page was not resident: its first touch, or it was swapped out.
     First,
-    /// Another's page was copied at the first write.
+    /// A shared page was copied at its first write (copy-on-write).
     Copy,
-    /// A hint or a copy.
+    /// Either a hint or a copy; the kernel does not tell which.
     Unknown,
 }
 
-/// An access that was seen.
+/// An observed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// When and who; where, and by which CPU.
+    /// Time, thread, address and CPU of the fault.
     pub fault: Fault,
-    /// What it was.
+    /// The cause of the fault.
     pub kind: Kind,
-    /// The number of the program that the process ran then; each sample has one, as long as there are any.
+    /// Number of the program that the process was running; each sample has one unless numbers have run out.
     pub process: Option<u16>,
 }
 
-/// What has been seen so far, and what it costs.
+/// Counts of the observation so far, and its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Samples.
+    /// Hint faults, which are the samples.
     pub hints: u64,
-    /// First touches.
+    /// Faults at the first touch of a page.
     pub firsts: u64,
-    /// Copies on write.
+    /// Copy-on-write faults.
     pub copies: u64,
-    /// Hints or copies.
+    /// Faults that were either hints or copies.
     pub unknown: u64,
-    /// Records that did not fit the kernel's buffers.
+    /// Records that were lost because the kernel's buffers were full.
     pub lost: u64,
-    /// One fault of so many is reported now.
+    /// One of this number of faults is currently reported.
     pub period: u64,
-    /// Milliseconds between the kernel's scans now, where it scans because we ask it to.
+    /// Current milliseconds between the kernel's scans, if we set that.
     pub scan_ms: Option<u32>,
-    /// Time in which nothing was reported, to keep the budget.
+    /// Total time during which nothing was reported, to keep the budget.
     pub closed: Duration,
-    /// The share of the programs' CPU time that observing took; 0 before there was any.
+    /// Share of the programs' CPU time that observation took; 0 before they used any.
     pub cost: f64,
-    /// What a sample costs, nanoseconds: half of it and more in the kernel, on the program's account.
+    /// Cost of a sample in nanoseconds: at least half of it is in the kernel, charged to the program.
     pub sample_ns: f64,
-    /// Pages that the kernel moved by itself; `None` where it does not say.
+    /// Pages that the kernel has moved by itself; `None` if it does not report them.
     pub kernel_moved: Option<u64>,
-    /// Threads that could not be watched.
+    /// Number of threads that could not be watched.
     pub missed_threads: usize,
-    /// Whether reads and writes are told apart.
+    /// Whether the kernel reports if an access is a write.
     pub writes: bool,
 }
 
-/// CPUs up to which threads are watched one by one, each of which takes an event a CPU when it starts.
+/// Up to this number of CPUs threads are watched one by one; each thread needs an event for each CPU.
 const MOST_CPUS: usize = 64;
-/// Events at the start up to which they are.
+/// Up to this number of events at the start threads are watched one by one.
 const MOST_EVENTS: usize = 1024;
 
 impl Figures {
-    /// What a profile's manifest says of them.
+    /// The sampling section of a profile's manifest.
     #[must_use]
     pub fn sampling(&self, budget: f64, minimum_samples: u32, wall: Duration) -> Sampling {
         Sampling {
@@ -114,13 +113,13 @@ impl Figures {
     }
 }
 
-/// Programs being observed.
+/// Observes programs by their page faults.
 pub struct Watch {
     host: Host,
     source: Source,
     budget: Budget,
     following: Following,
-    /// The one numbering of processes: page numbers carry it. Numbers are given when first asked for.
+    /// Numbers of processes as page numbers contain them; assigned when first needed.
     numbers: RefCell<Processes>,
     figures: Figures,
     records: Vec<Record>,
@@ -130,20 +129,20 @@ pub struct Watch {
     executed: Vec<(u32, usize)>,
     retired: Vec<u16>,
     looked: Duration,
-    /// Milliseconds between the kernel's scans as we last wanted it.
+    /// Milliseconds between the kernel's scans that we last asked for.
     scans_wanted: Option<u32>,
-    /// A minor fault, nanoseconds.
+    /// Cost of a minor fault in nanoseconds.
     fault_ns: f64,
-    /// Since the last look, beside it: what handling the touches took, and what the rest did.
+    /// Time since the last look that the caller spent on touches; `upkeep` is that spent on everything else.
     charged: Duration,
     upkeep: Duration,
 }
 
 impl Watch {
-    /// Running processes, the children they have, and those they start from now on. `share` of their CPU time may be spent.
+    /// Observes running processes, their children, and those they start later. May use `share` of their CPU time.
     ///
     /// # Errors
-    /// It cannot be done here.
+    /// Hint faults cannot be observed here.
     pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
         check(host)?;
         all_threads(host, pids)?;
@@ -177,10 +176,10 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What the calling thread starts from now on: call [`Watch::follow`] with it.
+    /// Observes what the calling thread starts from now on; call [`Watch::follow`] with its process.
     ///
     /// # Errors
-    /// It cannot be done here.
+    /// Hint faults cannot be observed here.
     pub fn of_command(host: &Host, share: f64) -> Result<Self, NotHere> {
         check(host)?;
         let costs = costs();
@@ -189,10 +188,10 @@ impl Watch {
         Ok(Self::new(host, source, costs, share))
     }
 
-    /// The processes of a control group (version 2), and those that come into it.
+    /// Observes the processes of a control group (version 2), and those that join it.
     ///
     /// # Errors
-    /// It cannot be done here.
+    /// Hint faults cannot be observed here.
     pub fn of_group(host: &Host, folder: &Path, share: f64) -> Result<Self, NotHere> {
         check(host)?;
         let costs = costs();
@@ -200,7 +199,7 @@ impl Watch {
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let mut watch = Self::new(host, source, costs, share);
         for pid in text.lines().filter_map(|l| l.parse().ok()) {
-            // One that ends meanwhile is none.
+            // A process that ends meanwhile is left out.
             let _ = watch.following.add_running(host, pid);
         }
         Ok(watch)
@@ -236,25 +235,25 @@ impl Watch {
         }
     }
 
-    /// Follows a program that was just started, and what it starts.
+    /// Follows a program that was just started, and its children.
     pub fn follow(&mut self, pid: u32) {
         self.following.add_fresh(pid);
     }
 
-    /// Says that the kernel scans every so many milliseconds because we asked: each hint fault is on our account,
-    /// at the cost of a minor fault, and the budget may want [others](Watch::adapt_scans).
+    /// Tells that the kernel scans every `ms` milliseconds because we asked for it. Each hint fault is then charged to
+    /// us at the cost of a minor fault, and the budget may require [another period](Watch::adapt_scans).
     pub fn own_scans(&mut self, ms: u32) {
         self.budget.own_scans(ms, self.fault_ns);
         self.scans_wanted = Some(ms);
         self.figures.scan_ms = Some(ms);
     }
 
-    /// Hint faults cost the program time whether or not they are reported: where we asked for them, fewer are
-    /// asked for while the budget is overdrawn.
+    /// Adapts the scan period to the budget: hint faults cost the program time even if they are not reported, so scans
+    /// that we asked for become rarer while the budget is overdrawn.
     pub fn adapt_scans(&mut self, held: &Held) {
         let wanted = self.budget.rate().scan_ms;
         let before = std::mem::replace(&mut self.scans_wanted, wanted);
-        // What cannot be written now could be at the start: the budget's other means remain.
+        // The period could be written at the start; if that fails now, the budget's other measures remain.
         if let Some(ms) = wanted.filter(|_| wanted != before)
             && held.set(Scan::every(ms)).is_ok()
         {
@@ -262,30 +261,30 @@ impl Watch {
         }
     }
 
-    /// Charges the budget with what the caller does about the touches.
+    /// Charges time that the caller spent on processing touches.
     pub fn charge(&mut self, own: Duration) {
         self.charged += own;
     }
 
-    /// Charges the budget with what the caller does however few touches there are.
+    /// Charges time that the caller spent independently of the number of touches.
     pub fn charge_upkeep(&mut self, own: Duration) {
         self.upkeep += own;
     }
 
-    /// Whether more was spent than the budget allows so far.
+    /// Whether more was spent so far than the budget allows.
     #[must_use]
     pub fn overdrawn(&self) -> bool {
         self.budget.savings() < 0.0
     }
 
-    /// Waits until it is time for a look or much has happened, at most so long; whether to look.
+    /// Waits until it is time for a look or buffers fill up, at most `limit`; returns whether to look.
     pub fn due(&self, limit: Duration) -> bool {
         let at = self.looked + self.budget.rate().look;
         let left = at.saturating_sub(clock::monotonic());
         self.source.wait(left.min(limit)) || left <= limit
     }
 
-    /// Waits until much has happened, at most so long; then everything since the last call, by time.
+    /// Waits until buffers fill up, at most `limit`; returns the touches since the last call, by time.
     pub fn look(&mut self, limit: Duration) -> &[Touch] {
         self.source.wait(limit);
         let began = clock::own_cpu_time();
@@ -300,7 +299,7 @@ impl Watch {
             samples += u64::from(matches!(record, Record::Fault(_)));
             self.take(record);
         }
-        // By names as they are known at the end: a companion names itself after its first touches.
+        // Names are used as known at the end: a companion sets its name after its first touches.
         let following = &self.following;
         self.touches.retain(|t| !following.is_companion(&t.fault));
         self.following.refresh(&self.host, &mut self.ends);
@@ -308,15 +307,15 @@ impl Watch {
         self.retired
             .extend(self.ends.iter().filter_map(|pid| numbers.end(*pid)));
         self.figures.kernel_moved = self.following.moved();
-        self.settle(samples, clock::own_cpu_time() - began);
+        self.account(samples, clock::own_cpu_time() - began);
         &self.touches
     }
 
     fn take(&mut self, record: Record) {
         match record {
             Record::Fault(fault) => {
-                let Some(kind) = self.following.judge(&self.host, &fault) else {
-                    return; // somebody else's
+                let Some(kind) = self.following.classify(&self.host, &fault) else {
+                    return; // a fault of a process that is not followed
                 };
                 let count = match kind {
                     Kind::Hint => &mut self.figures.hints,
@@ -346,12 +345,12 @@ impl Watch {
                     self.executed.push((pid, self.touches.len()));
                     self.retired.extend(self.numbers.get_mut().end(pid));
                 }
-                self.following.hear(&other);
+                self.following.handle(&other);
             }
         }
     }
 
-    fn settle(&mut self, samples: u64, own: Duration) {
+    fn account(&mut self, samples: u64, own: Duration) {
         let now = clock::monotonic();
         let wall = now - std::mem::replace(&mut self.looked, now);
         let running = self.budget.rate().running;
@@ -362,7 +361,7 @@ impl Watch {
             &mut self.charged
         };
         *looking += own;
-        let rate = self.budget.settle(&Spell {
+        let rate = self.budget.account(&Interval {
             program_ns: self.following.cpu_since() as f64,
             own_ns: std::mem::take(&mut self.charged).as_nanos() as f64,
             upkeep_ns: std::mem::take(&mut self.upkeep).as_nanos() as f64,
@@ -381,110 +380,110 @@ impl Watch {
         self.figures.sample_ns = self.budget.sample_ns();
     }
 
-    /// What the last look saw, by time.
+    /// The touches that the last look found, by time.
     #[must_use]
     pub fn touches(&self) -> &[Touch] {
         &self.touches
     }
 
-    /// Threads of the followed processes that began before the last look: process and thread.
+    /// Threads of the followed processes that were created before the last look, as (process, thread).
     #[must_use]
     pub fn births(&self) -> &[(u32, u32)] {
         &self.births
     }
 
-    /// Processes that the last look found ended.
+    /// Processes that the last look found to have ended.
     #[must_use]
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// Processes that run another program since: which, and before which of the touches.
+    /// Processes that executed another program, each with the index of the first touch after that.
     #[must_use]
     pub fn executed(&self) -> &[(u32, usize)] {
         &self.executed
     }
 
-    /// Numbers of programs that are no more since the last look, as their processes ended or executed another.
+    /// Numbers of programs that ended since the last look, with their process or because it executed another program.
     #[must_use]
     pub fn retired(&self) -> &[u16] {
         &self.retired
     }
 
-    /// The number that page numbers carry for a process, given now if it has none; `None` when none is left.
+    /// The number of a process in page numbers, assigned now if it has none; `None` when numbers have run out.
     #[must_use]
     pub fn number(&self, pid: u32) -> Option<u16> {
         let mut numbers = self.numbers.borrow_mut();
         let number = numbers.number(pid);
         if !self.following.follows(pid) {
-            numbers.end(pid); // has ended already: nobody else will say so
+            numbers.end(pid); // the process has ended already, and no record will tell so
         }
         number
     }
 
-    /// The same if it has been given.
+    /// The number of a process, if it has one.
     #[must_use]
     pub fn known_number(&self, pid: u32) -> Option<u16> {
         self.numbers.borrow().known(pid)
     }
 
-    /// The process that a number stands for, alive or not.
+    /// The process that a number was assigned to, running or not.
     #[must_use]
     pub fn pid(&self, number: u16) -> Option<u32> {
         self.numbers.borrow().pid(number)
     }
 
-    /// Whether a number stands for one program in the whole observation, as it has to in a profile.
+    /// Whether a number stands for one program throughout the observation, as profiles require.
     #[must_use]
     pub fn is_unique(&self, number: u16) -> bool {
         self.numbers.borrow().is_unique(number)
     }
 
-    /// Whether there were more processes at once than numbers: some were left out.
+    /// Whether some processes got no number because too many ran at once.
     #[must_use]
     pub fn left_processes_out(&self) -> bool {
-        self.numbers.borrow().is_short()
+        self.numbers.borrow().has_run_out()
     }
 
-    /// The processes that are followed and live, ascending.
+    /// The followed processes that are running, ascending.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.following.processes()
     }
 
-    /// The name of a thread, as far as it was heard.
+    /// The name of a thread, if it was reported.
     #[must_use]
     pub fn name(&self, tid: u32) -> Option<&str> {
         self.following.name(tid)
     }
 
-    /// Pages that the kernel's balancing moved of a process, dead or alive.
+    /// Pages of a process, running or not, that automatic NUMA balancing moved.
     #[must_use]
     pub fn moved(&self, pid: u32) -> u64 {
         self.following.moved_of(pid)
     }
 
-    /// The same, counted now: where the kernel does not tell of each move, it is asked now and then only. `None`
-    /// where it does not count.
+    /// As [`Watch::moved`], but up to date: where the kernel does not report each move, its counters are read now.
+    /// `None` if it does not count moves.
     pub fn count_moved(&mut self, pid: u32) -> Option<u64> {
         self.following.count_moves(&self.host, pid);
         self.following.moved().map(|_| self.moved(pid))
     }
 
-    /// Figures of the whole observation.
+    /// Counts and cost of the whole observation.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.figures
     }
 
-    /// Whose faults the kernel reports to us.
+    /// The processes whose faults the kernel reports to us.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.source.scope()
     }
 }
 
-/// The threads that these processes have, all of which are there.
+/// The threads of these processes; all of the processes must exist.
 fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
     match pids.iter().find(|pid| !host.has_process(**pid)) {
         Some(gone) => Err(NotHere::process(host, *gone)),
@@ -492,7 +491,7 @@ fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
     }
 }
 
-/// The threads that these processes have now.
+/// The current threads of these processes.
 fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
     let mut tids = Vec::new();
     each_alive(host, pids, |pid| {
@@ -502,7 +501,7 @@ fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
     Ok(tids)
 }
 
-/// Looks at each process, past those that have ended; an error when nobody is left.
+/// Calls `look` for each process and skips those that have ended; an error if none is left.
 fn each_alive(
     host: &Host,
     pids: &[u32],
@@ -522,12 +521,12 @@ fn each_alive(
     }
 }
 
-/// Running processes that are being attached to.
+/// Running processes to which events are being attached.
 struct Attached<'a> {
     host: &'a Host,
     pids: &'a [u32],
     source: Option<Source>,
-    /// What was heard meanwhile.
+    /// Records that arrived meanwhile.
     records: Vec<Record>,
 }
 
@@ -559,8 +558,8 @@ impl Threads for Attached<'_> {
     }
 }
 
-/// An event a thread and CPU is cheapest, as the kernel leaves out what we do not want; where these would be
-/// too many, everybody's faults are looked through, if we may.
+/// An event for each thread and CPU is cheapest, because the kernel then filters the faults. If that needs too many
+/// events, all faults of the system are watched, where permitted.
 fn crowded(host: &Host, threads: usize) -> Option<Source> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let many = threads * cpus > MOST_EVENTS || cpus > MOST_CPUS;

@@ -1,11 +1,10 @@
-//! What the machine gives: latency and bandwidth between its nodes, measured as any user can.
+//! Measures latency and bandwidth between the machine's nodes, without special privileges.
 //!
-//! **Latency**: a chain of loads, each of which says where the next one goes, over more memory than the
-//! caches hold, in an order that no prefetcher guesses. **Bandwidth**: every CPU of the reading (writing)
-//! node goes through memory of its own, in four streams, for a while; bytes over time. **Together**:
-//! several such flows at once, chosen by [`nodewise_machine::inference::survey`].
+//! **Latency**: a chain of dependent loads over more memory than the caches hold, in an order that no prefetcher can
+//! predict. **Bandwidth**: every CPU of the reading (writing) node goes through its own memory, in four streams, for a
+//! while; bytes over time. **Together**: several such flows at once, chosen by [`nodewise_machine::inference::survey`].
 //!
-//! Each figure is repeated until the interval of its median is narrow, or time is up.
+//! Each measurement is repeated until the confidence interval of its median is narrow, or time is up.
 
 mod caches;
 mod chase;
@@ -28,23 +27,23 @@ use pace::Pace;
 use site::Site;
 use std::time::Duration;
 
-/// How to measure.
+/// Precision, duration and memory of measurements.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Stop repeating when half the interval's width is this share of the median.
+    /// Repeats until half the width of the confidence interval is this share of the median.
     pub precision: f64,
-    /// Samples of a figure, at least and at most.
+    /// Smallest and largest number of samples of a figure.
     pub samples: std::ops::RangeInclusive<usize>,
-    /// How long a sample of a bandwidth takes.
+    /// Duration of one sample of a bandwidth.
     pub window: Duration,
-    /// Begin nothing after this time.
+    /// Starts no further measurement after this time.
     pub limit: Duration,
-    /// Memory to measure on each node, bytes; without it four times the caches that reach it.
+    /// Bytes of memory used on each node; by default four times the caches through which it is reached.
     pub memory: Option<u64>,
 }
 
 impl Settings {
-    /// Within one percent, if ten minutes are enough.
+    /// A precision of one percent, in at most ten minutes.
     #[must_use]
     pub fn thorough() -> Self {
         Self {
@@ -56,7 +55,7 @@ impl Settings {
         }
     }
 
-    /// Within a twentieth, in a minute at most.
+    /// A precision of five percent, in at most a minute.
     #[must_use]
     pub fn quick() -> Self {
         Self {
@@ -69,49 +68,49 @@ impl Settings {
     }
 }
 
-/// How far it is.
+/// Progress of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// What is being measured.
     pub what: &'static str,
-    /// Figures of it that are known.
+    /// Figures of this kind that have been measured.
     pub done: usize,
-    /// How many there are, at most.
+    /// Largest number of figures of this kind.
     pub of: usize,
 }
 
-/// One figure for each pair `[reader][memory]`; none where it was not measured.
+/// One figure for each pair `[reader][memory]`; `None` if it was not measured.
 pub type Matrix = Vec<Vec<Option<Estimate>>>;
 
-/// What was measured.
+/// Results of all measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Nanoseconds of a load.
+    /// Latency of a load, nanoseconds.
     pub latency_ns: Matrix,
-    /// MB/s that a node's CPUs read from a memory, with nothing else running.
+    /// Bandwidth of a node's CPUs reading a memory while nothing else runs, MB/s.
     pub read: Matrix,
-    /// MB/s that they write to it.
+    /// Bandwidth of a node's CPUs writing to a memory, MB/s.
     pub write: Matrix,
-    /// What remote reads get beside each other; none where there are none.
+    /// Bandwidths of remote reads that run at the same time; `None` on a machine without remote memory.
     pub survey: Option<Survey>,
-    /// Nodes whose CPUs can be divided: either half of them reads as fast as all.
+    /// Nodes either half of whose CPUs reads as fast as all of them.
     pub divisible: Vec<NodeId>,
-    /// Memory used on each node, bytes; 0 where none was.
+    /// Bytes of memory used on each node; 0 if none.
     pub memory: Vec<u64>,
-    /// The part of it that lies on huge pages.
+    /// The share of this memory on huge pages, 0 to 1.
     pub huge: f64,
-    /// What was left out, refused or limited, a line each.
+    /// What was left out, refused or limited, one line each.
     pub notes: Vec<String>,
-    /// How long it took.
+    /// Duration of all measurements.
     pub took: Duration,
     /// Whether time was up before everything was measured.
     pub cut_short: bool,
 }
 
-/// Measures this host, which `machine` describes.
+/// Measures this host, of which `machine` is the description.
 ///
 /// # Errors
-/// There is no CPU or no memory to measure with, or threads cannot be bound.
+/// There is no CPU or memory to measure with, or threads cannot be bound.
 pub fn measure(
     host: &Host,
     machine: &Machine,
@@ -119,7 +118,7 @@ pub fn measure(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, Error> {
     let start = clock::monotonic();
-    let mut site = Site::look(host, machine, settings)?;
+    let mut site = Site::prepare(host, machine, settings)?;
     let pace = Pace::new(settings, start);
     let mut runs = Runs::new(&mut site, &pace, progress);
     let mut found = Measured {
@@ -128,11 +127,11 @@ pub fn measure(
         write: runs.writes(),
         ..Measured::default()
     };
-    found.forget_still();
-    found.forget(&runs.moved());
+    found.forget_stalled();
+    found.forget(&runs.drop_moved());
     found.divisible = runs.divisible(&found.read);
     found.survey = together(&mut runs, &found);
-    let moved = runs.moved();
+    let moved = runs.drop_moved();
     if !moved.is_empty() {
         found.forget(&moved);
         found.survey = survey_of(&found.read, |_| false, |_| None);
@@ -169,7 +168,7 @@ fn together(runs: &mut Runs<'_, '_>, found: &Measured) -> Option<Survey> {
     )
 }
 
-/// A survey of all remote reads; none where there are none.
+/// Surveys all remote reads; `None` if there are none.
 fn survey_of(
     read: &Matrix,
     divisible: impl Fn(NodeId) -> bool,
@@ -193,7 +192,7 @@ fn remote(read: &Matrix) -> impl Iterator<Item = (Flow, Estimate)> {
 }
 
 impl Measured {
-    /// Leaves out what these memories gave.
+    /// Removes the figures of these memories.
     fn forget(&mut self, memories: &[usize]) {
         for matrix in [&mut self.latency_ns, &mut self.read, &mut self.write] {
             for row in matrix {
@@ -202,8 +201,8 @@ impl Measured {
         }
     }
 
-    /// Leaves out bandwidths of CPUs that stood still, and says so.
-    fn forget_still(&mut self) {
+    /// Removes bandwidths of CPUs that made no progress, and adds a note.
+    fn forget_stalled(&mut self) {
         for (matrix, did) in [(&mut self.read, "read"), (&mut self.write, "wrote")] {
             for (reader, row) in matrix.iter_mut().enumerate() {
                 let still: Vec<usize> = (0..row.len())
@@ -240,7 +239,7 @@ mod tests {
     #[test]
     fn a_node_that_stood_still_is_left_out_and_that_is_said() {
         let mut found = figures([[900.0, 0.0], [500.0, 900.0]]);
-        found.forget_still();
+        found.forget_stalled();
         assert_eq!((found.read[0][1], found.write[0][1]), (None, None));
         assert!(found.read[1][0].is_some());
         assert_eq!(found.notes.len(), 2);

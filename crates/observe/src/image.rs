@@ -1,6 +1,6 @@
-//! One process image: its log applied, its counters read, its pages given to objects.
+//! One process image: applies its log, reads its counters, and assigns its pages to objects.
 
-use crate::claims::{Claims, What};
+use crate::claims::{Claims, Content};
 use crate::code::Loaded;
 use crate::coverage::Samples;
 use crate::events::{self, Event};
@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 
-/// The stack of the first thread grows; the kernel keeps this much free below it.
+/// The first thread's stack grows; the kernel keeps this number of bytes below it free.
 const MAIN_STACK: u64 = 128 << 20;
-/// How far above the end of the environment's table the stack may go.
+/// Largest distance of the stack's end above the environment table, bytes.
 const ENVIRONMENT: u64 = 2 << 20;
-/// What a thread library keeps above the first frame of a thread: its own data and the thread-local.
+/// Bytes that a thread library keeps above a thread's first frame: its own and thread-local data.
 const ABOVE_STACK: u64 = 64 << 10;
 
-/// A thread as the log tells of it.
+/// A thread, according to the log.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadRecord {
     pub tid: u32,
@@ -34,17 +34,17 @@ pub struct ThreadRecord {
     pub id: Option<ThreadId>,
 }
 
-/// A process image and how far it has been read.
+/// A process image, and how far its raw files have been read.
 pub struct Image {
     pub folder: PathBuf,
     pub pid: u32,
-    /// Set when its first page is seen: images without accesses do not count.
+    /// Number of the image in the profile, set when its first page is seen: images without accesses have none.
     pub ordinal: Option<u16>,
     pub(crate) claims: Claims,
     pub(crate) modules: Vec<Loaded>,
     pub(crate) threads: Vec<ThreadRecord>,
     pub(crate) names: Vec<String>,
-    pub(crate) objects: HashMap<What, ObjectId>,
+    pub(crate) objects: HashMap<Content, ObjectId>,
     pub(crate) pool: Pool,
     pub(crate) brk: u64,
     closed: bool,
@@ -56,9 +56,9 @@ pub struct Image {
     sequences: HashMap<(SiteId, u32), u32>,
     gone: Vec<(u64, u64)>,
     sites: HashMap<u64, SiteId>,
-    /// Objects allocated again at their addresses: their number in the pool's file.
+    /// For objects allocated repeatedly at their address: index of their entry in the pool's file.
     pub(crate) repeats: HashMap<u64, usize>,
-    /// And how often the log says so, line by line.
+    /// Number of repeated allocations that the log reported line by line, by address.
     pub(crate) again: HashMap<u64, u64>,
 }
 
@@ -90,14 +90,14 @@ impl Image {
         }
     }
 
-    /// Reads the process's log from this folder from now on.
+    /// Reads the process's log in this folder from now on.
     pub(crate) fn open_log(&mut self, folder: PathBuf) {
         self.pool = Pool::new(&folder);
         self.folder = folder;
     }
 
-    /// A thread that was given its number before the log named it.
-    pub(crate) fn know_thread(&mut self, tables: &mut Tables, tid: u32, id: ThreadId) {
+    /// Sets the profile's number of a thread before the log names the thread.
+    pub(crate) fn set_thread_id(&mut self, tables: &mut Tables, tid: u32, id: ThreadId) {
         let Some(place) = self.threads.iter().position(|t| t.tid == tid && t.id.is_none()) else {
             return;
         };
@@ -105,13 +105,13 @@ impl Image {
         tables.profile.threads[id.index()].start = self.start_routine(tables, place);
     }
 
-    /// Accesses its threads could not count.
+    /// Accesses that its threads could not count.
     pub fn dropped(&self) -> u64 {
         self.files.values().map(ThreadFile::dropped).sum()
     }
 
-    /// Everything since the last call: rows are appended, first touches go to the tables. `ordinal`
-    /// is what the image is to be called if this is the first that is seen of it.
+    /// Reads everything since the last call: appends rows, and adds first touches to the tables. `ordinal` is the
+    /// number that the image gets when its first page is seen.
     ///
     /// # Errors
     /// A raw file cannot be read.
@@ -137,7 +137,7 @@ impl Image {
                 }
             }
         }
-        // What the counters speak of was logged before it was counted.
+        // Pages and objects are logged before they are counted, so the log is read after the counters.
         self.read_log(tables)?;
         if self.ordinal.is_none() && deltas.iter().any(|d| !d.1.is_empty()) {
             self.ordinal = Some(ordinal);
@@ -155,7 +155,7 @@ impl Image {
         Ok(())
     }
 
-    /// What was read of files, by the threads that wrote it, in their order: thread, file, entries.
+    /// Entries read from the files, grouped by the thread that wrote them: thread, file, entries.
     fn by_thread<'a, E>(
         &self,
         read: &'a [(u32, Vec<E>)],
@@ -174,17 +174,17 @@ impl Image {
         parts
     }
 
-    /// How many threads' counters the last call could not read, and why.
+    /// Number of threads whose counters the last call could not read, and why.
     pub fn unread(&self) -> Option<(usize, &str)> {
         self.unread
             .as_ref()
             .map(|(threads, why)| (*threads, why.as_str()))
     }
 
-    /// Reads the log alone: of a program that nobody counts, what it allocates and starts.
+    /// Reads only the log, of a program that does not count: its allocations and threads.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The log cannot be read.
     pub fn follow(&mut self, tables: &mut Tables) -> io::Result<()> {
         self.read_log(tables)?;
         for (start, end) in std::mem::take(&mut self.gone) {
@@ -193,18 +193,18 @@ impl Image {
         Ok(())
     }
 
-    /// Lets go of the raw files of a process that has ended and has been read.
+    /// Releases the raw files of a process that has ended and was read completely.
     pub fn close(&mut self) {
         self.files.clear();
         self.closed = true;
     }
 
-    /// Whether there is nothing more to come.
-    pub fn closed(&self) -> bool {
+    /// Whether the image was read completely.
+    pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// What the log told about threads after they got their numbers.
+    /// Completes threads by what the log told after they got their numbers.
     pub fn finish_threads(&self, tables: &mut Tables, samples: &Samples) {
         for record in &self.threads {
             if let Some(id) = record.id {
@@ -215,7 +215,7 @@ impl Image {
         }
     }
 
-    /// The profile's number of a thread, given when first asked for, in the order of creation.
+    /// The profile's number of a thread, assigned in order of creation when first needed.
     pub(crate) fn thread(&mut self, tables: &mut Tables, ordinal: u32) -> ThreadId {
         let wanted = ordinal as usize;
         if self.threads.len() <= wanted {
@@ -277,7 +277,7 @@ impl Image {
         rows::compress(fresh, into);
     }
 
-    /// The owner of a counter's page, once found.
+    /// The object of a counter's page, once found.
     fn object(&mut self, number: u32, counter: usize) -> Option<&mut Option<ObjectId>> {
         self.files.get_mut(&number)?.object(counter)
     }
@@ -335,7 +335,7 @@ impl Image {
             Event::Process { brk, stack } => {
                 self.brk = brk;
                 if stack > 0 {
-                    let what = What::Stack { ordinal: 0 };
+                    let what = Content::Stack { ordinal: 0 };
                     self.claims
                         .insert(stack.saturating_sub(MAIN_STACK), stack + ENVIRONMENT, what);
                 }
@@ -351,7 +351,8 @@ impl Image {
             } => {
                 self.record(ordinal).tid = tid;
                 if bytes > 0 {
-                    self.claims.insert(stack, stack + bytes, What::Stack { ordinal });
+                    self.claims
+                        .insert(stack, stack + bytes, Content::Stack { ordinal });
                 } else if stack > 0 {
                     self.claim_stack(stack, ordinal);
                 }
@@ -439,7 +440,8 @@ impl Image {
                 ..
             } => {
                 let name = self.name(path);
-                self.claims.insert(address, address + bytes, What::File { name });
+                self.claims
+                    .insert(address, address + bytes, Content::File { name });
             }
             Event::Map {
                 address,
@@ -456,13 +458,13 @@ impl Image {
         }
     }
 
-    /// Only an address on it is known: it is a mapping that ends a little above.
+    /// Claims a thread's stack, of which one address is known: it is a mapping that ends a little above.
     fn claim_stack(&mut self, address: u64, ordinal: u32) {
         let found = self.claims.owner(address & !(BASE_PAGE_SIZE - 1)).copied();
-        let stack = found.filter(|c| matches!(c.what, What::Allocation { mapped: true, .. }));
+        let stack = found.filter(|c| matches!(c.what, Content::Allocation { mapped: true, .. }));
         if let Some(claim) = stack.filter(|c| c.end.saturating_sub(address) <= ABOVE_STACK) {
             self.claims
-                .insert(claim.start, claim.end, What::Stack { ordinal });
+                .insert(claim.start, claim.end, Content::Stack { ordinal });
         }
     }
 
@@ -474,7 +476,7 @@ impl Image {
         &mut self.threads[index]
     }
 
-    /// A loaded part of a module file, by its place in the list; parts of one module are one.
+    /// Adds a loaded segment of a module file; segments of one module are joined. Returns the module's index.
     pub(crate) fn module(&mut self, file: usize, bias: u64, start: u64, end: u64) -> u32 {
         let known = self.modules.iter().position(|m| m.file == file && m.bias == bias);
         let place = known.unwrap_or(self.modules.len());
@@ -507,13 +509,13 @@ impl Image {
         address: u64,
         bytes: u64,
         mapped: bool,
-    ) -> What {
+    ) -> Content {
         let (site, column) = tables.library.allocation_site(&self.modules, chain);
         let site = tables.site(site);
         let next = self.sequences.entry((site, ordinal)).or_default();
         let sequence = *next;
         *next += 1;
-        What::Allocation {
+        Content::Allocation {
             site,
             ordinal,
             sequence,
@@ -534,22 +536,22 @@ impl Image {
             end,
             file: tables.library.file(path),
         });
-        let ours = path.rsplit('/').next() == Some(RUNTIME); // its data is none of the program's objects
+        let ours = path.rsplit('/').next() == Some(RUNTIME); // data of our runtime belongs to no object of the program
         for segment in segments {
             let what = if segment.writable && !ours {
-                What::Segment { module }
+                Content::Segment { module }
             } else {
-                What::Image { module }
+                Content::Image { module }
             };
             self.claims
                 .insert(segment.address, segment.address + segment.bytes, what);
         }
     }
 
-    /// A forked child has what its parent had when it forked, and that what its own had.
+    /// A forked child inherits what its parent had at that time, and the parent what its own parent had.
     fn inherit(&mut self, tables: &mut Tables, folder: &str, bytes: u64) {
         if std::mem::replace(&mut self.inherited, true) {
-            return; // a log has one parent
+            return; // a log has only one parent
         }
         let mut before: Option<Self> = None;
         for (folder, bytes) in lineage::ancestors(&self.folder, folder, bytes).into_iter().rev() {
@@ -557,7 +559,7 @@ impl Image {
             let path = ancestor.folder.join("events");
             let result = events::read(&path, 0, bytes, |line| match Event::parse(line) {
                 Some(Event::Counters { .. }) | None => {}
-                Some(Event::Parent { .. }) => ancestor.descend(before.take()),
+                Some(Event::Parent { .. }) => ancestor.copy_parent(before.take()),
                 Some(event) => ancestor.apply(tables, event),
             });
             for (start, end) in std::mem::take(&mut ancestor.gone) {
@@ -565,13 +567,13 @@ impl Image {
             }
             before = result.is_ok().then_some(ancestor);
         }
-        self.descend(before);
+        self.copy_parent(before);
     }
 
-    /// Takes over what a parent had.
-    fn descend(&mut self, parent: Option<Self>) {
+    /// Copies the state of a parent.
+    fn copy_parent(&mut self, parent: Option<Self>) {
         let Some(parent) = parent else { return };
-        self.claims = parent.claims.renewed();
+        self.claims = parent.claims.without_objects();
         self.modules = parent.modules;
         self.names = parent.names;
         self.regions = parent.regions;

@@ -1,26 +1,26 @@
-//! The Rust mirror of `runtime/layout.h`, as word offsets: raw files are read as atomic words.
+//! Mirror of `runtime/layout.h`, as word offsets: raw files are read as atomic words.
 
-/// `NW_LAYOUT_VERSION`.
+/// Version of the raw files: `NW_LAYOUT_VERSION`.
 pub const VERSION: u32 = 3;
-/// `NW_MAGIC`.
+/// First word of each raw file: `NW_MAGIC`.
 pub const MAGIC: u64 = 0x3165_7369_7764_6f6e;
-/// `NW_REGION_SHIFT`.
+/// Bits of a counter's key below the region: `NW_REGION_SHIFT`.
 pub const REGION_SHIFT: u32 = 45;
-/// `NW_WINDOW_SLOTS`.
+/// Slots in a thread's window of recent pages: `NW_WINDOW_SLOTS`.
 pub const WINDOW_SLOTS: usize = 1024;
-/// `NW_KEY_NONE`.
+/// Key of an empty slot: `NW_KEY_NONE`.
 pub const KEY_NONE: u64 = u64::MAX;
-/// `NW_HEADER_BYTES`.
+/// Bytes of a counter file's header: `NW_HEADER_BYTES`.
 pub const HEADER_BYTES: usize = 4096;
-/// `NW_FIRST_ENTRIES`.
+/// Entries in the first segment: `NW_FIRST_ENTRIES`.
 pub const FIRST_ENTRIES: usize = 256;
-/// `NW_SEGMENTS`.
+/// Largest number of segments: `NW_SEGMENTS`.
 pub const SEGMENTS: usize = 25;
-/// `NW_POOL_SLOTS`.
+/// Entries in the pool's table of callers: `NW_POOL_SLOTS`.
 pub const POOL_SLOTS: usize = 4096;
-/// `NW_REPEATS`.
+/// Counters of repeated allocations in the pool: `NW_REPEATS`.
 pub const REPEATS: usize = 4096;
-/// `NW_COUNTERS_OFFSET`.
+/// Byte offset of the first counters in the file: `NW_COUNTERS_OFFSET`.
 pub const COUNTERS_OFFSET: usize = HEADER_BYTES + WINDOW_SLOTS * 32;
 
 /// `nw_thread_header`, in 64-bit words.
@@ -31,7 +31,7 @@ pub mod header {
     pub const COUNTERS: usize = 2;
     pub const TOUCHES: usize = 3;
     pub const DROPPED: usize = 4;
-    /// [`super::SEGMENTS`] of [`super::segment`] each.
+    /// Index of the first of [`super::SEGMENTS`] entries of type [`super::segment`].
     pub const COUNTER_SEGMENT: usize = 5;
     pub const TOUCH_SEGMENT: usize = 55;
 }
@@ -86,15 +86,15 @@ pub mod control {
     pub const RECORDER_ALIVE: usize = 8;
     pub const RECORDER_PID: usize = 9;
     pub const STOPPED: usize = 10;
-    /// In bytes, and how many of them.
+    /// Offset of the text in bytes; the next constant is its size.
     pub const WHY: usize = 48;
     pub const WHY_BYTES: usize = 248;
-    /// In 64-bit words.
+    /// Index in 64-bit words.
     pub const LOGGED: usize = 37;
     pub const BYTES: u64 = 304;
 }
 
-/// `enum nw_slicing`.
+/// Values of `enum nw_slicing`.
 pub mod slicing {
     pub const TIME: u32 = 0;
     pub const ACCESSES: u32 = 1;

@@ -1,15 +1,15 @@
-//! Running programs to profiles.
+//! Records running programs as profiles.
 //!
 //! **Purpose.** [`record`] runs a program that was built to count its accesses, reads its raw files
 //! (`runtime/layout.h`) while it runs, and writes a profile slice by slice.
 //!
-//! **Constraints.** Memory grows with the pages a program touches, not with how long it runs. The
-//! program is never stopped by us: raw files are read as they are, and hold whatever a process that
-//! died has counted. Nothing is trusted in them beyond what is checked.
+//! **Constraints.** Memory grows with the pages that a program touches, not with its run time. The program is never
+//! stopped: raw files are read while they are written, and keep the counts of a process that was killed. Their content
+//! is checked before it is used.
 //!
-//! [`hardware`] measures what the machine itself gives: latency and bandwidth between its nodes.
+//! [`hardware`] measures latency and bandwidth between the machine's nodes.
 //!
-//! **Non-goals.** What the counts mean (see `nodewise-analysis`); printing (see the command).
+//! **Non-goals.** The meaning of the counts (see `nodewise-analysis`); printing (see the command).
 
 #![forbid(unsafe_code)]
 

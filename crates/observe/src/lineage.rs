@@ -1,11 +1,11 @@
-//! Whose child a process image is, and whose that one.
+//! The ancestors of a process image.
 
 use crate::events::{self, Event};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The folder of an image's parent and of those before it, the nearest first, each with how much of its log there was
-/// when it forked. Who names itself or a descendant has no parent.
+/// Folders of an image's parent and its further ancestors, nearest first, each with the number of bytes in its log when
+/// it forked. An image that names itself or a descendant has no parent.
 pub fn ancestors(image: &Path, parent: &str, bytes: u64) -> Vec<(PathBuf, u64)> {
     let Some(raw) = image.parent() else {
         return Vec::new();
@@ -18,7 +18,7 @@ pub fn ancestors(image: &Path, parent: &str, bytes: u64) -> Vec<(PathBuf, u64)> 
         if !seen.insert(folder.clone()) {
             break;
         }
-        // What cannot be read is told by whoever reads it for more than this.
+        // A log that cannot be read is reported where its other content is read.
         let _ = events::read(&folder.join("events"), 0, bytes, |text| {
             if let (None, Some(Event::Parent { bytes, folder })) = (&next, Event::parse(text)) {
                 next = Some((folder.to_owned(), bytes));

@@ -1,6 +1,6 @@
-//! Claims become the profile's objects when a page of theirs is first seen.
+//! Turns claims into objects of the profile when one of their pages is first seen.
 
-use crate::claims::What;
+use crate::claims::Content;
 use crate::image::Image;
 use crate::tables::Tables;
 use nodewise_profile::{
@@ -8,7 +8,7 @@ use nodewise_profile::{
 };
 use std::collections::HashMap;
 
-/// Variables smaller than this stay in their module's pool: they can hardly own a page.
+/// Smallest size of a variable that becomes an object of its own; smaller ones can hardly own a page.
 const OWN_OBJECT: u64 = BASE_PAGE_SIZE / 2;
 
 /// The object that owns the page at `address`.
@@ -17,7 +17,7 @@ pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
         let Some(claim) = image.claims.owner(address).map(|c| *c) else {
             let pooled = image.pool.contains(image.brk, address);
             return if pooled {
-                object(image, tables, What::Arena, address, address)
+                object(image, tables, Content::Arena, address, address)
             } else {
                 ObjectId(0)
             };
@@ -25,7 +25,7 @@ pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
         if let Some(known) = claim.object {
             return known;
         }
-        if let What::Segment { module } = claim.what {
+        if let Content::Segment { module } = claim.what {
             claim_variables(image, tables, module, claim.start, claim.end);
             continue;
         }
@@ -37,7 +37,7 @@ pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
     }
 }
 
-/// The object at an address once more, there, and perhaps larger than it was.
+/// Handles that the object at an address was allocated again there, or has grown.
 pub fn again(image: &mut Image, tables: &mut Tables, address: u64, bytes: u64, mapped: u64) {
     *image.again.entry(address).or_default() += 1;
     let known = image.claims.at(address).filter(|c| c.start + mapped > c.end);
@@ -55,7 +55,7 @@ fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u
     image.claims.insert(
         start,
         end,
-        What::Static {
+        Content::Static {
             module,
             variable: None,
         },
@@ -65,7 +65,7 @@ fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u
         let at = loaded.bias.wrapping_add(v.address);
         let inside = at >= start && at.checked_add(v.size).is_some_and(|e| e <= end);
         if !v.thread_local && v.size >= OWN_OBJECT && inside {
-            let what = What::Static {
+            let what = Content::Static {
                 module,
                 variable: Some(i as u32),
             };
@@ -74,7 +74,7 @@ fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u
     }
 }
 
-/// Claims a thread's copy of a module's thread-local storage.
+/// Claims a thread's instance of a module's thread-local storage.
 pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: u64, bytes: u64, bias: u64) {
     let Some(module) = image.modules.iter().rposition(|m| m.bias == bias) else {
         return;
@@ -82,7 +82,7 @@ pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: 
     image.claims.insert(
         address,
         address + bytes,
-        What::Tls {
+        Content::Tls {
             ordinal,
             module: module as u32,
             variable: None,
@@ -94,7 +94,7 @@ pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: 
     }
     for (i, v) in tables.library.variables(file).iter().enumerate() {
         if v.thread_local && v.size >= OWN_OBJECT && v.address + v.size <= bytes {
-            let what = What::Tls {
+            let what = Content::Tls {
                 ordinal,
                 module: module as u32,
                 variable: Some(i as u32),
@@ -106,8 +106,8 @@ pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: 
     }
 }
 
-/// The object for `what`, made if there is none; pieces of one claim are one object.
-fn object(image: &mut Image, tables: &mut Tables, what: What, start: u64, end: u64) -> ObjectId {
+/// The object for `what`, created if there is none; parts of one claim share an object.
+fn object(image: &mut Image, tables: &mut Tables, what: Content, start: u64, end: u64) -> ObjectId {
     let process = image.ordinal.unwrap_or(0);
     let first = PageNumber::of_address(process, start);
     let last = PageNumber::of_address(process, end.saturating_sub(1).max(start));
@@ -129,7 +129,7 @@ fn object(image: &mut Image, tables: &mut Tables, what: What, start: u64, end: u
     id
 }
 
-fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
+fn describe(image: &mut Image, tables: &mut Tables, what: Content) -> Object {
     let named = |kind, name: String, bytes| Object {
         kind,
         name,
@@ -137,7 +137,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
         ..Object::default()
     };
     match what {
-        What::Allocation {
+        Content::Allocation {
             site,
             ordinal,
             sequence,
@@ -152,7 +152,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
                 ObjectKind::Heap
             };
             let name = if mapped && tables.profile.sites[site.index()].frames.is_empty() {
-                "mapping".to_owned() // nobody knows from where
+                "mapping".to_owned() // the log does not tell where it was made
             } else {
                 allocation_name(tables, site, column)
             };
@@ -164,14 +164,14 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
                 ..named(kind, name, bytes)
             }
         }
-        What::File { name } => named(ObjectKind::File, image.names[name as usize].clone(), 0),
-        What::Stack { ordinal } => owned(
+        Content::File { name } => named(ObjectKind::File, image.names[name as usize].clone(), 0),
+        Content::Stack { ordinal } => owned(
             image,
             tables,
             ordinal,
             named(ObjectKind::Stack, "stack".to_owned(), 0),
         ),
-        What::Tls {
+        Content::Tls {
             ordinal,
             module,
             variable,
@@ -179,15 +179,15 @@ fn describe(image: &mut Image, tables: &mut Tables, what: What) -> Object {
             let (name, bytes) = variable_name(image, tables, module, variable, "thread-local data");
             owned(image, tables, ordinal, named(ObjectKind::Tls, name, bytes))
         }
-        What::Static { module, variable } => {
+        Content::Static { module, variable } => {
             let (name, bytes) = variable_name(image, tables, module, variable, "static data");
             named(ObjectKind::Static, name, bytes)
         }
-        What::Segment { module } | What::Image { module } => {
+        Content::Segment { module } | Content::Image { module } => {
             let file = image.modules[module as usize].file;
             named(ObjectKind::Image, tables.library.name(file).to_owned(), 0)
         }
-        What::Arena => named(ObjectKind::Arena, "small allocations".to_owned(), 0),
+        Content::Arena => named(ObjectKind::Arena, "small allocations".to_owned(), 0),
     }
 }
 
@@ -215,7 +215,7 @@ fn variable_name(
     (format!("{} ({rest})", tables.library.name(file)), 0)
 }
 
-/// The touched pages of an object.
+/// The touched address range of an object.
 #[derive(Clone, Copy)]
 pub struct Extent {
     first: PageNumber,
@@ -223,7 +223,7 @@ pub struct Extent {
     pages: u64,
 }
 
-/// The touched pages of each object that has any.
+/// The touched range of each object with first touches.
 pub fn extents(touches: &[FirstTouch]) -> HashMap<ObjectId, Extent> {
     let mut extents = HashMap::new();
     for touch in touches {
@@ -240,7 +240,7 @@ pub fn extents(touches: &[FirstTouch]) -> HashMap<ObjectId, Extent> {
     extents
 }
 
-/// What only the end of the recording can say: how much of pools and stacks was used, and by whom.
+/// Completes objects at the end of a recording: how much of pools and stacks was used, and by which thread.
 pub fn finish(image: &Image, tables: &mut Tables, extents: &HashMap<ObjectId, Extent>) {
     for (what, &id) in &image.objects {
         let Some(extent) = extents.get(&id) else {
@@ -248,25 +248,25 @@ pub fn finish(image: &Image, tables: &mut Tables, extents: &HashMap<ObjectId, Ex
         };
         let object = &mut tables.profile.objects[id.index()];
         match what {
-            What::Stack { .. } => {
+            Content::Stack { .. } => {
                 object.first_page = extent.first;
                 object.pages = extent.beyond.0 - extent.first.0;
             }
-            What::Arena => object.pages = extent.pages, // wherever they are
+            Content::Arena => object.pages = extent.pages, // the pages of a pool are not contiguous
             _ => {}
         }
     }
-    if let Some(&arena) = image.objects.get(&What::Arena) {
+    if let Some(&arena) = image.objects.get(&Content::Arena) {
         name_callers(image, tables, arena);
     }
     count_repeats(image, tables);
 }
 
-/// How often objects were allocated again, as the log says and the shared numbers.
+/// Sets how often objects were allocated repeatedly, from the log and the shared counters.
 fn count_repeats(image: &Image, tables: &mut Tables) {
     let counted = image.pool.repeats();
     for (what, &id) in &image.objects {
-        if let What::Allocation { address, .. } = what {
+        if let Content::Allocation { address, .. } = what {
             let logged = image.again.get(address).copied().unwrap_or_default();
             let number = image.repeats.get(address).and_then(|&n| counted.get(n));
             let all = logged + number.copied().unwrap_or_default();
@@ -275,7 +275,7 @@ fn count_repeats(image: &Image, tables: &mut Tables) {
     }
 }
 
-/// The pool's call sites, the largest first.
+/// Sets the parts and the size of the pool's object from its call sites, largest first.
 fn name_callers(image: &Image, tables: &mut Tables, arena: ObjectId) {
     let mut by_site: HashMap<SiteId, u64> = HashMap::new();
     for (caller, bytes) in image.pool.callers() {

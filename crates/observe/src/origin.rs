@@ -1,11 +1,11 @@
-//! Where a profile comes from: the host and the command.
+//! Metadata of a profile on its host and command.
 
 use nodewise_linux::Host;
 use nodewise_profile::Meta;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// When and where something is recorded: now, on this host.
+/// Metadata of a recording that starts now on this host.
 #[must_use]
 pub fn host_meta(host: &Host) -> Meta {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -30,19 +30,19 @@ fn model(host: &Host) -> String {
         .map_or_else(String::new, |l| l.1.trim().to_owned())
 }
 
-/// How a running process was started, as far as it shows that; nothing if it has ended.
+/// The command line of a running process, as far as it shows one; empty if it has ended.
 #[must_use]
 pub fn command_of(host: &Host, pid: u32) -> Vec<String> {
     let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<String> = text.split_terminator('\0').map(str::to_owned).collect();
     match words.first() {
-        Some(shown) if shown.contains(' ') && !Path::new(shown).exists() => retitled(shown),
+        Some(shown) if shown.contains(' ') && !Path::new(shown).exists() => title_words(shown),
         _ => words,
     }
 }
 
-/// A server's own text in place of its command: its name comes first, perhaps with a colon.
-fn retitled(shown: &str) -> Vec<String> {
+/// The words of a title that a server shows in place of its command line; the first word loses a colon at its end.
+fn title_words(shown: &str) -> Vec<String> {
     let mut words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
     if let Some(name) = words.first_mut() {
         *name = name.trim_end_matches(':').to_owned();

@@ -1,14 +1,14 @@
-//! The heap's pool: allocations too small for pages of their own.
+//! The heap's pool: allocations too small to own pages.
 
 use crate::layout::{POOL_SLOTS, REPEATS, pool_entry};
 use nodewise_linux::mapping::SharedFile;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How far the main arena may have grown beyond the initial break.
+/// Largest growth of the main arena beyond the initial break, bytes.
 const BREAK_SPACE: u64 = 1 << 40;
 
-/// Where the pool lies and who fills it.
+/// Address ranges of the pool, and the callers that allocate from it.
 #[derive(Clone, Debug)]
 pub struct Pool {
     file: PathBuf,
@@ -24,17 +24,17 @@ impl Pool {
         }
     }
 
-    /// Small allocations were seen at these addresses.
+    /// Adds an address range in which small allocations were seen.
     pub fn add_arena(&mut self, start: u64, end: u64) {
         self.arenas.push((start, end));
     }
 
-    /// What a forked child begins with.
+    /// Copies the state of the parent of a forked child.
     pub fn inherit(&mut self, parent: &Self) {
         self.arenas.extend_from_slice(&parent.arenas);
     }
 
-    /// Whether an address nobody else claims is the pool's.
+    /// Whether an address without another owner belongs to the pool.
     pub fn contains(&self, brk: u64, address: u64) -> bool {
         (brk..brk.saturating_add(BREAK_SPACE)).contains(&address)
             || self
@@ -43,7 +43,7 @@ impl Pool {
                 .any(|&(start, end)| (start..end).contains(&address))
     }
 
-    /// How often objects were allocated again, by the numbers that the log gave them.
+    /// How often objects were allocated repeatedly, by the index that the log gave them.
     pub fn repeats(&self) -> Vec<u64> {
         let Ok(file) = SharedFile::open(&self.file) else {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Pool {
         counts.take(REPEATS).map(|n| n.load(Relaxed)).collect()
     }
 
-    /// Return addresses of callers with the bytes they allocated in all, largest first.
+    /// Return addresses of callers with the total bytes they allocated, largest first.
     pub fn callers(&self) -> Vec<(u64, u64)> {
         let Ok(file) = SharedFile::open(&self.file) else {
             return Vec::new();

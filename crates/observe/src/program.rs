@@ -1,17 +1,17 @@
-//! The program to be recorded: where it is, and whether it counts its accesses.
+//! Finds the program to be recorded, and checks whether it counts its accesses.
 
 use crate::error::{Error, ErrorKind};
 use nodewise_loader::{Foreign, Kind, interpreted, kind};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The library a counting program asks for.
+/// The library that programs built to count are linked with.
 pub(crate) const RUNTIME: &str = "libnodewise-rt.so";
 
-/// The file that running `command` would execute.
+/// The file that running `command` executes, by a search in `path`.
 ///
 /// # Errors
-/// There is none, or it is not executable.
+/// There is no such file, or it is not executable.
 pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
     let name = Path::new(command);
     let not_found = || {
@@ -34,10 +34,10 @@ pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// Refuses a program that would leave an empty profile. A script may start one that counts.
+/// Refuses a program whose profile would be empty. Scripts are accepted, as they may start one that counts.
 ///
 /// # Errors
-/// It is not built with `nodewise-cc`.
+/// The program is not built with `nodewise-cc`.
 pub fn check_instrumented(file: &Path) -> Result<(), Error> {
     let unreadable = |e| {
         Error::new(
@@ -72,7 +72,8 @@ pub fn check_instrumented(file: &Path) -> Result<(), Error> {
     ))
 }
 
-/// Why what is at `file` takes no library of ours, and so is seen from outside only; static programs heed none.
+/// Why the program at `file` takes no preloaded library and can only be observed from outside; static programs ignore
+/// preloads.
 #[must_use]
 pub fn unreached(file: &Path) -> Option<String> {
     let (path, program) = interpreted(file).ok()??;

@@ -1,4 +1,4 @@
-//! The recorder: runs the program and cuts slices until it ends.
+//! Records a program that counts its accesses: runs it and ends slices until it ends.
 
 use crate::control::Control;
 use crate::coverage::FREQUENCY;
@@ -16,63 +16,64 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
-/// How often the recorder looks up, whatever the slices.
+/// How often the recorder checks the program, independent of slices.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// How many looks what the command leaves behind has to end in.
-pub(crate) const PATIENCE: u32 = 3;
+/// Number of checks that processes left behind by the command have to end in.
+pub(crate) const LOOKS_TO_END: u32 = 3;
 
-/// What to record and where to.
+/// What to record, and where to write it.
 pub struct Options<'a> {
     /// The program, with arguments and environment.
     pub command: Command,
-    /// Where the profile goes; made here.
+    /// The profile's folder, which is created.
     pub folder: &'a Path,
-    /// Replace a profile that is there.
+    /// Whether to replace an existing profile.
     pub force: bool,
-    /// How slices are cut.
+    /// Where slices end.
     pub slicing: Slicing,
-    /// What is known beforehand: command, host, version.
+    /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
 }
 
-/// What a recording is like so far.
+/// Progress of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
-    /// Accesses counted, up to the last slice's end.
+    /// Accesses counted up to the end of the last slice.
     pub accesses: u64,
-    /// Slices cut.
+    /// Number of slices so far.
     pub slices: usize,
 }
 
-/// How a recording ended.
+/// Result of a recording.
 pub struct Recorded {
     /// The profile without its accesses.
     pub profile: Profile,
-    /// Exit status of the program as a shell gives it.
+    /// Exit status of the program, in a shell's form.
     pub status: u8,
-    /// Accesses counted.
+    /// Number of accesses counted.
     pub accesses: u64,
-    /// Accesses that could not be counted.
+    /// Number of accesses that could not be counted.
     pub dropped: u64,
-    /// Process images that made accesses.
+    /// Number of process images that made accesses.
     pub processes: usize,
-    /// Whether the kernel let us sample: without, coverage is unknown.
+    /// Whether the kernel permitted sampling of CPU time; without it coverage is unknown.
     pub sampled: bool,
-    /// The share of the program's CPU time in our runtime, inlined counters not included.
+    /// The share of the program's CPU time in our runtime, without counters compiled into the program.
     pub cost: Option<f64>,
-    /// Programs that ran under an emulator uncounted: privileged ones and other architectures', each once.
+    /// Programs that ran under the emulator without being counted, each once: privileged ones and those of other
+    /// architectures.
     pub uncounted: Vec<String>,
-    /// Whether any program announced itself: false if none was built to be recorded.
-    pub heard_of_any: bool,
+    /// Whether any program wrote a log: false if none was built to be recorded.
+    pub any_announced: bool,
 }
 
-/// Runs the program and records it until it ends, however it ends. `look` is called now and then.
+/// Runs the program and records it until it ends in any way. Calls `look` repeatedly.
 ///
 /// # Errors
-/// The program cannot be started, or the profile not be written.
+/// The program cannot be started, or the profile cannot be written.
 pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result<Recorded, Error> {
     let Options {
         mut command,
@@ -86,17 +87,17 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     let control = Control::create(&raw, slicing).map_err(|e| Error::raw(&raw, &e))?;
     command.env("NODEWISE_RAW", &raw);
 
-    // Of an emulated program samples would tell where the emulator is.
+    // Samples of an emulated program would only show the emulator.
     let emulated = meta.observer == Observer::Emulate;
     let sampler = (!emulated)
         .then(|| Sampler::of_children(FREQUENCY).ok())
         .flatten();
     let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
-    recording.checkpoint()?; // what `recover` finds should we be killed
+    recording.checkpoint()?; // for `recover`, in case we are killed
     let start = Instant::now();
     let child = Forwarding::start(&mut command).map_err(|e| {
-        let _ = std::fs::remove_dir_all(folder); // ours, and empty
+        let _ = std::fs::remove_dir_all(folder); // the folder is ours and empty
         cannot_start(&command, &e)
     })?;
     let stop = AtomicBool::new(false);
@@ -108,7 +109,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         (status, slicer.join().expect("the slicer does not panic"))
     });
     let wall = start.elapsed();
-    let_end(&raw);
+    wait_for_processes(&raw);
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
     recording.profile_mut().meta.truncated = control.truncated();
@@ -116,21 +117,21 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     recorded.map_err(|e| e.with_counters_left(folder))
 }
 
-/// The last slice, the tables, and away with the raw files.
+/// Takes the last slice, writes the tables and removes the raw files.
 fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
     recording.cut(nanoseconds(wall))?;
     recording.finish_samples();
-    let missing = recording.unread().or_else(|| outlived(recording.running()));
+    let missing = recording.unread().or_else(|| still_running(recording.running()));
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
     meta.truncated = meta.truncated.take().or(missing);
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
-    let (processes, heard_of_any) = (recording.processes(), recording.heard_of_any());
+    let (processes, any_announced) = (recording.processes(), recording.any_announced());
     let (sampled, cost) = (recording.samples_permitted(), recording.cost());
     let uncounted = uncounted(raw);
     let profile = recording.finish()?;
-    // The profile is whole: what is left of the raw files is only litter.
+    // The profile is complete: the raw files are no longer needed.
     let _ = std::fs::remove_dir_all(raw);
     Ok(Recorded {
         profile,
@@ -141,13 +142,13 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         sampled,
         cost,
         uncounted,
-        heard_of_any,
+        any_announced,
     })
 }
 
-/// Processes of the command may be about to end with it.
-fn let_end(raw: &Path) {
-    for _ in 0..PATIENCE {
+/// Waits a little for other processes of the command to end.
+fn wait_for_processes(raw: &Path) {
+    for _ in 0..LOOKS_TO_END {
         if !any_runs(raw) {
             return;
         }
@@ -155,8 +156,8 @@ fn let_end(raw: &Path) {
     }
 }
 
-/// Why a recording of a command is not whole of which so many processes run on.
-pub(crate) fn outlived(running: usize) -> Option<String> {
+/// Why the recording is incomplete if this number of processes still runs.
+pub(crate) fn still_running(running: usize) -> Option<String> {
     let (running, processes) = match running {
         0 => return None,
         1 => (1, "process"),
@@ -189,10 +190,10 @@ fn cut_slices(
         if requested != taken || is_due {
             recording.cut(nanoseconds(now))?;
             taken = requested;
-            control.taken(taken);
+            control.set_taken(taken);
         }
         if let (true, Slicing::Time(length)) = (is_due, slicing) {
-            // A slow machine gets longer slices rather than a queue of them.
+            // A slow machine gets longer slices instead of falling further behind.
             due = Some(
                 due.unwrap_or_default()
                     .max(start.elapsed().saturating_sub(length))
@@ -209,7 +210,7 @@ fn cut_slices(
     Ok(())
 }
 
-/// The emulator's plugin names them in a file, a line each.
+/// Programs that were not counted: the emulator's plugin writes them to a file, one line each.
 fn uncounted(raw: &Path) -> Vec<String> {
     let text = nodewise_input::text(&raw.join("uncounted")).unwrap_or_default();
     let names: BTreeSet<&str> = text.lines().collect();

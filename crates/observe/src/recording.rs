@@ -1,4 +1,4 @@
-//! All process images of a recording, read slice by slice into a profile.
+//! Reads all process images of a recording slice by slice into a profile.
 
 use crate::coverage::Samples;
 use crate::error::Error;
@@ -13,10 +13,10 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Page numbers hold 16 bits of the image's ordinal.
+/// Largest number of images: page numbers have 16 bits for it.
 const MOST_IMAGES: usize = 1 << 16;
 
-/// A recording under way.
+/// A recording in progress.
 pub struct Recording {
     raw: PathBuf,
     writer: Writer,
@@ -28,13 +28,13 @@ pub struct Recording {
     counted: usize,
     accesses: u64,
     dropped: u64,
-    /// Of images that have ended: threads whose counters could not be read, and why.
+    /// For images that have ended: number of threads whose counters could not be read, and why.
     unread: Vec<(usize, String)>,
     last_end: u64,
 }
 
 impl Recording {
-    /// Reads the images below `raw` into `writer`, and where they spend their time off `sampler`.
+    /// Reads the images below `raw` into `writer`, and samples of their CPU time from `sampler`.
     #[must_use]
     pub fn new(raw: &Path, writer: Writer, sampler: Option<Sampler>) -> Self {
         Self {
@@ -53,15 +53,15 @@ impl Recording {
         }
     }
 
-    /// Ends a slice at `now`, nanoseconds since the beginning.
+    /// Ends a slice at `now`, nanoseconds since the start.
     ///
     /// # Errors
-    /// The profile cannot be written, or a raw file not be read.
+    /// The profile cannot be written, or a raw file cannot be read.
     pub fn cut(&mut self, now: u64) -> Result<(), Error> {
         self.find_images()?;
         let slice = SliceId::from_index(self.slices());
         let mut rows: Vec<Access> = Vec::new();
-        for image in self.images.iter_mut().filter(|i| !i.closed()) {
+        for image in self.images.iter_mut().filter(|i| !i.is_closed()) {
             let ended = !runs(image.pid);
             let ordinal = u16::try_from(self.counted).unwrap_or(u16::MAX);
             let was_counted = image.ordinal.is_some();
@@ -76,7 +76,7 @@ impl Recording {
                 image.close();
             }
         }
-        self.images.retain(|i| i.ordinal.is_some() || !i.closed());
+        self.images.retain(|i| i.ordinal.is_some() || !i.is_closed());
         rows::sort(&mut rows);
         self.accesses += rows.iter().map(Access::total).sum::<u64>();
         let ended = Slice {
@@ -89,87 +89,91 @@ impl Recording {
         Ok(())
     }
 
-    /// Where the program spent its time since the last call; often, or samples are lost.
+    /// Takes the samples of CPU time since the last call; call it often, or samples are lost.
     pub fn take_samples(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             self.samples.take(sampler, &mut self.tables.library);
         }
     }
 
-    /// The share of CPU time in our runtime, as far as it was sampled.
+    /// The share of CPU time in our runtime, if it was sampled.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.samples.cost(&self.tables.library)
     }
 
-    /// Whether there are samples to take.
+    /// Whether CPU time is sampled.
     #[must_use]
     pub fn samples_permitted(&self) -> bool {
         self.sampler.is_some()
     }
 
-    /// The rest of the samples, and what they all say.
+    /// Takes the remaining samples and computes coverage.
     pub fn finish_samples(&mut self) {
         self.take_samples();
         self.tables.profile.meta.coverage = self.samples.coverage(&mut self.tables.library);
     }
 
-    /// Accesses counted so far, by everyone.
+    /// Accesses counted so far by all processes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Accesses that could not be counted, so far.
+    /// Accesses so far that could not be counted.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped + self.images.iter().map(Image::dropped).sum::<u64>()
     }
 
-    /// Slices cut so far.
+    /// Number of slices so far.
     #[must_use]
     pub fn slices(&self) -> usize {
         self.tables.profile.slices.len()
     }
 
-    /// Process images that made accesses.
+    /// Number of process images that made accesses.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.counted
     }
 
-    /// Whether any program announced itself, accesses or not.
+    /// Whether any program wrote a log, with accesses or without.
     #[must_use]
-    pub fn heard_of_any(&self) -> bool {
+    pub fn any_announced(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// Processes that counted and still ran at the last slice's end: what they did after it is in no profile.
+    /// Number of counting processes that still ran at the end of the last slice; their later accesses are in no
+    /// profile.
     #[must_use]
     pub fn running(&self) -> usize {
-        let open = self.images.iter().filter(|i| i.ordinal.is_some() && !i.closed());
+        let open = self
+            .images
+            .iter()
+            .filter(|i| i.ordinal.is_some() && !i.is_closed());
         open.map(|i| i.pid).collect::<HashSet<u32>>().len()
     }
 
-    /// What could not be read of the raw files, in a sentence.
+    /// Describes which raw files could not be read, in a sentence.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
         let alive = self
             .images
             .iter()
-            .filter(|i| !i.closed())
+            .filter(|i| !i.is_closed())
             .filter_map(Image::unread);
         let all = self.unread.iter().map(|u| (u.0, u.1.as_str())).chain(alive);
         let (threads, why) = all.reduce(|a, b| (a.0 + b.0, a.1))?;
         Some(format!("counters of {threads} threads could not be read: {why}"))
     }
 
-    /// The manifest to be written.
+    /// The metadata and tables that will be written.
     pub fn profile_mut(&mut self) -> &mut Profile {
         &mut self.tables.profile
     }
 
-    /// Makes what was written so far readable.
+    /// Makes what was recorded so far readable.
     ///
     /// # Errors
     /// The profile cannot be written.
@@ -192,7 +196,7 @@ impl Recording {
         Ok(self.tables.profile)
     }
 
-    /// Folders that have appeared since, parents before their children.
+    /// Finds new images, parents before their children.
     fn find_images(&mut self) -> Result<(), Error> {
         let entries = std::fs::read_dir(&self.raw).map_err(|e| Error::raw(&self.raw, &e))?;
         let mut fresh: Vec<(u32, u32, OsString)> = entries
@@ -212,7 +216,7 @@ impl Recording {
     }
 }
 
-/// Whether any process that announced itself below `raw` still runs.
+/// Whether any process with a log below `raw` still runs.
 pub(crate) fn any_runs(raw: &Path) -> bool {
     let names = std::fs::read_dir(raw).into_iter().flatten().flatten();
     names
@@ -220,13 +224,13 @@ pub(crate) fn any_runs(raw: &Path) -> bool {
         .any(|(pid, _)| runs(pid))
 }
 
-/// Whether a process executes code: not those that nobody has waited for yet.
+/// Whether a process is running and not a zombie.
 fn runs(pid: u32) -> bool {
     let program = Path::new("/proc").join(pid.to_string()).join("exe");
     std::fs::read_link(program).map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
 }
 
-/// `<pid>-<sequence>`.
+/// Parses the name of an image's folder, `<pid>-<sequence>`.
 pub(crate) fn image_name(name: &str) -> Option<(u32, u32)> {
     let (pid, sequence) = name.split_once('-')?;
     Some((pid.parse().ok()?, sequence.parse().ok()?))

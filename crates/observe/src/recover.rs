@@ -1,4 +1,4 @@
-//! What an interrupted recording left behind becomes a profile.
+//! Makes a profile of what an interrupted recording left behind.
 
 use crate::alive;
 use crate::control::Control;
@@ -11,21 +11,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// What became of an interrupted recording.
+/// Result of recovering an interrupted recording.
 pub struct Recovered {
     /// The profile without its accesses.
     pub profile: Profile,
-    /// What of the raw files could not be read; they are kept then.
+    /// Which raw files could not be read; they are kept then.
     pub unread: Option<String>,
 }
 
-/// Reads `folder/raw` into a profile of one slice that replaces what is in `folder`. Until that
-/// profile is whole, `folder` stays as it is, and what could not be read stays after it. Of samples everything is in
-/// the profile already, up to the last checkpoint, and only the logs in `raw` go; before the first there is nothing,
-/// whatever the logs say.
+/// Reads `folder/raw` into a profile of one slice, which replaces the content of `folder`. The folder is not changed
+/// until that profile is complete, and raw files that could not be read are kept. A recording of samples is in the
+/// profile up to the last checkpoint already, and only the logs in `raw` are removed; before the first checkpoint there
+/// is nothing to recover.
 ///
 /// # Errors
-/// There is nothing to recover, the recording goes on, or the profile cannot be written.
+/// There is nothing to recover, the recording is still running, or the profile cannot be written.
 pub fn recover(folder: &Path) -> Result<Recovered, Error> {
     let raw = folder.join("raw");
     let kept = Reader::open(folder).map(Reader::into_profile);
@@ -68,7 +68,7 @@ pub fn recover(folder: &Path) -> Result<Recovered, Error> {
     });
     recording.profile_mut().migrations = in_one_slice(migrations, recording.profile_mut());
     let profile = recording.finish()?;
-    // Raw files that were damaged may make a profile that no reader takes: then they are all there is.
+    // Damaged raw files may lead to a profile that no reader accepts; the raw files are then kept.
     if let Err(error) = read_whole(&fresh) {
         let _ = std::fs::remove_dir_all(&fresh);
         let message = format!(
@@ -81,7 +81,7 @@ pub fn recover(folder: &Path) -> Result<Recovered, Error> {
     Ok(Recovered { profile, unread })
 }
 
-/// Puts the recovered profile in the place of what was left, the raw files of which are maybe kept.
+/// Replaces the interrupted recording by the recovered profile; keeps the raw files if asked to.
 fn replace(folder: &Path, fresh: &Path, keep_raw: bool) -> std::io::Result<()> {
     let old = beside(folder, "interrupted");
     std::fs::rename(folder, &old)?;
@@ -92,7 +92,7 @@ fn replace(folder: &Path, fresh: &Path, keep_raw: bool) -> std::io::Result<()> {
     std::fs::remove_dir_all(&old)
 }
 
-/// What the program counts from now on would be lost with the raw files.
+/// Refuses while the program still counts, as its further counts would be lost with the raw files.
 fn refuse_running(folder: &Path, writers: &BTreeSet<u32>) -> Result<(), Error> {
     if writers.is_empty() {
         return Ok(());
@@ -100,12 +100,12 @@ fn refuse_running(folder: &Path, writers: &BTreeSet<u32>) -> Result<(), Error> {
     let message = format!(
         "{}: the recording goes on, in process {}; recover it when they have ended",
         folder.display(),
-        alive::named(writers)
+        alive::list(writers)
     );
     Err(Error::new(ErrorKind::Io, message))
 }
 
-/// Reads a profile to its end, every row checked.
+/// Reads a profile completely, checking every row.
 fn read_whole(folder: &Path) -> Result<(), nodewise_store::Error> {
     Reader::open(folder)?.visit(&mut |_| ())
 }
@@ -115,7 +115,7 @@ fn nothing(folder: &Path) -> Error {
     Error::new(ErrorKind::Io, message)
 }
 
-/// The moves of the last checkpoint, in the words of the recovered profile.
+/// Migrations of the last checkpoint, converted to the slice and objects of the recovered profile.
 fn in_one_slice(migrations: Vec<Migration>, recovered: &Profile) -> Vec<Migration> {
     let owner = |page: PageNumber| {
         let holds = |o: &Object| (o.first_page.0..o.first_page.0 + o.pages).contains(&page.0);
@@ -130,7 +130,7 @@ fn in_one_slice(migrations: Vec<Migration>, recovered: &Profile) -> Vec<Migratio
     carried.collect()
 }
 
-/// When a process last wrote, Unix time in nanoseconds; 0 if none did.
+/// Time of the last write of any process, Unix time in nanoseconds; 0 if there was none.
 fn last_written(raw: &Path) -> u64 {
     let entries = |p: &Path| {
         std::fs::read_dir(p)

@@ -1,9 +1,9 @@
-//! Runs of pages with equal counts become one row.
+//! Joins runs of pages with equal counts to one row.
 
 use nodewise_profile::{Access, PageNumber};
 
-/// Appends one thread's rows, each of one page, joining runs of equal neighbours. `rows` come in any
-/// order and with distinct (page, region).
+/// Appends the rows of one thread, joining adjacent pages with equal counts. `rows` have one page each, are in any
+/// order, and have distinct (page, region).
 pub fn compress(mut rows: Vec<Access>, into: &mut Vec<Access>) {
     rows.sort_unstable_by_key(|a| (a.region, a.page));
     let begin = into.len();
@@ -24,7 +24,7 @@ fn continues(last: &Access, next: &Access) -> bool {
     same && last.page.offset(u64::from(last.len)) == next.page && last.len < u32::MAX
 }
 
-/// Rows ascending by page, as the profile wants them.
+/// Sorts rows by page, as profiles require.
 pub fn sort(rows: &mut [Access]) {
     let key = |a: &Access| -> (PageNumber, u32, u32) { (a.page, a.thread.0, a.region.0) };
     rows.sort_unstable_by_key(key);

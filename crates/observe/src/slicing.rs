@@ -1,4 +1,4 @@
-//! How a recording is cut into slices.
+//! How a recording is divided into slices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use std::time::Duration;
 pub enum Slicing {
     /// By wall time: `1s`, `100ms`.
     Time(Duration),
-    /// When the threads of a process have made so many accesses together: `accesses:1000000`.
+    /// When the threads of a process together have made this number of accesses: `accesses:1000000`.
     Accesses(u64),
     /// At the end of each parallel region: `region`.
     Region,
 }
 
-/// Not a way to cut slices.
+/// The text is not a valid slicing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown slicing `{0}`; known: a time such as 1s or 100ms (at least 10ms), accesses:N, region")]
 pub struct SlicingError(String);

@@ -1,4 +1,4 @@
-//! The profile under construction: tables shared by all process images.
+//! The tables of a profile that is being recorded, shared by all process images.
 
 use crate::code::Library;
 use nodewise_profile::{
@@ -7,11 +7,11 @@ use nodewise_profile::{
 };
 use std::collections::HashMap;
 
-/// Everything but the accesses, as far as it is known.
+/// The profile without its accesses, as far as it is known.
 pub struct Tables {
     /// The profile's own tables.
     pub profile: Profile,
-    /// Modules and their symbols.
+    /// The loaded modules and their symbols.
     pub library: Library,
     sites: HashMap<Site, SiteId>,
     regions: HashMap<Region, RegionId>,
@@ -38,7 +38,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// The number of a site.
+    /// The number of a site, assigned if it is new.
     pub fn site(&mut self, site: Site) -> SiteId {
         let sites = &mut self.profile.sites;
         *self.sites.entry(site).or_insert_with_key(|site| {
@@ -47,7 +47,7 @@ impl Tables {
         })
     }
 
-    /// The number of a region; equal regions of several processes are one.
+    /// The number of a region, assigned if it is new; equal regions of several processes share one.
     pub fn region(&mut self, region: Region) -> RegionId {
         let regions = &mut self.profile.regions;
         *self.regions.entry(region).or_insert_with_key(|region| {
@@ -56,13 +56,13 @@ impl Tables {
         })
     }
 
-    /// Appends an object.
+    /// Appends an object and returns its number.
     pub fn object(&mut self, object: Object) -> ObjectId {
         self.profile.objects.push(object);
         ObjectId::from_index(self.profile.objects.len() - 1)
     }
 
-    /// Appends a thread.
+    /// Appends a thread and returns its number.
     pub fn thread(&mut self, process: u16, start: Frame) -> ThreadId {
         self.profile.threads.push(Thread {
             process,
@@ -72,14 +72,14 @@ impl Tables {
         ThreadId::from_index(self.profile.threads.len() - 1)
     }
 
-    /// Appends a thread as another one is, so far.
+    /// Appends a thread with the current properties of another one.
     pub fn thread_like(&mut self, other: ThreadId) -> ThreadId {
         let row = self.profile.threads[other.index()].clone();
         self.profile.threads.push(row);
         ThreadId::from_index(self.profile.threads.len() - 1)
     }
 
-    /// Appends first touches, joining runs of pages.
+    /// Appends first touches, joining runs of adjacent pages.
     pub fn first_touches(&mut self, mut touches: Vec<FirstTouch>) {
         touches.sort_unstable_by_key(|t| t.page);
         let all = &mut self.profile.first_touches;
@@ -92,8 +92,9 @@ impl Tables {
         }
     }
 
-    /// Brings the tables into their promised order. A page that was logged as touched first more than once keeps the
-    /// earliest, and the profile says so: readers refuse overlapping runs, and one wrong line must not cost the rest.
+    /// Sorts the tables as profiles require. If a page was logged as first touched several times, the earliest is kept
+    /// and the profile notes it: readers refuse overlapping runs, and a single wrong line must not make the rest
+    /// unreadable.
     pub fn finish(&mut self) {
         let touches = &mut self.profile.first_touches;
         touches.sort_unstable_by_key(|t| (t.page, t.slice));

@@ -1,5 +1,4 @@
-//! A raw file of counters, read while threads write it: one at a time, each going on where the one
-//! before it ended.
+//! Reads a counter file while threads write it: one thread at a time, each continuing where the one before it ended.
 
 use crate::layout::{
     self, COUNTERS_OFFSET, FIRST_ENTRIES, HEADER_BYTES, KEY_NONE, SEGMENTS, WINDOW_SLOTS, counter, header,
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// What a thread did to a page in a region since the last look.
+/// Accesses of a thread to a page in a region since the last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// Address of the page.
@@ -22,7 +21,7 @@ pub struct Delta {
     pub reads: u64,
     pub writes: u64,
     pub lines: u64,
-    /// Which counter: for [`ThreadFile::object`].
+    /// Index of the counter, for [`ThreadFile::object`].
     pub counter: usize,
 }
 
@@ -31,16 +30,16 @@ pub struct Delta {
 pub struct Touch {
     pub address: u64,
     pub region: u32,
-    /// An address after the access, in the same statement.
+    /// A code address shortly after the access, in the same statement.
     pub code: u64,
-    /// Which of the file's.
+    /// Index of the entry in the file.
     pub entry: usize,
 }
 
-/// What a file has from the beginning on.
+/// Smallest size of a file, bytes.
 const BASE_BYTES: usize = COUNTERS_OFFSET + FIRST_ENTRIES * (counter::WORDS + touch::WORDS) * 8;
 
-/// Counters as last seen.
+/// A counter's values at the last look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     reads: u64,
@@ -49,7 +48,7 @@ struct Seen {
     object: Option<ObjectId>,
 }
 
-/// A thread, and where its entries begin.
+/// A thread, and its first entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     ordinal: u32,
@@ -57,22 +56,22 @@ struct Owner {
     touch: usize,
 }
 
-/// One file, and the threads that write to it in turn.
+/// A counter file, and the threads that write to it in turn.
 pub struct ThreadFile {
     path: PathBuf,
-    /// Not before the first look that succeeds.
+    /// The mapped file; `None` until a look succeeds.
     map: Option<SharedFile>,
     owners: Vec<Owner>,
-    /// Of the counters from `settled` on; those before are final and have been read.
+    /// Values of the counters from `settled` on; earlier ones are final and were read.
     seen: Vec<Seen>,
     settled: usize,
-    /// What the last look has found final.
+    /// Counters below this are final since the last look.
     final_to: usize,
     touches_seen: usize,
 }
 
 impl ThreadFile {
-    /// File `number` of an image; it is opened when it is looked at.
+    /// File `number` of an image; it is opened at the first look.
     pub fn new(folder: &Path, number: u32) -> Self {
         Self {
             path: folder.join(format!("thread-{number}")),
@@ -85,7 +84,7 @@ impl ThreadFile {
         }
     }
 
-    /// From these entries on, it is this thread's.
+    /// Records that the file belongs to this thread from these entries on.
     pub fn hand_to(&mut self, ordinal: u32, counter: u64, touch: u64) {
         let last = self.owners.last().map_or((0, 0), |o| (o.counter, o.touch));
         let entry = |n: u64, before: usize| usize::try_from(n).unwrap_or(usize::MAX).max(before);
@@ -96,19 +95,19 @@ impl ThreadFile {
         });
     }
 
-    /// The thread whose counter this is.
+    /// The thread that a counter belongs to.
     pub fn counted_by(&self, counter: usize) -> u32 {
         let after = self.owners.partition_point(|o| o.counter <= counter);
         self.owners[after.saturating_sub(1)].ordinal
     }
 
-    /// The thread whose first touch this is.
+    /// The thread that a first touch belongs to.
     pub fn touched_by(&self, touch: usize) -> u32 {
         let after = self.owners.partition_point(|o| o.touch <= touch);
         self.owners[after.saturating_sub(1)].ordinal
     }
 
-    /// How many threads have written to it.
+    /// Number of threads that have written to the file.
     pub fn threads(&self) -> usize {
         self.owners.len()
     }
@@ -119,13 +118,13 @@ impl ThreadFile {
         map.map_or(0, |m| m.words()[header::DROPPED].load(Relaxed))
     }
 
-    /// Everything counted, and first touched, since the last call.
+    /// Reads counts and first touches since the last call.
     ///
     /// # Errors
-    /// The file cannot be opened or mapped, or is another version's.
+    /// The file cannot be opened or mapped, or has another version.
     pub fn look(&mut self) -> io::Result<(Vec<Delta>, Vec<Touch>)> {
         self.settle();
-        // Whoever owns the file now found the entries before its own final.
+        // The current owner found the entries before its own final.
         let final_to = self.owners.last().map_or(0, |o| o.counter);
         let map = match &mut self.map {
             Some(map) => map,
@@ -153,13 +152,13 @@ impl ThreadFile {
         Ok((deltas, touches))
     }
 
-    /// The owner of a page counted since the last look, once found.
+    /// The object of a page counted since the last look, once found.
     pub fn object(&mut self, counter: usize) -> Option<&mut Option<ObjectId>> {
         let seen = self.seen.get_mut(counter.checked_sub(self.settled)?);
         seen.map(|s| &mut s.object)
     }
 
-    /// Forgets counters that do not change any more.
+    /// Forgets counters that are final.
     fn settle(&mut self) {
         let count = self.final_to.saturating_sub(self.settled).min(self.seen.len());
         self.seen.drain(..count);
@@ -167,10 +166,10 @@ impl ThreadFile {
     }
 }
 
-/// How many counters a file holds.
+/// Number of counters in a file.
 ///
 /// # Errors
-/// As [`ThreadFile::look`]; `UnexpectedEof` if it ends before what it says it holds.
+/// As [`ThreadFile::look`]; `UnexpectedEof` if the file is shorter than its header says.
 pub fn counters(path: &Path) -> io::Result<usize> {
     let mut map = open(path)?;
     let counters = Table::of(
@@ -199,19 +198,19 @@ fn open(path: &Path) -> io::Result<SharedFile> {
     Ok(map)
 }
 
-/// Where the entries of a kind lie in a file, as far as they are there.
+/// Where the entries of one kind are in a file, as far as the file has them.
 struct Table {
-    /// First entry, entries in use, first word in the file, address in the process.
+    /// For each segment: first entry, number of entries, first word in the file, address in the process.
     parts: Vec<(usize, usize, usize, u64)>,
-    /// Entries in use.
+    /// Number of entries in use.
     used: usize,
     words: usize,
-    /// Whether the header speaks of more than the file has.
+    /// Whether the header names more entries than the file has.
     cut: bool,
 }
 
 impl Table {
-    /// Reads the segments' places off the header; nothing in it is trusted to lie inside the file.
+    /// Reads the positions of the segments from the header, and checks that they are inside the file.
     fn of(map: &mut SharedFile, at: usize, used: usize, entry_words: usize) -> io::Result<Self> {
         let used = map.words()[used].load(Acquire);
         let (mut parts, mut begin, mut cut) = (Vec::new(), 0, false);
@@ -225,7 +224,7 @@ impl Table {
             );
             let first = usize::try_from(offset / 8).unwrap_or(usize::MAX);
             let end = first.saturating_add(count * entry_words);
-            // The first is in the file from the beginning; without a place, later ones are in private memory.
+            // The first segment is always in the file; a later one without offset is in private memory.
             if count == 0 || (offset == 0 && i > 0) {
                 break;
             }
@@ -247,7 +246,7 @@ impl Table {
         })
     }
 
-    /// Entries from `from` on, each with its number.
+    /// Entries from `from` on, with their indices.
     fn entries<'a>(
         &'a self,
         words: &'a [AtomicU64],
@@ -261,7 +260,7 @@ impl Table {
         })
     }
 
-    /// The entry at this address in the process, with its number.
+    /// The entry at this address in the process, with its index.
     fn at<'a>(&self, words: &'a [AtomicU64], address: u64) -> Option<(usize, &'a [AtomicU64])> {
         self.parts.iter().find_map(|&(begin, count, first, base)| {
             let offset = usize::try_from(address.checked_sub(base)?).ok()?;
@@ -276,7 +275,7 @@ impl Seen {
     fn advance(&mut self, entry: &[AtomicU64], pending_lines: u64, counter: usize) -> Delta {
         let key = entry[counter::KEY].load(Relaxed);
         let read = |word: usize| entry[word].load(Relaxed);
-        // A page on its way out of the window may be read between the two places its lines are in.
+        // A page that is leaving the window may be read between the two places that hold its lines.
         let lines = (read(counter::LINES) + pending_lines).max(self.lines);
         let (reads, writes) = (read(counter::READS), read(counter::WRITES));
         let delta = Delta {

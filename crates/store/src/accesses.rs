@@ -1,10 +1,10 @@
-//! Rows of the access table as columns, and back.
+//! Conversion of the access table's rows to columns, and back.
 
 use crate::table::{Column, Kind, Schema};
 use Kind::{Ascending, U32, U64};
 use nodewise_profile::{Access, ObjectId, PageNumber, RegionId, SliceId, ThreadId};
 
-/// The table's columns. Runs ascend by page, so pages are stored as differences.
+/// Columns of the access table. Within a run of rows pages ascend, so they are stored as differences.
 pub const SCHEMA: &Schema = &[
     ("slice", U32),
     ("region", U32),
@@ -17,7 +17,7 @@ pub const SCHEMA: &Schema = &[
     ("lines", U64),
 ];
 
-/// Columns in the order of [`SCHEMA`].
+/// Converts rows to columns, in the order of [`SCHEMA`].
 pub fn columns(rows: &[Access]) -> Vec<Column> {
     let narrow = |value: fn(&Access) -> u32| Column::U32(rows.iter().map(value).collect());
     let wide = |value: fn(&Access) -> u64| Column::U64(rows.iter().map(value).collect());
@@ -34,7 +34,7 @@ pub fn columns(rows: &[Access]) -> Vec<Column> {
     ]
 }
 
-/// The rows `range` of columns in the order of [`SCHEMA`].
+/// Replaces the content of `into` by the rows `range` of columns that are in the order of [`SCHEMA`].
 pub fn rows(columns: &[Column], range: std::ops::Range<usize>, into: &mut Vec<Access>) {
     let (slice, region, object) = (columns[0].u32(), columns[1].u32(), columns[2].u32());
     let (page, len, thread) = (columns[3].u64(), columns[4].u32(), columns[5].u32());

@@ -1,39 +1,39 @@
-//! How large a profile may be: generous to any recording, and no number in a file makes room for more than is there.
-//! `docs/profile-format.md` states these bounds.
+//! Limits on the size of a profile that is read. They are larger than any recording needs, and they keep numbers in a
+//! damaged or hostile file from causing allocations larger than its content. `docs/profile-format.md` states them.
 
 use nodewise_linux::Host;
 use nodewise_profile::{Access, Migration, PageNumber, Profile, Thread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Rows of one row group of the access table: twice what a writer here makes.
+/// Largest number of rows in a row group of the access table: twice what [`crate::Writer`] makes.
 pub const GROUP_ROWS: u64 = 1 << 20;
-/// Rows a byte of a table whose rows carry identifiers of their own, which hardly compress.
-pub const IDENTIFIED: u64 = 4;
-/// Rows a byte of other tables: columns that repeat take next to nothing.
+/// Rows per byte of file in tables whose rows carry identifiers of their own, which hardly compress.
+pub const ROWS_WITH_IDS: u64 = 4;
+/// Rows per byte of file in other tables, whose columns repeat values and so compress to next to nothing.
 pub const ROWS: u64 = 1024;
-/// Bytes of text a byte of its file.
+/// Bytes of text per byte of file.
 pub const TEXT: u64 = 4096;
-/// What the smallest file may hold whatever its size.
-pub const FLOOR: u64 = 1024;
+/// Rows that the smallest file may hold, whatever its size.
+pub const MIN_ROWS: u64 = 1024;
 
-/// Numbers of threads in all: OpenMP's, and those of the others.
+/// Largest number of threads: OpenMP numbers, and one for each other thread.
 pub const THREADS: u64 = 1 << 20;
-/// Code regions: a counter's key has 19 bits for them.
+/// Largest number of code regions: a counter's key has 19 bits for them.
 pub const REGIONS: usize = 1 << 19;
 /// log2 of the pages of an object: an address space of 57 bits.
-const OBJECT: u32 = 45;
+const OBJECT_PAGES_LOG2: u32 = 45;
 
-/// Bytes that a cell of page and thread takes while it is worked on.
-const CELL: u64 = 64;
-/// Cells for which there is room everywhere.
-const CELLS: u64 = 1 << 22;
-/// Cells of page, thread and slice that a reader may have to go through: 10⁷ pages of 64 threads in 1,000 slices, and
-/// two thirds more. A few bytes stand for any number of them.
-const STEPS: u64 = 1 << 40;
-/// log2 of the pages of a block, by which cells that come again are told from new ones.
-const BLOCK: u32 = 12;
+/// Bytes of memory that analysis takes for one cell, a pair of page and thread.
+const CELL_BYTES: u64 = 64;
+/// Cells that are always allowed, however little memory is left.
+const MIN_CELLS: u64 = 1 << 22;
+/// Largest number of cells over all slices: 10⁷ pages of 64 threads in 1,000 slices, and two thirds more. A few bytes
+/// of file can stand for any number of them, and a reader has to go through all.
+const MAX_CELLS: u64 = 1 << 40;
+/// log2 of the pages of a block, the unit in which pages seen before are told from new ones.
+const BLOCK_LOG2: u32 = 12;
 
-/// What of the small tables is out of bounds.
+/// Checks the small tables against the limits.
 pub fn tables(p: &Profile) -> Result<(), String> {
     let numbers = numbers(&p.threads);
     if numbers > THREADS {
@@ -44,7 +44,7 @@ pub fn tables(p: &Profile) -> Result<(), String> {
     if p.regions.len() > REGIONS {
         return Err(format!("{} code regions, more than {REGIONS}", p.regions.len()));
     }
-    if let Some(i) = p.objects.iter().position(|o| o.pages >> OBJECT > 0) {
+    if let Some(i) = p.objects.iter().position(|o| o.pages >> OBJECT_PAGES_LOG2 > 0) {
         let pages = p.objects[i].pages;
         return Err(format!(
             "object {i} has {pages} pages, more than an address space"
@@ -59,7 +59,8 @@ pub fn tables(p: &Profile) -> Result<(), String> {
     Ok(())
 }
 
-/// Of each run of pages that moved together, how often it did, summed up: what is kept to tell where pages went.
+/// Sums up, over the pieces into which the migrations cut the address space, how many migrations cover each: the memory
+/// that is needed to tell where pages went.
 fn pieces(migrations: &[Migration]) -> u64 {
     let ends = migrations
         .iter()
@@ -76,7 +77,7 @@ fn pieces(migrations: &[Migration]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// How many numbers the threads take: of each process up to its largest OpenMP number, and one for each of the others.
+/// Number of thread numbers: for each process up to its largest OpenMP number, and one for each other thread.
 fn numbers(threads: &[Thread]) -> u64 {
     let mut teams: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     for thread in threads {
@@ -89,20 +90,21 @@ fn numbers(threads: &[Thread]) -> u64 {
     teams.values().map(|(team, others)| team + others).sum()
 }
 
-/// Counts cells of page and thread as rows come, against the memory there is.
+/// Counts the cells of rows as they are read, and compares them with the memory that is left.
 #[derive(Debug)]
 pub struct Room {
     most: u64,
     slice: u32,
-    /// Of the current slice.
+    /// Cells of the current slice.
     in_slice: u64,
-    /// Of all slices.
+    /// Cells of all slices so far.
     all: u64,
-    /// Blocks of pages by thread, from where there may be too many: what comes again takes no more room.
+    /// Blocks of pages by thread, recorded only once `all` exceeds `most`: pages that were seen before take no more
+    /// memory.
     blocks: Blocks,
 }
 
-/// Runs of blocks by thread, begin to end, none next to another: a row takes no longer for being long.
+/// Disjoint, non-adjacent runs of blocks by thread, from begin to end: adding a row costs the same however long it is.
 #[derive(Debug, Default)]
 struct Blocks {
     runs: HashMap<u32, BTreeMap<u64, u64>>,
@@ -110,7 +112,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Adds blocks `begin` to `end`.
+    /// Adds the blocks from `begin` to `end`, exclusive.
     fn add(&mut self, thread: u32, mut begin: u64, mut end: u64) {
         let runs = self.runs.entry(thread).or_default();
         while let Some((&from, &to)) = runs.range(..=end).next_back().filter(|(_, to)| **to >= begin) {
@@ -124,7 +126,7 @@ impl Blocks {
 }
 
 impl Room {
-    /// Room for `most` cells.
+    /// Allows `most` cells.
     pub fn new(most: u64) -> Self {
         Self {
             most,
@@ -135,12 +137,12 @@ impl Room {
         }
     }
 
-    /// A quarter of the memory that is left; slices and their sum are each held to it.
+    /// Allows a quarter of the memory that is left, for each slice and for the distinct cells of all slices.
     pub fn here() -> Self {
         Self::new(cells_here())
     }
 
-    /// Counts a row's cells.
+    /// Counts the cells of a row.
     pub fn check(&mut self, row: &Access) -> Result<(), String> {
         if row.slice.0 != self.slice {
             (self.slice, self.in_slice) = (row.slice.0, 0);
@@ -149,24 +151,24 @@ impl Room {
         if self.all > self.most && self.in_slice <= self.most {
             let last = row.page.0 + u64::from(row.len) - 1;
             self.blocks
-                .add(row.thread.0, row.page.0 >> BLOCK, (last >> BLOCK) + 1);
+                .add(row.thread.0, row.page.0 >> BLOCK_LOG2, (last >> BLOCK_LOG2) + 1);
         }
         self.all += u64::from(row.len);
-        let cells = self.in_slice.max(self.blocks.count << BLOCK);
+        let cells = self.in_slice.max(self.blocks.count << BLOCK_LOG2);
         if cells > self.most {
             return Err(self.refusal(cells));
         }
-        match self.all > STEPS {
+        match self.all > MAX_CELLS {
             true => Err(format!(
-                "its slices have more than {STEPS} cells of pages and threads; if it is a real recording, record fewer \
-                 slices"
+                "its slices have more than {MAX_CELLS} cells of pages and threads; if it is a real recording, record \
+                 fewer slices"
             )),
             false => Ok(()),
         }
     }
 
     fn refusal(&self, cells: u64) -> String {
-        let gib = |cells: u64| (cells * CELL).div_ceil(1 << 30);
+        let gib = |cells: u64| (cells * CELL_BYTES).div_ceil(1 << 30);
         format!(
             "its pages and threads take {} GiB or more, and a quarter of the memory left is {} GiB; if it is a real \
              recording, read it where there is more memory",
@@ -176,9 +178,9 @@ impl Room {
     }
 }
 
-/// Cells that a quarter of the memory holds that this process can still have.
+/// Number of cells that fit a quarter of the memory that this process can still get.
 fn cells_here() -> u64 {
-    (Host::default().memory_left() / 4 / CELL).max(CELLS)
+    (Host::default().memory_left() / 4 / CELL_BYTES).max(MIN_CELLS)
 }
 
 #[cfg(test)]
@@ -229,7 +231,7 @@ mod tests {
                 room.check(&row(slice, thread, 4096, 10_000_000)).unwrap();
             }
         }
-        assert_eq!(room.blocks.count, 64 * 10_000_000u64.div_ceil(1 << BLOCK));
+        assert_eq!(room.blocks.count, 64 * 10_000_000u64.div_ceil(1 << BLOCK_LOG2));
     }
 
     proptest::proptest! {

@@ -1,10 +1,10 @@
-//! What can go wrong with a profile on disk.
+//! Errors of reading and writing profiles.
 
 use nodewise_input::one_line;
 use std::fmt::Display;
 use std::path::Path;
 
-/// An error in one line: what, where, the mend.
+/// An error in one line: what is wrong, where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -12,29 +12,29 @@ pub struct Error {
     message: String,
 }
 
-/// What sort of error it is.
+/// The kind of an error, for callers that act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no profile there.
+    /// There is no profile at the path.
     Missing,
-    /// There is something there already.
+    /// There is something at the path already.
     Exists,
     /// The profile was written by a newer version.
     Newer,
-    /// The profile contradicts itself.
+    /// The profile is damaged: a checksum, a size or a reference is wrong.
     Damaged,
-    /// What was to be written contradicts itself.
+    /// The profile to be written contradicts itself.
     Invalid,
-    /// The operating system said no.
+    /// The operating system refused an operation on a file.
     Io,
 }
 
-/// The result of everything here.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// What sort of error it is.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -1,17 +1,17 @@
-//! Where profiles lie: the default for every command that takes one.
+//! Finds the profile that a command uses by default, and names for new ones.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::FILE;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What a profile's directory is called unless the user names it.
+/// Prefix of a profile's directory unless the user names it.
 const PREFIX: &str = "nodewise-profile";
 
-/// The profile in `folder` that was written last; `folder` itself if it is one.
+/// The most recently written profile in `folder`; `folder` itself if it is one.
 ///
 /// # Errors
-/// When there is none, or the folder cannot be read.
+/// When there is no profile, or the folder cannot be read.
 pub fn latest(folder: &Path) -> Result<PathBuf> {
     if folder.join(FILE).is_file() {
         return Ok(folder.to_owned());

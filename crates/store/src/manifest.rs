@@ -1,5 +1,5 @@
-//! `manifest.json`: what a profile is and which files belong to it. It is replaced as a whole, so a
-//! profile is always the one that its manifest describes.
+//! `manifest.json`: describes a profile and lists the files that belong to it. It is replaced as a whole, so readers
+//! see either the old profile or the new one.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::{Entry, partial};
@@ -13,20 +13,20 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Its name.
+/// File name of the manifest.
 pub const FILE: &str = "manifest.json";
 
-/// The manifest as it is written.
+/// The manifest in its JSON form.
 #[derive(Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
-    /// Whether the recording came to its end and lacks nothing.
+    /// Whether the recording ended normally and the profile is complete.
     pub complete: bool,
     #[serde(flatten)]
     pub meta: MetaOnDisk,
-    /// The small tables; absent until the first checkpoint.
+    /// Entries of the small tables; empty until the first checkpoint.
     pub tables: Entries,
-    /// The access table, a file per group of slices.
+    /// Files of the access table, one for each group of slices.
     pub accesses: Vec<Group>,
 }
 
@@ -35,11 +35,11 @@ pub struct Manifest {
 pub struct Group {
     #[serde(flatten)]
     pub entry: Entry,
-    /// The first slice it holds rows of.
+    /// The first slice that the file holds rows of.
     pub first_slice: u32,
 }
 
-/// [`Meta`], field by field.
+/// JSON form of [`Meta`], field by field.
 #[derive(Serialize, Deserialize)]
 pub struct MetaOnDisk {
     observer: String,
@@ -73,7 +73,7 @@ struct CoverageOnDisk {
     missed_modules: Vec<(String, f64)>,
 }
 
-/// [`Sampling`], field by field, both ways.
+/// JSON form of [`Sampling`], field by field, with conversions both ways.
 macro_rules! sampling {
     ($($field:ident: $type:ty),*) => {
         #[derive(Serialize, Deserialize)]
@@ -156,22 +156,22 @@ impl Manifest {
     }
 }
 
-/// The key that holds a manifest's own checksum.
+/// The key of the manifest's own checksum.
 const CHECKSUM: &str = "crc32";
 
-/// The text of an object with its checksum as last entry.
+/// The text of a JSON object with its checksum appended as its last entry.
 fn sealed(text: &str) -> String {
     let body = text.trim_end().trim_end_matches('}').trim_end();
     let checksum = checksum(text).map_or(0, |(own, _)| own);
     format!("{body},\n  \"{CHECKSUM}\": {checksum}\n}}")
 }
 
-/// Whether what it says has the checksum it names. Profiles made before there was one name none.
+/// Whether the checksum in the text is right. Profiles made before there was a checksum have none, and are accepted.
 fn is_intact(text: &str) -> bool {
     checksum(text).is_none_or(|(own, named)| named.is_none_or(|named| named == own))
 }
 
-/// The CRC-32 of what an object says, whatever its layout, and the one it names itself.
+/// CRC-32 of a JSON object without its checksum, independent of its layout, and the checksum that it contains.
 fn checksum(text: &str) -> Option<(u32, Option<Value>)> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let named = value.as_object_mut()?.remove(CHECKSUM);
@@ -234,7 +234,7 @@ impl From<&Meta> for MetaOnDisk {
 }
 
 impl MetaOnDisk {
-    /// The model's form, or the name of an observer this version does not know.
+    /// Converts to [`Meta`]; the error names an observer that this version does not know.
     pub fn into_meta(self) -> std::result::Result<Meta, String> {
         let c = self.coverage;
         Ok(Meta {

@@ -1,18 +1,19 @@
-//! What the pages of a Parquet column say of themselves, looked at before a decoder makes room for it.
+//! Checks the page headers of a Parquet column before a decoder allocates memory by them.
 //!
-//! A page's header names the size of its values once unpacked, and how many there are; a decoder takes both as they
-//! come. Only this much of the headers is read (Thrift's compact protocol; field numbers as in `parquet.thrift`).
+//! The header of a page states the uncompressed size and the number of its values, and decoders trust both. Only these
+//! fields are read here (Thrift's compact protocol; field numbers as in `parquet.thrift`).
 
 use parquet::file::metadata::ColumnChunkMetaData;
 
-/// LZ4 makes no more of a byte.
+/// Largest compression ratio that LZ4 reaches.
 const RATIO: u64 = 255;
-/// Structures within structures; headers have three.
+/// Deepest nesting of structures that is accepted; valid headers have three levels.
 const DEEPEST: u32 = 8;
-/// Plain, dictionaries, runs, differences: what this crate and the common writers use. Others name lengths of their own.
+/// Accepted encodings: plain, dictionaries, run lengths, differences; this crate and the common writers use no others.
+/// Other encodings contain lengths that are not checked here.
 const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
 
-/// What a header says; absent fields are 0.
+/// Fields of a page header, in bytes and counts; absent ones are 0.
 #[derive(Debug, Default)]
 struct Header {
     unpacked: i64,
@@ -32,7 +33,7 @@ pub fn check(file: &[u8], column: &ColumnChunkMetaData, rows: u64) -> Result<(),
         file.get(start..start.checked_add(length)?)
     };
     if rows == 0 {
-        return Ok(()); // no page is looked at, and there may be none
+        return Ok(()); // such a chunk may have no page at all
     }
     let mut input = bounds().ok_or("a column lies outside the file")?;
     while !input.is_empty() {
@@ -111,7 +112,7 @@ fn structure(input: &mut &[u8], depth: u32, visit: Visit<'_>) -> Option<()> {
 /// Reads a value of a compact type; `Some(None)` for those that are no integers.
 fn value(input: &mut &[u8], kind: u8, depth: u32, visit: Visit<'_>) -> Option<Option<i64>> {
     match kind {
-        1 | 2 => {} // a truth value is its own type
+        1 | 2 => {} // a boolean is part of its type
         3 => drop(byte(input)?),
         4..=6 => return Some(Some(integer(input)?)),
         7 => drop(take(input, 8)?),
@@ -132,7 +133,7 @@ fn list(input: &mut &[u8], depth: u32) -> Option<()> {
         15 => unsigned(input)?,
         count => count.into(),
     };
-    // A list's truth values take a byte each, fields' take none.
+    // In a list each boolean takes a byte; as a field it takes none.
     let kind = match head & 15 {
         1 | 2 => 3,
         kind => kind,
@@ -163,7 +164,7 @@ fn unsigned(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Zigzag: the sign is the lowest bit.
+/// A zigzag-encoded integer: the sign is the lowest bit.
 fn integer(input: &mut &[u8]) -> Option<i64> {
     let bits = unsigned(input)?;
     Some((bits >> 1).cast_signed() ^ -((bits & 1).cast_signed()))

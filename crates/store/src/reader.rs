@@ -1,4 +1,4 @@
-//! Reading a profile back.
+//! Reads a profile from disk and checks it.
 
 use crate::accesses;
 use crate::error::{Error, ErrorKind, Result};
@@ -8,7 +8,7 @@ use crate::{bounds, tables, validate};
 use nodewise_profile::{Access, AccessSource, Meta, Profile, SliceId};
 use std::path::{Path, PathBuf};
 
-/// Rows handed to a visitor at a time: they stay in the cache.
+/// Rows handed to a visitor at a time: few enough to stay in the cache.
 const BATCH_ROWS: usize = 1 << 14;
 
 /// An opened profile: the small tables in memory, the accesses streamed from disk.
@@ -20,11 +20,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a profile. One that was cut short opens up to its last finished slice, and says so in
-    /// `meta.truncated`.
+    /// Opens a profile. A truncated one is opened up to its last complete slice, and `meta.truncated` tells why.
     ///
     /// # Errors
-    /// When there is none, it is damaged, or a newer version wrote it.
+    /// There is no profile, it is damaged, or a newer version wrote it.
     pub fn open(folder: &Path) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
         if manifest.tables.is_empty() {
@@ -35,10 +34,10 @@ impl Reader {
             ));
         }
         let mut profile = tables::read(folder, &manifest.tables)?;
-        profile.meta = known(manifest.meta, folder)?;
+        profile.meta = known_meta(manifest.meta, folder)?;
         validate::tables(&profile, &profile.slices).map_err(|what| Error::damaged(folder, what))?;
         if !manifest.complete {
-            cut(&mut profile, "the recorder was stopped");
+            mark_truncated(&mut profile, "the recorder was stopped");
         }
         let mut reader = Self {
             folder: folder.to_owned(),
@@ -49,36 +48,36 @@ impl Reader {
         Ok(reader)
     }
 
-    /// What is known of a recording, be it one that ended before its first slice.
+    /// Metadata of a recording, even of one that ended before its first slice.
     ///
     /// # Errors
     /// As [`Reader::open`].
     pub fn meta(folder: &Path) -> Result<Meta> {
-        known(Manifest::read(folder)?.meta, folder)
+        known_meta(Manifest::read(folder)?.meta, folder)
     }
 
-    /// Whether the recording came to its end, whole or cut short. One that did not may still be under way.
+    /// Whether the recording has ended, completely or cut short. If not, it may still be running.
     ///
     /// # Errors
     /// As [`Reader::meta`].
     pub fn ended(folder: &Path) -> Result<bool> {
         let manifest = Manifest::read(folder)?;
-        Ok(manifest.complete || known(manifest.meta, folder)?.truncated.is_some())
+        Ok(manifest.complete || known_meta(manifest.meta, folder)?.truncated.is_some())
     }
 
-    /// Everything but the accesses.
+    /// The profile without its accesses.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// The small tables, when the accesses are no longer needed.
+    /// Gives the small tables away, when the accesses are no longer needed.
     #[must_use]
     pub fn into_profile(self) -> Profile {
         self.profile
     }
 
-    /// Where it lies.
+    /// The profile's folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -91,8 +90,8 @@ impl Reader {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Only the last access file may be missing or short: a copy that was cut off. The slices
-    /// before it are whole.
+    /// Accepts that the last access file is missing or short, as in a copy that was interrupted: the profile then ends
+    /// with the last slice before it.
     fn drop_missing_tail(&mut self) -> Result<()> {
         let whole = |g: &Group| {
             let size = std::fs::metadata(self.folder.join(&g.entry.file)).map(|m| m.len());
@@ -111,7 +110,7 @@ impl Reader {
         let slices = self.profile.slices.len();
         self.profile.first_touches.retain(|t| t.slice.index() < slices);
         self.profile.migrations.retain(|m| m.slice.index() < slices);
-        cut(
+        mark_truncated(
             &mut self.profile,
             &format!("{} is missing or cut short", entry.file),
         );
@@ -120,7 +119,7 @@ impl Reader {
 
     fn visit_table(&self, group: &Group, check: &mut validate::Rows, visit: Visit<'_>) -> Result<()> {
         let table = Table::open(&self.folder, &group.entry)?;
-        table.hold(bounds::ROWS)?;
+        table.check_density(bounds::ROWS)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         for index in 0..table.groups() {
             if table.group_rows(index) > bounds::GROUP_ROWS {
@@ -134,7 +133,7 @@ impl Reader {
             let rows = columns[0].len();
             for start in (0..rows).step_by(BATCH_ROWS) {
                 accesses::rows(&columns, start..rows.min(start + BATCH_ROWS), &mut batch);
-                self.drop_cut(&mut batch);
+                self.drop_incomplete(&mut batch);
                 let checked = batch.iter().try_for_each(|row| check.check(row));
                 checked.map_err(|what| Error::damaged(table.path(), what))?;
                 if !batch.is_empty() {
@@ -145,8 +144,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Leaves out the rows of a slice whose end was lost with the file after this one.
-    fn drop_cut(&self, batch: &mut Vec<Access>) {
+    /// Removes the rows of a slice whose remaining rows were in the missing file.
+    fn drop_incomplete(&self, batch: &mut Vec<Access>) {
         let slices = SliceId::from_index(self.profile.slices.len());
         let cut = self.profile.meta.truncated.is_some();
         if cut && batch.last().is_some_and(|a| a.slice >= slices) {
@@ -157,11 +156,11 @@ impl Reader {
 
 type Visit<'a> = &'a mut dyn FnMut(&[Access]);
 
-fn known(meta: MetaOnDisk, folder: &Path) -> Result<Meta> {
+fn known_meta(meta: MetaOnDisk, folder: &Path) -> Result<Meta> {
     meta.into_meta().map_err(|what| Error::damaged(folder, what))
 }
 
-fn cut(profile: &mut Profile, why: &str) {
+fn mark_truncated(profile: &mut Profile, why: &str) {
     profile.meta.truncated.get_or_insert_with(|| why.to_owned());
 }
 

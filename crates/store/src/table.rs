@@ -1,7 +1,7 @@
-//! Columns in and out of a Parquet file, and nothing about what they mean.
+//! Writes and reads the columns of a Parquet file, independent of their meaning.
 
 use crate::error::{Error, Result};
-use crate::fence::quietly;
+use crate::panics::catch;
 use crate::{bounds, pages};
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical};
@@ -22,19 +22,19 @@ use std::sync::Arc;
 /// A column's type on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `UINT_32`.
+    /// Parquet type `UINT_32`.
     U32,
-    /// `UINT_64`.
+    /// Parquet type `UINT_64`.
     U64,
-    /// `UINT_64`, ascending for long stretches: stored as differences.
+    /// Parquet type `UINT_64`, mostly ascending: stored as differences.
     Ascending,
-    /// `UTF8`.
+    /// Parquet type `UTF8`.
     Text,
-    /// `UINT_32`, may be null.
+    /// Parquet type `UINT_32`, nullable.
     MaybeU32,
-    /// `DOUBLE`.
+    /// Parquet type `DOUBLE`.
     F64,
-    /// `DOUBLE`, may be null.
+    /// Parquet type `DOUBLE`, nullable.
     MaybeF64,
 }
 
@@ -70,7 +70,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::U32`].
+    /// The values of a column that was read as [`Kind::U32`].
     pub fn u32(&self) -> &[u32] {
         match self {
             Self::U32(v) => v,
@@ -78,7 +78,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::U64`] or [`Kind::Ascending`].
+    /// The values of a column that was read as [`Kind::U64`] or [`Kind::Ascending`].
     pub fn u64(&self) -> &[u64] {
         match self {
             Self::U64(v) => v,
@@ -86,7 +86,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::Text`].
+    /// The values of a column that was read as [`Kind::Text`].
     pub fn text(&self) -> &[String] {
         match self {
             Self::Text(v) => v,
@@ -94,7 +94,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::MaybeU32`].
+    /// The values of a column that was read as [`Kind::MaybeU32`].
     pub fn maybe_u32(&self) -> &[Option<u32>] {
         match self {
             Self::MaybeU32(v) => v,
@@ -102,7 +102,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::F64`].
+    /// The values of a column that was read as [`Kind::F64`].
     pub fn f64(&self) -> &[f64] {
         match self {
             Self::F64(v) => v,
@@ -110,7 +110,7 @@ impl Column {
         }
     }
 
-    /// The values, when the schema it was read with says [`Kind::MaybeF64`].
+    /// The values of a column that was read as [`Kind::MaybeF64`].
     pub fn maybe_f64(&self) -> &[Option<f64>] {
         match self {
             Self::MaybeF64(v) => v,
@@ -122,24 +122,24 @@ impl Column {
 /// A finished file as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Name in the profile's directory.
+    /// File name in the profile's folder.
     pub file: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Size.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// CRC-32 of the whole file.
     pub crc32: u32,
 }
 
-/// Counts and checks what passes through.
-struct Tally {
+/// A file that counts the bytes written to it and computes their CRC-32.
+struct CountingFile {
     file: File,
     bytes: u64,
     crc: crc32fast::Hasher,
 }
 
-impl Write for Tally {
+impl Write for CountingFile {
     fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
         let n = self.file.write(data)?;
         self.crc.update(&data[..n]);
@@ -152,24 +152,24 @@ impl Write for Tally {
     }
 }
 
-/// Writes one Parquet file under a temporary name; [`TableWriter::finish`] gives it its own.
+/// Writes a Parquet file under a temporary name; [`TableWriter::finish`] renames it to its own.
 pub struct TableWriter {
     folder: PathBuf,
     name: String,
     rows: u64,
-    inner: SerializedFileWriter<Tally>,
+    inner: SerializedFileWriter<CountingFile>,
 }
 
 impl TableWriter {
     pub fn create(folder: &Path, name: &str, schema: &Schema) -> Result<Self> {
         let path = folder.join(partial(name));
         let file = File::create_new(&path).map_err(|e| Error::io(&path, "create", &e))?;
-        let tally = Tally {
+        let file = CountingFile {
             file,
             bytes: 0,
             crc: crc32fast::Hasher::new(),
         };
-        let inner = SerializedFileWriter::new(tally, parquet_schema(schema), properties(schema))
+        let inner = SerializedFileWriter::new(file, parquet_schema(schema), properties(schema))
             .map_err(|e| write_error(&path, &e))?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -191,26 +191,23 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the footer, gives the file its name, and describes it for the manifest.
+    /// Writes the footer, renames the file to its own name, and returns its entry for the manifest.
     pub fn finish(self) -> Result<Entry> {
         let path = self.folder.join(&self.name);
-        let tally = self.inner.into_inner().map_err(|e| write_error(&path, &e))?;
-        tally
-            .file
-            .sync_data()
-            .map_err(|e| Error::io(&path, "write", &e))?;
+        let file = self.inner.into_inner().map_err(|e| write_error(&path, &e))?;
+        file.file.sync_data().map_err(|e| Error::io(&path, "write", &e))?;
         std::fs::rename(self.folder.join(partial(&self.name)), &path)
             .map_err(|e| Error::io(&path, "rename", &e))?;
         Ok(Entry {
             file: self.name,
             rows: self.rows,
-            bytes: tally.bytes,
-            crc32: tally.crc.finalize(),
+            bytes: file.bytes,
+            crc32: file.crc.finalize(),
         })
     }
 }
 
-/// Where a file lives until it is whole.
+/// Name of a file until it is complete.
 pub fn partial(name: &str) -> String {
     format!("{name}.partial")
 }
@@ -253,7 +250,7 @@ fn properties(schema: &Schema) -> Arc<WriterProperties> {
     Arc::new(properties.build())
 }
 
-fn append(writer: &mut SerializedFileWriter<Tally>, columns: &[Column]) -> ParquetResult<()> {
+fn append(writer: &mut SerializedFileWriter<CountingFile>, columns: &[Column]) -> ParquetResult<()> {
     let mut group = writer.next_row_group()?;
     for column in columns {
         append_column(&mut group, column)?;
@@ -262,7 +259,10 @@ fn append(writer: &mut SerializedFileWriter<Tally>, columns: &[Column]) -> Parqu
     Ok(())
 }
 
-fn append_column(group: &mut SerializedRowGroupWriter<'_, Tally>, column: &Column) -> ParquetResult<()> {
+fn append_column(
+    group: &mut SerializedRowGroupWriter<'_, CountingFile>,
+    column: &Column,
+) -> ParquetResult<()> {
     let Some(mut writer) = group.next_column()? else {
         return Err(ParquetError::General("more columns than the schema has".into()));
     };
@@ -294,7 +294,7 @@ fn append_column(group: &mut SerializedRowGroupWriter<'_, Tally>, column: &Colum
     writer.close()
 }
 
-/// Definition levels: which values are there.
+/// Definition levels of nullable values: 1 where there is a value, 0 where it is null.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|x| i16::from(x.is_some())).collect()
 }
@@ -303,7 +303,7 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
 pub struct Table {
     path: PathBuf,
     reader: SerializedFileReader<Bytes>,
-    /// The whole file.
+    /// Content of the whole file.
     data: Bytes,
 }
 
@@ -319,7 +319,7 @@ impl Table {
             return Err(Error::damaged(&path, "its checksum differs from the manifest's"));
         }
         let data = Bytes::from(data);
-        let reader = fenced(&path, || SerializedFileReader::new(data.clone()))?;
+        let reader = decoded(&path, || SerializedFileReader::new(data.clone()))?;
         let rows = reader.metadata().row_groups().iter();
         let rows = rows.map(|g| u64::try_from(g.num_rows()).ok());
         let all = rows.map(|n| n.unwrap_or(u64::MAX)).try_fold(0, u64::checked_add);
@@ -336,9 +336,9 @@ impl Table {
         &self.path
     }
 
-    /// The whole table, of at most `density` rows a byte: for the small ones.
+    /// Reads a small table as a whole; it may have at most `density` rows per byte.
     pub fn columns(&self, schema: &Schema, density: u64) -> Result<Vec<Column>> {
-        self.hold(density)?;
+        self.check_density(density)?;
         let mut whole: Vec<Column> = schema.iter().map(|(_, kind)| empty(*kind)).collect();
         for group in 0..self.groups() {
             for (all, part) in whole.iter_mut().zip(self.group(group, schema)?) {
@@ -348,11 +348,11 @@ impl Table {
         Ok(whole)
     }
 
-    /// Refuses more than `density` rows a byte.
-    pub fn hold(&self, density: u64) -> Result<()> {
+    /// Refuses a table of more than `density` rows per byte.
+    pub fn check_density(&self, density: u64) -> Result<()> {
         let rows = self.reader.metadata().row_groups().iter();
         let rows = rows.map(|g| g.num_rows().cast_unsigned()).sum::<u64>();
-        match rows > bounds::FLOOR.saturating_add(density.saturating_mul(self.data.len() as u64)) {
+        match rows > bounds::MIN_ROWS.saturating_add(density.saturating_mul(self.data.len() as u64)) {
             true => Err(Error::damaged(
                 &self.path,
                 format!("{rows} rows in {} bytes", self.data.len()),
@@ -361,7 +361,7 @@ impl Table {
         }
     }
 
-    /// Rows of a row group.
+    /// Number of rows of a row group.
     pub fn group_rows(&self, index: usize) -> u64 {
         self.reader.metadata().row_group(index).num_rows().cast_unsigned()
     }
@@ -371,18 +371,18 @@ impl Table {
         self.reader.num_row_groups()
     }
 
-    /// The schema's columns of one row group, decoded in parallel, all of one length.
+    /// Reads the schema's columns of one row group, in parallel; all have the same length.
     pub fn group(&self, index: usize, schema: &Schema) -> Result<Vec<Column>> {
-        fenced(&self.path, || {
+        decoded(&self.path, || {
             let group = self.reader.get_row_group(index)?;
             let columns = schema.par_iter();
-            // The fence is each thread's own.
-            let read = |name, kind| quietly(|| read_column(&*group, &self.data, name, kind));
+            // The suppression of panic messages is per thread, so it is set in each.
+            let read = |name, kind| catch(|| read_column(&*group, &self.data, name, kind));
             let columns = columns.map(|(name, kind)| read(name, *kind).unwrap_or_else(|| Err(undecodable())));
             let mut columns = columns.collect::<ParquetResult<Vec<_>>>()?;
             let rows = columns.first().map_or(0, Column::len);
             for column in &mut columns {
-                // Added since the profile was written.
+                // The column is newer than the profile.
                 if let Column::MaybeU32(values) = column
                     && values.is_empty()
                 {
@@ -394,9 +394,9 @@ impl Table {
     }
 }
 
-/// Runs a decoder that may panic on nonsense behind a fence: a damaged file is an error.
-fn fenced<T>(path: &Path, decode: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
-    let result = quietly(decode).unwrap_or_else(|| Err(undecodable()));
+/// Runs a decoder that may panic on damaged data; a panic means that the file is damaged.
+fn decoded<T>(path: &Path, decode: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
+    let result = catch(decode).unwrap_or_else(|| Err(undecodable()));
     result.map_err(|e| match e {
         ParquetError::General(what) => Error::damaged(path, what),
         other => Error::damaged(path, other),
@@ -465,7 +465,7 @@ fn read_column(group: &dyn RowGroupReader, file: &[u8], name: &str, kind: Kind) 
             let mut values: Vec<ByteArray> = Vec::new();
             reader.read_records(rows, None, None, &mut values)?;
             let bytes: u64 = values.iter().map(|v| v.len() as u64).sum();
-            if bytes > (bounds::TEXT * file.len() as u64).max(bounds::FLOOR << 10) {
+            if bytes > (bounds::TEXT * file.len() as u64).max(bounds::MIN_ROWS << 10) {
                 return Err(bad("has more text than its file can hold"));
             }
             let text = values.iter().map(|v| v.as_utf8().map(ToOwned::to_owned));
@@ -478,7 +478,7 @@ fn read_column(group: &dyn RowGroupReader, file: &[u8], name: &str, kind: Kind) 
         .ok_or_else(|| bad("ends early"))
 }
 
-/// Puts the values that are there where their levels say.
+/// Distributes the non-null values to the positions that their definition levels name.
 fn at_levels<T>(levels: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Option<T>> {
     levels
         .iter()

@@ -1,4 +1,4 @@
-//! The small tables of a profile as columns, and back.
+//! Conversion of the small tables of a profile to columns, and back.
 
 use crate::bounds;
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ const REGIONS: &Schema = &[
     ("line", U32),
 ];
 const SLICES: &Schema = &[("slice", U32), ("start_ns", U64), ("end_ns", U64)];
-/// One row a frame, innermost first; a site without frames is one row that says nothing.
+/// One row for each frame, innermost first; a site without frames is one row with empty fields.
 const SITES: &Schema = &[
     ("site", U32),
     ("depth", U32),
@@ -86,13 +86,14 @@ const TABLES: [(&str, &Schema); 8] = [
     ("first_touch", FIRST_TOUCH),
     ("migrations", MIGRATIONS),
 ];
-/// The one table that profiles made before there were moves do not have.
+/// The only table that may be missing: profiles made before migrations were recorded lack it.
 const OPTIONAL: &str = "migrations";
 
-/// The small tables' files by table name, as the manifest lists them.
+/// Files of the small tables by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
 
-/// Writes the small tables; `slices` are the profile's. `suffix` tells the files of one checkpoint from another's.
+/// Writes the small tables, with `slices` in place of the profile's own. `suffix` distinguishes the files of
+/// checkpoints.
 pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -> Result<Entries> {
     let mut entries = Entries::new();
     for ((name, schema), columns) in TABLES.into_iter().zip(encode(profile, slices)) {
@@ -119,10 +120,11 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Rows a byte that a table may have; identifiers are the rows' own but where objects and sites repeat.
+/// Rows per byte that a table may have: few where rows carry identifiers of their own; sites and parts of objects
+/// repeat theirs.
 fn density(schema: &Schema) -> u64 {
     match schema[0].0 {
-        "object" | "thread" | "region" | "slice" if schema[1].0 != "site" => bounds::IDENTIFIED,
+        "object" | "thread" | "region" | "slice" if schema[1].0 != "site" => bounds::ROWS_WITH_IDS,
         _ => bounds::ROWS,
     }
 }
@@ -166,12 +168,12 @@ fn texts<T>(rows: &[T], value: impl Fn(&T) -> &str) -> Column {
     Column::Text(rows.iter().map(|r| value(r).to_owned()).collect())
 }
 
-/// The identifiers of a table's rows: their positions, written out for those who join tables.
+/// Identifiers of the rows of a table: their positions, written as a column for users who join tables.
 fn ids<T>(rows: &[T]) -> Column {
     Column::U32((0..rows.len()).map(|i| ObjectId::from_index(i).0).collect())
 }
 
-/// Refuses a table whose rows are not in the order of their identifiers.
+/// Checks that the rows of a table are in the order of their identifiers.
 fn in_order(ids: &[u32]) -> std::result::Result<(), String> {
     match ids.iter().enumerate().find(|(i, id)| **id as usize != *i) {
         Some((i, id)) => Err(format!("row {i} has the identifier {id}")),
@@ -265,7 +267,7 @@ fn read_threads(c: &[Column]) -> std::result::Result<Vec<Thread>, String> {
     (0..c[0].len()).map(row).collect()
 }
 
-/// A frame out of the columns function, file, line.
+/// The frame of row `i` from the columns function, file and line.
 fn frame(c: &[Column], i: usize) -> Frame {
     Frame {
         function: c[0].text()[i].clone(),

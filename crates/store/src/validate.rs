@@ -1,12 +1,12 @@
-//! What must hold in a profile, whoever wrote it: readers downstream index without asking again.
+//! Invariants of a profile, checked when writing and reading: later code indexes tables without checks.
 
 use crate::bounds::{self, Room};
 use nodewise_profile::{Access, PageNumber, Profile, Slice};
 
-/// Why a profile is refused.
+/// The reason why a profile is refused.
 pub type Refusal = String;
 
-/// Checks references between the small tables, and their ranges; `slices` are the profile's.
+/// Checks ranges of the small tables and references between them, with `slices` in place of the profile's own.
 pub fn tables(p: &Profile, slices: &[Slice]) -> Result<(), Refusal> {
     bounds::tables(p)?;
     for (i, o) in p.objects.iter().enumerate() {
@@ -54,7 +54,7 @@ fn first_touches(p: &Profile, slices: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Nodes beyond which no kernel numbers one.
+/// Upper limit of node numbers in Linux.
 const NODES: u16 = 1024;
 
 fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
@@ -86,16 +86,16 @@ fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The page after a run that stays within its process's address space.
+/// The page after a run, if the run stays within the address space of its process.
 fn end(page: PageNumber, len: u32) -> Option<PageNumber> {
     let end = page.0.checked_add(u64::from(len))?;
     (PageNumber(end - 1).process() == page.process()).then_some(PageNumber(end))
 }
 
-/// Checks rows of the access table one after the other.
+/// Checks rows of the access table in their order.
 #[derive(Debug)]
 pub struct Rows {
-    /// Sizes of the tables the rows refer to.
+    /// Number of regions, to which rows refer; likewise for the tables below.
     regions: usize,
     objects: usize,
     threads: usize,
@@ -120,7 +120,7 @@ impl Rows {
         }
     }
 
-    /// A row is good if what it names exists, it follows the one before, and no sum overflows.
+    /// Checks that everything a row refers to exists, that it comes after the row before, and that no sum overflows.
     pub fn check(&mut self, a: &Access) -> Result<(), Refusal> {
         let known = a.slice.index() < self.slices
             && a.region.index() < self.regions

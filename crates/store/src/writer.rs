@@ -1,4 +1,4 @@
-//! Writing a profile while the program runs.
+//! Writes a profile while the program runs.
 
 use crate::accesses;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,32 +11,31 @@ use std::path::{Path, PathBuf};
 
 /// Rows of one row group, the unit that is buffered and decoded: 28 MiB in memory.
 const GROUP_ROWS: usize = 1 << 19;
-/// Row groups after which a file is closed.
+/// Row groups in a file, after which the next one is begun.
 const FILE_GROUPS: u64 = 4;
 
 /// Writes a profile slice by slice in bounded memory.
 ///
-/// What has been written becomes readable with every [`Writer::checkpoint`], and whole with
-/// [`Writer::finish`]; a writer that is dropped leaves the last checkpoint.
+/// [`Writer::checkpoint`] makes everything written so far readable, [`Writer::finish`] completes the profile; dropping
+/// the writer leaves the last checkpoint.
 pub struct Writer {
     folder: PathBuf,
     manifest: Manifest,
     slices: Vec<Slice>,
-    /// Fewer than a row group's.
+    /// Rows that are not written yet: fewer than make a row group.
     pending: Vec<Access>,
     group_rows: usize,
     open: Option<(TableWriter, SliceId)>,
-    /// Files that are whole and stay.
+    /// Files that are complete and will not change.
     closed: Vec<Group>,
     checkpoints: u32,
 }
 
 impl Writer {
-    /// Makes the directory of a new profile.
+    /// Creates the folder of a new profile.
     ///
     /// # Errors
-    /// When there is something at `folder` already; with `force`, when that is no profile, or
-    /// something cannot be written.
+    /// `folder` exists already; with `force`, it is no profile; or something cannot be written.
     pub fn create(folder: &Path, meta: &Meta, force: bool) -> Result<Self> {
         make_room(folder, force)?;
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "create", &e))?;
@@ -54,7 +53,7 @@ impl Writer {
         })
     }
 
-    /// So many rows are buffered, and make a row group; else 2¹⁹.
+    /// Sets the number of rows that are buffered for a row group; 2¹⁹ by default.
     #[must_use]
     pub fn with_group_rows(self, rows: NonZeroUsize) -> Self {
         Self {
@@ -63,10 +62,10 @@ impl Writer {
         }
     }
 
-    /// Appends the next slice with all its rows, in any order. Their `slice` field is set here.
+    /// Appends the next slice with all its rows, in any order. Sets their `slice` field.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// A file cannot be written.
     pub fn slice(&mut self, slice: Slice, rows: &[Access]) -> Result<SliceId> {
         let id = SliceId::from_index(self.slices.len());
         self.slices.push(slice);
@@ -88,19 +87,19 @@ impl Writer {
         Ok(id)
     }
 
-    /// Makes everything so far readable, should nothing follow. `profile` is what is known by now;
-    /// its slices are those that were appended. However often this is done, every file of rows but the last is
-    /// of a whole row group and more: the small tables and the rows of less than one are written again.
+    /// Makes everything so far readable, in case nothing follows. `profile` holds what is known by now; its slices are
+    /// replaced by those that were appended. Small tables and incomplete row groups are rewritten at each checkpoint,
+    /// so every access file but the last holds at least a whole row group, however many checkpoints there are.
     ///
     /// # Errors
-    /// When `profile` contradicts itself, or a file cannot be written.
+    /// `profile` contradicts itself, or a file cannot be written.
     pub fn checkpoint(&mut self, profile: &Profile) -> Result<()> {
         let suffix = format!("-{:04}", self.checkpoints);
         self.checkpoints += 1;
         self.publish(profile, &suffix, false)
     }
 
-    /// Completes the profile. `profile.meta` replaces what [`Writer::create`] was given.
+    /// Completes the profile. `profile.meta` replaces the metadata given to [`Writer::create`].
     ///
     /// # Errors
     /// As [`Writer::checkpoint`].
@@ -108,7 +107,7 @@ impl Writer {
         self.publish(profile, "", true)
     }
 
-    /// Tables and rows first, then the manifest that names them, then away with those it no longer names.
+    /// Writes tables and rows, then the manifest that lists them, and then removes the files that it no longer lists.
     fn publish(&mut self, profile: &Profile, suffix: &str, complete: bool) -> Result<()> {
         validate::tables(profile, &self.slices).map_err(Error::invalid)?;
         let rest = if complete {
@@ -127,13 +126,13 @@ impl Writer {
         let named = |file: &str| self.manifest.accesses.iter().any(|g| g.entry.file == file);
         let old_accesses = old_accesses.iter().map(|g| &g.entry).filter(|e| !named(&e.file));
         for entry in old_tables.values().chain(old_accesses) {
-            // A leftover is harmless: the manifest does not name it.
+            // A file that cannot be removed is harmless: the manifest does not list it.
             let _ = std::fs::remove_file(self.folder.join(&entry.file));
         }
         Ok(())
     }
 
-    /// The rows that wait for more, in a file of their own until the next checkpoint.
+    /// Writes the rows that do not fill a row group to a file of their own, which lasts until the next checkpoint.
     fn tail(&self, suffix: &str) -> Result<Option<Group>> {
         let Some(first) = self.pending.first() else {
             return Ok(None);
@@ -179,8 +178,8 @@ impl Writer {
     }
 }
 
-/// Refuses what is there already; with `force` empties it, if it is a profile. The folder itself
-/// stays: it may be a link.
+/// Refuses an existing folder; with `force`, empties it if it is a profile. The folder itself stays: it may be a
+/// symbolic link.
 fn make_room(folder: &Path, force: bool) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -191,7 +190,7 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
         Err(e) => return Err(Error::io(folder, "read", &e)),
     };
     let mut names: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.file_name())).collect();
-    // Manifest last: what an interruption leaves can still be replaced.
+    // The manifest is removed last, so that the folder is still a profile if this is interrupted.
     names.sort_unstable_by_key(|name| name == FILE);
     if names.is_empty() {
         return Ok(());
@@ -213,7 +212,8 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
     names.iter().try_for_each(|name| remove(&folder.join(name)))
 }
 
-/// A recording that could not even write its manifest: the disk was full, or it was killed before.
+/// Whether the folder is left over from a recording that could not write its manifest: the disk was full, or it was
+/// killed before.
 fn is_failed(folder: &Path) -> bool {
     folder.join(partial(FILE)).is_file() || folder.join(RAW).join("control").is_file()
 }

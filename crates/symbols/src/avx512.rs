@@ -1,19 +1,19 @@
-//! Whether a program needs AVX-512, which QEMU's code generator has not.
+//! Detects programs that need AVX-512, which QEMU's code generator does not support.
 
 use crate::module::{Module, SymbolError};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
 use object::{Object, ObjectSection, SectionKind};
 use std::path::Path;
 
-/// The first byte of an EVEX-encoded instruction; no other instruction of 64-bit code begins so.
+/// The first byte of an EVEX-encoded instruction; no other instruction of 64-bit code begins with it.
 const EVEX: u8 = 0x62;
-/// What may stand before it: operand and address size, segments.
+/// Prefixes that may precede it: address size and segments.
 const PREFIXES: [u8; 3] = [0x67, 0x64, 0x65];
-/// Data between functions may look like one such instruction.
+/// Number of such instructions in a file that is taken as proof; data between functions may look like a single one.
 const SURE: usize = 2;
 
-/// Whether the x86-64 file has AVX-512 instructions and no code of its own to ask whether the CPU has
-/// them: a function that uses them, by name, if so.
+/// The name of a function that uses AVX-512 instructions, if the x86-64 file has one and contains no code of its own
+/// that checks for CPU support.
 ///
 /// # Errors
 /// The file cannot be read or is not ELF.
@@ -36,7 +36,7 @@ pub fn needs_avx512(file: &Path) -> Result<Option<String>, SymbolError> {
             decoder.decode_out(&mut instruction);
             match instruction.code() {
                 Code::INVALID => {}
-                // It chooses its code by the CPU: a compiler's or a library's function variants.
+                // The program chooses code by the CPU: function variants made by a compiler or a library.
                 Code::Cpuid | Code::Xgetbv => return Ok(None),
                 _ if is_evex(&bytes[at..decoder.position()]) => {
                     found += 1;

@@ -1,4 +1,4 @@
-//! Several objects allocated on one line.
+//! Names of objects when several are allocated on one line.
 
 use crate::naming::{
     allocation, allocations, assigned_variable, by_argument, is_identifier, is_word, last_word,
@@ -7,26 +7,26 @@ use crate::naming::{
 use crate::{assigned_member, declared_variable};
 use std::ops::Range;
 
-/// What a line of source says of an allocation in it.
+/// What a source line tells about the name of an object that is allocated on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// It is this variable's, or this member's.
+    /// The name of its variable or member.
     Variable(String),
-    /// The line assigns several, and where the allocation stands in it does not tell whose it is.
+    /// The line assigns several allocations, and the column does not tell which one this is.
     Several,
-    /// The line assigns nothing: the statement may have begun above.
+    /// The line assigns nothing: the statement may begin on a line above.
     Nothing,
 }
 
-/// The variable that a line assigns the allocation to that stands in its `column`, counted in bytes from 1, as debug
-/// information has it; 0 where it has none. `a` and `b` of `double *a = malloc(n), *b = malloc(n);` are told apart by it
-/// alone: in which order they were allocated, or whether both are large, nobody knows. `function` is the one that the
-/// line is in; in an `initialiser` of objects at file scope, a definition names its variable.
+/// The variable to which a line assigns the allocation at `column`, counted in bytes from 1 as debug information has
+/// it; 0 if unknown. For `double *a = malloc(n), *b = malloc(n);` only the column distinguishes `a` from `b`: neither
+/// the order of the allocations nor their sizes do. `function` is the function that contains the line; if `initialiser`
+/// is set, the line initialises objects at file scope, and a definition gives its variable's name.
 #[must_use]
 pub fn named_at(line: &str, column: usize, function: &str, initialiser: bool) -> Named {
     let code = line.split("//").next().unwrap_or(line);
     let pieces = pieces(code);
-    // A member that a constructor's list makes is known by the comma before it.
+    // A member in a constructor's initialiser list is recognised by the comma before it.
     let comma = |range: &Range<usize>| range.start - usize::from(code[..range.start].ends_with(','));
     let whole = |text: &str, piece: Option<&Piece>| {
         assigned_member(
@@ -68,7 +68,7 @@ pub fn named_at(line: &str, column: usize, function: &str, initialiser: bool) ->
 struct Piece {
     range: Range<usize>,
     name: Option<String>,
-    /// How many objects are allocated in it, as far as can be seen.
+    /// Number of allocations in it, as far as the text tells.
     makes: usize,
 }
 
@@ -110,8 +110,9 @@ fn of_statement(code: &str, statement: Range<usize>) -> Vec<Piece> {
     parts.into_iter().enumerate().map(piece).collect()
 }
 
-/// The variable of the assignment whose right side begins, but for casts and brackets, with the call at a byte of the
-/// code: `b` for the second of `if (!(a = malloc(n)) || !(b = (double *)malloc(n)))`.
+/// The variable of the assignment whose right-hand side begins, after casts and brackets, with the call at byte `at` of
+/// the code: `b` for the second call in `if (!(a = malloc(n))
+/// !(b = (double *)malloc(n)))`.
 fn assigned_before(code: &str, at: usize) -> Option<String> {
     let mut head = code.get(..at.min(code.len()))?.trim_end_matches(is_word);
     loop {
@@ -138,13 +139,13 @@ fn assigned_before(code: &str, at: usize) -> Option<String> {
     is_identifier(name).then(|| name.to_owned())
 }
 
-/// The variable whose address a call of `posix_memalign` begins with.
+/// The variable whose address is the first argument of a `posix_memalign` call.
 fn pointed_at(call: &str) -> Option<String> {
     let (first, _) = call.split_once(',')?;
     by_argument(first).filter(|_| first.starts_with("posix_memalign"))
 }
 
-/// Text without the brackets that it ends in, if only such characters are in them.
+/// The text without the bracketed group at its end, if the group has only characters that `inside` accepts.
 fn without_group(text: &str, open: char, close: char, inside: impl Fn(char) -> bool) -> Option<&str> {
     let inner = text.strip_suffix(close)?;
     let mut depth = 1;
@@ -160,7 +161,7 @@ fn allocates(piece: &str) -> bool {
     piece[..at].contains('=')
 }
 
-/// Cuts a part of the code at a character outside all brackets; `<` is one only right after a word.
+/// Splits a part of the code at a character outside all brackets; `<` counts as a bracket only directly after a word.
 fn split(code: &str, part: Range<usize>, at: char) -> Vec<Range<usize>> {
     let (mut parts, mut start, mut depth, mut before) = (Vec::new(), part.start, 0, ' ');
     let mut angles = 0usize;

@@ -1,8 +1,8 @@
-//! Function names that different builds agree on.
+//! Function names that are the same in different builds.
 
-/// A function's own name: without return type, scope, template arguments and parameters, which
-/// debug information has or lacks with its level (`-g` against `-gline-tables-only`).
-/// `std::__new_allocator<double>::allocate(unsigned long, void const*)` is `allocate`.
+/// The plain name of a function, without return type, scope, template arguments and parameters: which of them debug
+/// information contains depends on its level (`-g`, `-gline-tables-only`).
+/// `std::__new_allocator<double>::allocate(unsigned long, void const*)` becomes `allocate`.
 #[must_use]
 pub fn base_name(function: &str) -> &str {
     if let Some(operator) = operator(function) {
@@ -11,7 +11,7 @@ pub fn base_name(function: &str) -> &str {
     let (mut depth, mut start, mut end) = (0usize, 0, None);
     for (i, c) in function.char_indices() {
         match c {
-            '(' if depth == 0 && i > start && !goes_on(&function[i..]) => {
+            '(' if depth == 0 && i > start && !scope_follows(&function[i..]) => {
                 return &function[start..end.unwrap_or(i)];
             }
             '<' | '(' | '{' | '[' => {
@@ -31,8 +31,8 @@ pub fn base_name(function: &str) -> &str {
     }
 }
 
-/// Whether a scope follows the bracket that `rest` begins with, as in `f(int)::{lambda()#1}`.
-fn goes_on(rest: &str) -> bool {
+/// Whether a scope follows the bracketed group at the start of `rest`, as in `f(int)::{lambda()#1}`.
+fn scope_follows(rest: &str) -> bool {
     let mut depth = 0usize;
     let close = rest.char_indices().find(|(_, c)| {
         match c {
@@ -45,7 +45,7 @@ fn goes_on(rest: &str) -> bool {
     close.is_some_and(|(i, _)| rest[i + 1..].starts_with("::"))
 }
 
-/// The last operator's name, if it is the function itself: `operator new[]`, `operator()`.
+/// The name of the last operator in the name, if the function itself is one: `operator new[]`, `operator()`.
 fn operator(function: &str) -> Option<&str> {
     let (at, word) = function.rmatch_indices("operator").next()?;
     let before = function[..at].chars().next_back();

@@ -1,13 +1,12 @@
 //! Addresses to source frames and variables, and back: DWARF and ELF symbol tables of a module.
 //!
-//! **Purpose.** [`Module`] answers three questions about one executable or shared library: which
-//! inline-expanded source frames stand at an address, which code ranges a source frame became (so a
-//! rule made on the instrumented build finds its place in the plain one), and which static and
-//! thread-local variables there are. [`named_at`] reads the name of a heap object off the
-//! line that allocates it.
+//! **Purpose.** [`Module`] answers three questions about an executable or shared library: which source frames, inlined
+//! ones included, are at an address; which code ranges belong to a source frame (so that a rule made from the
+//! instrumented build is found in the plain one); and which static and thread-local variables there are. [`named_at`]
+//! finds the name of a heap object on the source line that allocates it.
 //!
-//! **Constraints.** Reads the files it is given and nothing else. All addresses are the module's own,
-//! as linked: subtract the load bias first.
+//! **Constraints.** Reads only the files it is given. All addresses are those of the module as linked: subtract the
+//! load bias first.
 //!
 //! **Non-goals.** Unwinding, running processes.
 

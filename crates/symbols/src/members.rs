@@ -1,10 +1,10 @@
-//! Members of classes that hold heap memory.
+//! Names of heap objects that belong to members of classes.
 
 use crate::{assigned_variable, base_name};
 
-/// The member that a line of a member function allocates, with its class: `Grid::cells_` for
-/// `cells_ = new Cell[n];`, `this->cells = …`, `m_cells.resize(n)` and `Grid(long n) : cells(n) {}` in
-/// `Grid::Grid(long)`. `None` where a plain name might be a local variable's.
+/// The class member to which a line of a member function assigns an allocation: `Grid::cells_` for `cells_ = new
+/// Cell[n];`, `this->cells = …`, `m_cells.resize(n)` and `Grid(long n) : cells(n) {}` in `Grid::Grid(long)`. `None` if
+/// a plain name may be a local variable.
 #[must_use]
 pub fn assigned_member(line: &str, function: &str) -> Option<String> {
     let class = class(function)?;
@@ -18,7 +18,7 @@ pub fn assigned_member(line: &str, function: &str) -> Option<String> {
     Some(format!("{class}::{member}"))
 }
 
-/// `Grid` of `geometry::Grid<double>::fill(long)`.
+/// The class of a member function: `Grid` for `geometry::Grid<double>::fill(long)`.
 fn class(function: &str) -> Option<&str> {
     let name = base_name(function);
     let scope = function[..function.rfind(&format!("::{name}"))?].trim_end();
@@ -32,12 +32,12 @@ fn class(function: &str) -> Option<&str> {
     Some(&scope[start..]).filter(|class| !class.is_empty())
 }
 
-/// The first member of a constructor's list on the line that is made from a size.
+/// The first member in a constructor's initialiser list on this line that is constructed from a size.
 fn initialised(code: &str, class: &str, function: &str) -> Option<String> {
     if class != function {
         return None;
     }
-    // Either the constructor's own line, or a line of the list.
+    // Either the line of the constructor itself, or a line of its initialiser list.
     let list = match code.find(')').map(|end| code[end + 1..].trim_start()) {
         Some(rest) if code.trim_start().contains(&format!("{class}(")) => rest.strip_prefix(':')?,
         _ => code.trim_start().strip_prefix([':', ','])?,

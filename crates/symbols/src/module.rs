@@ -1,4 +1,4 @@
-//! One executable or shared library.
+//! Source frames and symbols of one executable or shared library.
 
 use nodewise_profile::Frame;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the largest executable that is read: debug information included, a few GiB at most.
+/// Largest executable that is read, in bytes; with debug information real ones have a few GiB at most.
 const LARGEST: u64 = 8 << 30;
 
 /// Why a module could not be read.
@@ -17,7 +17,7 @@ pub struct SymbolError {
     reason: String,
 }
 
-/// An executable or shared library with what it says about its source.
+/// An executable or shared library, with its symbols and line tables.
 pub struct Module {
     path: PathBuf,
     pub(crate) bytes: Vec<u8>,
@@ -28,8 +28,8 @@ impl Module {
     /// Reads an ELF file.
     ///
     /// # Errors
-    /// When the file cannot be read or is not ELF. Missing debug information is no error: frames
-    /// then have a function from the symbol table, or `module+0x1234`, and no file.
+    /// The file cannot be read or is not ELF. Missing debug information is no error: frames then have a function from
+    /// the symbol table, or `module+0x1234`, and no file.
     pub fn open(path: &Path) -> Result<Self, SymbolError> {
         let error = |reason: String| SymbolError {
             path: path.to_owned(),
@@ -45,19 +45,19 @@ impl Module {
         })
     }
 
-    /// Where it was read from.
+    /// The path it was read from.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The linker's identification of the build, if it left one.
+    /// The build ID that the linker wrote, if any.
     #[must_use]
     pub fn build_id(&self) -> Option<Vec<u8>> {
         self.elf().build_id().ok().flatten().map(<[u8]>::to_vec)
     }
 
-    /// Whether it has line tables of its own.
+    /// Whether the file contains line tables.
     #[must_use]
     pub fn has_lines(&self) -> bool {
         self.elf()
@@ -65,8 +65,7 @@ impl Module {
             .is_some_and(|s| s.size() > 0)
     }
 
-    /// The functions that have these bytes right before their first one, ascending by address. Needs a
-    /// symbol table.
+    /// Address ranges of the functions directly preceded by the bytes `mark`, ascending. Needs a symbol table.
     #[must_use]
     pub fn marked_functions(&self, mark: &[u8]) -> Vec<Range<u64>> {
         let elf = self.elf();
@@ -88,13 +87,13 @@ impl Module {
         functions
     }
 
-    /// The name of the symbol at an address, as its programmer wrote it.
+    /// Demangled name of the symbol at an address.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<String> {
         self.lines.find_symbol(address).map(source_name)
     }
 
-    /// The address, as linked, of a byte of the file; `None` if it is not loaded.
+    /// The address, as linked, of the byte at a file offset; `None` if that byte is not loaded.
     #[must_use]
     pub fn address_of_file_offset(&self, offset: u64) -> Option<u64> {
         self.elf().segments().find_map(|segment| {
@@ -104,14 +103,13 @@ impl Module {
         })
     }
 
-    /// Whether it is 64-bit code of the x86 family.
+    /// Whether the file has 64-bit x86 code.
     #[must_use]
     pub fn is_x86_64(&self) -> bool {
         self.elf().architecture() == Architecture::X86_64 && self.elf().is_64()
     }
 
-    /// The frames at an address, innermost first; never empty. For a return address pass the
-    /// address minus one.
+    /// The source frames at an address, innermost first; never empty. For a return address pass the address minus one.
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame> {
         self.frames_with_columns(address)
@@ -120,7 +118,7 @@ impl Module {
             .collect()
     }
 
-    /// As [`Module::frames`], each with the column of its line, in bytes from 1 and 0 where it is unknown.
+    /// As [`Module::frames`], each with its column: bytes from 1, or 0 if unknown.
     #[must_use]
     pub fn frames_with_columns(&self, address: u64) -> Vec<(Frame, u32)> {
         let mut frames = self.inlined_frames(address);
@@ -130,7 +128,7 @@ impl Module {
         let outermost = frames.len() - 1;
         for (i, (frame, _)) in frames.iter_mut().enumerate() {
             if frame.function.is_empty() {
-                // Only the outermost function has a symbol of its own.
+                // Only the outermost function has a symbol; the others are inlined.
                 frame.function = (i == outermost)
                     .then(|| self.symbol(address))
                     .flatten()
@@ -140,7 +138,7 @@ impl Module {
         frames
     }
 
-    /// The path's last part.
+    /// The last component of the path.
     #[must_use]
     pub fn file_name(&self) -> Cow<'_, str> {
         self.path.file_name().unwrap_or_default().to_string_lossy()
@@ -150,7 +148,7 @@ impl Module {
         object::File::parse(&*self.bytes).expect("parsed when opened")
     }
 
-    /// Whether the function at an address was outlined from another, as OpenMP constructs are.
+    /// Whether the function at an address was outlined from another one, as the bodies of OpenMP constructs are.
     #[must_use]
     pub fn is_outlined(&self, address: u64) -> bool {
         self.lines
@@ -163,14 +161,14 @@ impl Module {
         let Ok(mut found) = self.lines.find_frames(address) else {
             return frames;
         };
-        let mut inside = false; // the frame before was the body of an outlined function
+        let mut inside = false; // whether the previous frame was the body of an outlined function
         while let Ok(Some(frame)) = found.next() {
             let raw = frame
                 .function
                 .and_then(|f| f.raw_name().ok().map(Cow::into_owned))
                 .unwrap_or_default();
             let function = source_name(&raw);
-            // clang wraps the body, `f.omp_outlined_debug__`, in `f.omp_outlined`: one for people.
+            // clang wraps the body `f.omp_outlined_debug__` in `f.omp_outlined`: both count as one frame.
             let wrapper = inside && frames.last().is_some_and(|f| f.0.function == function);
             inside = raw.contains(BODY);
             if wrapper {
@@ -190,20 +188,20 @@ impl Module {
 
 const BODY: &str = ".omp_outlined_debug__";
 
-/// Where the name of the function ends that this one was outlined from.
+/// The length of the original function's name in the symbol of an outlined function.
 fn outlined_at(symbol: &str) -> Option<usize> {
     [".omp_outlined", "._omp_fn."]
         .iter()
         .find_map(|mark| symbol.find(mark))
 }
 
-/// A symbol as its programmer wrote it: demangled, and without what the compiler appends when it
-/// outlines or clones a function, which differs between builds.
+/// The name in the source for a symbol: demangled, and without the suffixes of outlined and cloned functions, which
+/// differ between builds.
 pub(crate) fn source_name(symbol: &str) -> String {
     const CLONES: [&str; 5] = [".constprop.", ".isra.", ".part.", ".cold", ".llvm."];
     let end = outlined_at(symbol).or_else(|| CLONES.iter().filter_map(|c| symbol.find(c)).min());
     let symbol = &symbol[..end.unwrap_or(symbol.len())];
-    // Anything else is a plain name: `a` would be read as a mangled `signed char`.
+    // Other symbols are plain names: the demangler would take `a` for a mangled `signed char`.
     if ["_Z", "__Z", "_R"].iter().any(|p| symbol.starts_with(p)) {
         return addr2line::demangle_auto(Cow::Borrowed(symbol), None).into_owned();
     }

@@ -1,8 +1,7 @@
-//! What the programmer calls a heap object.
+//! Names of heap objects, taken from the source line that allocates them.
 
-/// The variable or field that a line assigns its allocation to: `rhs` for
-/// `double *rhs = malloc(n);`, `grid` for `m->grid = new double[n];`, `a` for
-/// `posix_memalign((void **)&a, 64, n);` and `allocate(a(n))`.
+/// The variable or field to which a line assigns its allocation: `rhs` for `double *rhs = malloc(n);`, `grid` for
+/// `m->grid = new double[n];`, `a` for `posix_memalign((void **)&a, 64, n);` and `allocate(a(n))`.
 #[must_use]
 pub fn assigned_variable(line: &str) -> Option<String> {
     let code = line.split("//").next()?;
@@ -13,7 +12,7 @@ pub fn assigned_variable(line: &str) -> Option<String> {
         .or_else(|| by_macro(code))
 }
 
-/// Where a line calls what allocates: `malloc(`, `G_MALLOC(`, `new T`, not `last_malloc[i]`.
+/// Byte offset of the first allocating call on a line: `malloc(`, `G_MALLOC(`, `new T`, but not `last_malloc[i]`.
 pub(crate) fn allocation(code: &str) -> Option<usize> {
     let lower = code.to_ascii_lowercase();
     let call = |word: &'static str| {
@@ -36,7 +35,7 @@ pub(crate) fn allocation(code: &str) -> Option<usize> {
         .min()
 }
 
-/// How many objects a text allocates, as far as can be seen; Fortran's `allocate` takes several.
+/// Number of allocations in a text, as far as it tells; Fortran's `allocate` takes several arguments.
 pub(crate) fn allocations(code: &str) -> usize {
     let (mut count, mut rest) = (0, code);
     while let Some(at) = allocation(rest) {
@@ -58,7 +57,7 @@ pub(crate) fn allocations(code: &str) -> usize {
             .sum::<usize>()
 }
 
-/// How many of the arguments of a call, from its bracket on, are no keyword's: `stat=ierr` is one.
+/// Number of positional arguments of a call, from its opening bracket; `stat=ierr` is a keyword argument.
 fn arguments(call: &str) -> usize {
     let (mut depth, mut count, mut keyword) = (0, 1, false);
     for c in call.chars() {
@@ -88,14 +87,14 @@ const CONTAINER_CALLS: [&str; 6] = [
     "->reserve(",
 ];
 
-/// The identifier in `cells.resize(n)` and the like.
+/// The identifier whose container method allocates: `cells` in `cells.resize(n)`.
 fn by_container(code: &str) -> Option<String> {
     let at = CONTAINER_CALLS.iter().filter_map(|c| code.find(c)).min()?;
     let name = last_word(code[..at].split('[').next()?);
     is_identifier(name).then(|| name.to_owned())
 }
 
-/// The first argument of a statement that is a macro's call, as `SHARED_ALLOC(grid, n)`.
+/// The first argument of a statement that is a macro call: `grid` in `SHARED_ALLOC(grid, n)`.
 fn by_macro(code: &str) -> Option<String> {
     let code = code.trim_start();
     let (name, rest) = code.split_once('(')?;
@@ -136,7 +135,7 @@ fn by_declaration(code: &str) -> Option<String> {
     (is_identifier(name) && rest[end..].starts_with(['(', '{'])).then(|| name.to_owned())
 }
 
-/// The identifier left of the last plain `=` before the allocation, its subscript left out.
+/// The identifier on the left of the last plain `=` before the allocation, without its subscript.
 fn by_assignment(code: &str) -> Option<String> {
     let call = allocation(code).unwrap_or(code.len());
     let equals = plain_assignment(&code[..call])?;
@@ -164,7 +163,7 @@ fn plain_assignment(code: &str) -> Option<usize> {
     (0..code.len()).rev().find(|&i| assigns_at(code, i))
 }
 
-/// How many there are.
+/// Number of plain `=` in the code.
 pub(crate) fn plain_assignments(code: &str) -> usize {
     (0..code.len()).filter(|&i| assigns_at(code, i)).count()
 }

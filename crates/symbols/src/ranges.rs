@@ -1,4 +1,4 @@
-//! From source back to code.
+//! Finds the code ranges of source frames.
 
 use crate::Module;
 use crate::function::base_name;
@@ -8,7 +8,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// A stretch of code whose inline-expanded frames are the same throughout.
+/// A range of code in which the inline-expanded frames are the same throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRange {
     /// Addresses as linked. A return address belongs to the range that holds the byte before it.
@@ -18,9 +18,8 @@ pub struct CodeRange {
 }
 
 impl Module {
-    /// The code whose innermost frame is one of `starts`, ascending by address. Files are compared
-    /// by name without folders, functions by their own name ([`base_name`]); a frame without a file
-    /// stands for the whole function.
+    /// The code whose innermost frame is one of `starts`, ascending by address. Files are compared by name without
+    /// folders, functions by [`base_name`]; a frame without a file matches the whole function.
     #[must_use]
     pub fn ranges_of(&self, starts: &[Frame]) -> Vec<CodeRange> {
         let (with_line, whole): (Vec<&Frame>, Vec<&Frame>) = starts.iter().partition(|f| !f.file.is_empty());
@@ -88,7 +87,7 @@ impl Module {
     }
 }
 
-/// Line tables cut one statement into many rows: join what continues.
+/// Joins adjacent ranges of the same frames: line tables split one statement into many rows.
 fn append(ranges: &mut Vec<CodeRange>, addresses: Range<u64>, frames: Vec<Frame>) {
     match ranges.last_mut() {
         Some(last) if last.addresses.end == addresses.start && last.frames == frames => {

@@ -1,4 +1,4 @@
-//! Static and thread-local variables.
+//! Static and thread-local variables of a module.
 
 use crate::Module;
 use crate::module::source_name;
@@ -7,19 +7,18 @@ use object::{Object, ObjectSymbol, SymbolKind};
 /// A variable with static or thread storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its demangled name.
+    /// Demangled name, without symbol version.
     pub name: String,
-    /// Address as linked; for thread-local ones the offset in the module's thread storage.
+    /// Address as linked; for thread-local ones the offset in the module's thread-local storage.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Whether each thread has its own.
+    /// Whether it is thread-local.
     pub thread_local: bool,
 }
 
 impl Module {
-    /// All variables the symbol tables name, ascending by address; a stripped module has only those
-    /// it exports.
+    /// All variables in the symbol table, ascending by address; of a stripped module only the exported ones.
     #[must_use]
     pub fn variables(&self) -> Vec<Variable> {
         let elf = self.elf();
@@ -44,7 +43,7 @@ impl Module {
     }
 }
 
-/// `environ@@GLIBC_2.2.5` → `environ`.
+/// The name without a symbol version: `environ` for `environ@@GLIBC_2.2.5`.
 fn without_version(symbol: &str) -> &str {
     symbol.split('@').next().unwrap_or(symbol)
 }

@@ -1,4 +1,5 @@
-//! `nodewise balance`: the live loop around running programs. What it does and promises: `docs/balance.md`.
+//! `nodewise balance`: moves pages of running programs to the nodes that use them. Behaviour and guarantees:
+//! `docs/balance.md`.
 
 mod attach;
 mod command;
@@ -109,14 +110,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Whoever is told what the session does, as far as it was asked for.
+/// Subscribes the outputs that were asked for to the session.
 fn subscribe(
     session: &mut Session,
     arguments: &Arguments,
     options: &Options,
     target: &Target,
 ) -> anyhow::Result<()> {
-    // A page shows the profile as it is written.
+    // The page shows the session's profile while it is written, so it needs one.
     let unnamed = arguments.page.map(|_| nodewise_store::unused(Path::new("")));
     let recording = arguments.output.clone().or(unnamed);
     let recording = recording.map(|folder| Recording::new(options, target, &folder, arguments.force));

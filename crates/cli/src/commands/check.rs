@@ -1,5 +1,5 @@
-//! `nodewise check`: how well placed running processes are, in one number and its reasons.
-//! What the number means and how it is got: `docs/check.md`.
+//! `nodewise check`: a score of how well running processes are placed, with its reasons. Its definition:
+//! `docs/check.md`.
 
 mod text;
 

@@ -1,4 +1,4 @@
-//! `nodewise doctor`: what works here, and the mend for what does not. Described in `docs/doctor.md`.
+//! `nodewise doctor`: which observers and actuators work here, and how to mend the others. See `docs/doctor.md`.
 
 use crate::exit::Outcome;
 use crate::output::{self, Screen};

@@ -1,4 +1,4 @@
-//! `nodewise generate`: shell completions and man pages from the one argument definition.
+//! `nodewise generate`: makes shell completions and man pages from the definition of the arguments.
 
 use crate::exit::Outcome;
 use crate::output;
@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut command = crate::Arguments::command();
     match &arguments.what {
         What::Completions { shell } => {
-            // Into memory first: clap_complete panics where it cannot write.
+            // Into memory first: clap_complete panics if it cannot write.
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command, "nodewise", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;

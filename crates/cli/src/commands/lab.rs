@@ -1,4 +1,4 @@
-//! `nodewise lab`: a command on a virtual NUMA machine with a real kernel and exact access counters.
+//! `nodewise lab`: runs a command on a virtual NUMA machine with a real kernel and exact access counters.
 
 mod batch;
 mod findings;
@@ -131,7 +131,7 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     Ok((name.into(), value.into()))
 }
 
-/// Checked here, decided by `run` in the guest.
+/// Checked for syntax here; `run` in the guest resolves it.
 fn binding(text: &str) -> Result<String, String> {
     let known = text.parse::<nodewise_enforce::Binding>();
     known.map(|_| text.to_owned()).map_err(|e| e.to_string())
@@ -157,15 +157,15 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     files
         .into_iter()
         .flatten()
-        .try_for_each(|f| free(f, arguments.force))?;
-    arguments.into.iter().try_for_each(|f| free(f, false))?;
+        .try_for_each(|f| check_unused(f, arguments.force))?;
+    arguments.into.iter().try_for_each(|f| check_unused(f, false))?;
     let written = [
         &arguments.svg,
         &arguments.pages,
         &arguments.scaled,
         &arguments.into,
     ];
-    written.into_iter().flatten().try_for_each(|f| has_folder(f))?;
+    written.into_iter().flatten().try_for_each(|f| check_folder(f))?;
     let size = Size {
         cpus: arguments.cpus,
         memory: arguments.memory,
@@ -189,7 +189,7 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     if let Some(folder) = &arguments.into {
         let asked: Vec<PathBuf> = asked.bring.iter().map(|p| asked.cwd.join(p)).collect();
-        tree::brought(folder, &asked, &session.brought)?;
+        tree::write_brought(folder, &asked, &session.brought)?;
     }
     if let Some(file) = &arguments.pages {
         let nodes = machine.machine.node_count();
@@ -198,17 +198,17 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if asked.runs.is_empty() {
         return Ok(Outcome::Done);
     }
-    tell(arguments, &findings::of(&machine, &asked, &session))?;
+    print_report(arguments, &findings::of(&machine, &asked, &session))?;
     Ok(Outcome::Child(status(&session)))
 }
 
-/// The first status that is not 0.
+/// The first exit status that is not 0.
 fn status(session: &Session) -> u8 {
     let mut all = session.outcomes.iter().map(|o| o.exit_status);
     all.find(|s| *s != 0).unwrap_or(0)
 }
 
-/// The guest's machine, whose title says how it was scaled.
+/// The guest's machine as a machine file; its title says how it was scaled.
 fn machine_file(machine: &Virtual) -> String {
     let mut scaled = machine.machine.clone();
     if let Some(scale) = findings::scale(machine) {
@@ -217,7 +217,7 @@ fn machine_file(machine: &Virtual) -> String {
     scaled.to_toml()
 }
 
-/// The placements of one command.
+/// The placements to run one command under.
 fn placements(arguments: &Arguments) -> Vec<Under> {
     match (&arguments.under, arguments.command.is_empty()) {
         (_, true) => Vec::new(),
@@ -254,7 +254,8 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
     })
 }
 
-/// As it is here, but for what speaks of files that are not there.
+/// The environment of the command: that of this process without variables that name files missing in the guest, and
+/// with those of `--env`.
 fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     const NOT_THERE: [&str; 4] = ["LD_PRELOAD", "LD_AUDIT", "TMPDIR", "PWD"];
     let here = std::env::vars_os().filter(|(name, _)| !NOT_THERE.iter().any(|n| name == n));
@@ -270,8 +271,8 @@ fn setup(arguments: &Arguments) -> Setup {
     }
 }
 
-/// Before minutes are spent on what then cannot be kept.
-fn free(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
+/// Checks that the path is unused, before minutes are spent on a result that cannot be kept.
+fn check_unused(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
     let there = match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => path.symlink_metadata().is_ok(),
@@ -285,8 +286,8 @@ fn free(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of a file to be written; captured trees make theirs.
-fn has_folder(file: &std::path::Path) -> anyhow::Result<()> {
+/// Checks that the folder of a file exists; captured trees create their own.
+fn check_folder(file: &std::path::Path) -> anyhow::Result<()> {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
             anyhow::bail!(
@@ -299,7 +300,7 @@ fn has_folder(file: &std::path::Path) -> anyhow::Result<()> {
     }
 }
 
-fn tell(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()> {
+fn print_report(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()> {
     if let Some(file) = &arguments.svg {
         write_file(file, &report::svg::write(found), arguments.force)?;
     }
@@ -313,7 +314,7 @@ fn tell(arguments: &Arguments, found: &report::Experiment) -> anyhow::Result<()>
     ))
 }
 
-/// `lab` passes its command's status through, so its own failures are 125 to 127.
+/// Sets the exit status of our own failures, 125 to 127: `lab` passes its command's status through.
 fn own_failure(error: &anyhow::Error) -> anyhow::Error {
     let known = error.downcast_ref::<LabError>().map(LabError::exit_status);
     let status = known.filter(|s| [126, 127].contains(s)).unwrap_or(125);

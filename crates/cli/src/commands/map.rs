@@ -1,4 +1,4 @@
-//! `nodewise map`: a policy's decision as rules, readable and portable.
+//! `nodewise map`: writes the decision of a policy as a portable, readable file of rules.
 
 use crate::exit::Outcome;
 use crate::output::say;
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What the rules keep, in a line.
+/// A summary of the rules in one line.
 fn summary(recognised: &Recognised) -> String {
     let placement = &recognised.placement;
     if !placement.decides_anything() {

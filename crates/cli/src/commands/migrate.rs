@@ -1,4 +1,4 @@
-//! `nodewise migrate`: a running process's pages moved between nodes.
+//! `nodewise migrate`: moves pages of a running process between nodes.
 
 mod findings;
 mod nodes;
@@ -60,7 +60,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
     nodes::check(&host, arguments.pid(), &pairs)?;
     let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
-    // Where the kernel hides pages from us, asking is an access: none that has it fetch them to us.
+    // Before Linux 6.6 querying a hidden page counts as an access: balancing must not move pages to the CPU that
+    // queries them.
     decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `nodewise record`: a program to a profile, counting by itself, under an emulator, or sampled.
+//! `nodewise record`: records a program that counts by itself, runs under an emulator, or is sampled.
 
 mod faults;
 mod summary;
@@ -113,7 +113,7 @@ fn folder(arguments: &Arguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(unused)
 }
 
-/// QEMU with our plugin; `NODEWISE_QEMU_USER` names another than the one on the path.
+/// QEMU with our plugin; `NODEWISE_QEMU_USER` overrides the one in `PATH`.
 fn emulator() -> anyhow::Result<Emulator> {
     let runtime = companion::find("libnodewise-rt.so")?;
     let libraries = runtime.parent().unwrap_or(Path::new("/"));
@@ -122,7 +122,7 @@ fn emulator() -> anyhow::Result<Emulator> {
     Ok(Emulator::find(libraries, chosen.as_deref(), path.as_deref())?)
 }
 
-/// More OpenMP threads than CPUs must not spin: they would wait for one another's time slices.
+/// With more OpenMP threads than CPUs, makes waiting threads sleep instead of spinning through the others' time slices.
 fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
     if let Some(threads) = threads {
         command.env("OMP_NUM_THREADS", threads.to_string());
@@ -159,7 +159,7 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     }
 }
 
-/// As given; of running processes as the first was once given.
+/// The command line as given, or that of the first running process.
 fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
     match arguments.faults.pids.first() {
         Some(pid) => command_of(host, *pid),
@@ -175,7 +175,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// On a terminal; otherwise nothing is shown.
+/// A progress bar on a terminal; otherwise a hidden one.
 fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_style(ProgressStyle::with_template("recording {elapsed} {msg}").expect("a valid template"));
@@ -187,7 +187,7 @@ fn show(bar: &ProgressBar, seen: u64, what: &str, slices: usize) {
     bar.tick();
 }
 
-/// `record` passes its child's status through, so its own failures are 125 to 127.
+/// Sets the exit status of our own failures, 125 to 127: `record` passes its child's status through.
 fn own_failure(error: &anyhow::Error) -> anyhow::Error {
     let status = match error.downcast_ref::<Error>().map(Error::kind) {
         Some(ErrorKind::NotFound) => 127,

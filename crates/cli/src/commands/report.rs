@@ -1,4 +1,4 @@
-//! `nodewise report`.
+//! `nodewise report`: prints the analysis of a profile, or writes it as a page.
 
 use crate::exit::Outcome;
 use crate::output;
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The profile, and what it is compared with, as one page.
+/// The profile, and the one it is compared with, as one page.
 fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
     let second = arguments.against.as_ref().map(|against| Selection {
         profile: Some(against.clone()),

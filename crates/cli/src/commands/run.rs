@@ -126,7 +126,7 @@ fn execute(arguments: &Arguments, plan: &Plan, folder: &Path) -> anyhow::Result<
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     let preload = plan.preloads().then(preload).transpose()?;
-    plan.dress(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
+    plan.prepare(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
     let (mut watch, mut pause) = (Watch::default(), Duration::from_secs(1));
     if plan.objects.is_some() {
         mark::before_exec(&mut command);

@@ -1,12 +1,12 @@
-//! `nodewise serve`: the page, live. What it lets in and what not: `docs/serve.md`.
+//! `nodewise serve`: serves the page of a profile while it is written. Access control: `docs/serve.md`.
 
-mod exhibition;
+mod live_documents;
 
 use crate::exit::Outcome;
 use crate::output::{self, say};
 use crate::selection;
 use anyhow::{Context, anyhow};
-use exhibition::Exhibition;
+use live_documents::LiveDocuments;
 use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_page::View;
@@ -20,7 +20,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// So often the end of a session is looked for; signals are noticed at once.
+/// Time between two checks for the end of a session; signals are noticed at once.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
@@ -56,10 +56,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         privileges::stand_back();
     }
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
-    let exhibition = Exhibition::open(profiles(arguments)?, arguments.session)?;
-    let shelf = exhibition.shelf();
+    let live_documents = LiveDocuments::open(profiles(arguments)?, arguments.session)?;
+    let store = live_documents.store();
     let address = SocketAddr::new(arguments.listen, arguments.port);
-    let server = Server::bind(address, shelf.clone()).map_err(|e| cannot_listen(address, &e))?;
+    let server = Server::bind(address, store.clone()).map_err(|e| cannot_listen(address, &e))?;
     warn(arguments);
     let url = server.url();
     output::print(&format!("{url}\n"))?;
@@ -69,16 +69,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (session, ended) = mpsc::channel();
     let running = [
         std::thread::spawn(move || serve(server)),
-        std::thread::spawn(move || exhibition.follow(&ended)),
+        std::thread::spawn(move || live_documents.follow(&ended)),
     ];
     if arguments.session {
-        std::thread::spawn(move || feed(&shelf, session));
+        std::thread::spawn(move || feed(&store, session));
     }
     while signals.wait(LOOK).is_none() && !running.iter().any(JoinHandle::is_finished) {}
     Ok(Outcome::Done)
 }
 
-/// The profiles to show.
+/// The profiles to show: the selected one, and the one it is compared with.
 fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
     let first = Selection {
         plain: arguments.plain.clone(),
@@ -126,15 +126,15 @@ fn serve(server: Server) {
     }
 }
 
-/// What a session says of its intervals, until it ends: then `session` is dropped.
-fn feed(shelf: &DocumentStore, session: mpsc::Sender<()>) {
+/// Reads the session's intervals from standard input until it ends; `session` is then dropped.
+fn feed(store: &DocumentStore, session: mpsc::Sender<()>) {
     let is_json = |line: &String| serde_json::from_str::<serde_json::Value>(line).is_ok();
     let lines = std::io::stdin().lock().lines().map_while(Result::ok);
-    lines.filter(is_json).for_each(|line| shelf.interval(&line));
+    lines.filter(is_json).for_each(|line| store.interval(&line));
     drop(session);
 }
 
-/// Asks the desktop; whether it can is its own business, but not that it is not there.
+/// Asks the desktop to open the page; reports only that `xdg-open` is missing.
 fn show(url: &str) {
     let mut opener = Command::new("xdg-open");
     opener

@@ -1,4 +1,4 @@
-//! `nodewise simulate`: the predicted cost of each policy, side by side.
+//! `nodewise simulate`: predicts the cost of each policy, side by side.
 
 use crate::arguments::share_or_none;
 use crate::exit::Outcome;
@@ -11,7 +11,7 @@ use nodewise_pipeline::compare::{self, Question};
 use nodewise_simulation::{Parameters, Traffic};
 use std::path::PathBuf;
 
-/// What `--machine papers` stands for.
+/// The machines that `--machine papers` stands for.
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
                       sci-cluster-4,nehalem-2s,westmere-4s";
 
@@ -62,7 +62,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What holds for all policies that move pages.
+/// Limits that apply to all policies that move pages.
 #[derive(clap::Args, Clone, Debug)]
 struct Limits {
     /// Where pages are before any moves, and the baseline of speed-ups: a page policy
@@ -141,7 +141,7 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
     Ok(Outcome::Done)
 }
 
-/// What is about one program only.
+/// Refuses options that apply to one program only.
 fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
     if !["auto", ASYM].contains(&arguments.selection.affinity.as_str()) {
         bail!("several programs at once are put on nodes of their own: --affinity asym");
@@ -167,7 +167,7 @@ fn sweep(arguments: &Arguments, question: &Question, policy: &str, machine: &str
     Ok(Outcome::Done)
 }
 
-/// One machine's object, or an array of them.
+/// JSON of one machine as an object, of several as an array.
 fn one_or_all<T: serde::Serialize>(all: &[T]) -> anyhow::Result<String> {
     let text = match all {
         [one] => serde_json::to_string_pretty(one)?,

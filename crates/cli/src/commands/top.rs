@@ -1,4 +1,4 @@
-//! `nodewise top`: one screen of a terminal, live. What it shows: `docs/top.md`.
+//! `nodewise top`: a live terminal screen. What it shows: `docs/top.md`.
 
 mod draw;
 mod figures;

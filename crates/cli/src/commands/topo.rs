@@ -1,4 +1,4 @@
-//! `nodewise topo`: shows a machine.
+//! `nodewise topo`: describes a machine.
 
 mod flows;
 mod graph;
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 impl Arguments {
-    /// Whether both files can be written, as far as that can be seen before anything is done for them.
+    /// Checks that both output files can be written, as far as possible before the work is done.
     fn check_files(&self) -> anyhow::Result<()> {
         let files: Vec<&Path> = [&self.svg, &self.output]
             .into_iter()
@@ -104,7 +104,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The picture and the machine file, as asked for. Both are tried.
+    /// Writes the picture and the machine file that were asked for; tries both even if one fails.
     fn write_files(&self, machine: &Machine) -> anyhow::Result<()> {
         let write = |file: &Option<PathBuf>, text: &dyn Fn() -> String| match file {
             Some(file) => write_file(file, &text(), self.force),
@@ -115,7 +115,7 @@ impl Arguments {
     }
 }
 
-/// Flows at their fair rates, as text, JSON or on the picture of the links.
+/// The max-min fair rates of flows, as text, JSON or on the picture of the links.
 fn together(machine: &Machine, list: &str, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let together = flows::Together::of(machine, list)?;
     if let Some(file) = &arguments.svg {
@@ -133,7 +133,7 @@ fn together(machine: &Machine, list: &str, arguments: &Arguments) -> anyhow::Res
     Ok(Outcome::Done)
 }
 
-/// A machine by name; `this` may be another root's.
+/// Loads a machine by name; `this` may be read below another root directory.
 fn load(name: &str, root: Option<&Path>) -> anyhow::Result<Machine> {
     Ok(match root {
         Some(root) if name == "this" => Machine::from_sysfs(&root.join("sys"), name)?,

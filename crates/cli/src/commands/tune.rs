@@ -1,5 +1,5 @@
-//! `nodewise tune`: the closed loop. Decide from a profile, run what looks best against the plain
-//! command, keep what is measured to be faster.
+//! `nodewise tune`: decides from a profile, runs the most promising placements against the plain command, and keeps one
+//! only if it is measured to be faster.
 
 mod text;
 
@@ -123,7 +123,7 @@ fn show(bar: &ProgressBar, event: Event) {
     }
 }
 
-/// What would be run, each with the lines to copy: its map is made first.
+/// The commands that would be run, each with the command that makes its map.
 fn planned(command: &[String], simulation: &Simulation, candidates: &[Candidate]) -> String {
     let mut text = format!(
         "{}: first-touch as the baseline:\n  {}\n",

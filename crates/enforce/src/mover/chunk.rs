@@ -1,4 +1,4 @@
-//! One chunk to its node: huge pages first and whole, then the others, then who stayed and why.
+//! Moves one chunk to its node: first huge pages as a whole, then small pages; records which pages stayed and why.
 
 use super::kernel::Kernel;
 use super::plan::{BASE, Pair, Run};
@@ -6,23 +6,23 @@ use super::queue::Chunk;
 use super::stayed::{Cause, Stayed};
 use nodewise_linux::pages::{CallError, PageStatus};
 
-/// A transparent huge page, as shift, and its pages.
+/// log2 of the bytes of a transparent huge page, and its number of base pages.
 const HUGE: u32 = 21;
 const HUGE_PAGES: usize = 1 << (HUGE - BASE);
 
-/// What became of a chunk: pages of 4 KiB.
+/// Result of moving a chunk, in pages of 4 KiB.
 #[derive(Debug, Default)]
 pub struct ChunkResult {
     pub pages: u64,
     pub moved: u64,
-    /// Huge pages that moved whole.
+    /// Number of huge pages that moved as a whole.
     pub huge: u64,
     pub stayed: Stayed,
-    /// Those that found no room.
+    /// Pages for which the node had no room.
     pub refused: Vec<Run>,
-    /// Whether the node has no room for a small page either.
+    /// Whether the node has no room even for a small page.
     pub full: bool,
-    /// Why it is no use to go on.
+    /// The error that makes it useless to go on.
     pub end: Option<CallError>,
 }
 
@@ -48,7 +48,7 @@ pub fn carry_out(kernel: &dyn Kernel, chunk: &Chunk, to: u32) -> ChunkResult {
         if shift == BASE {
             work.small_or_huge(&addresses);
         } else {
-            let moved = work.settle(addresses).len() as u64;
+            let moved = work.move_and_record(addresses).len() as u64;
             work.outcome.huge += moved;
         }
         work.finish();
@@ -56,7 +56,7 @@ pub fn carry_out(kernel: &dyn Kernel, chunk: &Chunk, to: u32) -> ChunkResult {
     outcome
 }
 
-/// Pages of one size on their way.
+/// The state of moving pages of one size.
 struct Work<'a> {
     kernel: &'a dyn Kernel,
     to: u32,
@@ -66,8 +66,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Nobody tells which pages are huge, but the kernel takes a huge page along with its first: what
-    /// has not come along is small.
+    /// Tries the first page of each possible huge page. The kernel does not tell which pages are huge, but moves a huge
+    /// page as a whole: where the other pages did not move along, they are small.
     fn small_or_huge(&mut self, addresses: &[u64]) {
         let (mut heads, mut rest) = (Vec::new(), Vec::new());
         let mut left = addresses;
@@ -81,12 +81,12 @@ impl Work<'_> {
             .kernel
             .room(self.to)
             .map_or(usize::MAX, |bytes| (bytes >> HUGE) as usize);
-        // The kernel would rather divide a huge page than leave it.
+        // Without room for a huge page, the kernel would split it rather than leave it.
         for head in heads.drain(room.min(heads.len())..) {
             self.refused.extend(block(head));
         }
-        let moved = self.settle(heads.clone());
-        let whole = self.came_along(&moved);
+        let moved = self.move_and_record(heads.clone());
+        let whole = self.moved_whole(&moved);
         self.outcome.huge += whole.len() as u64;
         self.outcome.moved += (whole.len() * (HUGE_PAGES - 1)) as u64;
         let small = heads.iter().filter(|h| whole.binary_search(h).is_err());
@@ -94,15 +94,15 @@ impl Work<'_> {
         rest.sort_unstable();
         if self.outcome.end.is_none() {
             let before = self.refused.len();
-            self.settle(rest);
+            self.move_and_record(rest);
             self.outcome.full = self.refused.len() > before;
         } else {
-            self.stay(&rest, Cause::Gone);
+            self.record_stayed(&rest, Cause::Gone);
         }
     }
 
-    /// Those of the moved first pages whose second and last page are on the node too.
-    fn came_along(&self, moved: &[u64]) -> Vec<u64> {
+    /// The moved first pages whose huge pages moved as a whole: their second and last base page are on the node too.
+    fn moved_whole(&self, moved: &[u64]) -> Vec<u64> {
         let last = (HUGE_PAGES as u64 - 1) << BASE;
         let asked: Vec<u64> = moved.iter().flat_map(|h| [h + (1 << BASE), h + last]).collect();
         let there = self.kernel.query(&asked).unwrap_or_default();
@@ -111,35 +111,37 @@ impl Work<'_> {
         whole.map(|(head, _)| *head).collect()
     }
 
-    /// Moves pages and writes down what became of each; gives the moved ones, ascending.
-    fn settle(&mut self, addresses: Vec<u64>) -> Vec<u64> {
+    /// Moves pages and records the result of each; returns those that moved, ascending.
+    fn move_and_record(&mut self, addresses: Vec<u64>) -> Vec<u64> {
         let mut moved = Vec::new();
-        let failed = self.pass(addresses, &mut moved);
-        let failed = self.pass(failed, &mut moved);
-        self.stay(&failed, Cause::Busy);
-        self.outcome.moved += self.weigh(moved.len());
+        let failed = self.try_once(addresses, &mut moved);
+        let failed = self.try_once(failed, &mut moved);
+        self.record_stayed(&failed, Cause::Busy);
+        self.outcome.moved += self.base_pages(moved.len());
         moved.sort_unstable();
         moved
     }
 
-    /// Tries each page once; gives those that somebody else was at.
-    fn pass(&mut self, mut left: Vec<u64>, moved: &mut Vec<u64>) -> Vec<u64> {
+    /// Tries each page once; returns those that failed because they were in use.
+    fn try_once(&mut self, mut left: Vec<u64>, moved: &mut Vec<u64>) -> Vec<u64> {
         let mut failed = Vec::new();
         while !left.is_empty() && self.outcome.end.is_none() {
             let (statuses, error) = self.kernel.move_to(&left, self.to);
-            let now = self.look_again(&left, &statuses);
-            // The kernel gives up after a page that it could say something of, when one before it
-            // failed without a word; pages behind were not tried.
+            let now = self.query_unsettled(&left, &statuses);
+            // When a page fails without a status, the kernel stops after the next page that gets one; pages behind that
+            // were not tried.
             let said = statuses.iter().rposition(|s| *s != PageStatus::Unsaid);
             let mut untried = Vec::new();
             for (at, ((address, status), now)) in left.iter().zip(&statuses).zip(now).enumerate() {
                 match (status, now) {
                     (_, PageStatus::On(node)) if node == self.to => moved.push(*address),
-                    (_, PageStatus::Absent | PageStatus::Fault) => self.stay(&[*address], Cause::Gone),
-                    (PageStatus::Shared, _) => self.stay(&[*address], Cause::Shared),
+                    (_, PageStatus::Absent | PageStatus::Fault) => {
+                        self.record_stayed(&[*address], Cause::Gone);
+                    }
+                    (PageStatus::Shared, _) => self.record_stayed(&[*address], Cause::Shared),
                     (PageStatus::NoRoom, _) => self.refused.push(*address),
                     (PageStatus::Fault | PageStatus::Other(_), _) => {
-                        self.stay(&[*address], Cause::Unmovable);
+                        self.record_stayed(&[*address], Cause::Unmovable);
                     }
                     (PageStatus::Unsaid, _) if error == Some(CallError::NoRoom) => {
                         self.refused.push(*address);
@@ -151,12 +153,12 @@ impl Work<'_> {
             self.outcome.end = error.filter(|e| *e != CallError::NoRoom);
             left = untried;
         }
-        self.stay(&left, Cause::Gone);
+        self.record_stayed(&left, Cause::Gone);
         failed
     }
 
-    /// Where pages are of which the kernel said nothing final.
-    fn look_again(&self, addresses: &[u64], statuses: &[PageStatus]) -> Vec<PageStatus> {
+    /// Current state of the pages for which the kernel reported no final status.
+    fn query_unsettled(&self, addresses: &[u64], statuses: &[PageStatus]) -> Vec<PageStatus> {
         use PageStatus::{Absent, Busy, Fault, Unsaid};
         let open = |s: &PageStatus| matches!(s, Unsaid | Busy | Fault | Absent);
         let asked: Vec<usize> = (0..statuses.len()).filter(|i| open(&statuses[*i])).collect();
@@ -173,13 +175,13 @@ impl Work<'_> {
         now
     }
 
-    fn stay(&mut self, pages: &[u64], cause: Cause) {
+    fn record_stayed(&mut self, pages: &[u64], cause: Cause) {
         for address in pages {
             self.outcome.stayed.add_page(*address, self.shift, cause);
         }
     }
 
-    fn weigh(&self, pages: usize) -> u64 {
+    fn base_pages(&self, pages: usize) -> u64 {
         (pages as u64) << (self.shift - BASE)
     }
 
@@ -197,7 +199,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether the list begins with all pages of what may be a huge page.
+/// Whether the list begins with all base pages of an aligned huge page.
 fn is_block(addresses: &[u64]) -> bool {
     addresses[0].trailing_zeros() >= HUGE
         && addresses

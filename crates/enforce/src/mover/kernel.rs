@@ -1,23 +1,23 @@
-//! What the mover asks of the kernel, so that laws about it can be held against a model.
+//! The kernel operations that the mover needs, as a trait, so that tests can use a model of the kernel.
 
 use super::plan::BASE;
 use nodewise_linux::Host;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 
-/// Times that a page is let go before it is called busy.
+/// How often a page is made visible again before it counts as busy.
 const UNCOVERED: u32 = 4;
 
 pub trait Kernel: Sync {
-    /// Where pages are.
+    /// The state of each page.
     fn query(&self, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError>;
-    /// Moves pages to a node; says what it did until an error.
+    /// Moves pages to a node; returns the status of each, and the error that ended the call, if any.
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>);
-    /// Bytes that a node can still take, its file cache given up; `None` if nobody knows.
+    /// Free bytes of a node, including what its file cache can give up; `None` if unknown.
     fn room(&self, node: u32) -> Option<u64>;
 }
 
-/// The kernel we run on, and one process.
+/// The running kernel, for one process.
 pub struct Linux {
     pid: u32,
     host: Host,
@@ -33,7 +33,7 @@ impl Linux {
         }
     }
 
-    /// Whether a page is there, whatever `move_pages` says of it.
+    /// Whether a page is resident, whatever `move_pages` reports.
     fn has(&self, address: u64) -> bool {
         let mut present = false;
         let look = |map: &Pagemap| map.each(address >> BASE, 1, |_, entry| present = entry.present());
@@ -63,8 +63,8 @@ impl Kernel for Linux {
     }
 }
 
-/// Of a page that is there and that the kernel's balancing has protected to see who comes, older kernels say that
-/// it is absent (6.1): it is let go and asked about again. One that is protected again by then is busy, not gone.
+/// Queries pages, again where necessary: old kernels (6.1) report a page that balancing has protected for sampling as
+/// absent. Such a page is unprotected and queried again. If it is protected again by then it is busy, not absent.
 fn uncover(
     addresses: &[u64],
     ask: impl Fn(&[u64]) -> Result<Vec<PageStatus>, CallError>,
@@ -93,7 +93,7 @@ fn uncover(
     Ok(statuses)
 }
 
-/// Free pages and file cache of a node's zones, less what the kernel keeps free (`/proc/zoneinfo`).
+/// Free and file-cache pages of a node's zones, less the kernel's reserves (`/proc/zoneinfo`).
 fn pages_left(zoneinfo: &str, node: u32) -> u64 {
     let (mut here, mut left) = (false, 0i64);
     for line in zoneinfo.lines() {

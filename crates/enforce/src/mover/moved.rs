@@ -1,4 +1,4 @@
-//! What came of it: pages moved, pages that stayed and why, and who did what when.
+//! Result of moving pages: pages that moved, pages that stayed and why, and the work of each thread.
 
 use super::chunk::ChunkResult;
 use super::plan::{Pair, Plan, Run};
@@ -8,73 +8,73 @@ use nodewise_linux::pages::CallError;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// What moved between two nodes.
+/// Pages moved from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairMoved {
-    /// The kernel's number of the node.
+    /// The kernel's number of the source node.
     pub from: u32,
-    /// The kernel's number of the node.
+    /// The kernel's number of the target node.
     pub to: u32,
     /// Pages of 4 KiB that were to move.
     pub planned: u64,
-    /// Those that did.
+    /// Pages of 4 KiB that moved.
     pub pages: u64,
 }
 
-/// One chunk as a worker dealt with it. Times are since the start.
+/// One chunk as a worker processed it. Times are nanoseconds since the start of the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Which worker.
+    /// Index of the worker.
     pub worker: usize,
-    /// The CPU that it was on at the end.
+    /// The CPU that the worker was on at the end of the chunk.
     pub cpu: u32,
-    /// The kernel's number of the node.
+    /// The kernel's number of the source node.
     pub from: u32,
-    /// The kernel's number of the node.
+    /// The kernel's number of the target node.
     pub to: u32,
     /// Pages of 4 KiB in the chunk.
     pub pages: u64,
-    /// Those that moved.
+    /// Pages of 4 KiB that moved.
     pub moved: u64,
-    /// Begin.
+    /// When the worker began the chunk.
     pub begin_ns: u64,
-    /// End.
+    /// When the worker finished the chunk.
     pub end_ns: u64,
 }
 
-/// What came of a plan. Pages moved and stayed add up to those planned and those known to stay.
+/// Result of carrying out a plan. Moved and stayed pages add up to the planned pages and those known to stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Pages of 4 KiB that moved.
     pub pages: u64,
-    /// Huge pages among them that moved whole: so many huge pages.
+    /// Number of huge pages that moved as a whole.
     pub huge: u64,
-    /// By pair of nodes.
+    /// Pages moved for each pair of nodes.
     pub pairs: Vec<PairMoved>,
-    /// Those that did not move.
+    /// Pages that did not move.
     pub stayed: Stayed,
-    /// Every chunk, by its end.
+    /// Every chunk, in the order in which they were finished.
     pub batches: Vec<Batch>,
-    /// Threads that took part.
+    /// Number of threads that took part.
     pub workers: usize,
-    /// From start to end.
+    /// Duration in nanoseconds.
     pub ns: u64,
     /// Whether the process ended meanwhile.
     pub gone: bool,
-    /// Where the first page that is there of each target lies now; empty for a plan.
+    /// The node of the first resident page of each target afterwards; empty if a plan was carried out.
     pub homes: Vec<Option<u32>>,
-    /// Why the kernel would not go on, the process still there: what moved before has moved.
+    /// Why the kernel refused to continue although the process still exists; pages may have moved before.
     pub refusal: Option<CallError>,
 }
 
 impl Moved {
-    /// Bytes that moved.
+    /// Bytes in the pages that moved.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.pages << super::plan::BASE
     }
 
-    /// Before anything has moved.
+    /// The result before anything has moved.
     #[must_use]
     pub fn nothing_of(plan: &Plan) -> Self {
         let pair = |p: &Pair| PairMoved {
@@ -91,7 +91,7 @@ impl Moved {
     }
 }
 
-/// Where workers write down what they did.
+/// Collects the results of all workers.
 pub struct Ledger<'a> {
     start: Instant,
     progress: &'a (dyn Fn(u64) + Sync),
@@ -120,12 +120,12 @@ impl<'a> Ledger<'a> {
         change(moved, end)
     }
 
-    /// Whether there is no point in going on.
+    /// Whether an error has ended the move.
     pub fn has_ended(&self) -> bool {
         self.with(|_, end| end.is_some())
     }
 
-    /// Whether pages have left this node.
+    /// Whether pages have moved away from this node.
     pub fn has_left(&self, node: u32) -> bool {
         self.with(|moved, _| moved.pairs.iter().any(|p| p.from == node && p.pages > 0))
     }
@@ -155,18 +155,18 @@ impl<'a> Ledger<'a> {
         (self.progress)(batch.pages);
     }
 
-    /// These found no room and will not be tried again.
+    /// Records pages for which there is no room and that will not be tried again.
     pub fn refused(&self, pairs: &[Pair]) {
         let runs = pairs.iter().flat_map(|p| &p.runs);
         self.with(|moved, _| runs.for_each(|run| moved.stayed.add(*run, Cause::NoRoom)));
     }
 
-    /// Nobody got to these before the end.
+    /// Records pages that no worker reached before the end.
     pub fn not_reached(&self, runs: impl Iterator<Item = Run>) {
         self.with(|moved, _| runs.for_each(|run| moved.stayed.add(run, Cause::Gone)));
     }
 
-    /// The sum, and why it ended early.
+    /// The result of all workers together.
     pub fn finish(self) -> Moved {
         let ns = self.now_ns();
         let (mut moved, end) = self

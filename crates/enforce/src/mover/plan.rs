@@ -1,4 +1,4 @@
-//! What is to move: the pages of a process by the pair of nodes that they go between.
+//! Plans of which pages of a process move, for each pair of nodes.
 
 use super::kernel::{Kernel, Linux};
 use super::refusal;
@@ -11,35 +11,35 @@ use nodewise_linux::pages::{CallError, PageStatus};
 use nodewise_linux::{Host, ReadError};
 use std::collections::{BTreeMap, HashMap};
 
-/// Base pages, as shift.
+/// log2 of the bytes of a base page.
 pub const BASE: u32 = 12;
-/// Pages asked about in one call.
+/// Pages queried in one call.
 const ASKED: usize = 1 << 15;
 
-/// Where a run of pages is to lie.
+/// A run of pages and the node that they should be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// First address, a page's.
+    /// Address of the first page.
     pub address: u64,
-    /// Pages of 4 KiB.
+    /// Number of pages of 4 KiB.
     pub pages: u64,
     /// The kernel's number of the node.
     pub node: u32,
 }
 
-/// Successive pages on one node.
+/// Consecutive pages on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// First address.
+    /// Address of the first page.
     pub address: u64,
-    /// How many.
+    /// Number of pages, each of `1 << shift` bytes.
     pub count: u32,
-    /// Their size as shift: 12, or more where the program asked hugetlbfs for huge pages.
+    /// log2 of the bytes of a page: 12, or more where the program uses huge pages of hugetlbfs.
     pub shift: u32,
 }
 
 impl Run {
-    /// Pages of 4 KiB.
+    /// Number of pages of 4 KiB.
     #[must_use]
     pub fn pages(&self) -> u64 {
         u64::from(self.count) << (self.shift - BASE)
@@ -51,25 +51,25 @@ impl Run {
     }
 }
 
-/// Pages that go from one node to another.
+/// Pages that move from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The kernel's number of the node they are on.
+    /// The kernel's number of the node that they are on.
     pub from: u32,
-    /// The one they are to be on.
+    /// The kernel's number of the node that they move to.
     pub to: u32,
-    /// The pages, ascending.
+    /// Runs of pages, in ascending order of address.
     pub runs: Vec<Run>,
 }
 
 impl Pair {
-    /// Pages of 4 KiB.
+    /// Number of pages of 4 KiB.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.runs.iter().map(Run::pages).sum()
     }
 
-    /// Appends a page, to the last run if it follows it.
+    /// Appends a page, if possible to the last run.
     pub(super) fn push(&mut self, address: u64, shift: u32) {
         match self.runs.last_mut() {
             Some(run)
@@ -88,16 +88,16 @@ impl Pair {
     }
 }
 
-/// The pages to move, and those that cannot be.
+/// The pages of a process that will move, and those that cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Whose.
+    /// Process identifier.
     pub pid: u32,
-    /// By pair of nodes.
+    /// Pages to move for each pair of nodes.
     pub pairs: Vec<Pair>,
-    /// Pages that are known to stay: on these nodes, but mapped by other processes too; swapped out of the ranges
-    /// looked at; or there, but the kernel does not say where (on the move, or protected by its balancing in a process
-    /// that we may not read).
+    /// Pages on these nodes that are known to stay: shared with other processes; swapped out; or resident, but on a
+    /// node that the kernel does not tell (being migrated, or protected by balancing in a process whose page map we may
+    /// not read).
     pub stayed: Stayed,
 }
 
@@ -108,11 +108,11 @@ impl Plan {
         self.pairs.iter().map(Pair::pages).sum()
     }
 
-    /// All pages of a process that lie on a node which `to` sends elsewhere: pairs of from and to, by
-    /// the kernel's numbers. A process that has just ended has none.
+    /// All pages of a process on the nodes from which `to` moves pages; its pairs are source and target, by the
+    /// kernel's numbers. A process that has just ended has no pages.
     ///
     /// # Errors
-    /// No such process, or it is not ours to look into.
+    /// There is no such process, or we may not read its memory map.
     pub fn of_nodes(pid: u32, to: &[(u32, u32)]) -> Result<Self, EnforceError> {
         let mut planner = Planner::new(pid, to);
         let host = Host::default();
@@ -121,7 +121,7 @@ impl Plan {
         let ends: HashMap<u64, &Area> = areas.iter().map(|a| (a.start, a)).collect();
         let map = Pagemap::of(pid).ok();
         for range in &ranges {
-            // No area: mapped between the two looks.
+            // A range without area was mapped between the two readings.
             let Some(area) = ends.get(&range.start).filter(|_| planner.concerns(range)) else {
                 continue;
             };
@@ -133,10 +133,10 @@ impl Plan {
         Ok(planner.finish())
     }
 
-    /// The pages of the targets that are there and lie elsewhere. A process that has ended has none.
+    /// The resident pages of the targets that are on other nodes. A process that has ended has none.
     ///
     /// # Errors
-    /// The process is not ours to look into.
+    /// We may not read the memory map of the process.
     pub fn of_targets(pid: u32, targets: &[Target]) -> Result<Self, EnforceError> {
         let mut planner = Planner::new(pid, &[]);
         let pages = targets.iter().flat_map(|t| {
@@ -162,7 +162,7 @@ impl Plan {
     }
 }
 
-/// The node now of each target's first page that is there.
+/// The current node of each target's first resident page.
 pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
     let kernel = Linux::of(pid);
     let addresses: Vec<u64> = targets.iter().map(|t| t.address).collect();
@@ -175,7 +175,8 @@ pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
     homes
 }
 
-/// Whether any page of each target is there, whatever the kernel says of where; all where nobody knows.
+/// Whether any page of each target is resident, even if the kernel does not tell its node; all true if the page map
+/// cannot be read.
 pub fn present(pid: u32, targets: &[Target]) -> Vec<bool> {
     let Ok(map) = Pagemap::of(pid) else {
         return vec![Host::default().has_process(pid); targets.len()];
@@ -189,7 +190,7 @@ pub fn present(pid: u32, targets: &[Target]) -> Vec<bool> {
     targets.iter().map(is_there).collect()
 }
 
-/// The node of each page, as far as the kernel says.
+/// The node of each page, where the kernel tells it.
 fn nodes(kernel: &Linux, addresses: &[u64]) -> Vec<Option<u32>> {
     let parts = addresses.chunks(ASKED);
     parts
@@ -208,7 +209,7 @@ fn unreadable(pid: u32, error: &ReadError) -> EnforceError {
     }
 }
 
-/// A plan being made.
+/// State while a plan is made.
 struct Planner {
     kernel: Linux,
     to: BTreeMap<u32, u32>,
@@ -242,7 +243,7 @@ impl Planner {
         pair.push(address, shift);
     }
 
-    /// One mapping: what its pages are, then where.
+    /// Adds the pages of one mapping: first which are resident and shared, then their nodes.
     fn scan(&mut self, area: &Area, shift: u32, map: Option<&Pagemap>) -> Result<(), CallError> {
         let step = ASKED as u64;
         for first in (area.start >> BASE..area.end >> BASE).step_by(ASKED) {
@@ -259,7 +260,7 @@ impl Planner {
                     });
                     sorted.map_err(|_| CallError::Gone)?;
                 }
-                // The kernel will say which are shared.
+                // The kernel will report shared pages when they are moved.
                 None => pages.extend(
                     (first..first + count)
                         .filter(|p| head(*p))

@@ -1,17 +1,17 @@
-//! Chunks waiting for a worker, by pair of nodes.
+//! Queue of chunks for the workers, for each pair of nodes.
 
 use super::moved::Ledger;
 use super::plan::{BASE, Pair, Run};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pages of 4 KiB in a huge page: chunks end where these do.
+/// Pages of 4 KiB in a huge page; chunks end at multiples of it.
 const HUGE: u64 = 512;
 
-/// Runs that are handed to the kernel together.
+/// Runs of pages that are moved by one call.
 pub type Chunk = Vec<Run>;
 
-/// The chunks of some pairs, and the pages that found no room.
+/// The waiting chunks of each pair, and the pages for which there was no room.
 pub struct Queue {
     pairs: Vec<Pair>,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ struct State {
 }
 
 impl Queue {
-    /// Chunks of about `chunk` pages each.
+    /// Splits the pages into chunks of about `chunk` pages each.
     pub fn of(pairs: &[Pair], chunk: usize) -> Self {
         let empty = |p: &Pair| Pair {
             runs: Vec::new(),
@@ -42,12 +42,13 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of a pair; its pages are in the chunks.
+    /// The nodes of a pair, without its pages: these are in the chunks.
     pub fn pair(&self, at: usize) -> &Pair {
         &self.pairs[at]
     }
 
-    /// A chunk of pair `at`, numbered round; when that is done, of the pair with most left.
+    /// The next chunk of pair `at` (modulo the number of pairs), or, when it has none left, of the pair with most
+    /// chunks.
     pub fn next(&self, at: usize) -> Option<(usize, Chunk)> {
         let mut state = self.state();
         let own = at.checked_rem(self.pairs.len())?;
@@ -56,12 +57,12 @@ impl Queue {
         state.waiting[at].pop_front().map(|chunk| (at, chunk))
     }
 
-    /// Pages of pair `at` that found no room, ascending.
+    /// Records pages of pair `at`, ascending, for which there was no room.
     pub fn refuse(&self, at: usize, runs: Vec<Run>) {
         self.state().refused[at].extend(runs);
     }
 
-    /// A node is full: whatever waits to go there is refused.
+    /// Records that a node is full: all chunks that would go there are refused.
     pub fn give_up(&self, to: u32) {
         let mut state = self.state();
         let State { waiting, refused } = &mut *state;
@@ -70,7 +71,7 @@ impl Queue {
         }
     }
 
-    /// The pairs with the pages that found no room. What still waits was not reached.
+    /// Returns the pairs with their refused pages; chunks that still wait are recorded as not reached.
     pub fn finish(self, ledger: &Ledger<'_>) -> Vec<Pair> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         ledger.not_reached(state.waiting.iter().flatten().flatten().copied());
@@ -85,8 +86,8 @@ impl Queue {
     }
 }
 
-/// Cuts runs into chunks of `size` pages; a cut inside a run is moved down to the border of a huge
-/// page, or, where there is none, up to the next.
+/// Splits runs into chunks of `size` pages. A split inside a run is moved down to a multiple of huge pages, or else up
+/// to the next one.
 fn cut(runs: &[Run], size: u64) -> VecDeque<Chunk> {
     let (mut chunks, mut chunk, mut room) = (VecDeque::new(), Vec::new(), size);
     for run in runs {
@@ -107,7 +108,7 @@ fn cut(runs: &[Run], size: u64) -> VecDeque<Chunk> {
     chunks
 }
 
-/// At least one page, and never a part of what may be a huge page.
+/// The first part of a run, of at least one page, that does not split what may be a huge page.
 fn first_part(run: &Run, room: u64) -> Run {
     if run.pages() <= room {
         return *run;
@@ -118,7 +119,7 @@ fn first_part(run: &Run, room: u64) -> Run {
     }
     let first = run.address >> BASE;
     let (down, up) = ((first + room) / HUGE * HUGE, (first / HUGE + 1) * HUGE);
-    // Pages before the first border are no whole huge page, so they may be cut anywhere.
+    // Pages before the first multiple are no complete huge page and may be split anywhere.
     let end = match (down > first, first.is_multiple_of(HUGE)) {
         (true, _) => down,
         (false, true) => up,

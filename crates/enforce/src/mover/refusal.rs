@@ -1,11 +1,11 @@
-//! Why the kernel refuses, and the mend.
+//! Explains why the kernel refuses to move pages, and what to do about it.
 
 use crate::EnforceError;
 use nodewise_linux::pages::CallError;
 use nodewise_linux::process::Capability;
 use nodewise_linux::{Host, probe};
 
-/// One line for a failed call on a process.
+/// The error message for a failed call on a process, in one line.
 pub fn explain(pid: u32, error: CallError) -> EnforceError {
     EnforceError::usage(match error {
         CallError::Gone => format!("no process {pid} with memory of its own; `nodewise check` lists yours"),

@@ -6,22 +6,22 @@ use std::ops::Range;
 /// Why a page did not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Other processes map it too.
+    /// The page is mapped by other processes too.
     Shared,
-    /// Swapped out.
+    /// The page is swapped out.
     Swapped,
-    /// Pinned, or in somebody else's hands again and again.
+    /// The page is pinned, or was in use by the kernel at each attempt.
     Busy,
-    /// Its node is full.
+    /// The target node is full.
     NoRoom,
-    /// Unmapped, swapped out or ended with the process meanwhile; or not reached before the end.
+    /// The page was unmapped or swapped out meanwhile, the process ended, or the page was not reached before the end.
     Gone,
-    /// The kernel moves none of its kind.
+    /// The kernel does not migrate pages of its kind.
     Unmovable,
 }
 
 impl Cause {
-    /// All of them, in the order of reports.
+    /// All causes, in the order of reports.
     pub const ALL: [Self; 6] = [
         Self::Shared,
         Self::Swapped,
@@ -31,7 +31,7 @@ impl Cause {
         Self::Unmovable,
     ];
 
-    /// As JSON has it.
+    /// Name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,15 +45,15 @@ impl Cause {
     }
 }
 
-/// Pages that did not move: each once, with its cause.
+/// Pages that did not move, each once, with its cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stayed {
-    /// Ascending once [`Stayed::sort`] has run.
+    /// Runs with their causes; ascending after [`Stayed::sort`].
     runs: Vec<(Run, Cause)>,
 }
 
 impl Stayed {
-    /// A run of pages.
+    /// Adds a run of pages.
     pub(super) fn add(&mut self, run: Run, cause: Cause) {
         match self.runs.last_mut() {
             Some((last, known))
@@ -68,7 +68,7 @@ impl Stayed {
         }
     }
 
-    /// One page of this size, as shift.
+    /// Adds one page of `1 << shift` bytes.
     pub(crate) fn add_page(&mut self, address: u64, shift: u32, cause: Cause) {
         let count = 1;
         self.add(
@@ -102,7 +102,7 @@ impl Stayed {
         self.runs.iter().map(|(run, _)| run.pages()).sum()
     }
 
-    /// Why most of the pages between these addresses stayed; `None` if none of them did.
+    /// The most frequent cause among the pages in this range that stayed; `None` if none did.
     #[must_use]
     pub fn cause_of(&self, addresses: Range<u64>) -> Option<Cause> {
         let from = self.runs.partition_point(|(run, _)| end(run) <= addresses.start);
@@ -113,7 +113,7 @@ impl Stayed {
         for (run, cause) in within {
             bytes[*cause as usize] += end(run).min(addresses.end) - run.address.max(addresses.start);
         }
-        // Of equals the first in the order of reports.
+        // Among equally frequent causes, the first in the order of reports.
         let causes = Cause::ALL.into_iter().rev().filter(|c| bytes[*c as usize] > 0);
         causes.max_by_key(|c| bytes[*c as usize])
     }

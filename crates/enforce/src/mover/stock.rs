@@ -1,4 +1,4 @@
-//! The kernel's own way, to compare with: one call, one thread.
+//! Moves pages by the kernel's own system call, in one thread, for comparison.
 
 use super::moved::Moved;
 use super::plan::{BASE, Plan, Run};
@@ -8,12 +8,12 @@ use crate::EnforceError;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 use std::time::Instant;
 
-/// `migrate_pages(2)` on the process of a plan that was made for these pairs of nodes; then a look at
-/// where the plan's pages are. The kernel takes both lists in ascending order, and where we may, it moves
-/// shared pages too: those are not in the plan.
+/// Calls `migrate_pages(2)` on the process of a plan that was made for these pairs of nodes, then looks up the nodes of
+/// the plan's pages. The kernel uses both lists in ascending order. With the privilege it also moves shared pages,
+/// which are not in the plan.
 ///
 /// # Errors
-/// The process is not ours to change, or may not use a node.
+/// We may not change the process, or it may not use a node.
 pub fn migrate_pages(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Moved, EnforceError> {
     let start = Instant::now();
     let from = pairs.iter().map(|p| p.0).collect();
@@ -39,7 +39,7 @@ pub fn migrate_pages(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Moved, Enforce
     Ok(moved)
 }
 
-/// Pages that came to a node, and those that did not.
+/// Number of the run's pages on the target node, and the pages that are not.
 fn look(pid: u32, run: &Run, to: u32) -> (u64, Stayed) {
     let addresses: Vec<u64> = run.addresses().collect();
     let (mut there, mut stayed) = (0, Stayed::default());

@@ -1,27 +1,27 @@
-//! Attaching to threads that run: one that begins between the listing and the attaching is neither listed nor
-//! inherited, so the list is read again.
+//! Attaches to running threads. A thread created between listing and attaching is neither listed nor inherits the
+//! event, so the list is read until it has no new threads.
 
 use std::collections::HashSet;
 
-/// Listings at most: each leaves only threads of threads that the one before missed.
+/// Largest number of listings: each misses only threads created by threads that the previous one missed.
 const LISTINGS: usize = 100;
 
-/// The threads of some processes, and who watches them with what they start.
+/// The threads of some processes, and how to watch them and the threads that they create.
 pub trait Threads {
-    /// Why it cannot be done.
+    /// Why threads cannot be listed or watched.
     type Error;
 
-    /// Those that live.
+    /// Identifiers of the running threads.
     fn list(&mut self) -> Result<Vec<u32>, Self::Error>;
 
-    /// Those that watched ones were heard to start since the last call.
+    /// Threads whose creation by watched threads was reported since the last call.
     fn begun(&mut self) -> Vec<u32>;
 
-    /// Watches these from now on.
+    /// Watches these threads from now on.
     fn watch(&mut self, tids: &[u32]) -> Result<(), Self::Error>;
 }
 
-/// Watches all of them once, until nobody new appears.
+/// Watches each thread once, until no new ones appear.
 pub fn attach<T: Threads>(threads: &mut T) -> Result<(), T::Error> {
     let mut watched = HashSet::new();
     for _ in 0..LISTINGS {

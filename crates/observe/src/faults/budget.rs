@@ -1,55 +1,56 @@
-//! How much may be observed: an account that the program's CPU time fills and every sample draws on.
+//! Limits the cost of observation: a budget that the program's CPU time adds to, and each sample takes from.
 
 use super::pace::Pace;
 use std::time::Duration;
 
-/// What observing costs, nanoseconds; see [`Budget::new`].
+/// The cost of observation, nanoseconds; see [`Budget::new`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// A fault that is reported, in the kernel.
+    /// Cost in the kernel of a fault that is reported.
     pub sample_ns: f64,
-    /// A fault that only counts towards the next report.
+    /// Cost of a fault that only counts towards the next report.
     pub passed_ns: f64,
 }
 
 /// What happened since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spell {
-    /// CPU time of the observed program.
+pub struct Interval {
+    /// CPU time of the observed programs.
     pub program_ns: f64,
-    /// Our own, of what was reported.
+    /// Our CPU time for processing what was reported.
     pub own_ns: f64,
-    /// Our own and the program's, of what does not depend on that.
+    /// CPU time, ours and the programs', that does not depend on what was reported.
     pub upkeep_ns: f64,
-    /// Faults reported to us, whoever's.
+    /// Faults reported to us, including those of programs that are not observed.
     pub samples: u64,
-    /// Hint faults among them.
+    /// Hint faults among the samples.
     pub hints: u64,
-    /// Faults were reported during this share of the time.
+    /// The share of the time during which faults were reported, 0 to 1.
     pub open: f64,
-    /// By the clock.
+    /// Elapsed wall-clock time.
     pub wall: Duration,
 }
 
-/// How faults are to be reported until the next look.
+/// How faults are reported until the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// One of so many.
+    /// One of `period` faults is reported.
     pub period: u64,
-    /// Whether at all.
+    /// Whether faults are reported at all.
     pub running: bool,
-    /// When to look next, unless much has happened earlier.
+    /// Time until the next look, unless buffers fill up earlier.
     pub look: Duration,
-    /// Milliseconds between the kernel's scans, where they are ours: see [`Budget::own_scans`].
+    /// Milliseconds between the kernel's scans, if we asked for them: see [`Budget::own_scans`].
     pub scan_ms: Option<u32>,
 }
 
 /// Keeps the cost at a share of the program's CPU time.
 ///
-/// The account may hold what `SAVED_NS` of CPU time fill, and begins so: programs touch much at their start,
-/// and hint faults come in bursts. It may fall as far behind before nothing is reported for a while. The period
-/// is what makes faults fit as they come in: a little more while there are savings, less while there are debts.
-/// What does not depend on reported faults, looks and scans, becomes rarer while there are debts.
+/// The account holds at most what `SAVED_NS` of CPU time add, and starts full, because programs touch much memory at
+/// their start and hint faults come in bursts. It may be overdrawn by as much before reporting stops for a while. The
+/// period is chosen so that the rate of faults fits the budget, with a little more while the account is positive and
+/// less while it is overdrawn. Costs that do not depend on reported faults (looks and scans) become rarer while the
+/// account is overdrawn.
 #[derive(Clone, Debug)]
 pub struct Budget {
     share: f64,
@@ -58,29 +59,29 @@ pub struct Budget {
     balance_ns: f64,
     rate: Rate,
     pace: Pace,
-    /// A hint fault on our account beyond its report, nanoseconds.
+    /// Cost of a hint fault that we asked for, without its report, nanoseconds.
     asked_ns: f64,
     program_ns: f64,
     spent_ns: f64,
-    /// CPU time in which faults were reported.
+    /// CPU time during which faults were reported.
     seen_ns: f64,
-    /// Smoothed: faults a nanosecond of CPU time, hints among them, our own cost of a sample.
+    /// Smoothed figures: faults per nanosecond of CPU time, hint faults among them, our own cost of a sample.
     density: f64,
     hints: f64,
     handling_ns: f64,
 }
 
-/// CPU time whose share may be saved up, and owed.
+/// CPU time whose share may be saved, and overdrawn.
 const SAVED_NS: f64 = 1e9;
-/// Weight of a spell whose CPU time is this.
+/// CPU time over which figures are smoothed.
 const MEMORY_NS: f64 = 5e8;
-/// Periods are primes, so that they fall into step with nothing.
+/// Periods are primes, so that they do not coincide with the regularity of a program.
 const PERIODS: [u64; 24] = [
     1, 2, 3, 5, 7, 11, 17, 23, 29, 37, 47, 61, 79, 101, 127, 167, 211, 263, 337, 431, 547, 1009, 2053, 4099,
 ];
 
 impl Budget {
-    /// `share` of the program's CPU time; `adapts` where the period can be set.
+    /// Allows `share` of the program's CPU time; `adapts` tells whether the period can be set.
     #[must_use]
     pub fn new(share: f64, costs: Costs, adapts: bool) -> Self {
         Self {
@@ -105,35 +106,35 @@ impl Budget {
         }
     }
 
-    /// The kernel scans at our word, every so many milliseconds: each hint fault is on our account, reported or
-    /// not, at this cost.
+    /// Tells that the kernel scans every `ms` milliseconds because we asked for it: each hint fault, reported or not,
+    /// is charged `hint_ns`.
     pub fn own_scans(&mut self, ms: u32, hint_ns: f64) {
         self.asked_ns = hint_ns;
         self.pace.own_scans(ms);
         self.rate.scan_ms = self.pace.scan_ms();
     }
 
-    /// Accounts for a spell; says how to go on.
-    pub fn settle(&mut self, spell: &Spell) -> Rate {
-        let samples = spell.samples as f64;
+    /// Charges the cost of an interval; returns how to continue.
+    pub fn account(&mut self, interval: &Interval) -> Rate {
+        let samples = interval.samples as f64;
         let faults = samples * self.rate.period as f64;
-        self.learn(spell, faults);
+        self.learn(interval, faults);
         let kernel = samples * self.costs.sample_ns + (faults - samples) * self.costs.passed_ns;
-        let asked = self.hints_of(spell) * self.asked_ns;
-        let spent = spell.own_ns + kernel + asked;
-        self.program_ns += spell.program_ns;
-        self.spent_ns += spent + spell.upkeep_ns;
+        let asked = self.hints_of(interval) * self.asked_ns;
+        let spent = interval.own_ns + kernel + asked;
+        self.program_ns += interval.program_ns;
+        self.spent_ns += spent + interval.upkeep_ns;
         let most = self.share * SAVED_NS;
-        let income = self.share * spell.program_ns;
+        let income = self.share * interval.program_ns;
         let balance = (self.balance_ns + income - spent).min(most);
-        // A program that slept for a day owes no more for that than two seconds.
-        let asleep = income < spell.upkeep_ns;
+        // Limits the debt of a program that sleeps to two seconds' worth, however long it sleeps.
+        let asleep = income < interval.upkeep_ns;
         let least = if asleep {
             balance.min(-2.0 * most)
         } else {
             f64::NEG_INFINITY
         };
-        self.balance_ns = (balance - spell.upkeep_ns).max(least);
+        self.balance_ns = (balance - interval.upkeep_ns).max(least);
         self.rate.running = match self.rate.running {
             true => self.balance_ns > -most,
             false => self.balance_ns > -most / 2.0,
@@ -141,18 +142,18 @@ impl Budget {
         if self.adapts {
             self.rate.period = self.fitting();
         }
-        self.slow_down_or_recover(spell.wall);
+        self.slow_down_or_recover(interval.wall);
         self.rate
     }
 
-    /// Hint faults, reported or not.
-    fn hints_of(&self, spell: &Spell) -> f64 {
-        let reported = (spell.hints * self.rate.period) as f64;
-        reported + self.hints * spell.program_ns * (1.0 - spell.open)
+    /// Number of hint faults, reported or not.
+    fn hints_of(&self, interval: &Interval) -> f64 {
+        let reported = (interval.hints * self.rate.period) as f64;
+        reported + self.hints * interval.program_ns * (1.0 - interval.open)
     }
 
     fn slow_down_or_recover(&mut self, wall: Duration) {
-        self.pace.settle(wall, self.savings());
+        self.pace.account(wall, self.savings());
         let scan_ms = self.pace.scan_ms();
         if let (Some(before), Some(now)) = (self.rate.scan_ms, scan_ms) {
             self.hints *= f64::from(before) / f64::from(now);
@@ -160,28 +161,27 @@ impl Budget {
         (self.rate.look, self.rate.scan_ms) = (self.pace.look(), scan_ms);
     }
 
-    /// What is left, as a share of what the account can hold; below 0 it is owed.
+    /// The balance as a share of what the account can hold; negative if overdrawn.
     #[must_use]
     pub fn savings(&self) -> f64 {
         self.balance_ns / (self.share * SAVED_NS)
     }
 
-    fn learn(&mut self, spell: &Spell, faults: f64) {
-        let seen = spell.program_ns * spell.open;
+    fn learn(&mut self, interval: &Interval, faults: f64) {
+        let seen = interval.program_ns * interval.open;
         if seen > 0.0 {
             let weight = seen / (seen + MEMORY_NS);
-            let hints = (spell.hints * self.rate.period) as f64;
+            let hints = (interval.hints * self.rate.period) as f64;
             self.density += weight * (faults / seen - self.density);
             self.seen_ns += seen;
             self.hints += seen / self.seen_ns.min(MEMORY_NS + seen) * (hints / seen - self.hints);
         }
-        if spell.samples >= 100 {
-            self.handling_ns += 0.3 * (spell.own_ns / spell.samples as f64 - self.handling_ns);
+        if interval.samples >= 100 {
+            self.handling_ns += 0.3 * (interval.own_ns / interval.samples as f64 - self.handling_ns);
         }
     }
 
-    /// The shortest period whose cost fits what comes in. Between two periods that do not fit exactly it goes
-    /// to and fro.
+    /// The shortest period whose cost fits the budget. Where the ideal lies between two periods, the result alternates.
     fn fitting(&self) -> u64 {
         let sample = self.costs.sample_ns + self.handling_ns;
         let cost = |period: u64| self.density * (sample / period as f64 + self.costs.passed_ns);
@@ -193,19 +193,19 @@ impl Budget {
             .unwrap_or(PERIODS[PERIODS.len() - 1])
     }
 
-    /// What was spent, as a share of the program's CPU time; `None` before it had any.
+    /// The cost so far as a share of the program's CPU time; `None` before it used any.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         (self.program_ns > 0.0).then(|| self.spent_ns / self.program_ns)
     }
 
-    /// What a reported fault costs altogether, nanoseconds.
+    /// The whole cost of a reported fault, nanoseconds.
     #[must_use]
     pub fn sample_ns(&self) -> f64 {
         self.costs.sample_ns + self.handling_ns
     }
 
-    /// How faults are reported at the moment.
+    /// How faults are currently reported.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.rate
@@ -233,12 +233,12 @@ mod tests {
             let open = f64::from(u8::from(running));
             let samples = (faults(look) / 10.0 * open / period as f64) as u64;
             all += samples;
-            budget.settle(&Spell {
+            budget.account(&Interval {
                 program_ns: 1e8,
                 own_ns: 20_000.0 + samples as f64 * HANDLING,
                 samples,
                 open,
-                ..Spell::default()
+                ..Interval::default()
             });
         }
         (budget.cost().unwrap(), all)
@@ -266,14 +266,14 @@ mod tests {
     fn what_fits_is_seen_whole() {
         let mut budget = Budget::new(0.02, COSTS, true);
         for _ in 0..100 {
-            let spell = Spell {
+            let interval = Interval {
                 program_ns: 1e8,
                 own_ns: 50_000.0,
                 samples: 300,
                 open: 1.0,
-                ..Spell::default()
+                ..Interval::default()
             };
-            let rate = budget.settle(&spell);
+            let rate = budget.account(&interval);
             assert_eq!((rate.period, rate.running), (1, true));
         }
     }
@@ -299,7 +299,7 @@ mod tests {
             let hints = pages * passes;
             let open = f64::from(u8::from(running));
             let samples = (hints * open / period as f64) as u64;
-            let rate = budget.settle(&Spell {
+            let rate = budget.account(&Interval {
                 program_ns: look.as_nanos() as f64,
                 own_ns: samples as f64 * handling_ns,
                 upkeep_ns: look_ns,
@@ -340,33 +340,33 @@ mod tests {
     #[test]
     fn who_has_slept_is_observed_soon_after() {
         let mut budget = Budget::new(0.02, COSTS, true);
-        let asleep = Spell {
+        let asleep = Interval {
             upkeep_ns: 1e5,
             open: 1.0,
-            ..Spell::default()
+            ..Interval::default()
         };
         for _ in 0..100_000 {
-            budget.settle(&asleep);
+            budget.account(&asleep);
         }
         assert!(!budget.rate().running);
-        let awake = Spell {
+        let awake = Interval {
             program_ns: 1e8,
-            ..Spell::default()
+            ..Interval::default()
         };
-        assert!((0..20).any(|_| budget.settle(&awake).running));
+        assert!((0..20).any(|_| budget.account(&awake).running));
     }
 
     #[test]
     fn an_idle_program_is_not_observed_at_its_cost() {
         let mut budget = Budget::new(0.02, COSTS, true);
-        let idle = Spell {
+        let idle = Interval {
             own_ns: 1e6,
             samples: 0,
             open: 1.0,
-            ..Spell::default()
+            ..Interval::default()
         };
         for _ in 0..200 {
-            budget.settle(&idle);
+            budget.account(&idle);
         }
         assert!(!budget.rate().running);
         assert_eq!(budget.cost(), None);

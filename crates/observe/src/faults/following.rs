@@ -1,4 +1,5 @@
-//! What is followed: processes from their start or from when we came, what they start, until they end.
+//! Keeps track of the followed processes and their children: from their start, or from when we attached, until they
+//! end.
 
 use super::Kind;
 use super::residents::Residents;
@@ -8,28 +9,28 @@ use nodewise_linux::{Host, ReadError, clock};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Names kept of threads that ended; the oldest go first.
+/// Number of names kept of threads that have ended; the oldest are forgotten first.
 const MOST_NAMES: usize = 1 << 16;
-/// How often what the kernel counts by thread is read, when it does not tell of each move.
+/// How often the kernel's per-thread counters of moved pages are read, if it does not report each move.
 const MOVES_READ: Duration = Duration::from_secs(1);
 
-/// Whether a thread is ours in the program: what the preload keeps for whoever holds pages (`runtime/preload/companion.c`).
+/// Whether a thread is a companion that the preload created in the program (`runtime/preload/companion.c`).
 #[must_use]
 pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
     tid != pid && name == "nodewise"
 }
 
-/// All of them.
+/// The followed processes.
 pub struct Following {
     processes: BTreeMap<u32, Process>,
-    /// Whoever faults is ours.
+    /// Whether every process that faults is followed.
     everybody: bool,
     kernel_tells_copies: bool,
     kernel_tells_moves: bool,
     names: HashMap<u32, String>,
-    /// By process, of those that have ended too.
+    /// Moved pages by process, including those that have ended.
     moved: HashMap<u32, u64>,
-    /// The kernel said of no thread that it does not count.
+    /// Whether the kernel has counted moves for all threads so far.
     moves_known: bool,
     moves_read: Duration,
 }
@@ -37,10 +38,10 @@ pub struct Following {
 struct Process {
     residents: Residents,
     cpu_ns: u64,
-    /// Already accounted for.
+    /// CPU time that has been reported by [`Following::cpu_since`] already.
     settled_ns: u64,
     ended: bool,
-    /// By thread, what the kernel last said it moved on its behalf.
+    /// For each thread, the kernel's last count of pages moved.
     moved: HashMap<u32, u64>,
 }
 
@@ -70,7 +71,7 @@ impl Following {
         }
     }
 
-    /// A process that runs already: what it has is looked up.
+    /// Adds a running process, and looks up its resident pages.
     pub fn add_running(&mut self, host: &Host, pid: u32) -> Result<(), ReadError> {
         let areas = host.maps(pid)?;
         let written = areas.iter().filter(|a| a.permissions.contains('w'));
@@ -87,14 +88,14 @@ impl Following {
         Ok(())
     }
 
-    /// A process that has only just begun.
+    /// Adds a process that was just created.
     pub fn add_fresh(&mut self, pid: u32) {
         self.processes
             .entry(pid)
             .or_insert_with(|| Process::new(Residents::default(), 0));
     }
 
-    /// A thread or a child has begun; whether it is one of ours.
+    /// Handles the creation of a thread or child; returns whether its process is followed.
     pub fn begin(&mut self, pid: u32, parent: u32) -> bool {
         if self.processes.contains_key(&pid) {
             return true;
@@ -109,19 +110,19 @@ impl Following {
         true
     }
 
-    /// What a fault was; `None` when it is nobody's of ours.
-    pub fn judge(&mut self, host: &Host, fault: &Fault) -> Option<Kind> {
+    /// Classifies a fault; `None` if its process is not followed.
+    pub fn classify(&mut self, host: &Host, fault: &Fault) -> Option<Kind> {
         if self.everybody
             && !self.processes.contains_key(&fault.pid)
             && self.add_running(host, fault.pid).is_err()
         {
-            self.add_fresh(fault.pid); // has ended already
+            self.add_fresh(fault.pid); // the process has ended already
         }
-        Some(self.processes.get_mut(&fault.pid)?.residents.judge(fault))
+        Some(self.processes.get_mut(&fault.pid)?.residents.classify(fault))
     }
 
-    /// The rest of what the kernel tells.
-    pub fn hear(&mut self, record: &Record) {
+    /// Handles the kernel's other records.
+    pub fn handle(&mut self, record: &Record) {
         match record {
             Record::Named {
                 pid,
@@ -158,7 +159,7 @@ impl Following {
         }
     }
 
-    /// Looks at each process: what it used, what is there, whether it is; appends those that are not.
+    /// Updates CPU time, residency and life of each process; appends the processes that have ended to `ended`.
     pub fn refresh(&mut self, host: &Host, ended: &mut Vec<u32>) {
         let now = clock::monotonic();
         let read_moves = !self.kernel_tells_moves && now - self.moves_read >= MOVES_READ;
@@ -189,7 +190,7 @@ impl Following {
         }
     }
 
-    /// Reads what the kernel counts by thread of one process now, unless it tells of each move.
+    /// Reads the kernel's per-thread counts of one process now, unless it reports each move.
     pub fn count_moves(&mut self, host: &Host, pid: u32) {
         if let Some(process) = self.processes.get_mut(&pid).filter(|_| !self.kernel_tells_moves) {
             let (moved, known) = process.newly_moved(host, pid);
@@ -198,7 +199,7 @@ impl Following {
         }
     }
 
-    /// CPU time that the processes used since the last call; those that have ended are forgotten.
+    /// CPU time that the processes used since the last call; processes that have ended are then forgotten.
     pub fn cpu_since(&mut self) -> u64 {
         let mut used = 0;
         self.processes.retain(|_, process| {
@@ -221,13 +222,13 @@ impl Following {
         self.names.get(&tid).map(String::as_str)
     }
 
-    /// Whether a thread of ours in the program made this fault.
+    /// Whether a fault was made by a companion thread.
     pub fn is_companion(&self, fault: &Fault) -> bool {
         self.name(fault.tid)
             .is_some_and(|name| is_companion(fault.pid, fault.tid, name))
     }
 
-    /// `None` where the kernel does not count for all of them.
+    /// Pages moved in all processes; `None` if the kernel does not count them for all.
     pub fn moved(&self) -> Option<u64> {
         self.moves_known.then(|| self.moved.values().sum())
     }
@@ -238,7 +239,7 @@ impl Following {
 }
 
 impl Process {
-    /// What its threads' counts rose by, and whether all of them have one.
+    /// The increase of its threads' counts, and whether all of them have one.
     fn newly_moved(&mut self, host: &Host, pid: u32) -> (u64, bool) {
         let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         let (mut risen, mut known) = (0, true);
@@ -260,7 +261,7 @@ fn cpu_ns(pid: u32) -> Option<u64> {
     u64::try_from(clock::cpu_time(pid)?.as_nanos()).ok()
 }
 
-/// Whether it has a thread that is more than a status nobody has asked for.
+/// Whether the process still has a running thread, not only zombies.
 pub fn lives(host: &Host, pid: u32) -> bool {
     let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
     tasks.iter().any(|tid| {
@@ -274,16 +275,16 @@ pub fn lives(host: &Host, pid: u32) -> bool {
     })
 }
 
-/// What the kernel says of a thread's moves.
+/// The kernel's count of pages moved for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     Pages(u64),
     Ended,
-    /// A kernel without scheduler statistics, or a thread that is not ours to look into.
+    /// The kernel has no scheduler statistics, or we may not read those of the thread.
     Not,
 }
 
-/// `numa_pages_migrated` of a thread.
+/// Reads `numa_pages_migrated` of a thread.
 fn moved_by(host: &Host, pid: u32, tid: u32) -> Counted {
     let folder = format!("proc/{pid}/task/{tid}");
     let text = host.read(&format!("{folder}/sched")).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Whether hint faults can be observed here at all.
+//! Checks whether hint faults can be observed on this host.
 
 use nodewise_linux::Host;
 use nodewise_linux::process::Capability;
 use std::fmt;
 use std::io;
 
-/// Why they cannot, and the mend.
+/// Why hint faults cannot be observed, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NotHere {
     because: String,
@@ -31,19 +31,19 @@ impl NotHere {
         }
     }
 
-    /// Why.
+    /// The reason, as part of a sentence.
     #[must_use]
     pub fn because(&self) -> &str {
         &self.because
     }
 
-    /// What to do about it; empty when there is nothing.
+    /// What the user can do about it; empty if nothing.
     #[must_use]
     pub fn mend(&self) -> &str {
         &self.mend
     }
 
-    /// A process cannot be looked at.
+    /// The process cannot be inspected.
     pub(super) fn process(host: &Host, pid: u32) -> Self {
         if host.has_process(pid) {
             let because = format!("process {pid} is another user's");
@@ -55,7 +55,7 @@ impl NotHere {
         Self::new(format!("there is no process {pid}"), "")
     }
 
-    /// The kernel refused its events of a control group.
+    /// The kernel refused events for a control group.
     pub(super) fn group(host: &Host, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound {
             return Self::new(
@@ -66,7 +66,7 @@ impl NotHere {
         Self::events(host, error)
     }
 
-    /// The kernel refused its events.
+    /// The kernel refused events.
     pub(super) fn events(host: &Host, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::PermissionDenied {
             let paranoid = host
@@ -85,17 +85,17 @@ impl NotHere {
     }
 }
 
-/// The kernel samples accesses: nothing to see where it does not.
+/// Checks that automatic NUMA balancing is turned on: without it there are no hint faults.
 ///
 /// # Errors
-/// It does not, and why.
+/// It is turned off or missing; the error says why.
 pub fn check(host: &Host) -> Result<(), NotHere> {
     match host.numa_balancing() {
         None => Err(NotHere::new(
             "this kernel has no automatic NUMA balancing",
             "a kernel with CONFIG_NUMA_BALANCING, or record --via emulate",
         )),
-        // Its other bit is memory tiering, which samples nothing of one node's for another.
+        // The other bit is memory tiering, which does not sample accesses between nodes of equal memory.
         Some(mode) if mode & 1 == 0 => Err(NotHere::new(
             format!("kernel.numa_balancing is {mode}"),
             "sysctl kernel.numa_balancing=1 (the kernel then also moves pages by itself)",
@@ -104,7 +104,7 @@ pub fn check(host: &Host) -> Result<(), NotHere> {
     }
 }
 
-/// Whether we may watch everybody, CPU by CPU: cheaper than thread by thread, and the rate can follow.
+/// Whether we may watch all processes, CPU by CPU: this is cheaper than thread by thread, and the rate can be adapted.
 #[must_use]
 pub fn sees_everybody(host: &Host) -> bool {
     let status = host.own_status().unwrap_or_default();

@@ -1,25 +1,25 @@
-//! What lies where in a process that tells us nothing: its mappings, and the variables of its files.
+//! Claims the address ranges of a process without log: its mappings, and the variables of its modules.
 
-use crate::claims::What;
+use crate::claims::Content;
 use crate::image::Image;
 use crate::tables::Tables;
 use nodewise_linux::maps::Area;
 use nodewise_profile::SiteId;
 use std::path::Path;
 
-/// Claims every mapping for what it is. What is claimed and was accessed stays.
+/// Claims every mapping by its kind. Claims that were accessed stay.
 pub fn claim(image: &mut Image, tables: &mut Tables, areas: &[Area]) {
-    let mut before: Option<(u64, What)> = None;
+    let mut before: Option<(u64, Content)> = None;
     for (number, area) in areas.iter().enumerate() {
         let what = match &*area.name {
             "[heap]" => {
                 image.brk = area.start;
-                What::Arena
+                Content::Arena
             }
-            "[stack]" => What::Stack { ordinal: 0 },
-            // The zeroed variables of a module lie behind the others, and have no name.
+            "[stack]" => Content::Stack { ordinal: 0 },
+            // An anonymous mapping behind a module's data holds its zero-initialised variables.
             "" => match before {
-                Some((end, segment @ What::Segment { .. })) if end == area.start => segment,
+                Some((end, segment @ Content::Segment { .. })) if end == area.start => segment,
                 _ => anonymous(area, number),
             },
             name if name.starts_with('[') => anonymous(area, number),
@@ -30,8 +30,8 @@ pub fn claim(image: &mut Image, tables: &mut Tables, areas: &[Area]) {
     }
 }
 
-fn anonymous(area: &Area, number: usize) -> What {
-    What::Allocation {
+fn anonymous(area: &Area, number: usize) -> Content {
+    Content::Allocation {
         site: SiteId(0),
         ordinal: 0,
         sequence: number as u32,
@@ -42,21 +42,21 @@ fn anonymous(area: &Area, number: usize) -> What {
     }
 }
 
-fn file(image: &mut Image, tables: &mut Tables, area: &Area, path: &str) -> What {
+fn file(image: &mut Image, tables: &mut Tables, area: &Area, path: &str) -> Content {
     let file = tables.library.file(path);
     let own = match tables.library.module(file) {
         Some(module) if Path::new(path).is_file() => module.address_of_file_offset(area.offset),
         _ => None,
     };
     let Some(own) = own else {
-        return What::File {
+        return Content::File {
             name: image.name(path),
         };
     };
     let module = image.module(file, area.start.wrapping_sub(own), area.start, area.end);
     if area.permissions.contains('w') {
-        What::Segment { module }
+        Content::Segment { module }
     } else {
-        What::Image { module }
+        Content::Image { module }
     }
 }

@@ -1,10 +1,10 @@
-//! What a sample costs here.
+//! Measures the cost of a sample on this host.
 
 use super::Costs;
 use nodewise_linux::faults::{Source, minor_faults};
 
-/// Measured on minor faults of our own, and what these cost themselves: the best of some tries, since
-/// nothing makes them faster.
+/// The costs of samples, measured on our own minor faults, and the cost of such a fault without sampling: the best of
+/// several attempts, as nothing makes them faster than they are.
 pub fn costs() -> (Costs, f64) {
     const PAGES: usize = 2048;
     let best = |tries: usize| {
@@ -13,7 +13,7 @@ pub fn costs() -> (Costs, f64) {
     };
     let bare = best(3);
     let with = |period| {
-        // The calling thread's; dropped only after it was measured.
+        // Events of the calling thread; dropped only after the measurement.
         let source = Source::of_threads(&[0], period).ok();
         source.map_or(bare, |_source| best(3))
     };

@@ -1,16 +1,16 @@
-//! How often to look, and to have the kernel scan where it does so at our word: more seldom while the account
-//! is overdrawn, as before once it has recovered.
+//! Decides how often to look, and how often the kernel scans if we asked for that: less often while the budget is
+//! overdrawn, and as before once it has recovered.
 
 use std::time::Duration;
 
-/// Between two looks, when much has not happened earlier.
+/// Time between two looks, unless buffers fill up earlier.
 const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
-/// Milliseconds between scans at most: what the kernel itself goes up to.
+/// Longest time between scans, milliseconds: the largest value that the kernel itself uses.
 const RAREST_MS: u32 = 60_000;
-/// What another scan period does shows after one, and not at once.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// The part of the account from which on it has recovered.
+/// Time until a change of the scan period takes effect, at least.
+const EFFECT_DELAY: Duration = Duration::from_millis(250);
+/// Share of the account at which it counts as recovered.
 const RECOVERED: f64 = 0.5;
 
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ pub struct Pace {
     scans: Option<Scans>,
 }
 
-/// The kernel's scans that we asked for.
+/// The scans that we asked the kernel for.
 #[derive(Clone, Copy, Debug)]
 struct Scans {
     asked_ms: u32,
     ms: u32,
-    /// Time since the last change.
+    /// Time since the last change of the period.
     age: Duration,
 }
 
@@ -38,7 +38,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The kernel scans at our word so often, milliseconds.
+    /// Tells that the kernel scans every `ms` milliseconds because we asked for it.
     pub fn own_scans(&mut self, ms: u32) {
         self.scans = Some(Scans {
             asked_ms: ms,
@@ -47,15 +47,15 @@ impl Pace {
         });
     }
 
-    /// Goes on after `wall`. Savings are a share of what the account can hold; below 0 they are debts.
-    pub fn settle(&mut self, wall: Duration, savings: f64) {
+    /// Adapts after `wall` has elapsed. Savings are a share of what the account can hold; negative if overdrawn.
+    pub fn account(&mut self, wall: Duration, savings: f64) {
         if savings < 0.0 {
             self.look = (self.look * 2).min(SELDOM);
         } else if savings > RECOVERED {
             self.look = (self.look / 2).max(OFTEN);
         }
         if let Some(scans) = &mut self.scans {
-            scans.settle(wall, savings);
+            scans.account(wall, savings);
         }
     }
 
@@ -63,16 +63,16 @@ impl Pace {
         self.look
     }
 
-    /// Milliseconds between scans, if they are ours.
+    /// Milliseconds between scans, if we asked for them.
     pub fn scan_ms(&self) -> Option<u32> {
         self.scans.map(|s| s.ms)
     }
 }
 
 impl Scans {
-    fn settle(&mut self, wall: Duration, savings: f64) {
+    fn account(&mut self, wall: Duration, savings: f64) {
         self.age += wall;
-        if self.age < PATIENCE.max(Duration::from_millis(self.ms.into())) {
+        if self.age < EFFECT_DELAY.max(Duration::from_millis(self.ms.into())) {
             return;
         }
         let wanted = if savings < 0.0 {
@@ -98,24 +98,24 @@ mod tests {
         let mut pace = Pace::default();
         pace.own_scans(250);
         let second = Duration::from_secs(1);
-        pace.settle(second, 1.0);
+        pace.account(second, 1.0);
         assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));
-        pace.settle(Duration::from_millis(100), -0.1);
+        pace.account(Duration::from_millis(100), -0.1);
         assert_eq!((pace.look(), pace.scan_ms()), (2 * OFTEN, Some(500)));
-        pace.settle(Duration::from_millis(100), -0.1); // too soon to say what that did
+        pace.account(Duration::from_millis(100), -0.1); // too soon to say what that did
         assert_eq!(pace.scan_ms(), Some(500));
-        (0..1000).for_each(|_| pace.settle(second, -2.0));
+        (0..1000).for_each(|_| pace.account(second, -2.0));
         assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
-        (0..1000).for_each(|_| pace.settle(second, 0.2)); // neither owed nor recovered
+        (0..1000).for_each(|_| pace.account(second, 0.2)); // neither owed nor recovered
         assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
-        (0..1000).for_each(|_| pace.settle(second, 0.9));
+        (0..1000).for_each(|_| pace.account(second, 0.9));
         assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));
     }
 
     #[test]
     fn nobody_asked_for_scans_and_nobody_changes_them() {
         let mut pace = Pace::default();
-        pace.settle(Duration::from_secs(9), -5.0);
+        pace.account(Duration::from_secs(9), -5.0);
         assert_eq!(pace.scan_ms(), None);
     }
 }

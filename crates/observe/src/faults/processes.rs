@@ -1,26 +1,26 @@
-//! The numbers that page numbers carry for processes, and the programs they stand for.
+//! Assigns the numbers that stand for processes in page numbers, one for each program that a process runs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Programs that have a number at once: `u16::MAX` ends the pages of the last.
+/// Largest number of programs with a number at once: `u16::MAX` marks the end of the last one's pages.
 const MOST: usize = u16::MAX as usize;
 
-/// Each program that a process runs has a number of its own: process identifiers of the kernel's come again, and a
-/// process that executes another program has other memory. Numbers of programs that are no more are given again once
-/// there are no others, the longest unused first.
+/// Every program that a process runs gets its own number, because process identifiers are reused, and a process that
+/// executes another program has other memory. When all numbers have been used, those of programs that ended are
+/// assigned again, the longest unused first.
 #[derive(Default)]
 pub struct Processes {
     alive: HashMap<u32, u16>,
     all: Vec<u32>,
     free: VecDeque<u16>,
-    /// Numbers that were given more than once.
+    /// Numbers that were assigned more than once.
     reused: HashSet<u16>,
-    /// A process got none.
+    /// Whether some process got no number.
     full: bool,
 }
 
 impl Processes {
-    /// The number of a process; `None` when so many live that none is left.
+    /// The number of a process, assigned if it has none; `None` if all are in use.
     pub fn number(&mut self, pid: u32) -> Option<u16> {
         if let Some(known) = self.known(pid) {
             return Some(known);
@@ -44,30 +44,30 @@ impl Processes {
         Some(number)
     }
 
-    /// The number of a process that has one.
+    /// The number of a process, if it has one.
     pub fn known(&self, pid: u32) -> Option<u16> {
         self.alive.get(&pid).copied()
     }
 
-    /// The process with this number, alive or not.
+    /// The process with this number, running or not.
     pub fn pid(&self, number: u16) -> Option<u32> {
         self.all.get(usize::from(number)).copied()
     }
 
-    /// Whether the number stands for one program only, from the first to the last.
+    /// Whether the number stands for one program throughout.
     pub fn is_unique(&self, number: u16) -> bool {
         !self.reused.contains(&number)
     }
 
-    /// Its program is no more: the number it had.
+    /// Marks a process's program as ended; returns its number.
     pub fn end(&mut self, pid: u32) -> Option<u16> {
         let number = self.alive.remove(&pid)?;
         self.free.push_back(number);
         Some(number)
     }
 
-    /// Whether processes got no number, ever.
-    pub fn is_short(&self) -> bool {
+    /// Whether any process got no number.
+    pub fn has_run_out(&self) -> bool {
         self.full
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(processes.is_unique(number), pid < MOST as u32);
             assert_eq!(processes.end(pid), Some(number));
         }
-        assert!(!processes.is_short());
+        assert!(!processes.has_run_out());
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let most = u32::try_from(MOST).unwrap();
         (0..most).for_each(|pid| assert!(processes.number(pid).is_some()));
         assert_eq!(processes.number(most), None);
-        assert!(processes.is_short());
+        assert!(processes.has_run_out());
         assert_eq!(processes.end(9), Some(9));
         assert_eq!(processes.number(most), Some(9));
         assert_eq!(processes.pid(9), Some(most));

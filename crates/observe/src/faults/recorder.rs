@@ -1,10 +1,10 @@
-//! The recorder of samples: watches a program it starts, or others that run, and cuts slices.
+//! Records samples: watches a program that it starts, or running ones, and ends slices in time.
 
 use super::traced::Traced;
 use super::{Figures, Kind, NotHere, Watch};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{PATIENCE, cannot_start, make_raw, nanoseconds, outlived};
+use crate::recorder::{LOOKS_TO_END, cannot_start, make_raw, nanoseconds, still_running};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -20,79 +20,79 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// How soon the recorder notices that it is over.
+/// How soon the recorder notices that the programs have ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What keeps the kernel from moving the program's pages, say.
+/// A regular task for the caller, such as keeping the kernel from moving the program's pages.
 pub type Tend = Box<dyn FnMut() + Send>;
 
-/// What to watch.
+/// The processes to watch.
 pub enum Target {
     /// A program to be started.
     Command {
-        /// With arguments and environment.
+        /// The command, with arguments and environment.
         command: Box<Command>,
-        /// Our libraries, to be loaded where they can be: one of them logs what is allocated.
+        /// Our libraries to preload where possible: one of them logs allocations.
         preload: Vec<PathBuf>,
-        /// Called now and then while it runs.
+        /// Called repeatedly while the program runs.
         tend: Option<Tend>,
     },
-    /// Processes that run, until they end, a signal comes, or the time is over.
+    /// Running processes, watched until they end, a signal arrives, or `duration` is over.
     Processes {
-        /// Which.
+        /// Their process identifiers.
         pids: Vec<u32>,
-        /// How long at most.
+        /// The longest time to watch.
         duration: Option<Duration>,
     },
 }
 
-/// What to record and where to.
+/// What to record, and where to write it.
 pub struct Options<'a> {
-    /// What to watch.
+    /// The processes to watch.
     pub target: Target,
-    /// Where the profile goes; made here.
+    /// The profile's folder, which is created.
     pub folder: &'a Path,
-    /// Replace a profile that is there.
+    /// Whether to replace an existing profile.
     pub force: bool,
-    /// A slice's length.
+    /// Length of a slice.
     pub slice: Duration,
-    /// What is known beforehand: command, host, version.
+    /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
-    /// The share of the program's CPU time that may be spent.
+    /// The share of the program's CPU time that observation may use.
     pub budget: f64,
-    /// Samples below which a page is not judged.
+    /// Number of samples below which a page is not judged.
     pub minimum_samples: u32,
-    /// Have the kernel scan so often, milliseconds, meanwhile; of all processes.
+    /// Makes the kernel scan at this period meanwhile, in milliseconds; this applies to all processes of the system.
     pub scan: Option<u32>,
 }
 
-/// What a recording is like so far.
+/// Progress of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
     /// Samples, up to the last look.
     pub samples: u64,
-    /// Slices cut.
+    /// Number of slices so far.
     pub slices: usize,
 }
 
-/// How a recording ended.
+/// Result of a recording.
 pub struct Recorded {
     /// The profile without its accesses.
     pub profile: Profile,
-    /// Exit status of a program that was started, as a shell gives it.
+    /// Exit status of the started program, in a shell's form.
     pub status: Option<u8>,
-    /// What was seen, and its cost.
+    /// Counts and cost of the observation.
     pub figures: Figures,
-    /// Processes with samples.
+    /// Number of processes with samples.
     pub processes: usize,
 }
 
-/// Watches the target, and writes a profile. `look` is called now and then.
+/// Watches the target and writes a profile. Calls `look` repeatedly.
 ///
 /// # Errors
-/// It cannot be done here, the program cannot be started, or the profile not be written.
+/// Faults cannot be observed here, the program cannot be started, or the profile cannot be written.
 pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result<Recorded, Error> {
     let host = Host::default();
     let Options {
@@ -148,13 +148,13 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
 }
 
 struct Session<L> {
-    /// Put back when all is over.
+    /// The kernel settings that are restored at the end.
     held: Option<Held>,
     watch: Watch,
     traced: Traced,
-    /// To be removed once all is read.
+    /// The folder of logs, removed at the end.
     raw: Option<PathBuf>,
-    /// Why logs are not whole.
+    /// Why logs are incomplete, if they are.
     truncated: Option<String>,
     tend: Option<Tend>,
     tend_due: bool,
@@ -166,14 +166,14 @@ struct Session<L> {
     look: L,
 }
 
-/// The command has ended; its processes may be about to.
+/// Whether the command has ended; its children get some time to end too.
 fn is_over(watch: &Watch, ended: &mut Option<Duration>) -> bool {
     let now = clock::monotonic();
-    watch.processes().is_empty() || now - *ended.get_or_insert(now) >= LOOK * PATIENCE
+    watch.processes().is_empty() || now - *ended.get_or_insert(now) >= LOOK * LOOKS_TO_END
 }
 
 impl<L: FnMut(Progress) + Send> Session<L> {
-    /// From a program's start to its end.
+    /// Starts a program and records it until it ends.
     fn run(&mut self, mut command: Command, preload: &[PathBuf], folder: &Path) -> Result<u8, Error> {
         let raw = make_raw(folder)?;
         let control = Control::create(&raw, Slicing::Time(self.slice)).map_err(|e| Error::raw(&raw, &e))?;
@@ -183,7 +183,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         }
         self.traced.log_below(&raw);
         let child = Forwarding::start(&mut command).map_err(|e| {
-            let _ = std::fs::remove_dir_all(folder); // ours, and empty
+            let _ = std::fs::remove_dir_all(folder); // the folder is ours and empty
             cannot_start(&command, &e)
         })?;
         self.watch.follow(child.id());
@@ -201,13 +201,13 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         control.close();
         self.truncated = control
             .truncated()
-            .or_else(|| outlived(self.watch.processes().len()));
+            .or_else(|| still_running(self.watch.processes().len()));
         result?;
         self.raw = Some(raw);
         Ok(shell_status(status.map_err(|e| Error::raw(folder, &e))?))
     }
 
-    /// As long as there is somebody to watch, nobody interrupts, and the time is not over.
+    /// Records until no watched process is left, a signal arrives, or the time is over.
     fn attend(&mut self, duration: Option<Duration>) -> Result<(), Error> {
         let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP])
             .map_err(|e| Error::new(ErrorKind::Io, e.to_string()))?;
@@ -224,7 +224,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let last = over(&self.watch);
             let wanted = last || self.watch.due(LOOK.min(self.slice));
             if !wanted && clock::monotonic() - self.began < due {
-                continue; // looks are seldom while the budget is overdrawn
+                continue; // looks are rare while the budget is overdrawn
             }
             self.watch.look(Duration::ZERO);
             let began = clock::own_cpu_time();
@@ -237,7 +237,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
                 self.cut(elapsed)?;
-                // A slow machine gets longer slices rather than a queue of them.
+                // A slow machine gets longer slices instead of falling further behind.
                 due = due.max(elapsed.saturating_sub(self.slice)) + self.slice;
             }
             (self.look)(Progress {
@@ -251,8 +251,8 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         }
     }
 
-    /// Whenever memory was touched first, for at most a second and a fiftieth of the time: what is held late
-    /// is sampled late.
+    /// Calls the regular task after pages were touched first, for at most a second and 2 % of the time: pages that are
+    /// held late are sampled late.
     fn tend_program(&mut self) {
         let fresh = self.watch.touches().iter().any(|t| t.kind == Kind::First);
         self.tend_due |= fresh;
@@ -267,11 +267,11 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let took = clock::monotonic() - began;
             self.watch.charge_upkeep(took);
             self.tended += took;
-            self.tend_due = fresh; // what is being touched now may have come after the look
+            self.tend_due = fresh; // pages touched during this look may have come too late for the task
         }
     }
 
-    /// Ends a slice; what was seen by then is left, should we be killed.
+    /// Ends a slice and makes it readable, in case we are killed.
     fn cut(&mut self, elapsed: Duration) -> Result<(), Error> {
         let began = clock::own_cpu_time();
         self.traced.look_at_threads();
@@ -282,7 +282,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         Ok(())
     }
 
-    /// What the manifest says by now.
+    /// The changes to the manifest's metadata so far.
     fn description(&self, wall: Duration) -> impl FnOnce(&mut Meta) + use<L> {
         let figures = self.watch.figures();
         let sampling = figures.sampling(self.budget, self.minimum_samples, wall);
@@ -303,7 +303,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let processes = self.traced.processes();
         let profile = self.traced.finish()?;
         if let Some(raw) = &self.raw {
-            // The profile is whole: what is left of the logs is only litter.
+            // The profile is complete: the logs are no longer needed.
             let _ = std::fs::remove_dir_all(raw);
         }
         Ok(Recorded {
@@ -325,7 +325,7 @@ fn hold(host: &Host, ms: u32) -> Result<Held, Error> {
     })
 }
 
-/// Ours before what is there already.
+/// The value of `LD_PRELOAD`: our libraries before those that are set already.
 fn preloaded(libraries: &[PathBuf]) -> OsString {
     let others = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty());
     let all: Vec<OsString> = libraries.iter().map(|l| l.clone().into()).chain(others).collect();

@@ -1,4 +1,4 @@
-//! Which pages of a process were there before a fault: what tells a hint fault from a first touch.
+//! Tracks which pages of a process were resident before a fault: this distinguishes hint faults from first touches.
 
 use super::Kind;
 use nodewise_linux::faults::Fault;
@@ -6,45 +6,46 @@ use nodewise_linux::pagemap::Pagemap;
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Pages looked after together: a huge page's, and an entry of the map.
+/// log2 of the pages in a region, the unit of the maps below: a region is as large as a huge page.
 const REGION_SHIFT: u32 = 9;
 const REGION: u64 = 1 << REGION_SHIFT;
-/// Pages in memory that are noted when we come to a process that runs already: 64 GiB, a quarter of a second.
+/// Largest number of resident pages looked up when attaching to a running process: 64 GiB, a quarter of a second.
 const MOST_THERE: u64 = 1 << 24;
-/// Addresses that are looked through for them where unused ones cost time too, in pages: 1 TiB, about a second.
+/// Largest address range searched for resident pages, in pages, where searching unused addresses takes time too: 1 TiB,
+/// about a second.
 const MOST_LOOKED_THROUGH: u64 = 1 << 28;
-/// Pages of a new mapping that are looked up again: it may lie where an old one was.
+/// Largest number of pages of a new mapping that are looked up again, because an old mapping may have been there.
 const MOST_MAPPED: u64 = 1 << 14;
 
-/// So soon after its first touch a page is not asked for: the kernel's first scan comes later.
+/// Time after its first touch in which a page gets no hint fault: the kernel's first scan comes later.
 const SOON_NS: u64 = 100_000_000;
 
-/// A bit a page.
+/// One bit for each page of a region.
 type Bits = [u64; (REGION / 64) as usize];
 
-/// The pages of one process.
+/// The resident pages of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Residents {
     regions: HashMap<u64, Bits>,
-    /// Pages that a fork left to be copied at the next write; only where the kernel does not tell copies.
+    /// Pages that will be copied at the next write after a fork; used only if the kernel does not report copies.
     shared: HashMap<u64, Bits>,
-    /// When pages were first touched, just now: one that was only read is copied when it is written. Only where
-    /// the kernel does not tell.
+    /// Time of recent first touches: a page that was only read is copied when it is first written. Used only if the
+    /// kernel does not report copies.
     touched: HashMap<u64, u64>,
-    /// What the last lookup found that no fault had told of, and when that was.
+    /// Resident pages that the last lookup found without a fault before; `found_ns` is the time of the lookup.
     found: HashMap<u64, Bits>,
     found_ns: u64,
-    /// Mappings as far as they are known: first address to the one after the last.
+    /// Known mappings: first address and the address after the last.
     areas: BTreeMap<u64, u64>,
-    /// Older than us, and too many to look at: there, as far as anybody knows.
+    /// Mappings from before we attached that are too large to look up; their pages are assumed to be resident.
     old: Vec<(u64, u64)>,
-    /// Regions where first touches were seen since the last look, and new mappings.
+    /// Regions with first touches since the last look, and those of new mappings.
     fresh: BTreeSet<u64>,
     mapped: Vec<(u64, u64)>,
 }
 
 impl Residents {
-    /// Those of a process that runs already, by its mappings, ascending.
+    /// The residents of a running process, from its mappings in ascending order.
     pub fn of_running(pagemap: Option<&Pagemap>, areas: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut all = Self::default();
         let (mut there, mut looked_through) = (0, 0);
@@ -67,10 +68,10 @@ impl Residents {
         all
     }
 
-    /// What a fault was, and that the page is there now.
-    pub fn judge(&mut self, fault: &Fault) -> Kind {
+    /// Classifies a fault, and records that the page is resident.
+    pub fn classify(&mut self, fault: &Fault) -> Kind {
         let page = page(fault.address);
-        // Found by a look that was later than the fault: the fault may be what put it there.
+        // A lookup after the fault may have found the page because of the fault.
         let found = take(&mut self.found, page) && fault.time_ns < self.found_ns;
         let there = !found && (get(&self.regions, page) || self.is_old(fault.address));
         let shared = take(&mut self.shared, page);
@@ -91,7 +92,7 @@ impl Residents {
         if fault.protected.is_none() {
             self.touched.insert(page, fault.time_ns);
         }
-        // Protected, and yet unheard of: what made it there happened unseen.
+        // A page that was protected must have been resident, although no fault told of it.
         if fault.protected == Some(true) {
             Kind::Copy
         } else {
@@ -99,8 +100,8 @@ impl Residents {
         }
     }
 
-    /// Memory was mapped. The kernel tells of a new mapping and the one it joined as of one, so what lay
-    /// wholly inside stays until it was looked up.
+    /// Handles a new mapping. The kernel reports a mapping merged with a neighbour as one, so pages in it are kept
+    /// until they have been looked up.
     pub fn map(&mut self, start: u64, end: u64) {
         let inside: Vec<(u64, u64)> = self.overlapping(start, end).collect();
         let joined = inside
@@ -124,7 +125,8 @@ impl Residents {
         }
     }
 
-    /// Looks up what may have come and gone beside the faults we saw: huge pages, shorter rates, unmapped memory.
+    /// Looks up pages that may have become resident or not without a fault that we saw: huge pages, sampling at longer
+    /// periods, unmapped memory.
     pub fn refresh(&mut self, pagemap: &Pagemap, now_ns: u64) {
         let newest = self.touched.values().max().copied().unwrap_or(0);
         self.touched.retain(|_, at| *at + SOON_NS > newest);
@@ -141,10 +143,10 @@ impl Residents {
         }
     }
 
-    /// The pages that are there now; those nobody knew of are noted as found.
+    /// The resident pages of a range; those not known before are recorded as found.
     fn look_up(&mut self, pagemap: &Pagemap, first: u64, count: u64) -> Vec<u64> {
         let mut there = Vec::new();
-        // A process that has ended has no pages to look up.
+        // A process that has ended has no pages.
         let _ = pagemap.resident(first, count, |p| there.push(p));
         for page in there.iter().filter(|p| !get(&self.regions, **p)) {
             set(&mut self.found, *page);
@@ -152,12 +154,12 @@ impl Residents {
         there
     }
 
-    /// Whether there is something to look up.
+    /// Whether there are pages to look up.
     pub fn is_stale(&self) -> bool {
         !self.fresh.is_empty() || !self.mapped.is_empty()
     }
 
-    /// A child's, when it is forked: all that is there is shared, and copied when one of them writes.
+    /// The residents of a forked child: all resident pages are shared, and copied when one of both writes.
     pub fn fork(&mut self, kernel_tells_copies: bool) -> Self {
         if !kernel_tells_copies {
             self.shared.clone_from(&self.regions);
@@ -175,7 +177,7 @@ impl Residents {
         self.old.retain(|(s, e)| *e <= start || *s >= end);
         let (first, last) = (page(start), page(end));
         let regions = first >> REGION_SHIFT..=last >> REGION_SHIFT;
-        // A vast mapping has fewer regions that were touched than it could have.
+        // A huge mapping has fewer touched regions than possible ones, so go through the former.
         let touched: Vec<u64> = if self.regions.len() < ((last - first) >> REGION_SHIFT) as usize {
             self.regions
                 .keys()
@@ -229,7 +231,7 @@ fn get(regions: &HashMap<u64, Bits>, page: u64) -> bool {
         .is_some_and(|bits| bits[word] & bit != 0)
 }
 
-/// Clears a bit; says whether it was set.
+/// Clears a bit; returns whether it was set.
 fn take(regions: &mut HashMap<u64, Bits>, page: u64) -> bool {
     let (word, bit) = place(page);
     let Some(bits) = regions.get_mut(&(page >> REGION_SHIFT)) else {
@@ -280,18 +282,18 @@ mod tests {
             ..soon
         };
         assert_eq!(
-            [soon, soon, soon].map(|f| all.judge(&f)),
+            [soon, soon, soon].map(|f| all.classify(&f)),
             [Kind::First, Kind::Copy, Kind::Hint]
         );
         let mut all = Residents::default();
-        assert_eq!([soon, later].map(|f| all.judge(&f)), [Kind::First, Kind::Hint]);
+        assert_eq!([soon, later].map(|f| all.classify(&f)), [Kind::First, Kind::Hint]);
     }
 
     #[test]
     fn the_first_fault_of_a_page_is_its_first_touch_and_the_next_are_hints() {
         let mut all = Residents::default();
         assert_eq!(
-            [7, 7, 8, 7].map(|p| all.judge(&plain(p))),
+            [7, 7, 8, 7].map(|p| all.classify(&plain(p))),
             [Kind::First, Kind::Hint, Kind::First, Kind::Hint]
         );
     }
@@ -304,17 +306,17 @@ mod tests {
             fault(7, Some(true), Some(true)),
         );
         assert_eq!(
-            [first, copy, first].map(|f| all.judge(&f)),
+            [first, copy, first].map(|f| all.classify(&f)),
             [Kind::First, Kind::Copy, Kind::Hint]
         );
         let mut child = all.fork(false);
         assert_eq!(
-            [7, 7, 9].map(|p| child.judge(&plain(p))),
+            [7, 7, 9].map(|p| child.classify(&plain(p))),
             [Kind::Unknown, Kind::Hint, Kind::First]
         );
-        assert_eq!(all.judge(&plain(7)), Kind::Unknown, "the parent copies too");
+        assert_eq!(all.classify(&plain(7)), Kind::Unknown, "the parent copies too");
         let mut child = all.fork(true);
-        assert_eq!(child.judge(&copy), Kind::Copy);
+        assert_eq!(child.classify(&copy), Kind::Copy);
     }
 
     #[test]
@@ -322,13 +324,19 @@ mod tests {
         let mut all = Residents::default();
         let at = |p: u64| p << BASE_PAGE_SHIFT;
         all.map(at(10), at(20));
-        all.judge(&plain(12));
+        all.classify(&plain(12));
         all.map(at(10), at(30)); // one more mapping behind it
-        assert_eq!([12, 25].map(|p| all.judge(&plain(p))), [Kind::Hint, Kind::First]);
+        assert_eq!(
+            [12, 25].map(|p| all.classify(&plain(p))),
+            [Kind::Hint, Kind::First]
+        );
         all.map(at(10), at(30)); // the same place again
-        assert_eq!(all.judge(&plain(12)), Kind::First);
+        assert_eq!(all.classify(&plain(12)), Kind::First);
         all.map(at(11), at(13)); // into its middle
-        assert_eq!([12, 25].map(|p| all.judge(&plain(p))), [Kind::First, Kind::First]);
+        assert_eq!(
+            [12, 25].map(|p| all.classify(&plain(p))),
+            [Kind::First, Kind::First]
+        );
     }
 
     #[test]
@@ -340,11 +348,11 @@ mod tests {
             ..fault(page(own.as_ptr() as u64) + number, Some(true), Some(false))
         };
         let mut all = Residents::default();
-        assert_eq!(all.judge(&at(1, 1)), Kind::First);
+        assert_eq!(all.classify(&at(1, 1)), Kind::First);
         all.refresh(&pagemap, 10);
         let late = [at(2, 2), at(11, 2), at(12, 3), at(3, 1)];
         let kinds = [Kind::First, Kind::Hint, Kind::Hint, Kind::Hint];
-        assert_eq!(late.map(|f| all.judge(&f)), kinds);
+        assert_eq!(late.map(|f| all.classify(&f)), kinds);
     }
 
     #[test]
@@ -354,10 +362,10 @@ mod tests {
         let pagemap = Pagemap::of(pid).unwrap();
         let areas = [(start & !0xfff, (start + (1 << 20)) & !0xfff)];
         let mut known = Residents::of_running(Some(&pagemap), areas.into_iter());
-        assert_eq!(known.judge(&plain(page(start + 8192))), Kind::Hint);
+        assert_eq!(known.classify(&plain(page(start + 8192))), Kind::Hint);
         let mut assumed = Residents::of_running(None, areas.into_iter());
-        assert_eq!(assumed.judge(&plain(page(start + 8192))), Kind::Hint);
-        assert_eq!(assumed.judge(&plain(1)), Kind::First);
+        assert_eq!(assumed.classify(&plain(page(start + 8192))), Kind::Hint);
+        assert_eq!(assumed.classify(&plain(1)), Kind::First);
     }
 
     #[test]
@@ -370,8 +378,8 @@ mod tests {
         // As if there were twenty of them.
         let areas = std::iter::repeat_n(vast, 20).chain([(beside & !0xfff, (beside + (1 << 16)) & !0xfff)]);
         let mut known = Residents::of_running(Some(&pagemap), areas);
-        assert_eq!(known.judge(&plain(page(beside) + 1)), Kind::Hint);
-        assert_eq!(known.judge(&plain(page(at) + 7_000)), Kind::First);
+        assert_eq!(known.classify(&plain(page(beside) + 1)), Kind::Hint);
+        assert_eq!(known.classify(&plain(page(at) + 7_000)), Kind::First);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Samples of processes become the rows and tables of a profile.
+//! Converts samples of processes to the rows and tables of a profile.
 
 use super::{Kind, Touch, Watch, mapped};
 use crate::error::Error;
@@ -16,28 +16,28 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// First touches kept of a process without samples.
+/// Number of first touches kept for a process without samples.
 const MOST_WAITING: usize = 1 << 20;
-/// A process that has samples and no log is taken for one without log after so long.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the mappings of a process are read anew, because a sample fell where nothing was known.
+/// Time after which a process that has samples and no log is taken for one that will not log.
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two readings of a process's mappings when samples fall outside known ones.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Checkpoints take a fiftieth of a CPU at most. Their own CPU time counts, not the clock's: one that had to wait
-/// for a busy CPU would put the next off by minutes, and a live page would stand still.
+/// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
+/// would otherwise delay the next one by minutes, and a live page would stand still.
 const CHECKPOINT_SHARE: u32 = 50;
 
-/// A profile under construction from samples.
+/// A profile that is being made from samples.
 pub struct Traced {
     host: Host,
     raw: Option<PathBuf>,
     writer: Writer,
     tables: Tables,
     processes: BTreeMap<u32, Process>,
-    /// First touches of processes without samples, of which there may never be any; and samples of those that may
-    /// be about to log.
+    /// First touches of processes without samples, which may never get any; and samples of processes that may still
+    /// begin to log.
     waiting: HashMap<u32, Vec<Touch>>,
-    /// When the first sample began to wait for its process's log.
+    /// Since when the samples of a process wait for its log.
     waits_since: HashMap<u32, Duration>,
     /// The node of each CPU, by the kernel's number.
     nodes: HashMap<u32, u16>,
@@ -58,15 +58,15 @@ struct Counts {
 /// A process with samples.
 struct Process {
     image: Image,
-    /// Its folder below `raw`: another one means that it runs another program now.
+    /// Its log's folder below `raw`; a new one means that it runs another program.
     folder: Option<PathBuf>,
-    /// The rows of each thread, with the node it ran on: the first, and one for each further node.
+    /// The profile's threads for each thread: one for each node that it ran on, in that order.
     threads: HashMap<u32, Vec<(Option<u16>, ThreadId)>>,
     mapped: Option<Duration>,
 }
 
 impl Traced {
-    /// What goes to `writer`.
+    /// A profile that is written to `writer`.
     #[must_use]
     pub fn new(host: &Host, writer: Writer) -> Self {
         Self {
@@ -86,12 +86,12 @@ impl Traced {
         }
     }
 
-    /// Programs that load our library log what they allocate below this folder.
+    /// Reads logs of allocations below this folder: programs that load our library write them.
     pub fn log_below(&mut self, raw: &Path) {
         self.raw = Some(raw.to_owned());
     }
 
-    /// Takes what the last look saw.
+    /// Takes the touches that the last look found.
     pub fn take(&mut self, watch: &Watch) {
         let fresh: HashSet<u32> = watch.executed().iter().map(|(pid, _)| *pid).collect();
         self.find_folders(|pid| number_now(watch, pid), &fresh);
@@ -103,7 +103,7 @@ impl Traced {
             self.touch(touch, watch);
         }
         executed.for_each(|(pid, _)| self.execute(*pid));
-        self.take_waiting(watch, PATIENCE);
+        self.take_waiting(watch, LOG_TIMEOUT);
         for pid in watch.ends() {
             self.waiting.remove(pid);
             self.waits_since.remove(pid);
@@ -113,7 +113,7 @@ impl Traced {
         }
     }
 
-    /// Another program, at other addresses. One that logs is known by its folder.
+    /// The process executes another program, with other addresses. One that logs is recognised by its new folder.
     fn execute(&mut self, pid: u32) {
         self.waiting.remove(&pid);
         self.waits_since.remove(&pid);
@@ -131,7 +131,7 @@ impl Traced {
                     waiting.push(*touch);
                 }
             }
-            // Its pages could not be told from another's.
+            // Without a unique number its pages could not be distinguished from those of another program.
             Kind::Hint if touch.process.is_none_or(|number| !watch.is_unique(number)) => {}
             Kind::Hint if !self.is_known(pid) && self.wait_for_log(pid) => {
                 self.waiting.entry(pid).or_default().push(*touch);
@@ -155,16 +155,16 @@ impl Traced {
         self.processes.get(&pid).is_some_and(known)
     }
 
-    /// Whether samples of a process are to wait for its log; starts the wait, of [`PATIENCE`], when first called. A
-    /// program is sampled from its first instruction on, and logs once our library is loaded: only then are its
-    /// threads and objects known.
+    /// Whether samples of a process have to wait for its log; the first call starts the wait of [`LOG_TIMEOUT`]. A
+    /// program is sampled from its first instruction on, but logs its threads and objects only after our library is
+    /// loaded.
     fn wait_for_log(&mut self, pid: u32) -> bool {
         let room = self.waiting.get(&pid).is_none_or(|w| w.len() < MOST_WAITING);
         let now = clock::monotonic();
-        self.raw.is_some() && room && now - *self.waits_since.entry(pid).or_insert(now) < PATIENCE
+        self.raw.is_some() && room && now - *self.waits_since.entry(pid).or_insert(now) < LOG_TIMEOUT
     }
 
-    /// Counts what has waited long enough, or for a log that is there.
+    /// Counts samples that have waited long enough, or whose log has appeared.
     fn take_waiting(&mut self, watch: &Watch, patience: Duration) {
         let now = clock::monotonic();
         let ready = |(pid, since): (&u32, &Duration)| {
@@ -191,7 +191,7 @@ impl Traced {
             return;
         };
         if touch.kind == Kind::First && process.is_stranger(fault.tid) {
-            return; // perhaps a companion that has not said so yet
+            return; // perhaps a companion that has not set its name yet
         }
         let Some(number) = process
             .image
@@ -203,7 +203,7 @@ impl Traced {
         };
         process.image.ordinal = Some(number);
         if touch.process.is_some_and(|of| of != number) {
-            return; // of the program that the process ran before: its memory is no more
+            return; // a sample of the program that the process ran before
         }
         let page = PageNumber::of_address(number, address);
         let node = self.nodes.get(&fault.cpu).copied();
@@ -225,7 +225,7 @@ impl Traced {
 
     fn first_touch(&mut self, page: PageNumber, object: ObjectId, thread: ThreadId) {
         if !self.touched.insert(page) {
-            return; // memory given back and used again
+            return; // memory that was freed and is used again
         }
         let slice = SliceId::from_index(self.tables.profile.slices.len());
         self.tables.profile.first_touches.push(FirstTouch {
@@ -253,8 +253,8 @@ impl Traced {
         );
     }
 
-    /// Programs that log what they allocate have a folder each; the newest is the one that runs. `fresh` are the
-    /// processes that began another program in between.
+    /// Finds the folders of programs that log allocations; the newest folder belongs to the program that runs. `fresh`
+    /// are the processes that executed another program meanwhile.
     fn find_folders(&mut self, number: impl Fn(u32) -> Option<u16>, fresh: &HashSet<u32>) {
         let Some(raw) = &self.raw else {
             return;
@@ -274,7 +274,7 @@ impl Traced {
         for (pid, (_, folder)) in newest {
             match self.processes.get_mut(&pid) {
                 Some(known) if known.folder.as_ref() == Some(&folder) => {}
-                // Sampled while it was being loaded: it is the same program.
+                // It was sampled while it was being loaded: it is the same program.
                 Some(early) if early.folder.is_none() && !fresh.contains(&pid) => {
                     early.open_log(folder, &mut self.tables);
                 }
@@ -288,14 +288,14 @@ impl Traced {
         for process in self
             .processes
             .values_mut()
-            .filter(|p| p.folder.is_some() && !p.image.closed())
+            .filter(|p| p.folder.is_some() && !p.image.is_closed())
         {
-            // A log that cannot be read tells nothing more; samples go on.
+            // If a log cannot be read, samples are still recorded.
             let _ = process.image.follow(&mut self.tables);
         }
     }
 
-    /// Ends a slice at `now`, nanoseconds since the beginning.
+    /// Ends a slice at `now`, nanoseconds since the start.
     ///
     /// # Errors
     /// The profile cannot be written.
@@ -328,8 +328,8 @@ impl Traced {
         Ok(())
     }
 
-    /// Makes readable what was cut and moved so far, should we be killed: after a slice, unless that was done
-    /// a short while ago. `describe` completes the manifest.
+    /// Makes the slices and moves so far readable, in case we are killed: after a slice, unless the last checkpoint was
+    /// recent. `describe` completes the metadata.
     ///
     /// # Errors
     /// The profile cannot be written.
@@ -341,7 +341,7 @@ impl Traced {
         describe(&mut self.tables.profile.meta);
         self.join_first_touches();
         for process in self.processes.values() {
-            process.tell_further_rows(&mut self.tables);
+            process.complete_further_rows(&mut self.tables);
         }
         self.writer.checkpoint(&self.tables.profile)?;
         self.checkpoint_due = clock::monotonic() + (clock::own_cpu_time() - began) * CHECKPOINT_SHARE;
@@ -353,7 +353,7 @@ impl Traced {
         self.tables.first_touches(touches);
     }
 
-    /// CPU time of the threads that live.
+    /// Reads the CPU time of running threads.
     pub fn look_at_threads(&mut self) {
         for (pid, process) in &self.processes {
             for task in self.host.tasks(*pid).unwrap_or_default() {
@@ -364,25 +364,25 @@ impl Traced {
         }
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.accesses
     }
 
-    /// Slices so far.
+    /// Number of slices so far.
     #[must_use]
     pub fn slices(&self) -> usize {
         self.tables.profile.slices.len()
     }
 
-    /// Processes with samples.
+    /// Number of processes with samples.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// The object that a page of a process with samples lies in.
+    /// The object that owns a page of a process with samples.
     pub fn object(&mut self, pid: u32, page: PageNumber) -> Option<ObjectId> {
         let process = self.processes.get_mut(&pid)?;
         let address = page.virtual_number() << BASE_PAGE_SHIFT;
@@ -390,7 +390,7 @@ impl Traced {
         is_this.then(|| process.object(&self.host, &mut self.tables, address))
     }
 
-    /// The manifest and the tables that are to be written, all but the accesses.
+    /// The metadata and tables that will be written; not the accesses.
     pub fn profile_mut(&mut self) -> &mut Profile {
         &mut self.tables.profile
     }
@@ -405,7 +405,7 @@ impl Traced {
         let extents = objects::extents(&self.tables.profile.first_touches);
         for process in self.processes.values() {
             objects::finish(&process.image, &mut self.tables, &extents);
-            process.tell_further_rows(&mut self.tables);
+            process.complete_further_rows(&mut self.tables);
         }
         self.tables.finish();
         self.writer.finish(&self.tables.profile)?;
@@ -417,19 +417,19 @@ impl Process {
     fn open_log(&mut self, folder: PathBuf, tables: &mut Tables) {
         self.image.open_log(folder.clone());
         self.folder = Some(folder);
-        // A log that cannot be read tells nothing more; samples go on.
+        // If a log cannot be read, samples are still recorded.
         let _ = self.image.follow(tables);
         for (tid, rows) in &self.threads {
-            self.image.know_thread(tables, *tid, rows[0].1);
+            self.image.set_thread_id(tables, *tid, rows[0].1);
         }
     }
 
-    /// Whether a log that names the program's threads does not name this one.
+    /// Whether the process's log names threads, but not this one.
     fn is_stranger(&self, tid: u32) -> bool {
         self.folder.is_some() && !self.image.threads.iter().any(|t| t.tid == tid)
     }
 
-    /// The profile's number of a thread on a node.
+    /// The profile's thread for a thread on a node.
     fn thread(&mut self, tables: &mut Tables, tid: u32, node: Option<u16>, name: Option<&str>) -> ThreadId {
         let rows = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
         if let Some((_, known)) = rows.iter().find(|(on, _)| *on == node || node.is_none()) {
@@ -444,7 +444,7 @@ impl Process {
         id
     }
 
-    /// By its place in the log, or given here.
+    /// The first of a thread's numbers: its position in the log, or a new one.
     fn first_row(&mut self, tables: &mut Tables, tid: u32, name: Option<&str>) -> ThreadId {
         let logged = self.image.threads.iter().position(|t| t.tid == tid);
         let id = match logged {
@@ -464,8 +464,8 @@ impl Process {
         id
     }
 
-    /// What is known of a thread since it was on its first node holds on all.
-    fn tell_further_rows(&self, tables: &mut Tables) {
+    /// Copies what became known of a thread to its numbers on further nodes.
+    fn complete_further_rows(&self, tables: &mut Tables) {
         for rows in self.threads.values() {
             let first = tables.profile.threads[rows[0].1.index()].clone();
             for (node, id) in &rows[1..] {
@@ -492,7 +492,7 @@ impl Process {
     }
 }
 
-/// The number of the program that a process ran at the end of the last look.
+/// The number of the program that a process was running at the last look.
 fn number_now(watch: &Watch, pid: u32) -> Option<u16> {
     let executed = watch.executed().iter().rfind(|(of, _)| *of == pid);
     let since = &watch.touches()[executed.map_or(0, |(_, at)| *at)..];
@@ -500,7 +500,7 @@ fn number_now(watch: &Watch, pid: u32) -> Option<u16> {
     seen.and_then(|t| t.process).or_else(|| watch.number(pid))
 }
 
-/// As the kernel has it, in the order of nodes.
+/// The node of each CPU, by the kernel's numbers.
 fn nodes_of_cpus(host: &Host) -> HashMap<u32, u16> {
     let machine = Machine::from_sysfs(&host.sys(), "this");
     let cpus = machine.map(|m| m.cpus()).unwrap_or_default().into_iter();

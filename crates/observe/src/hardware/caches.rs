@@ -1,13 +1,13 @@
-//! How much the caches of some CPUs hold.
+//! The capacity of the caches of some CPUs.
 
 use nodewise_linux::Host;
 use nodewise_machine::parse_bytes;
 use std::collections::BTreeSet;
 
-/// Where the kernel does not tell.
+/// Bytes assumed if the kernel does not report caches.
 const UNKNOWN: u64 = 32 << 20;
 
-/// Bytes of all second- and further-level caches that these CPUs have, each counted once.
+/// Bytes of all caches of level two and above of these CPUs, each counted once.
 pub(super) fn caches(host: &Host, cpus: &[u32]) -> u64 {
     let mut seen = BTreeSet::new();
     let mut all = 0;

@@ -1,20 +1,21 @@
-//! Loads that wait for each other.
+//! A chain of dependent loads, for measuring latency.
 
 /// Words of a cache line of 64 bytes.
 const LINE: usize = 8;
-/// Lines of a chain at most, 16 GiB of them: no caches hold that, and more would only take longer to lay.
+/// Largest number of lines in a chain, 16 GiB: no cache is that large, and building a larger chain would only take
+/// longer.
 const MOST: usize = 1 << 28;
 
-/// Words of a chain within so many of memory: half, so that the rest can drive it out of the caches.
+/// Words of the chain within this number of words of memory: half, so that reading the rest evicts it from the caches.
 pub(super) fn within(words: usize) -> usize {
     (words / 2).min(MOST * LINE)
 }
 
-/// Lays a single cycle through all lines: the first word of each says at which word the next one begins.
-/// Every such cycle is equally likely (Sattolo 1986), from this seed.
+/// Links all lines to a single cycle: the first word of each line is the index of the word at which the next one
+/// begins. Each cycle is equally likely (Sattolo 1986), determined by the seed.
 ///
 /// # Panics
-/// With more lines than 32 bits count; [`within`] gives fewer.
+/// If there are more lines than 32 bits can count; [`within`] gives fewer.
 pub(super) fn lay(words: &mut [u64], seed: u64) {
     let lines = u32::try_from(words.len() / LINE).expect("no more than `within` gives");
     let mut next: Vec<u32> = (0..lines).collect();
@@ -31,7 +32,7 @@ pub(super) fn lay(words: &mut [u64], seed: u64) {
     }
 }
 
-/// Goes on by `steps` lines from a word, and says where it is.
+/// Follows the chain by `steps` lines from a word; returns the index of the word that it arrives at.
 #[inline(never)]
 pub(super) fn walk(words: &[u64], from: usize, steps: usize) -> usize {
     let mut at = from;

@@ -1,11 +1,11 @@
-//! What was measured, as a machine.
+//! Converts measurements to a machine description.
 
 use super::Measured;
 use nodewise_machine::inference::{Estimate, Inferred, Survey};
 use nodewise_machine::{Machine, Source};
 
 impl Measured {
-    /// What the flows' bandwidths say about links; `None` where nothing remote was read.
+    /// The links inferred from the bandwidths of flows; `None` if nothing remote was measured.
     #[must_use]
     pub fn inferred(&self) -> Option<Inferred> {
         let local = |(node, row): (usize, &Vec<Option<Estimate>>)| Some(row[node]?.median);
@@ -13,8 +13,8 @@ impl Measured {
         self.survey.as_ref().map(|survey| Inferred::of(survey, &local))
     }
 
-    /// The machine with what was measured in the place of what was assumed. `told` says when and with
-    /// which kernel: `on 2026-11-22, with Linux 6.1`.
+    /// The machine with measured values in place of assumed ones. `told` says when and with which kernel they were
+    /// measured: `on 2026-11-22, with Linux 6.1`.
     #[must_use]
     pub fn describe(&self, mut machine: Machine, told: &str) -> Machine {
         for (reader, row) in self.latency_ns.iter().enumerate() {
@@ -36,12 +36,12 @@ impl Measured {
         let all = links.chain(routes).chain(&mut machine.backplane);
         all.for_each(|bandwidth| *bandwidth = bandwidth.round().max(1.0));
         for (node, shown) in machine.nodes.iter_mut().enumerate() {
-            // What its own CPUs read, or for memory without any what others get at most.
+            // The bandwidth of its own CPUs; for a memory without any, the best of other nodes.
             let own = self.read[node][node];
             let best = own.or_else(|| self.best_of(node, shown.cpus.is_empty()));
             shown.bandwidth = best.map_or(shown.bandwidth, |b| b.median.round().max(1.0));
         }
-        self.tell_sources(&mut machine, told);
+        self.describe_sources(&mut machine, told);
         machine.title = "this host, measured".to_owned();
         machine
     }
@@ -55,7 +55,7 @@ impl Measured {
         column.max_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    fn tell_sources(&self, machine: &mut Machine, told: &str) {
+    fn describe_sources(&self, machine: &mut Machine, told: &str) {
         let mut all: Vec<Source> = Vec::new();
         let all_pairs = machine.cpu_nodes().count() * machine.node_count();
         for (field, matrix, how) in [
@@ -90,14 +90,14 @@ fn source(field: &str, text: String, assumed: bool) -> Source {
     }
 }
 
-/// Where the figures of a field come from that were not measured.
+/// The source of those figures of a field that were not measured.
 fn rest(machine: &Machine, field: &str) -> Option<Source> {
     let old = machine.sources.iter().find(|s| s.field == field)?;
     let text = format!("pairs that were not measured: {}", old.text);
     Some(source(&format!("{field}.rest"), text, old.assumed))
 }
 
-/// Where links come from: what flows get together, and what is taken for granted of the others.
+/// The source of links: what flows get together, and what is assumed for the others.
 fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
     let (pairs, left) = survey.pairs();
     let mut all = Vec::new();
@@ -128,7 +128,7 @@ fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
     all
 }
 
-/// `12 to 40 repeats, spread 0.8 %, at most 3.1 %`.
+/// Repeats and spread in words: `12 to 40 repeats, spread 0.8 %, at most 3.1 %`.
 fn summary(figures: &[Estimate]) -> Option<String> {
     let repeats = || figures.iter().map(|f| f.samples);
     let (least, most) = (repeats().min()?, repeats().max()?);
@@ -145,7 +145,7 @@ fn summary(figures: &[Estimate]) -> Option<String> {
     ))
 }
 
-/// The middle and the largest spread of figures.
+/// The median and the largest spread of figures.
 fn spreads(figures: &[Estimate]) -> Option<(f64, f64)> {
     let mut all: Vec<f64> = figures.iter().map(Estimate::spread).collect();
     all.sort_by(f64::total_cmp);

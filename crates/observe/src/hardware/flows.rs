@@ -1,4 +1,4 @@
-//! Figure after figure: which CPUs and which memory each is measured with.
+//! Measures figure after figure, each with its CPUs and memory.
 
 use super::pace::Pace;
 use super::site::{Place, Site};
@@ -8,12 +8,12 @@ use nodewise_linux::{affinity, clock};
 use nodewise_machine::inference::Estimate;
 use nodewise_machine::{Flow, NodeId};
 
-/// Loads of a sample: some milliseconds, so that the clock does not matter.
+/// Loads of a sample: some milliseconds, so that the resolution of the clock does not matter.
 const LOADS: usize = 1 << 14;
-/// Half of a node's CPUs that read less than this share of what all read cannot stand for them.
+/// If half of a node's CPUs read less than this share of what all of them do, they cannot stand for the node.
 const AS_GOOD: f64 = 0.95;
 
-/// Measurements at a site.
+/// Measurements on the nodes of a site.
 pub(super) struct Runs<'a, 'b> {
     site: &'a mut Site,
     pace: &'a Pace,
@@ -25,7 +25,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         Self { site, pace, progress }
     }
 
-    /// Nanoseconds of a load, by a CPU of each node from each memory.
+    /// Nanoseconds of a load, by one CPU of each node from each memory.
     pub(super) fn latencies(&mut self) -> Matrix {
         self.each("latency", |runs, reader, memory| {
             let cpus = runs.site.nodes[reader].cpus.clone();
@@ -38,7 +38,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         })
     }
 
-    /// MB/s that each node reads from each memory.
+    /// Bandwidth with which each node reads each memory, MB/s.
     pub(super) fn reads(&mut self) -> Matrix {
         self.each("read bandwidth", |runs, reader, memory| {
             let flow = flow(reader, memory);
@@ -46,7 +46,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         })
     }
 
-    /// MB/s that each node writes to each memory.
+    /// Bandwidth with which each node writes to each memory, MB/s.
     pub(super) fn writes(&mut self) -> Matrix {
         self.each("write bandwidth", |runs, writer, memory| {
             let cpus = runs.site.nodes[writer].cpus.clone();
@@ -62,8 +62,8 @@ impl<'a, 'b> Runs<'a, 'b> {
         })
     }
 
-    /// Nodes that read several other memories, and either half of whose CPUs reads its best one as fast as all:
-    /// the halves that [`Runs::together`] gives two flows of one reader.
+    /// Nodes that read several other memories, and either half of whose CPUs reads the best of these as fast as all:
+    /// [`Runs::together`] uses such halves for two flows of one reader.
     pub(super) fn divisible(&mut self, read: &Matrix) -> Vec<NodeId> {
         let mut found = Vec::new();
         for (reader, row) in read.iter().enumerate() {
@@ -86,12 +86,12 @@ impl<'a, 'b> Runs<'a, 'b> {
         found
     }
 
-    /// Memories whose pages have gone elsewhere since they were taken; they are given up.
-    pub(super) fn moved(&mut self) -> Vec<usize> {
-        self.site.moved()
+    /// Gives up the memories whose pages are no longer on their node, and returns them.
+    pub(super) fn drop_moved(&mut self) -> Vec<usize> {
+        self.site.drop_moved()
     }
 
-    /// MB/s of reads that run at the same time: the `done`-th of at most `of` such groups.
+    /// Bandwidths of reads that run at the same time, MB/s; this is group `done` of at most `of`.
     pub(super) fn together(&mut self, flows: &[Flow], done: usize, of: usize) -> Option<Vec<Estimate>> {
         let what = "flows together";
         (self.progress)(Progress {
@@ -102,7 +102,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         self.read(flows)
     }
 
-    /// Reads by all CPUs of the readers, dealt among the flows of each.
+    /// Reads with all CPUs of the readers, which are divided among the flows of each.
     fn read(&mut self, flows: &[Flow]) -> Option<Vec<Estimate>> {
         let hands: Vec<Vec<u32>> = (0..flows.len())
             .map(|index| {
@@ -113,7 +113,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         self.read_by(flows, |index| hands[index].clone())
     }
 
-    /// Reads by these CPUs for each flow; memories are divided among the flows.
+    /// Reads with these CPUs for each flow; memories are divided among the flows.
     fn read_by(&mut self, flows: &[Flow], cpus: impl Fn(usize) -> Vec<u32>) -> Option<Vec<Estimate>> {
         let mut lanes = Vec::new();
         for (index, flow) in flows.iter().enumerate() {
@@ -132,7 +132,7 @@ impl<'a, 'b> Runs<'a, 'b> {
         stream::rates(&mut lanes, flows.len(), self.pace)
     }
 
-    /// A figure for every pair that can be measured.
+    /// Measures a figure for every pair that has CPUs and memory.
     fn each(
         &mut self,
         what: &'static str,
@@ -157,7 +157,7 @@ impl<'a, 'b> Runs<'a, 'b> {
     }
 }
 
-/// Walks on along the chain of a node's memory, by one of the CPUs after the other.
+/// Continues along the chain of a node's memory, by one of the CPUs after the other.
 fn latency(place: &mut Place, cpus: &[u32], pace: &Pace) -> Option<Estimate> {
     let words = place.memory.as_ref()?.words();
     let (chain, rest) = words.split_at(chase::within(words.len()));
@@ -182,7 +182,7 @@ fn flow(reader: usize, memory: usize) -> Flow {
     Flow { reader, memory }
 }
 
-/// The how-manieth of how many flows that have the same node at an end.
+/// The position of a flow among those that have the same node at this end, and their number.
 fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (usize, usize) {
     let same = |f: &&Flow| end(f) == end(&flows[index]);
     (
@@ -191,13 +191,13 @@ fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (
     )
 }
 
-/// Every so-manieth of a node's CPUs: `(turn, turns)`. Siblings of a core, however the kernel numbers them, are
+/// Every `turns`-th of a node's CPUs, starting at `turn`. Siblings of a core, however the kernel numbers them, are
 /// together or apart as in every other measurement with these turns.
 fn dealt(cpus: &[u32], (turn, turns): (usize, usize)) -> Vec<u32> {
     cpus.iter().copied().skip(turn).step_by(turns).collect()
 }
 
-/// Words for each of some CPUs, whole pages.
+/// Words for each of these CPUs, rounded to whole pages.
 fn words_each(words: usize, cpus: usize) -> usize {
     ((words / cpus.max(1)) & !511).max(512)
 }

@@ -1,8 +1,8 @@
-//! Whether the hardware is somebody's software.
+//! Detects virtual machines.
 
 use nodewise_linux::Host;
 
-/// Words of vendors and products in the firmware's tables (DMI) that only virtual machines have.
+/// Vendor and product names in the firmware's tables (DMI) that only virtual machines have.
 const VENDORS: [&str; 9] = [
     "qemu",
     "kvm",
@@ -15,8 +15,8 @@ const VENDORS: [&str; 9] = [
     "virtual machine",
 ];
 
-/// What says that this is a virtual machine, if anything does. Latency and bandwidth are then those that
-/// the hypervisor lets through, nodes need not be the hardware's, and an emulator has no caches at all.
+/// The evidence that this is a virtual machine, if any. Latency and bandwidth are then those that the hypervisor
+/// permits, nodes need not be those of the hardware, and an emulator has no caches at all.
 #[must_use]
 pub fn virtual_machine(host: &Host) -> Option<String> {
     let cpuinfo = host.read("proc/cpuinfo").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How often to repeat, and when to stop.
+//! Decides how often to repeat a measurement, and when to stop.
 
 use super::Settings;
 use nodewise_linux::clock;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Repeats until figures are sure enough.
+/// Repeats measurements until their confidence intervals are narrow enough.
 pub(super) struct Pace {
     settings: Settings,
     end: Duration,
@@ -26,28 +26,28 @@ impl Pace {
         }
     }
 
-    /// A thread was refused: nothing begins any more.
+    /// Records that a thread could not be started: no further measurement begins.
     pub(super) fn refuse(&self, why: io::Error) {
         let _ = self.refused.set(why);
     }
 
-    /// Why a thread was refused, if one was.
+    /// Why a thread could not be started, if so.
     pub(super) fn refused(&self) -> Option<&io::Error> {
         self.refused.get()
     }
 
-    /// How long a sample of a bandwidth takes.
+    /// Duration of one sample of a bandwidth.
     pub(super) fn window(&self) -> Duration {
         self.settings.window
     }
 
-    /// Whether something was not measured, or less well, because time was up.
+    /// Whether something was not measured, or less precisely, because time was up.
     pub(super) fn was_cut(&self) -> bool {
         self.cut.load(Relaxed)
     }
 
-    /// Takes samples of several figures at a time until all are narrow; `None` when time was up before the
-    /// first, or threads are refused.
+    /// Takes samples of several figures at a time until all are precise; `None` if time was up before the first sample,
+    /// or threads could not be started.
     pub(super) fn repeat(
         &self,
         figures: usize,

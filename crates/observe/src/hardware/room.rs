@@ -1,8 +1,8 @@
-//! How much memory of a node may be taken to measure with.
+//! How much memory of a node may be used for measurements.
 
 use nodewise_linux::Host;
 
-/// Bytes of a node that programs could have at once: free, or pages of files nobody uses.
+/// Bytes of a node that programs could get at once: free memory, and the inactive file cache.
 pub(super) fn free_on(host: &Host, os_index: u32) -> Option<u64> {
     let text = host
         .read(&format!("sys/devices/system/node/node{os_index}/meminfo"))

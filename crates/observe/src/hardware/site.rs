@@ -1,4 +1,4 @@
-//! Where we may measure: CPUs of each node, and memory on it that is ours.
+//! CPUs and memory of each node that measurements may use.
 
 use super::caches::caches;
 use super::{Settings, chase, room};
@@ -8,36 +8,36 @@ use nodewise_linux::{Host, affinity, mempolicy, probe};
 use nodewise_machine::{Machine, format_list};
 use std::io;
 
-/// Memory of a node to measure with, times the caches that reach it: half of it is the chain, and is
-/// twice the caches; half drives the chain out of them.
+/// Memory used on a node, as a multiple of the caches through which it is reached: one half is the chain, which is
+/// twice the caches; reading the other half evicts the chain from them.
 const OVER_CACHES: u64 = 4;
-/// With less a node is left out.
+/// Bytes of memory below which a node is left out.
 const LEAST: u64 = 16 << 20;
-/// Pages whose node is looked at.
+/// Number of pages whose node is checked.
 const LOOKED_AT: usize = 512;
 
 /// All nodes, by the machine's numbers.
 pub(super) struct Site {
     pub nodes: Vec<Place>,
-    /// What was left out, a line each.
+    /// What was left out, one line each.
     pub notes: Vec<String>,
 }
 
-/// A node.
+/// CPUs and memory of one node.
 pub(super) struct Place {
-    /// The kernel's number.
+    /// The kernel's number of the node.
     os_index: u32,
     /// CPUs that may be used, ascending.
     pub cpus: Vec<u32>,
-    /// Memory that lies there.
+    /// Memory on the node, if any could be allocated.
     pub memory: Option<NodeMemory>,
-    /// Where the chain has been walked to, in words.
+    /// How far the chain has been followed: index of a word.
     pub at: usize,
 }
 
 impl Site {
-    /// Finds CPUs, takes memory on every node, and lays a chain through the first half of it.
-    pub(super) fn look(host: &Host, machine: &Machine, settings: &Settings) -> Result<Self, Error> {
+    /// Finds the CPUs, allocates memory on every node, and builds a chain in the first half of it.
+    pub(super) fn prepare(host: &Host, machine: &Machine, settings: &Settings) -> Result<Self, Error> {
         let here = |why: String| Error::new(ErrorKind::NotHere, why);
         let allowed =
             affinity::allowed_cpus().map_err(|e| here(format!("cannot ask for allowed CPUs: {e}")))?;
@@ -59,7 +59,7 @@ impl Site {
         Ok(site)
     }
 
-    /// The nodes with those of their CPUs that may be used, without memory.
+    /// The nodes with their allowed CPUs, without memory.
     fn of(machine: &Machine, allowed: &[u32]) -> Self {
         let (mut nodes, mut notes) = (Vec::new(), Vec::new());
         for (index, node) in machine.nodes.iter().enumerate() {
@@ -82,11 +82,11 @@ impl Site {
         Self { nodes, notes }
     }
 
-    /// Memory on every node that is allowed and has room.
+    /// Allocates memory on every node that is allowed and has enough.
     fn take(&mut self, host: &Host, machine: &Machine, settings: &Settings) {
         let reaching = self.reaching(host);
         let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
-        // Half of what is left may be needed by others meanwhile.
+        // Others may need half of what is left meanwhile.
         let share = host.memory_left() / 2 / machine.node_count() as u64;
         let allowed = mempolicy::allowed_nodes().ok();
         let mut least = wanted;
@@ -111,17 +111,18 @@ impl Site {
                 Err(why) => self.notes.push(format!("node {node}: {why}")),
             }
         }
-        self.say_narrow(least, reaching, settings.memory);
+        self.note_small_memory(least, reaching, settings.memory);
     }
 
-    /// The largest caches, bytes, that CPUs of one node reach memory through.
+    /// The largest total of caches, in bytes, through which CPUs of one node reach memory.
     fn reaching(&self, host: &Host) -> u64 {
         let with_cpus = self.nodes.iter().filter(|n| !n.cpus.is_empty());
         with_cpus.map(|n| caches(host, &n.cpus)).max().unwrap_or(0)
     }
 
-    /// Says where the least memory of a node is less than the caches that reach it, or than was asked for.
-    fn say_narrow(&mut self, least: u64, reaching: u64, asked: Option<u64>) {
+    /// Adds a note if the smallest memory of a node is less than the caches through which it is reached, or than was
+    /// asked for.
+    fn note_small_memory(&mut self, least: u64, reaching: u64, asked: Option<u64>) {
         let least = least >> 20;
         if let Some(asked) = asked.filter(|a| least < a >> 20) {
             let text = format!(
@@ -139,7 +140,7 @@ impl Site {
         }
     }
 
-    /// Memory that lies on a node: bound to it, or touched by one of its CPUs where binding is refused.
+    /// Memory on a node: bound to it, or first touched by one of its CPUs where binding is refused.
     fn placed(
         &mut self,
         host: &Host,
@@ -152,7 +153,7 @@ impl Site {
         let cpus = self.nodes[node].cpus.clone();
         let bound = memory.bind(os_index);
         if let Err(error) = &bound {
-            self.say_once(refused(
+            self.note_once(refused(
                 "bind memory to a node (mbind)",
                 error,
                 "its first touch decides",
@@ -171,15 +172,15 @@ impl Site {
                 } else {
                     "they were not looked at"
                 };
-                self.say_once(refused("say where pages are (move_pages)", &error, instead));
+                self.note_once(refused("say where pages are (move_pages)", &error, instead));
                 Ok(memory)
             }
         }
     }
 
-    /// Nodes whose memory has gone elsewhere since it was taken: the kernel moves pages that are not bound towards
-    /// who reads them, and bound ones out of a cpuset that shrinks. It is given up, and that is noted.
-    pub(super) fn moved(&mut self) -> Vec<usize> {
+    /// Gives up memory that is no longer on its node, and returns the nodes: the kernel moves pages that are not bound
+    /// towards the CPUs that read them, and bound ones out of a cpuset that shrinks. Adds a note.
+    pub(super) fn drop_moved(&mut self) -> Vec<usize> {
         let mut gone = Vec::new();
         for (node, place) in self.nodes.iter_mut().enumerate() {
             let looked = place.memory.as_ref().map(|m| elsewhere(m, place.os_index));
@@ -195,19 +196,19 @@ impl Site {
         gone
     }
 
-    fn say_once(&mut self, text: String) {
+    fn note_once(&mut self, text: String) {
         if !self.notes.contains(&text) {
             self.notes.push(text);
         }
     }
 
-    /// Bytes taken on each node.
+    /// Bytes of memory used on each node.
     pub(super) fn memory(&self) -> Vec<u64> {
         let bytes = |n: &Place| n.memory.as_ref().map_or(0, |m| m.bytes() as u64);
         self.nodes.iter().map(bytes).collect()
     }
 
-    /// The share of it on huge pages.
+    /// The share of the memory on huge pages.
     pub(super) fn huge(&self, host: &Host) -> f64 {
         let taken = || self.nodes.iter().filter_map(|n| n.memory.as_ref());
         let huge: u64 = taken().filter_map(|m| m.huge_bytes(host).ok()).sum();
@@ -215,10 +216,11 @@ impl Site {
     }
 }
 
-/// Touches memory by one of these CPUs, and lays a chain through the first part of it.
+/// Touches memory by one of these CPUs, and builds a chain in the first part of it.
 fn touch(memory: &mut NodeMemory, cpus: &[u32], node: usize) -> io::Result<()> {
     let run = || {
-        // Not being bound costs time only where memory is.
+        // Without binding, touching bound memory only takes longer; of other memory the caller checks where its pages
+        // are.
         let _ = affinity::bind_this_thread(cpus);
         memory.populate();
         let words = memory.words_mut();
@@ -228,14 +230,14 @@ fn touch(memory: &mut NodeMemory, cpus: &[u32], node: usize) -> io::Result<()> {
     std::thread::scope(|scope| std::thread::Builder::new().spawn_scoped(scope, run).map(drop))
 }
 
-/// `3 of 512 pages`, where more than one in a hundred is not on the node.
+/// Describes pages on other nodes, `3 of 512 pages`, if they are more than one in a hundred.
 fn elsewhere(memory: &NodeMemory, os_index: u32) -> io::Result<Option<String>> {
     let found = memory.nodes(LOOKED_AT)?;
     let elsewhere = found.iter().filter(|n| **n != Some(os_index)).count();
     Ok((elsewhere * 100 > found.len()).then(|| format!("{elsewhere} of {} pages", found.len())))
 }
 
-/// Whether the kernel moves pages towards who uses them.
+/// Whether automatic NUMA balancing is turned on.
 fn balanced(host: &Host) -> bool {
     host.line("proc/sys/kernel/numa_balancing")
         .is_some_and(|l| l != "0")
@@ -271,7 +273,7 @@ mod tests {
     fn memory_that_is_less_than_asked_for_or_than_caches_is_said() {
         let said = |least: u64, reaching: u64, asked: Option<u64>| {
             let mut site = site(&[&[0]]);
-            site.say_narrow(least << 20, reaching << 20, asked.map(|a| a << 20));
+            site.note_small_memory(least << 20, reaching << 20, asked.map(|a| a << 20));
             site.notes
         };
         assert!(said(64, 16, None).is_empty() && said(64, 16, Some(64)).is_empty());

@@ -1,4 +1,4 @@
-//! CPUs that go through memory as fast as they can, several flows of them at once.
+//! Measures bandwidth: CPUs read or write memory as fast as they can, in several flows at once.
 
 use super::pace::Pace;
 use nodewise_linux::{affinity, clock};
@@ -8,19 +8,19 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Streams of a CPU: one alone is limited by what a prefetcher follows.
+/// Streams of a CPU: with one alone the prefetcher would be the limit.
 const STREAMS: usize = 4;
-/// Words of a stream between two looks at whether to stop.
+/// Words of a stream between two checks of whether to stop.
 const STEP: usize = 2048;
-/// Samples of a start; threads are started anew for the next, in case they came to lie badly.
+/// Samples taken after threads are started; they are started anew for the next ones, in case they were placed badly.
 const WINDOWS: usize = 3;
-/// Between two looks at whether all have come to their CPUs; the first ones read on meanwhile.
+/// Time between two checks of whether all threads run on their CPUs; the first ones read meanwhile.
 const ARRIVAL: Duration = Duration::from_micros(100);
 
-/// A CPU and its memory.
+/// A CPU and the memory that it reads or writes.
 pub(super) struct Lane<'a> {
     pub cpu: u32,
-    /// Whose bytes they are: an index of the figures.
+    /// Index of the flow that its bytes count for.
     pub flow: usize,
     pub part: Part<'a>,
 }
@@ -30,12 +30,12 @@ pub(super) enum Part<'a> {
     Write(&'a mut [u64]),
 }
 
-/// Bytes done, alone on its cache lines (pairs of which are fetched together).
+/// Bytes processed, alone on its cache lines (pairs of which are fetched together).
 #[derive(Default)]
 #[repr(align(128))]
 struct Done(AtomicU64);
 
-/// MB/s of each flow; `None` when time was up or a thread was refused, which the pace remembers.
+/// Bandwidth of each flow, MB/s; `None` if time was up or a thread could not be started, which `pace` records.
 pub(super) fn rates(lanes: &mut [Lane], flows: usize, pace: &Pace) -> Option<Vec<Estimate>> {
     pace.repeat(flows, |samples| once(lanes, pace.window(), samples))
 }
@@ -48,7 +48,7 @@ fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) -> io::R
         let begun = lanes.iter_mut().zip(&done).try_for_each(|(lane, done)| {
             let (stop, there) = (&stop, &there);
             let run = move || {
-                // The site has made sure that this works for every CPU.
+                // Binding works for every CPU here: the site has checked that.
                 let _ = affinity::bind_this_thread(&[lane.cpu]);
                 there.fetch_add(1, Relaxed);
                 lane.go(stop, &done.0);
@@ -67,7 +67,7 @@ fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) -> io::R
     })
 }
 
-/// Adds what each flow does in some windows, MB/s.
+/// Appends the bandwidth of each flow in some time windows, MB/s.
 fn watch(done: &[Done], flow_of: &[usize], window: Duration, samples: &mut [Vec<f64>]) {
     let mut before = look(done);
     for _ in 0..WINDOWS {
@@ -81,7 +81,7 @@ fn watch(done: &[Done], flow_of: &[usize], window: Duration, samples: &mut [Vec<
     }
 }
 
-/// Bytes that the lanes of a flow have done between two looks.
+/// Bytes that the lanes of a flow have processed between two readings.
 fn of_flow(flow: usize, flow_of: &[usize], before: &[u64], after: &[u64]) -> u64 {
     let lanes = flow_of.iter().zip(before.iter().zip(after));
     let own = lanes.filter(|(f, _)| **f == flow);
@@ -96,7 +96,7 @@ fn look(done: &[Done]) -> (Duration, Vec<u64>) {
 }
 
 impl Lane<'_> {
-    /// Round after round, until it is told to stop.
+    /// Reads or writes repeatedly until told to stop.
     fn go(&mut self, stop: &AtomicBool, done: &AtomicU64) {
         let words = match &self.part {
             Part::Read(part) => part.len(),
@@ -122,7 +122,7 @@ impl Lane<'_> {
     }
 }
 
-/// Reads a step of every stream.
+/// Reads one step of every stream.
 fn sums(part: &[u64], stream: usize, at: usize, step: usize) -> [u64; STREAMS] {
     let streams: [&[u64]; STREAMS] = std::array::from_fn(|s| &part[s * stream + at..][..step]);
     let mut sums = [0u64; STREAMS];
@@ -134,14 +134,14 @@ fn sums(part: &[u64], stream: usize, at: usize, step: usize) -> [u64; STREAMS] {
     sums
 }
 
-/// Writes a step of every stream. Zeros become `memset`, which on most CPUs does not read first.
+/// Writes one step of every stream. Zeros are written by `memset`, which on most CPUs does not read the lines first.
 fn zeros(part: &mut [u64], stream: usize, at: usize, step: usize) {
     for s in 0..STREAMS {
         part[s * stream + at..][..step].fill(0);
     }
 }
 
-/// Goes through memory once, so that caches hold this and nothing else.
+/// Reads the memory once, so that caches contain nothing else.
 pub(super) fn pass(words: &[u64]) {
     black_box(words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)));
 }

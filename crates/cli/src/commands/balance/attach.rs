@@ -1,4 +1,4 @@
-//! What runs already, balanced until it is gone, or we are told to stop.
+//! Balances running processes until they end or a signal arrives.
 
 use super::{Arguments, settings};
 use crate::exit::Outcome;

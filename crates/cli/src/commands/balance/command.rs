@@ -1,4 +1,4 @@
-//! A program that we start and stand in for, balanced from its first page on.
+//! Starts a program, forwards signals and its exit status, and balances it from its first page on.
 
 use super::{Arguments, settings};
 use crate::exit::Outcome;
@@ -14,30 +14,30 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 
-/// The child's end is noticed between two turns.
+/// Longest time until the end of the child is noticed.
 const BETWEEN: Duration = Duration::from_millis(1);
-/// Nothing is looked at while an emulator counts what we do.
+/// Delay between looks while an emulator counts our own accesses: no looks.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
 pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcome> {
-    settings::check_files(arguments).map_err(|e| own(&e))?;
-    let topology = settings::topology(arguments).map_err(|e| own(&e))?;
+    settings::check_files(arguments).map_err(|e| session_failure(&e))?;
+    let topology = settings::topology(arguments).map_err(|e| session_failure(&e))?;
     let mut plan = plan(arguments, &words).map_err(own_failure)?;
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     if topology.single() {
         say!("one memory node here: there is nothing to balance, the program runs as it is");
-        return alone(&plan, &words);
+        return run_unbalanced(&plan, &words);
     }
     let holder = holder(arguments, &mut plan);
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let mut command = command(&plan, &words, &folder)?;
     if let Some(holder) = &holder {
-        holder.dress(&mut command);
+        holder.prepare(&mut command);
     }
     if plan.objects.is_some() {
         mark::before_exec(&mut command);
     }
-    let mut session = session(arguments, words, topology, holder).map_err(|e| own(&e))?;
+    let mut session = session(arguments, words, topology, holder).map_err(|e| session_failure(&e))?;
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
     decline_balancing();
@@ -53,7 +53,9 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
         mark::end();
     }
     let status = shell_status(status);
-    session.finish(Some(status)).map_err(|e| own(&e.into()))?;
+    session
+        .finish(Some(status))
+        .map_err(|e| session_failure(&e.into()))?;
     Ok(Outcome::Child(status))
 }
 
@@ -69,7 +71,7 @@ fn session(
     Ok(session)
 }
 
-/// First touch, threads bound as asked: as `run` starts it.
+/// The plan with which `run` would start the program: first-touch, with threads bound as asked.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
     let options = Options {
         binding: arguments.bind.clone(),
@@ -83,7 +85,8 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
     Ok(plan)
 }
 
-/// The kernel's own balancing is kept away, if nothing is in the way of that; a dry run changes nothing.
+/// Keeps automatic NUMA balancing from moving the program's pages, if possible; not in a dry run, which changes
+/// nothing.
 fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
     if arguments.dry_run {
         return None;
@@ -104,12 +107,12 @@ fn command(plan: &Plan, words: &[OsString], folder: &Folder) -> anyhow::Result<C
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let preload = plan.preloads().then(preload).transpose()?.unwrap_or_default();
-    plan.dress(&mut command, &preload, folder.path());
+    plan.prepare(&mut command, &preload, folder.path());
     Ok(command)
 }
 
-/// Where there is nothing to balance.
-fn alone(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
+/// Runs the program without balancing, where there is nothing to balance.
+fn run_unbalanced(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
     let folder = Folder::new(plan).map_err(own_failure)?;
     let mut command = command(plan, words, &folder)?;
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
@@ -119,7 +122,7 @@ fn alone(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
     Ok(Outcome::Child(shell_status(status)))
 }
 
-/// A failure of ours, with the status that says so.
-fn own(error: &anyhow::Error) -> anyhow::Error {
+/// Wraps an error of the session with the exit status of our own failures.
+fn session_failure(error: &anyhow::Error) -> anyhow::Error {
     failure(125, format!("{error:#}"))
 }

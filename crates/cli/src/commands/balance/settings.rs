@@ -1,4 +1,4 @@
-//! What is written on the command line, read.
+//! Converts the command line to the settings of the live loop.
 
 use super::Arguments;
 use crate::output;
@@ -8,7 +8,7 @@ use nodewise_linux::Host;
 use nodewise_live::{Options, Target, Topology};
 use std::path::PathBuf;
 
-/// Whom to balance.
+/// The processes to balance: running ones, a control group, or a command to start.
 pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
     if arguments.threads.is_some() && arguments.command.is_empty() {
         bail!(
@@ -29,7 +29,7 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
     }
 }
 
-/// What the live loop is asked.
+/// Options of the live loop.
 pub fn options(arguments: &Arguments) -> Options {
     Options {
         policy: arguments.policy.clone(),
@@ -48,10 +48,10 @@ pub fn options(arguments: &Arguments) -> Options {
     }
 }
 
-/// Makes up so many nodes, on which nothing is moved.
+/// Environment variable with a number of nodes to make up, between which nothing is really moved.
 const PRETEND: &str = "NODEWISE_PRETEND_NODES";
 
-/// The nodes here, as they are linked.
+/// The nodes of this host and their links.
 pub fn topology(arguments: &Arguments) -> anyhow::Result<Topology> {
     let pretend = std::env::var(PRETEND).ok().and_then(|n| n.parse().ok());
     Ok(Topology::this(
@@ -61,14 +61,14 @@ pub fn topology(arguments: &Arguments) -> anyhow::Result<Topology> {
     )?)
 }
 
-/// Nothing is begun that would end in a refusal.
+/// Checks that output files can be written, before anything is started.
 pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
     let files = [&arguments.summary, &arguments.objects];
     let files = files.into_iter().flatten().map(PathBuf::as_path);
     output::check_new(files, arguments.force)
 }
 
-/// log2 of base pages.
+/// Parses a page size, as log2 of the base pages in a page.
 pub fn page_shift(text: &str) -> Result<u32, String> {
     match nodewise_machine::parse_bytes(text) {
         Some(4096) => Ok(0),

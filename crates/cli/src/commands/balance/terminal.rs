@@ -1,4 +1,4 @@
-//! What a session says while it runs, on standard error, and at its end.
+//! Reports a session on standard error, while it runs and at its end.
 
 use crate::output::{self, say};
 use nodewise_linux::Host;
@@ -10,9 +10,9 @@ use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Lines on standard error.
+/// A subscriber that prints lines on standard error.
 pub struct Terminal {
-    /// Every run of pages gets a line.
+    /// Whether every run of moved pages gets a line.
     pub verbose: bool,
 }
 
@@ -75,7 +75,8 @@ fn bytes(pages: u64, page_shift: u32) -> u64 {
     pages << (BASE_PAGE_SHIFT + page_shift)
 }
 
-/// `7f12a000 (mapping 7f120000, 64 MiB) 512 KiB, node 0 to 1: 9 samples to 2, needed more than 4.0`.
+/// Describes a moved run: `7f12a000 (mapping 7f120000, 64 MiB) 512 KiB, node 0 to 1: 9 samples to 2, needed more than
+/// 4.0`.
 fn line(run: &Run<'_>, name: &str, page_shift: u32) -> String {
     let (each, reason) = (run.first, run.first.reason);
     let home = reason
@@ -92,7 +93,7 @@ fn line(run: &Run<'_>, name: &str, page_shift: u32) -> String {
     )
 }
 
-/// What the kernel calls the memory of processes, asked once an interval.
+/// Names of the memory areas of processes, read once an interval.
 #[derive(Default)]
 struct Names {
     areas: HashMap<u16, Vec<Area>>,

@@ -1,11 +1,11 @@
-//! The check for people.
+//! Text output of `check`.
 
 use crate::output::Screen;
 use nodewise_diagnose::process::{Assessment, Check, Placed};
 use nodewise_report::bytes;
 use std::fmt::Write;
 
-/// One process in full.
+/// Everything on one process.
 pub fn one(check: &Check, screen: Screen) -> String {
     let process = &check.processes[0];
     let grade = graded(process.score, check.threshold, screen);
@@ -46,7 +46,7 @@ fn range(range: &Placed) -> String {
     )
 }
 
-/// Several processes, a line each.
+/// A table of several processes, one line each.
 pub fn table(check: &Check, screen: Screen) -> String {
     let several = check.machine.node_count() > 1;
     let mut out = String::new();
@@ -78,7 +78,7 @@ pub fn table(check: &Check, screen: Screen) -> String {
     out
 }
 
-/// The reason given is the first that something can be done about.
+/// A line of the table. The reason in it is the first one that can be mended.
 fn row(process: &Assessment, check: &Check, screen: Screen) -> String {
     let grade = graded(process.score, check.threshold, screen);
     let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
@@ -125,7 +125,7 @@ fn nodes(process: &Assessment, check: &Check) -> String {
     out
 }
 
-/// `node 0` or `nodes 0 (60 %), 1 (40 %)`.
+/// The distribution of memory: `node 0` or `nodes 0 (60 %), 1 (40 %)`.
 fn spread(held: &[u64]) -> String {
     let total: u64 = held.iter().sum::<u64>().max(1);
     let on: Vec<(usize, u64)> = held.iter().copied().enumerate().filter(|(_, b)| *b > 0).collect();

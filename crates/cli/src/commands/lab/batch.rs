@@ -1,11 +1,11 @@
-//! Many commands, one boot: what to run under what, from a file.
+//! Reads a batch file: many placements and commands for one boot.
 
 use anyhow::{Context, bail};
 use nodewise_lab::Under;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// A placement and a command a line; empty lines and lines with `#` in front say nothing.
+/// Reads a placement and a command from each line; empty lines and lines that begin with `#` are ignored.
 pub fn read(file: &Path) -> anyhow::Result<(Vec<Under>, Vec<Vec<OsString>>)> {
     let text = nodewise_input::text(file).with_context(|| format!("cannot read {}", file.display()))?;
     parse(&text, &file.display().to_string())

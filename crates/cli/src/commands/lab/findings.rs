@@ -1,4 +1,4 @@
-//! What a laboratory brought home, as the report has it.
+//! Converts the results of a laboratory to the form of the report.
 
 use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, Virtual};
 use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA};
@@ -34,14 +34,14 @@ fn words(command: &[OsString]) -> Vec<String> {
     command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
-/// Without the machine's name before it.
+/// How the machine was scaled: its title without the name.
 pub fn scale(machine: &Virtual) -> Option<&str> {
     let line = machine.scale.as_deref()?;
     let bare = line.strip_prefix(&machine.machine.name);
     Some(bare.and_then(|l| l.strip_prefix(": ")).unwrap_or(line))
 }
 
-/// A version behind its name.
+/// A name followed by its version.
 fn named(name: &str, version: &str) -> String {
     if version.starts_with(name) {
         version.to_owned()
@@ -89,13 +89,13 @@ fn run(outcome: &GuestRun) -> Run {
     }
 }
 
-/// From the report of `nodewise run`; none where it placed nothing.
+/// The placement that `nodewise run` reported; `None` if it placed nothing.
 fn placement(text: &str) -> Option<Placement> {
     let mut report: serde_json::Value = serde_json::from_str(text).ok()?;
     serde_json::from_value(report["achieved"].take()).ok()
 }
 
-/// From the report of `nodewise balance`.
+/// The summary that `nodewise balance` reported.
 fn balance(text: &str) -> Option<Balance> {
     serde_json::from_str(text).ok()
 }
@@ -104,7 +104,7 @@ fn sum(counts: &Counts) -> u64 {
     counts.iter().flatten().sum()
 }
 
-/// None for what was never accessed.
+/// An object of the report; `None` if it was never accessed.
 fn object(seen: &ObjectSeen) -> Option<Object> {
     let all = sum(&seen.accesses);
     let local: u64 = (0..seen.accesses.len())

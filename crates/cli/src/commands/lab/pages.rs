@@ -1,9 +1,9 @@
-//! The truth by page, as a table for other tools.
+//! Writes the exact access counts of each page as CSV.
 
 use nodewise_lab::{GuestRun, PageSeen};
 use std::fmt::Write;
 
-/// A line a page and run, below a line of names; columns are those of `docs/lab.md`.
+/// CSV with a header and a line for each page of each run; the columns are documented in `docs/lab.md`.
 pub fn csv(outcomes: &[GuestRun], nodes: usize) -> String {
     let mut text = String::from("run,under,process,rule,object,page,home");
     for node in 0..nodes {
@@ -35,7 +35,7 @@ fn line(outcome: &GuestRun, page: &PageSeen) -> String {
     line
 }
 
-/// Paths may hold commas and quotes.
+/// Quotes a field: paths may contain commas and quotes.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! What is seen while a laboratory runs: progress on a terminal, and the command's output as it comes.
+//! Shows a running laboratory: progress on a terminal, and the output of the command.
 
 use super::findings;
 use crate::output::say;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 pub struct Show {
     bar: ProgressBar,
-    /// Standard output is kept for JSON.
+    /// Whether standard output is reserved for JSON.
     json: bool,
     runs: Vec<String>,
-    /// Whether the command's last line is not ended yet: a spinner would wipe it away.
+    /// Whether the command's last line is incomplete: the spinner would erase it.
     open_line: Cell<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Show {
         self.bar.set_message(what.to_owned());
     }
 
-    /// A line to standard error, above the spinner.
+    /// Prints a line to standard error, above the spinner.
     fn say(&self, text: &str) {
         self.bar.suspend(|| say!("{text}"));
     }
@@ -70,7 +70,7 @@ impl Show {
         self.progress(&format!("running under {name}"));
     }
 
-    /// A reader that has seen enough does not stop the experiment.
+    /// Passes output on. If its reader has gone (such as `head`), the experiment continues.
     fn pass(&self, bytes: &[u8], to: &mut dyn Write) {
         self.hide();
         let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -82,7 +82,7 @@ impl Show {
         self.bar.finish_and_clear();
     }
 
-    /// No more progress; what is printed next begins a line.
+    /// Ends the display of progress; what is printed next begins on a new line.
     pub fn end(&self) {
         self.hide();
         let _ = match (self.open_line.get(), self.json) {

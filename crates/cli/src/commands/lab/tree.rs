@@ -1,10 +1,10 @@
-//! Files of the guest as a folder: its sysfs, for `nodewise topo` and for tests; what commands left there.
+//! Writes files of the guest to a folder: its sysfs, for `nodewise topo` and tests, and the files that commands made.
 
 use crate::output::say;
 use anyhow::{Context, ensure};
 use std::path::{Component, Path, PathBuf};
 
-/// Writes files of sysfs, named by their paths below `/sys`, into `folder`: whole or not at all.
+/// Writes files of sysfs, named by their paths below `/sys`, into `folder`; on failure nothing is left.
 pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyhow::Result<()> {
     let files = files
         .iter()
@@ -14,9 +14,9 @@ pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyho
     Ok(())
 }
 
-/// Writes what was brought, named by its paths in the guest, into `folder`: each file or folder that was
-/// asked for under its own name.
-pub fn brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
+/// Writes files from the guest, named by their paths there, into `folder`: each file or folder that was asked for under
+/// its own name.
+pub fn write_brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
     let named = |path: &str| {
         let of = asked.iter().find(|a| Path::new(path).starts_with(a));
         let above = of.and_then(|a| a.parent()).unwrap_or(Path::new("/"));
@@ -30,13 +30,13 @@ pub fn brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) ->
     Ok(())
 }
 
-/// `replaced`: what must lie in a folder for it to be replaced.
+/// Writes files to a new folder. An existing folder is replaced only if it contains `replaced`.
 fn write<'a>(
     folder: &Path,
     files: impl Iterator<Item = (PathBuf, &'a [u8])>,
     replaced: Option<&str>,
 ) -> anyhow::Result<usize> {
-    let partial = beside(folder);
+    let partial = partial_path(folder);
     let kept = fill(&partial, files).and_then(|count| {
         replace(&partial, folder, replaced)?;
         Ok(count)
@@ -44,8 +44,8 @@ fn write<'a>(
     kept.inspect_err(|_| drop(std::fs::remove_dir_all(&partial)))
 }
 
-/// A name that nobody has.
-fn beside(folder: &Path) -> PathBuf {
+/// An unused path for the incomplete folder.
+fn partial_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     name.into()
@@ -56,7 +56,7 @@ fn fill<'a>(folder: &Path, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> 
     make(folder).with_context(|| format!("cannot write {}", folder.display()))?;
     let mut count = 0;
     for (below, bytes) in files {
-        // The guest ran somebody's program as root: its word is no path to follow.
+        // The guest ran a program of unknown origin as root, so the paths it reports must not leave the folder.
         ensure!(
             below.components().all(|c| matches!(c, Component::Normal(_))),
             "the guest sent a file called {below:?}"
@@ -104,11 +104,11 @@ mod tests {
 
         let files = ["/tmp/prof/meta.json", "/srv/log", "/tmp/prof/raw/1"].map(file);
         let out = root.join("out");
-        brought(&out, &["/tmp/prof".into(), "/srv/log".into()], &files).unwrap();
+        write_brought(&out, &["/tmp/prof".into(), "/srv/log".into()], &files).unwrap();
         for path in ["prof/meta.json", "prof/raw/1", "log"] {
             assert!(out.join(path).is_file(), "{path}");
         }
-        assert!(brought(&out, &[], &files).is_err(), "nothing is replaced");
+        assert!(write_brought(&out, &[], &files).is_err(), "nothing is replaced");
         std::fs::remove_dir_all(root).unwrap();
     }
 }

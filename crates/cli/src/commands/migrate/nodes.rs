@@ -1,11 +1,11 @@
-//! From which node to which: the two lists, checked before anything is touched.
+//! Parses and checks the two lists of nodes, before anything is changed.
 
 use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_machine::{Machine, format_list, parse_list};
 
-/// The i-th of `from` goes to the i-th of `to`, which begins again where it is shorter. Lists count in
-/// the order they are written in; `migrate_pages(2)` knows ascending ones alone.
+/// Pairs the i-th node of `from` with the i-th of `to`, which is repeated if it is shorter. The order of the lists
+/// matters; `migrate_pages(2)` only supports ascending ones.
 pub fn pairs(from: &str, to: &str, ascending: bool) -> anyhow::Result<Vec<(u32, u32)>> {
     let (sources, targets) = (list("--from", from)?, list("--to", to)?);
     if let Some(twice) = sources
@@ -40,7 +40,7 @@ fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
         .with_context(|| format!("{option} {text}: not a list of nodes such as 0-1,4"))
 }
 
-/// Nodes exist, the process does, and may use them.
+/// Checks that the nodes and the process exist, and that the process may use the nodes.
 pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> {
     let machine = Machine::from_sysfs(&host.sys(), "this")?;
     let here: Vec<u32> = machine.nodes.iter().map(|n| n.os_index).collect();

@@ -1,4 +1,4 @@
-//! `nodewise record --via faults`: samples of a program that is started, or of others that run.
+//! `nodewise record --via faults`: samples a program that is started, or running processes.
 
 use super::{Arguments, cpus, folder, meta, set_openmp, show, summary};
 use crate::exit::Outcome;
@@ -30,7 +30,7 @@ pub struct Faults {
     scan_period: Option<Duration>,
 }
 
-/// Runs or attends, and says what came of it.
+/// Records until the processes end or the time is over, then prints a summary.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let Slicing::Time(slice) = arguments.slice else {
         anyhow::bail!("--via faults sees neither accesses nor regions: --slice needs a time, such as 1s");
@@ -63,7 +63,7 @@ fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// What to watch, and why nothing of ours is preloaded there.
+/// The processes to watch, and why nothing can be preloaded into the program, if so.
 fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
     let faults = &arguments.faults;
     let Some((program, rest)) = arguments.command.split_first() else {
@@ -91,15 +91,15 @@ fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
     Ok((target, unreached))
 }
 
-/// The kernel samples the program's pages and leaves them where they are. Where that cannot be had, what it
-/// moves is counted; on one node there is nowhere to move to.
+/// Makes the kernel leave the sampled pages where they are, if possible; if not, the pages it moves are counted. Not
+/// needed on a single node, where pages cannot move.
 fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
     if host_meta(&Host::default()).host_nodes < 2 {
         return None;
     }
     let library = companion::find("libnodewise-preload.so").ok()?;
     let mut holder = Holder::new().ok()?;
-    holder.dress(command);
+    holder.prepare(command);
     preload.push(library);
     Some(Box::new(move || holder.look()))
 }

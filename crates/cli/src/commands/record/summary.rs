@@ -1,17 +1,17 @@
-//! What `record` says at the end, on standard error.
+//! Prints the summary of a recording on standard error.
 
 use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, Recorded};
 use nodewise_profile::{Coverage, Meta, ObjectKind, Profile, Thread};
 use std::path::Path;
 
-/// Statuses of what was ended by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
+/// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
 const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
-/// After a recording.
+/// Prints the summary of a program that counted its accesses.
 pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
-    if !recorded.heard_of_any {
+    if !recorded.any_announced {
         say!(
             "nothing was recorded: {}, or it could not write to {}",
             match emulator {
@@ -73,7 +73,7 @@ fn cut_short(profile: &Profile) {
     }
 }
 
-/// After sampling.
+/// Prints the summary of a sampled recording.
 pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, minimum: u32) {
     let (profile, figures) = (&recorded.profile, &recorded.figures);
     say!(
@@ -124,7 +124,7 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     where_and_next(folder);
 }
 
-/// The kernel scans a program for the first time after a second, and where it has nothing to decide not at all.
+/// Why there are no samples: the kernel first scans a program after a second, and not at all where it has no choice.
 fn no_samples(profile: &Profile) -> &'static str {
     match (profile.meta.host_nodes, Thread::count(&profile.threads)) {
         (1, 0 | 1) => {
@@ -136,7 +136,7 @@ fn no_samples(profile: &Profile) -> &'static str {
     }
 }
 
-/// After a recovery.
+/// Prints the summary of a recovered recording.
 pub fn recovered(folder: &Path, recovered: &nodewise_observe::Recovered) {
     let profile = &recovered.profile;
     say!(
@@ -153,7 +153,7 @@ pub fn recovered(folder: &Path, recovered: &nodewise_observe::Recovered) {
     where_and_next(folder);
 }
 
-/// 1234567 as `1.2 M`.
+/// A number with a unit prefix: `1.2 M` for 1234567.
 pub fn short(number: f64) -> String {
     let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
     match units.into_iter().find(|u| number >= u.0) {
@@ -167,7 +167,7 @@ fn where_and_next(folder: &Path) {
     say!("profile in {}; next: {next}", folder.display());
 }
 
-/// How long it took, and what of that is known to be ours.
+/// The run time, and how much of it is known to be our cost.
 fn time(recorded: &Recorded) -> String {
     let took = format!(
         "the recorded run took {:.2} s",
@@ -203,7 +203,7 @@ fn pages(profile: &Profile) -> usize {
     profile.first_touches.iter().map(|t| t.len as usize).sum()
 }
 
-/// Objects a placement can be about.
+/// Number of objects that a placement can apply to.
 fn placeable(profile: &Profile) -> usize {
     let placeable = |k: ObjectKind| !k.is_private() && k != ObjectKind::Unknown;
     profile.objects.iter().filter(|o| placeable(o.kind)).count()

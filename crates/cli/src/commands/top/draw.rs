@@ -1,7 +1,7 @@
-//! The screen, from top to bottom.
+//! Draws the screen.
 
 use super::figures::{Figures, Rate};
-use super::screen::{Over, Screen};
+use super::screen::{Overlay, Screen};
 use super::{matrix, objects};
 use nodewise_report::percent;
 use ratatui::Frame;
@@ -11,10 +11,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
-/// Blue and orange are told apart by everybody.
+/// Blue and orange, which people with any colour vision can tell apart.
 pub const LOCAL: Color = Color::Indexed(33);
 pub const REMOTE: Color = Color::Indexed(208);
-/// Lines for the objects, however many nodes there are.
+/// Lines reserved for the objects, however many nodes there are.
 const OBJECTS: u16 = 5;
 
 const HELP: &str = "\
@@ -55,19 +55,19 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     objects::draw(frame, screen, parts[5]);
     frame.render_widget(keys(screen), parts[6]);
     match screen.over {
-        Over::Nothing => {}
-        Over::Help => cover(frame, "help", Text::raw(HELP)),
-        Over::Details => cover(frame, "object", objects::details(screen)),
+        Overlay::Nothing => {}
+        Overlay::Help => draw_box(frame, "help", Text::raw(HELP)),
+        Overlay::Details => draw_box(frame, "object", objects::details(screen)),
     }
 }
 
-/// Lines that a text takes, broken anywhere.
+/// Number of lines that a text takes if it is broken at any character.
 fn lines(text: &str, width: u16) -> u16 {
     let width = usize::from(width.max(20)) - 8;
     u16::try_from(Span::raw(text).width().div_ceil(width)).unwrap_or(u16::MAX)
 }
 
-/// A message takes the place of what is known anyway.
+/// The title, or a message in its place.
 fn title(screen: &Screen, figures: &Figures) -> Line<'static> {
     let state = match (screen.paused, screen.live, &figures.truncated) {
         (true, ..) => "paused".to_owned(),
@@ -85,7 +85,7 @@ fn title(screen: &Screen, figures: &Figures) -> Line<'static> {
     ])
 }
 
-/// `local 62.3 % ██████░░░░`; of samples the bar ends at the least share that they prove.
+/// The share of local accesses, `local 62.3 % ██████░░░░`; for samples the bar shows the lower bound of the share.
 fn share(screen: &Screen, figures: &Figures, width: u16) -> Line<'static> {
     let (local, text) = match figures.local_range {
         Some([low, high]) => (low, nodewise_report::between([low, high], 0.0)),
@@ -124,10 +124,10 @@ fn keys(screen: &Screen) -> Line<'static> {
     Line::styled(text, Style::new().add_modifier(Modifier::DIM))
 }
 
-/// Over the middle of the screen, which shows through nowhere.
-fn cover(frame: &mut Frame<'_>, title: &str, text: Text<'_>) {
+/// Draws a box over the middle of the screen.
+fn draw_box(frame: &mut Frame<'_>, title: &str, text: Text<'_>) {
     let area = frame.area();
-    // Longer lines are broken.
+    // Height with room for lines that are broken.
     let height = u16::try_from(2 * text.height() + 2).unwrap_or(u16::MAX);
     let (width, height) = (area.width.min(100), area.height.min(height));
     let over = Rect::new(
@@ -141,7 +141,7 @@ fn cover(frame: &mut Frame<'_>, title: &str, text: Text<'_>) {
     frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block), over);
 }
 
-/// What is on a screen, as lines.
+/// The content of a screen as lines of text.
 pub fn text(buffer: &Buffer) -> String {
     let mut out = String::new();
     for row in buffer.content.chunks(usize::from(buffer.area.width.max(1))) {
@@ -236,7 +236,7 @@ mod tests {
     fn any_size_can_be_drawn_and_a_narrow_one_keeps_the_essential() {
         for (width, height) in [(1, 1), (10, 3), (40, 24), (80, 8), (300, 100)] {
             for nodes in [0, 1, 2, 8, 64] {
-                for over in [Over::Nothing, Over::Help, Over::Details] {
+                for over in [Overlay::Nothing, Overlay::Help, Overlay::Details] {
                     let screen = Screen {
                         over,
                         ..screen(figures(nodes))

@@ -1,55 +1,55 @@
-//! What a profile comes to, for one screen.
+//! The figures of a profile that one screen shows.
 
 use nodewise_advise::Verdict;
 use nodewise_analysis::{NodeCounts, access_matrix};
 use nodewise_pipeline::Analysed;
 use nodewise_report::{Moves, Report, plural};
 
-/// `[node that accesses][node of the page]`.
+/// Counts by node: `[node that accesses][node of the page]`.
 pub type Matrix = Vec<Vec<u64>>;
 
-/// Everything that is shown. Texts are safe to print.
+/// Everything that is shown. Texts contain no control characters.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub program: String,
     pub seconds: f64,
     pub exact: bool,
-    /// Why the profile is not whole, if it is not.
+    /// Why the profile is incomplete, if it is.
     pub truncated: Option<String>,
-    /// And the command that comes next.
+    /// The verdict in one sentence, with the command to run next.
     pub verdict: String,
-    /// Share of accesses from the page's own node, pages where they are; with their moves where there were any.
+    /// Share of local accesses, 0 to 1, with pages where they are, including moves if there were any.
     pub local: f64,
-    /// Where accesses are samples: what those say of the accesses.
+    /// Bounds of that share if accesses are samples.
     pub local_range: Option<[f64; 2]>,
     pub accesses: Matrix,
-    /// Pages, under the node that accesses them most.
+    /// Number of pages by the node that accesses them most.
     pub pages: Matrix,
-    /// By node.
+    /// Number of threads on each node.
     pub threads: Vec<usize>,
     pub objects: Vec<Object>,
     pub moves: Option<Rate>,
 }
 
-/// A row of the table, and what is behind it.
+/// An object: a row of the table, and its details.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     pub name: String,
     pub pages: u64,
     pub accesses: u64,
-    /// Share of its accesses from other nodes than the page's.
+    /// Share of its accesses that are remote, 0 to 1.
     pub remote_share: f64,
     pub advice: String,
-    /// Name and text of each further thing known.
+    /// Label and text of each further detail.
     pub details: Vec<(&'static str, String)>,
-    /// Code to copy.
+    /// Code to copy that places the object, line by line.
     pub snippet: Vec<String>,
 }
 
-/// Pages moved.
+/// Number and rate of page moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rate {
-    /// A second, in the last step of time that had moves.
+    /// Pages moved by nodewise per second, in the last time step that had moves.
     pub ours_a_second: f64,
     pub kernel_a_second: f64,
     pub ours: u64,
@@ -59,7 +59,7 @@ pub struct Rate {
 }
 
 impl Object {
-    /// Accesses from other nodes.
+    /// Number of remote accesses.
     pub fn remote(&self) -> f64 {
         self.accesses as f64 * self.remote_share
     }
@@ -190,7 +190,8 @@ fn object(object: &nodewise_report::Object) -> Object {
     }
 }
 
-/// Names come from the observed program: none of them may command a terminal, or turn the text around them.
+/// Replaces characters that would control the terminal or change the direction of text: names come from the observed
+/// program.
 pub fn plain(text: &str) -> String {
     let harmful = |c: char| {
         let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');

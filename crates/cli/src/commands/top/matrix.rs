@@ -1,4 +1,4 @@
-//! Who accesses which node: numbers on shaded cells.
+//! Draws the matrix of nodes: numbers on shaded cells.
 
 use super::figures::{Figures, Matrix};
 use super::screen::{Screen, Shown};
@@ -7,14 +7,14 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-/// Columns of a cell, and of what stands before a row.
+/// Columns of a cell; `LABEL` is the columns of a row's label.
 const CELL: usize = 7;
 const LABEL: usize = 20;
-/// Shades of the 256 colours, from few to many: blue where accesses are local, orange where not.
+/// Shades of the 256-colour palette, from few to many: blue for local accesses, orange for remote ones.
 const BLUES: [u8; 5] = [153, 117, 75, 33, 27];
 const ORANGES: [u8; 5] = [223, 216, 209, 208, 202];
 
-/// Lines that it takes: title, heads, a row a node.
+/// Lines of the matrix: a title, column heads, and a row for each node.
 pub fn height(nodes: usize) -> u16 {
     u16::try_from(nodes + 2).unwrap_or(u16::MAX)
 }
@@ -46,7 +46,7 @@ pub fn matrix(screen: &Screen, figures: &Figures, area: Rect) -> Text<'static> {
     Text::from(lines)
 }
 
-/// What is left out is said.
+/// The title, which tells if rows or columns are left out.
 fn title(shown: Shown, figures: &Figures, (rows, columns): (usize, usize)) -> Line<'static> {
     let unit = match shown {
         Shown::Pages => "",
@@ -85,7 +85,7 @@ fn cell(shown: Shown, value: u64, sum: u64, local: bool) -> String {
     }
 }
 
-/// Dark figures on light cells, and the other way round.
+/// The colours of a cell: dark text on light shades, light text on dark ones.
 fn shade(value: u64, most: u64, local: bool) -> Style {
     if value == 0 {
         return Style::new().add_modifier(Modifier::DIM);

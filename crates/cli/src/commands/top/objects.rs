@@ -1,4 +1,4 @@
-//! Objects, the hottest misplaced first.
+//! Draws the table of objects, those with most remote accesses first.
 
 use super::figures::Object;
 use super::screen::{Order, Screen};
@@ -9,7 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
-/// Narrower screens do without advice and the count of remote accesses.
+/// Columns of the screen below which advice and the number of remote accesses are left out.
 const WIDE: u16 = 90;
 
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
@@ -84,7 +84,7 @@ fn row(object: &Object, wide: bool) -> Vec<Text<'_>> {
     }
 }
 
-/// Everything known of the chosen one.
+/// All details of the selected object.
 pub fn details(screen: &Screen) -> Text<'_> {
     let Some(object) = screen.object() else {
         return Text::raw("no object");

@@ -1,4 +1,4 @@
-//! A recording that lasts as long as somebody looks.
+//! Runs a recording for as long as the screen is shown.
 
 use anyhow::Context;
 use nodewise_linux::child;
@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// `nodewise record` of a process, into a folder of ours. Both end with this.
+/// A `nodewise record` process with a temporary folder; both are removed when this is dropped.
 pub struct Recorder {
     process: Child,
     folder: PathBuf,
@@ -30,12 +30,12 @@ impl Recorder {
         })
     }
 
-    /// Where its profile will be.
+    /// Where the profile is written.
     pub fn profile(&self) -> PathBuf {
         self.folder.join("profile")
     }
 
-    /// What it said last, once it has ended.
+    /// The last message of the process, once it has ended.
     pub fn ended(&mut self) -> Option<String> {
         self.process.try_wait().ok()??;
         let said = std::fs::read_to_string(self.folder.join("said")).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Drop for Recorder {
     }
 }
 
-/// New, and nobody else's: what is recorded of a program is its user's.
+/// Creates a new folder that only this user can read, as it will hold data of the user's programs.
 fn folder() -> anyhow::Result<PathBuf> {
     let name = |n| std::env::temp_dir().join(format!("nodewise-top-{}-{n}", std::process::id()));
     let made = |path: &PathBuf| DirBuilder::new().mode(0o700).create(path);

@@ -1,4 +1,4 @@
-//! What is on the screen, and what keys do to it.
+//! The state of the screen, and how keys change it.
 
 use super::figures::{Figures, Object};
 use ratatui::crossterm::event::KeyCode;
@@ -12,10 +12,10 @@ pub enum Shown {
     Pages,
 }
 
-/// What objects are ordered by.
+/// The order of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Accesses from other nodes: what is misplaced and hot.
+    /// By number of remote accesses: hot, misplaced objects first.
     #[default]
     Remote,
     RemoteShare,
@@ -24,47 +24,47 @@ pub enum Order {
     Name,
 }
 
-/// What covers the rest.
+/// The box drawn over the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Over {
+pub enum Overlay {
     #[default]
     Nothing,
     Help,
     Details,
 }
 
-/// All that drawing needs.
+/// Everything needed to draw the screen.
 #[derive(Default)]
 pub struct Screen {
     pub figures: Option<Figures>,
-    /// Newer ones, while it is paused.
-    pub held: Option<Figures>,
-    /// A sentence above everything.
+    /// Newer figures that arrived while the screen is paused.
+    pub pending: Option<Figures>,
+    /// A message shown in place of the title.
     pub message: Option<String>,
-    /// More is to be expected.
+    /// Whether further figures may arrive.
     pub live: bool,
     pub paused: bool,
-    /// Whether there may be colours.
+    /// Whether the terminal supports colours.
     pub colour: bool,
-    /// On paper there are no keys.
+    /// Whether the screen is printed once as text, without the line of keys.
     pub printed: bool,
-    pub over: Over,
+    pub over: Overlay,
     pub shown: Shown,
     pub order: Order,
     pub selected: usize,
 }
 
 impl Screen {
-    /// Newer figures.
-    pub fn take(&mut self, figures: Figures) {
+    /// Shows new figures, or keeps them until the screen is no longer paused.
+    pub fn update(&mut self, figures: Figures) {
         match self.paused {
-            true => self.held = Some(figures),
+            true => self.pending = Some(figures),
             false => self.figures = Some(figures),
         }
         self.message = None;
     }
 
-    /// Objects as ordered.
+    /// The objects in the chosen order.
     pub fn objects(&self) -> Vec<&Object> {
         let mut objects: Vec<&Object> = self.figures.iter().flat_map(|f| &f.objects).collect();
         match self.order {
@@ -77,25 +77,25 @@ impl Screen {
         objects
     }
 
-    /// The object that the cursor is on.
+    /// The selected object.
     pub fn object(&self) -> Option<&Object> {
         self.objects().get(self.cursor()).copied()
     }
 
-    /// Its row.
+    /// Row of the selected object.
     pub fn cursor(&self) -> usize {
         let rows = self.figures.as_ref().map_or(0, |f| f.objects.len());
         self.selected.min(rows.saturating_sub(1))
     }
 
-    /// Whether it is time to go.
+    /// Handles a key; returns whether to quit.
     pub fn press(&mut self, key: KeyCode) -> bool {
         match key {
             KeyCode::Char('q') => return true,
-            KeyCode::Esc if self.over == Over::Nothing => return true,
-            KeyCode::Esc => self.over = Over::Nothing,
-            KeyCode::Char('?' | 'h') => self.cover(Over::Help),
-            KeyCode::Enter => self.cover(Over::Details),
+            KeyCode::Esc if self.over == Overlay::Nothing => return true,
+            KeyCode::Esc => self.over = Overlay::Nothing,
+            KeyCode::Char('?' | 'h') => self.toggle(Overlay::Help),
+            KeyCode::Enter => self.toggle(Overlay::Details),
             KeyCode::Char('p' | ' ') => self.pause(),
             KeyCode::Char('s') => (self.order, self.selected) = (self.order.next(), 0),
             KeyCode::Char('m') => self.shown = self.shown.next(),
@@ -110,15 +110,15 @@ impl Screen {
         false
     }
 
-    /// Over the rest, or away again.
-    fn cover(&mut self, with: Over) {
-        self.over = if self.over == with { Over::Nothing } else { with };
+    /// Opens a box, or closes it if it is open.
+    fn toggle(&mut self, with: Overlay) {
+        self.over = if self.over == with { Overlay::Nothing } else { with };
     }
 
     fn pause(&mut self) {
         self.paused = !self.paused;
-        if let (false, Some(held)) = (self.paused, self.held.take()) {
-            self.figures = Some(held);
+        if let (false, Some(pending)) = (self.paused, self.pending.take()) {
+            self.figures = Some(pending);
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
             program: "later".into(),
             ..Figures::default()
         };
-        screen.take(later);
+        screen.update(later);
         assert_eq!(screen.figures.as_ref().unwrap().program, "");
         screen.press(KeyCode::Char('p'));
         assert_eq!(screen.figures.as_ref().unwrap().program, "later");
@@ -224,9 +224,9 @@ mod tests {
     #[test]
     fn escape_uncovers_first_and_then_leaves() {
         let mut screen = screen();
-        assert!(!screen.press(KeyCode::Char('?')) && screen.over == Over::Help);
-        assert!(!screen.press(KeyCode::Enter) && screen.over == Over::Details);
-        assert!(!screen.press(KeyCode::Esc) && screen.over == Over::Nothing);
+        assert!(!screen.press(KeyCode::Char('?')) && screen.over == Overlay::Help);
+        assert!(!screen.press(KeyCode::Enter) && screen.over == Overlay::Details);
+        assert!(!screen.press(KeyCode::Esc) && screen.over == Overlay::Nothing);
         assert!(screen.press(KeyCode::Esc) && screen.press(KeyCode::Char('q')));
     }
 }

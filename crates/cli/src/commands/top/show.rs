@@ -1,4 +1,4 @@
-//! The loop between profile, keys and terminal.
+//! The event loop of `top`: follows the profile, handles keys, draws.
 
 use super::draw;
 use super::figures::{Figures, plain};
@@ -14,22 +14,22 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Keys are answered at once, all else within this.
+/// Longest time between two updates; keys are handled at once.
 const TURN: Duration = Duration::from_millis(100);
-/// A printed screen is not waited for longer: the kernel looks at a program after about a second, then again after at
-/// most a minute, and never at one that sleeps.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// Lines of a screen that is printed.
+/// Longest wait for a printed screen: the kernel first scans a program after about a second, then again after at most a
+/// minute, and never while it sleeps.
+const LONGEST_WAIT: Duration = Duration::from_secs(90);
+/// Lines of a printed screen.
 const LINES: u16 = 40;
 
-/// What became of the profile.
-enum News {
+/// A change of the profile.
+enum Update {
     Figures(Box<Figures>),
     Message(String),
     Live(bool),
 }
 
-/// Shows it until somebody has seen enough. The terminal is put back whatever happens.
+/// Shows the profile until the user quits; restores the terminal in any case.
 pub fn live(profile: Followed<Figures>, mut recorder: Option<Recorder>) -> anyhow::Result<()> {
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
     let mut profile = profile;
@@ -37,18 +37,18 @@ pub fn live(profile: Followed<Figures>, mut recorder: Option<Recorder>) -> anyho
         colour: output::Screen::of_stdout().colour,
         ..Screen::default()
     };
-    first(&mut profile, recorder.is_some(), &mut screen)?;
+    show_first(&mut profile, recorder.is_some(), &mut screen)?;
     let news = follow(profile);
     let mut terminal = ratatui::try_init().context("cannot use this terminal")?;
-    let shown = turns(&mut terminal, &mut screen, &news, &signals, recorder.as_mut());
+    let shown = event_loop(&mut terminal, &mut screen, &news, &signals, recorder.as_mut());
     ratatui::restore();
     shown
 }
 
-/// A profile that cannot be read is an error before there is a screen.
-fn first(profile: &mut Followed<Figures>, recorded: bool, screen: &mut Screen) -> anyhow::Result<()> {
+/// Reads the profile for the first time, so that an error is reported before the screen is set up.
+fn show_first(profile: &mut Followed<Figures>, recorded: bool, screen: &mut Screen) -> anyhow::Result<()> {
     match profile.look() {
-        Look::New(figures) => screen.take(figures),
+        Look::New(figures) => screen.update(figures),
         Look::Waits(why) if recorded || profile.live() => screen.message = Some(why),
         Look::Waits(why) => bail!("{why}"),
         Look::Failed(error) => return Err(error),
@@ -58,21 +58,21 @@ fn first(profile: &mut Followed<Figures>, recorded: bool, screen: &mut Screen) -
     Ok(())
 }
 
-/// Reads the profile whenever it changes, away from the keys.
-fn follow(mut profile: Followed<Figures>) -> Receiver<News> {
+/// Reads the profile in a thread whenever it changes, so that keys are not delayed.
+fn follow(mut profile: Followed<Figures>) -> Receiver<Update> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         loop {
             let began = Instant::now();
             let found = match profile.look() {
                 Look::Same => None,
-                Look::New(figures) => Some(News::Figures(Box::new(figures))),
-                Look::Waits(why) => Some(News::Message(why)),
-                Look::Failed(error) => Some(News::Message(format!("{error:#}"))),
+                Look::New(figures) => Some(Update::Figures(Box::new(figures))),
+                Look::Waits(why) => Some(Update::Message(why)),
+                Look::Failed(error) => Some(Update::Message(format!("{error:#}"))),
             };
-            let news = found.into_iter().chain([News::Live(profile.live())]);
+            let news = found.into_iter().chain([Update::Live(profile.live())]);
             if news.map(|n| sender.send(n)).any(|sent| sent.is_err()) {
-                return; // nobody looks any more
+                return; // the screen has been closed
             }
             std::thread::sleep(followed::rest(began));
         }
@@ -80,15 +80,15 @@ fn follow(mut profile: Followed<Figures>) -> Receiver<News> {
     receiver
 }
 
-fn turns(
+fn event_loop(
     terminal: &mut ratatui::DefaultTerminal,
     screen: &mut Screen,
-    news: &Receiver<News>,
+    news: &Receiver<Update>,
     signals: &Signals,
     mut recorder: Option<&mut Recorder>,
 ) -> anyhow::Result<()> {
     loop {
-        hear(news, screen)?;
+        apply_updates(news, screen)?;
         if let Some(said) = recorder.as_mut().and_then(|r| r.ended()) {
             if screen.figures.is_none() && !screen.live {
                 bail!("{said}");
@@ -96,38 +96,38 @@ fn turns(
             screen.message = Some(plain(&said));
         }
         terminal.draw(|frame| draw::draw(frame, screen))?;
-        if signals.wait(Duration::ZERO).is_some() || pressed(screen)? {
+        if signals.wait(Duration::ZERO).is_some() || key_quits(screen)? {
             return Ok(());
         }
     }
 }
 
-/// Whatever there is by now.
-fn hear(news: &Receiver<News>, screen: &mut Screen) -> anyhow::Result<()> {
+/// Applies all changes that have arrived.
+fn apply_updates(news: &Receiver<Update>, screen: &mut Screen) -> anyhow::Result<()> {
     loop {
         match news.try_recv() {
-            Ok(News::Figures(figures)) => screen.take(*figures),
-            Ok(News::Message(message)) => screen.message = Some(plain(&message)),
-            Ok(News::Live(live)) => screen.live = live,
+            Ok(Update::Figures(figures)) => screen.update(*figures),
+            Ok(Update::Message(message)) => screen.message = Some(plain(&message)),
+            Ok(Update::Live(live)) => screen.live = live,
             Err(TryRecvError::Empty) => return Ok(()),
             Err(TryRecvError::Disconnected) => bail!("the profile cannot be followed any longer"),
         }
     }
 }
 
-/// Takes keys for a turn; whether one of them was to leave.
-fn pressed(screen: &mut Screen) -> anyhow::Result<bool> {
+/// Waits for a key for one turn; returns whether to quit.
+fn key_quits(screen: &mut Screen) -> anyhow::Result<bool> {
     if !event::poll(TURN)? {
         return Ok(false);
     }
     let Event::Key(key) = event::read()? else {
-        return Ok(false); // another size: it is drawn anew anyway
+        return Ok(false); // the terminal was resized: each turn draws anyway
     };
     let interrupted = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     Ok(interrupted || key.kind != KeyEventKind::Release && screen.press(key.code))
 }
 
-/// One screen as text, as soon as there is something on it.
+/// Prints one screen as text, as soon as there are figures.
 pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> anyhow::Result<()> {
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
     let mut screen = Screen {
@@ -138,12 +138,12 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
     while screen.figures.is_none() {
         let ended = recorder.as_mut().and_then(Recorder::ended);
         match profile.look() {
-            Look::New(figures) => screen.take(figures),
+            Look::New(figures) => screen.update(figures),
             Look::Failed(error) => return Err(ended.map_or(error, anyhow::Error::msg)),
             Look::Waits(_) | Look::Same if ended.is_some() => bail!("{}", ended.unwrap_or_default()),
             Look::Waits(why) if recorder.is_none() => bail!("{why}"),
-            Look::Waits(why) if began.elapsed() > PATIENCE => {
-                bail!("nothing to show after {} s: {why}", PATIENCE.as_secs())
+            Look::Waits(why) if began.elapsed() > LONGEST_WAIT => {
+                bail!("nothing to show after {} s: {why}", LONGEST_WAIT.as_secs())
             }
             Look::Waits(_) | Look::Same if signals.wait(TURN).is_some() => bail!("stopped"),
             Look::Waits(_) | Look::Same => {}

@@ -1,4 +1,4 @@
-//! `topo --flows`: what a set of flows gets when all move together.
+//! `topo --flows`: the bandwidth that each of several flows gets when all run together.
 
 use anyhow::Context;
 use nodewise_machine::{Channels, Flow, LinkId, Machine};
@@ -6,7 +6,7 @@ use nodewise_report::gigabytes;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Flows of a machine at their max-min fair rates; keys are documented in `docs/machines.md`.
+/// Max-min fair rates of flows on a machine; the keys are documented in `docs/machines.md`.
 #[derive(Serialize)]
 pub struct Together {
     machine: String,
@@ -14,7 +14,7 @@ pub struct Together {
     #[serde(rename = "total_MBps")]
     total: f64,
     links: Vec<Loaded>,
-    /// MB/s by link, then the backplane's, for the picture.
+    /// Load of each link and then of the backplane, MB/s, for the picture.
     #[serde(skip)]
     pub load: Vec<f64>,
 }
@@ -31,7 +31,7 @@ struct Moving {
     held_back_by: String,
 }
 
-/// A link that carries something.
+/// A link with traffic on it.
 #[derive(Serialize)]
 struct Loaded {
     from: Vec<u32>,
@@ -112,7 +112,7 @@ fn loaded(machine: &Machine, link: usize, load: f64) -> Loaded {
     }
 }
 
-/// A channel's name: links first, the backplane last, between them routes that carry less than their links.
+/// Name of a channel by its number: links first, then routes with less capacity than their links, the backplane last.
 fn channel(machine: &Machine, channel: Option<u32>) -> String {
     let Some(channel) = channel else {
         return "nothing".to_owned();

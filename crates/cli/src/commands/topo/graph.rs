@@ -1,5 +1,5 @@
-//! What connects the nodes: links by width, routes by length, what is lost on the way, and the pairs whose
-//! requests go another way than their data.
+//! Describes what connects the nodes: links by bandwidth, routes by length, bandwidth lost on the way, and pairs whose
+//! requests take another route than their data.
 
 use crate::output::Screen;
 use nodewise_machine::{Link, LinkId, Machine, NodeId, format_list};
@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// More words than this on a line help nobody.
+/// Largest number of words on a line; longer lists are cut.
 const MOST_WORDS: usize = 120;
 
 pub fn write(machine: &Machine, screen: Screen) -> String {
@@ -17,7 +17,7 @@ pub fn write(machine: &Machine, screen: Screen) -> String {
 
 type Ends = (Vec<NodeId>, Vec<NodeId>);
 
-/// Links of one class and bandwidth on a line; `0-1` goes both ways, `7>3` one way.
+/// Lists links by class and bandwidth; `0-1` is a link in both directions, `7>3` in one.
 fn links(machine: &Machine, screen: Screen) -> String {
     let ends: Vec<Ends> = (0..machine.links.len() as u32)
         .map(|l| machine.link_ends(LinkId(l)))
@@ -59,7 +59,7 @@ fn opposite((from, to): &Ends, other: &Ends) -> bool {
     (from, to) == (&other.1, &other.0)
 }
 
-/// Links by bandwidth and class; both directions once where they have the same of both.
+/// Links by bandwidth and class; both directions are one entry if they have the same of both.
 fn by_width<'a>(machine: &'a Machine, ends: &[Ends]) -> BTreeMap<(Reverse<u64>, &'a str), Vec<String>> {
     let mut all: BTreeMap<(Reverse<u64>, &str), Vec<String>> = BTreeMap::new();
     for (id, (between, link)) in ends.iter().zip(&machine.links).enumerate() {
@@ -95,7 +95,7 @@ fn group(nodes: &[NodeId]) -> String {
     }
 }
 
-/// The nodes that data pass from `memory` to `reader`, both with them.
+/// The nodes through which data go from `memory` to `reader`, including both.
 fn stops(machine: &Machine, reader: NodeId, memory: NodeId) -> Vec<NodeId> {
     [&[memory][..], &machine.via(reader, memory), &[reader]].concat()
 }
@@ -115,7 +115,7 @@ fn pairs(machine: &Machine) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
         .filter(|(r, m)| r != m)
 }
 
-/// Pairs that are more than one link apart, by the number of links.
+/// Pairs of nodes more than one link apart, by the number of links.
 fn hops(machine: &Machine, screen: Screen) -> String {
     let mut by_hops: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (reader, memory) in pairs(machine) {
@@ -142,12 +142,12 @@ fn hop_rules(machine: &Machine) -> String {
     machine.hop_rules.iter().map(rule).collect()
 }
 
-/// Two decimals at most.
+/// A share in per cent, rounded to two decimals.
 fn percent(share: f64) -> f64 {
     (share * 10_000.0).round() / 100.0
 }
 
-/// Where what asks for data, and what is written, does not go the way back of what is read.
+/// Pairs whose requests, or written data, do not take the reverse route of data that are read.
 fn requests(machine: &Machine) -> String {
     let mut found = String::new();
     for (reader, memory) in pairs(machine) {

@@ -1,4 +1,4 @@
-//! The machine as JSON; keys are documented in `docs/machines.md`.
+//! JSON form of a machine; the keys are documented in `docs/machines.md`.
 
 use nodewise_machine::{HopRule, LinkId, Machine, NodeId};
 use serde::Serialize;
@@ -40,7 +40,7 @@ struct Link {
     bandwidth: f64,
 }
 
-/// Of a pair of different nodes.
+/// The route between a pair of different nodes.
 #[derive(Serialize)]
 struct Route {
     memory: u32,

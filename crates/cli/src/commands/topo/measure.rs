@@ -1,4 +1,4 @@
-//! `nodewise topo --measure`: latency and bandwidth of this host, and the links they tell of.
+//! `nodewise topo --measure`: measures latency and bandwidth of this host, and infers its links.
 
 mod json;
 mod text;
@@ -55,18 +55,18 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no size of 1 MiB or more; write 512M or 4G"))
 }
 
-/// What was measured, and where.
+/// The measurements, and the host they were made on.
 struct Found {
     machine: Machine,
     measured: Measured,
-    /// `2026-11-22`.
+    /// Date of the measurement, as `2026-11-22`.
     date: String,
     kernel: String,
-    /// What says that this is a virtual machine.
+    /// The evidence that this is a virtual machine, if it is one.
     virtual_machine: Option<String>,
 }
 
-/// Prints before it writes: a file that cannot be written does not cost what took ten minutes.
+/// Measures, prints, and then writes the file: if that fails, ten minutes of measurements are not lost.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let found = measured(&arguments.measure, arguments.output.as_deref())?;
     let printed = output::print(&if arguments.json {
@@ -113,7 +113,7 @@ fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
     })
 }
 
-/// Shows on a terminal how far it is.
+/// Shows a progress bar on a terminal while measuring.
 fn with_bar<T>(run: impl FnOnce(&mut dyn FnMut(hardware::Progress)) -> T) -> T {
     let bar = ProgressBar::new(0);
     bar.set_style(

@@ -1,4 +1,4 @@
-//! The machine on one screen.
+//! Text output of a machine.
 
 use super::graph;
 use crate::output::Screen;
@@ -7,7 +7,7 @@ use nodewise_report::{bytes, gigabytes, plural};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Matrices of more nodes than this do not fit a screen.
+/// Largest number of nodes whose matrix fits a screen.
 const MOST_COLUMNS: usize = 24;
 
 pub fn write(machine: &Machine, screen: Screen) -> String {
@@ -66,7 +66,7 @@ fn nodes(machine: &Machine) -> String {
     out
 }
 
-/// Latency and, beside it where there is room, what one reader gets alone.
+/// The matrix of latencies, and beside it, if there is room, the bandwidth of one reader alone.
 fn latencies(machine: &Machine, screen: Screen) -> String {
     let count = machine.node_count();
     if count == 1 {
@@ -121,7 +121,7 @@ fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, width: usize,
     screen.paint(colour, &format!("{latency:>width$.digits$}"))
 }
 
-/// How many pairs of nodes see which latency.
+/// Number of pairs of nodes by latency.
 fn latency_classes(machine: &Machine) -> String {
     let mut classes: BTreeMap<u64, usize> = BTreeMap::new();
     for reader in machine.cpu_nodes() {

@@ -1,10 +1,10 @@
-//! What tuning found, as text.
+//! Text output of `tune`.
 
 use nodewise_report::plural;
 use nodewise_tune::{Conclusion, Findings, NotScored, median};
 use std::fmt::Write;
 
-/// The table, the score of the prediction, the conclusion.
+/// The table of measurements, the accuracy of the prediction, and the conclusion.
 pub fn text(findings: &Findings) -> String {
     let mut out = format!(
         "{} rounds on {} ({}), decided from {}\n\n",
@@ -45,7 +45,7 @@ pub fn text(findings: &Findings) -> String {
     out
 }
 
-/// The prediction against the measurement, in one sentence.
+/// Compares the prediction with the measurement, in one sentence.
 fn score(findings: &Findings) -> String {
     let why = findings.not_scored.map(|why| match why {
         NotScored::OneNode => "with one memory node all placements are the same",

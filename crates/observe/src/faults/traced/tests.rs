@@ -51,7 +51,7 @@ fn a_thread_that_changes_nodes_has_a_row_for_each() {
     assert_eq!(rows, [0, 1, 2, 0, 0, 3, 4]);
     tables.profile.threads[0].openmp = Some(3);
     tables.profile.threads[0].cpu_ns = 50;
-    process.tell_further_rows(&mut tables);
+    process.complete_further_rows(&mut tables);
     let row = |i: usize| {
         let t = &tables.profile.threads[i];
         (t.tid, t.node, t.openmp, t.cpu_ns, t.start.function.as_str())

@@ -1,4 +1,4 @@
-//! What was measured as JSON: the machine's keys, and `measured` with every figure's interval.
+//! JSON form of measurements: the keys of the machine, and `measured` with the confidence interval of every figure.
 //! Documented in `docs/measure.md`.
 
 use super::super::json::Topology;
@@ -45,11 +45,11 @@ struct Figure {
 struct Together {
     pairs: usize,
     left_out: usize,
-    /// Of those left out, the ones that were measured and are too unsteady to tell.
+    /// Pairs among those left out that were measured, but too unsteadily for a conclusion.
     unclear: usize,
-    /// A flow may lose this share beside another unseen.
+    /// Largest share that a flow may lose to another without being noticed, 0 to 1.
     unseen_loss: f64,
-    /// Nodes whose own flows could be compared.
+    /// Nodes whose own flows could be compared with each other.
     divisible: Vec<u32>,
     sharing: Vec<Sharing>,
     bottlenecks: Vec<Bottleneck>,
@@ -79,7 +79,7 @@ struct Bottleneck {
 }
 
 impl Found {
-    /// One document.
+    /// The document as formatted JSON.
     pub(super) fn json(&self) -> anyhow::Result<String> {
         let measured = &self.measured;
         let figures = Figures {

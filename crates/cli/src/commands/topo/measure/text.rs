@@ -1,4 +1,4 @@
-//! What was measured, on one screen.
+//! Text output of measurements.
 
 use super::Found;
 use crate::output::Screen;
@@ -7,7 +7,7 @@ use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
 use std::fmt::Write;
 
-/// Bottlenecks shown; JSON has all.
+/// Largest number of bottlenecks shown; JSON has all.
 const MOST: usize = 40;
 
 impl Found {
@@ -77,7 +77,7 @@ impl Found {
         out
     }
 
-    /// Why pairs are not known, as far as time was not up.
+    /// Why some pairs are unknown, other than for lack of time.
     fn unknown(&self, survey: &Survey) -> String {
         let divisible = &self.measured.divisible;
         let undivided = self.machine.cpu_nodes().filter(|n| !divisible.contains(n));
@@ -97,7 +97,7 @@ impl Found {
     }
 }
 
-/// Data from memory to reader.
+/// A flow as an arrow from memory to reader.
 fn arrow(flow: Flow) -> String {
     format!("{}→{}", flow.memory, flow.reader)
 }

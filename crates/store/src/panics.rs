@@ -1,4 +1,4 @@
-//! A fence around decoders that panic on nonsense: the panic is an error, and says nothing by itself.
+//! Calls decoders that panic on damaged data: the panic becomes an error, and nothing is printed.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,9 +8,9 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `decode` gives, or `None` where it panicked. Of other threads' panics, those that `decode` starts included, the
-/// usual is printed.
-pub fn quietly<T>(decode: impl FnOnce() -> T) -> Option<T> {
+/// Result of `decode`, or `None` if it panicked. Panics of other threads are printed as usual, including those of
+/// threads that `decode` starts.
+pub fn catch<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
@@ -32,11 +32,11 @@ mod tests {
 
     #[test]
     fn a_panic_is_nothing_and_the_thread_goes_on() {
-        assert_eq!(quietly(|| 3), Some(3));
-        assert_eq!(quietly(|| -> u32 { panic!("nonsense") }), None);
+        assert_eq!(catch(|| 3), Some(3));
+        assert_eq!(catch(|| -> u32 { panic!("nonsense") }), None);
         assert!(!QUIET.get());
         assert_eq!(
-            quietly(|| quietly(|| -> u32 { panic!("within") }).is_none() && QUIET.get()),
+            catch(|| catch(|| -> u32 { panic!("within") }).is_none() && QUIET.get()),
             Some(true)
         );
     }

@@ -1,4 +1,4 @@
-//! What is on show: profiles as they are now, shown anew when they change.
+//! Publishes profiles to the server's document store, again whenever they change.
 
 use crate::output::command_line;
 use crate::output::say;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// So long the last word may take to those who listen.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// Time for clients to receive the last message before the server stops.
+const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
-/// Profiles and where they are shown.
-pub struct Exhibition {
+/// The profiles that are served, and the store from which the server serves them.
+pub struct LiveDocuments {
     shown: Vec<Shown>,
-    /// A session writes them.
+    /// Whether a session writes the profiles.
     session: bool,
     live: bool,
-    /// The session's end, as people are told of it.
+    /// The message that the session has ended, once it has.
     ended: Option<String>,
-    shelf: DocumentStore,
+    store: DocumentStore,
 }
 
 struct Shown {
@@ -30,8 +30,8 @@ struct Shown {
     message: Option<String>,
 }
 
-impl Exhibition {
-    /// Reads the profiles, or waits for those to come; of a session whatever there will be.
+impl LiveDocuments {
+    /// Reads the profiles, or waits until they can be read; a profile of a session may have any state.
     pub fn open(profiles: Vec<Followed<View>>, session: bool) -> anyhow::Result<Self> {
         let mut shown = Vec::with_capacity(profiles.len());
         for mut profile in profiles {
@@ -51,10 +51,10 @@ impl Exhibition {
         }
         let live = session || shown.iter().any(|s| s.profile.live());
         if !session {
-            shown.iter().for_each(Shown::tell);
+            shown.iter().for_each(Shown::print_message);
         }
         Ok(Self {
-            shelf: DocumentStore::new(Arc::new(book(&shown, live, 1, None))),
+            store: DocumentStore::new(Arc::new(documents(&shown, live, 1, None))),
             shown,
             session,
             live,
@@ -62,12 +62,12 @@ impl Exhibition {
         })
     }
 
-    /// Where it is shown.
-    pub fn shelf(&self) -> DocumentStore {
-        self.shelf.clone()
+    /// The store of the published documents.
+    pub fn store(&self) -> DocumentStore {
+        self.store.clone()
     }
 
-    /// Keeps it as the profiles are, until nobody holds the other end of `session`; then shows the last of them.
+    /// Publishes changes until the other end of `session` is dropped; then publishes the final state.
     pub fn follow(mut self, session: &Receiver<()>) {
         let mut pause = followed::PAUSE;
         while session.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -78,14 +78,14 @@ impl Exhibition {
         self.end();
     }
 
-    /// The end is said at once: we may be gone before the last of a large profile is read.
+    /// Announces the end at once: the process may be stopped before the last state of a large profile is read.
     fn end(&mut self) {
         let again = command_line("nodewise serve", self.shown[0].profile.folder());
         self.ended = Some(format!("the session has ended; {again} shows it again"));
         self.live = false;
         self.publish();
         self.look();
-        std::thread::sleep(FAREWELL);
+        std::thread::sleep(LAST_MESSAGE);
     }
 
     fn look(&mut self) {
@@ -102,14 +102,14 @@ impl Exhibition {
     }
 
     fn publish(&self) {
-        let generation = self.shelf.generation() + 1;
-        let book = book(&self.shown, self.live, generation, self.ended.as_deref());
-        self.shelf.replace(Arc::new(book));
+        let generation = self.store.generation() + 1;
+        let documents = documents(&self.shown, self.live, generation, self.ended.as_deref());
+        self.store.replace(Arc::new(documents));
     }
 }
 
 impl Shown {
-    /// Whether there is something else to see now. What cannot be read any more stays as it was.
+    /// Reads the profile; returns whether anything changed. If it can no longer be read, the last view stays.
     fn look(&mut self) -> bool {
         let message = match self.profile.look() {
             Look::Same => return false,
@@ -123,19 +123,19 @@ impl Shown {
         let same = message.is_some() && message == self.message;
         self.message = message;
         if !same {
-            self.tell();
+            self.print_message();
         }
         !same
     }
 
-    fn tell(&self) {
+    fn print_message(&self) {
         if let Some(message) = &self.message {
             say!("{message}");
         }
     }
 }
 
-fn book(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> SessionDocuments {
+fn documents(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) -> SessionDocuments {
     let views = shown.iter().filter_map(|s| s.view.clone()).collect();
     let messages: Vec<&str> = shown
         .iter()
