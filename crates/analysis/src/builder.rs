@@ -1,16 +1,10 @@
-//! Builds histograms from the stream of rows: of each slice in parts, and of the whole run.
-//!
-//! Rows of a slice ascend by their first page, so a sweep over pages with the set of runs that
-//! cover the current one yields each page once, in order.
+//! Builds the histogram of a whole run from the stream of rows.
 
-use crate::histogram::{Entry, Histogram};
+use crate::histogram::Histogram;
 use crate::merge::Merger;
 use crate::slices::{SliceVisitor, Slices};
 use crate::visitor::read;
-use nodewise_profile::{Access, AccessSource, PageNumber, SliceId};
-
-/// Cells of a part of a slice, about: they stay in the cache while all who look at slices look at them.
-pub(crate) const PART: usize = 1 << 16;
+use nodewise_profile::{AccessSource, SliceId};
 
 impl Histogram {
     /// The histogram over a whole run, at pages of `1 << shift` base pages: 0 for 4 KiB, 9 for 2 MiB.
@@ -46,114 +40,14 @@ impl SliceVisitor for HistogramBuilder {
     }
 }
 
-/// A histogram under construction from rows that ascend by page, handed on in parts.
-pub(crate) struct Sweep {
-    out: Histogram,
-    shift: u32,
-    /// Rows whose runs cover page `at`.
-    active: Vec<Access>,
-    at: u64,
-    /// The active rows as cells, one per thread.
-    cells: Vec<Entry>,
-}
-
-/// Callback for a finished part of the histogram.
-type Emit<'e> = dyn FnMut(&Histogram) + 'e;
-
-impl Sweep {
-    pub fn new(threads: usize, shift: u32) -> Self {
-        Self {
-            out: Histogram::empty(threads, 0),
-            shift,
-            active: Vec::new(),
-            at: 0,
-            cells: Vec::new(),
-        }
-    }
-
-    pub fn add(&mut self, row: &Access, emit: &mut Emit<'_>) {
-        if row.page.0 != self.at {
-            debug_assert!(row.page.0 > self.at, "rows ascend by page");
-            self.advance(row.page.0, emit);
-        }
-        self.active.push(*row);
-    }
-
-    /// Emits all covered pages below `limit`, in stretches over which the active rows are the same.
-    fn advance(&mut self, limit: u64, emit: &mut Emit<'_>) {
-        let end = |a: &Access| a.page.0 + u64::from(a.len);
-        while !self.active.is_empty() && self.at < limit {
-            let stop = self.active.iter().map(end).fold(limit, u64::min);
-            self.gather();
-            for page in (self.at..stop).map(PageNumber) {
-                if self.out.entries.len() >= PART && !self.is_within_last(page) {
-                    self.flush(emit);
-                }
-                self.out.push(page, self.active[0].object, &self.cells);
-            }
-            self.at = stop;
-            self.active.retain(|a| end(a) > stop);
-        }
-        self.at = limit;
-    }
-
-    /// Whether a page belongs to the same large page as the one before.
-    fn is_within_last(&self, page: PageNumber) -> bool {
-        let large = |page: &PageNumber| page.align_down(self.shift);
-        self.out.pages.last().map(large) == Some(large(&page))
-    }
-
-    fn flush(&mut self, emit: &mut Emit<'_>) {
-        if !self.out.is_empty() {
-            self.out.coarsen(self.shift);
-            emit(&self.out);
-            self.out.clear();
-        }
-    }
-
-    fn gather(&mut self) {
-        self.cells.clear();
-        self.cells.extend(self.active.iter().map(cell));
-        sum_by_thread(&mut self.cells);
-    }
-
-    /// Emits what is left; the next row may begin anew.
-    pub fn finish(&mut self, emit: &mut Emit<'_>) {
-        self.advance(u64::MAX, emit);
-        self.flush(emit);
-        self.at = 0;
-    }
-}
-
-fn cell(row: &Access) -> Entry {
-    Entry {
-        reads: row.reads,
-        writes: row.writes,
-        lines: u32::try_from(row.lines).unwrap_or(u32::MAX),
-        thread: row.thread,
-    }
-}
-
-/// Sorts cells by thread and sums those of one thread.
-pub(crate) fn sum_by_thread(cells: &mut Vec<Entry>) {
-    cells.sort_unstable_by_key(|e| e.thread);
-    cells.dedup_by(|next, kept| {
-        let same = next.thread == kept.thread;
-        if same {
-            kept.absorb(next);
-        }
-        same
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_profile::{InMemory, ObjectId, ThreadId};
+    use nodewise_profile::{Access, InMemory, ObjectId, PageNumber, ThreadId};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    pub(crate) fn rows() -> impl Strategy<Value = Vec<Access>> {
+    fn rows() -> impl Strategy<Value = Vec<Access>> {
         let row = (0u32..3, 0u32..2, 0u32..4, 0u64..1500, 1u32..700, 0u64..9, 0u64..9).prop_map(
             |(slice, region, thread, page, len, reads, writes)| Access {
                 slice: SliceId(slice),

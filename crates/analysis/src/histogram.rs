@@ -1,6 +1,5 @@
 //! The page × thread histogram over a whole run, in compressed sparse rows.
 
-use crate::builder::sum_by_thread;
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, PageNumber, ThreadId};
 
 /// Accesses of one thread to one page.
@@ -29,6 +28,18 @@ impl Entry {
         self.writes += other.writes;
         self.lines = self.lines.saturating_add(other.lines);
     }
+}
+
+/// Sorts cells by thread and sums those of one thread.
+pub(crate) fn sum_by_thread(cells: &mut Vec<Entry>) {
+    cells.sort_unstable_by_key(|e| e.thread);
+    cells.dedup_by(|next, kept| {
+        let same = next.thread == kept.thread;
+        if same {
+            kept.absorb(next);
+        }
+        same
+    });
 }
 
 /// Page × thread counts; pages ascend, and so do threads within a page.

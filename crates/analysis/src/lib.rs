@@ -29,6 +29,7 @@ mod pattern;
 mod sampled;
 mod sharing;
 mod slices;
+mod sweep;
 mod timeline;
 mod usage;
 mod visitor;

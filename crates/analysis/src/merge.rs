@@ -3,7 +3,7 @@
 //! Additions are buffered until they are an eighth of the sum, then merged into it in place, from the last page down. So
 //! each cell of the sum is moved a bounded number of times for each cell added, and there is never a second copy.
 
-use crate::builder::sum_by_thread;
+use crate::histogram::sum_by_thread;
 use crate::{Entry, Histogram};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The histogram of each slice in parts; a slice may be as large as the whole run, so it is never held as a whole.
 
 use crate::Histogram;
-use crate::builder::Sweep;
+use crate::sweep::Sweep;
 use crate::visitor::Visitor;
 use nodewise_profile::{Access, SliceId};
 
@@ -72,8 +72,8 @@ impl Visitor for Slices<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builder::PART;
     use crate::read;
+    use crate::sweep::PART;
     use nodewise_profile::{InMemory, PageNumber, ThreadId};
 
     /// The pages of each part, and ends of slices.
