@@ -36,6 +36,7 @@ mod run;
 mod share;
 mod sharing;
 mod simulation_visitor;
+mod sums;
 mod tally;
 mod traffic;
 

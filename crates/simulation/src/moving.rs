@@ -5,7 +5,7 @@ use crate::counts::{Counts, Memory, Since};
 use crate::placed::Placed;
 use crate::recorded::Recorded;
 use crate::resources::Resources;
-use crate::run::Sums;
+use crate::sums::Sums;
 use nodewise_control::{BatchResult, Controller, HeldBack, Ledger, PageResult, Settings};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::formulas::mix;

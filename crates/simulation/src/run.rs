@@ -4,11 +4,12 @@ use crate::calibration::Calibration;
 use crate::concurrency;
 use crate::counts::Memory;
 use crate::moving::{self, MoveCost, Moved, Moving, MovingPolicy, StepContext};
-use crate::phase::{Cost, Load};
+use crate::phase::Load;
 use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
-use crate::regions::{self, RegionSums};
+use crate::regions::{self};
 use crate::resources::Resources;
-use crate::share::{Matrix, SliceShare};
+use crate::share::SliceShare;
+use crate::sums::Sums;
 use crate::tally::{Moves, SliceTally, slots};
 use crate::{Parameters, Range, Scenario};
 use nodewise_analysis::{Measured, Metrics, access_matrix, balance, measure};
@@ -17,26 +18,6 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// Sums over phases for one policy.
-#[derive(Clone)]
-pub(crate) struct Sums {
-    /// Wall time by scenario, nanoseconds.
-    pub ns: Vec<f64>,
-    compute_ns: Vec<f64>,
-    /// Bytes over each resource in the typical scenario.
-    pub bytes: Vec<f64>,
-    /// `[reader * nodes + memory]`.
-    lines: Vec<f64>,
-    latency: Vec<f64>,
-    /// Latency summed over lines, as CPUs see it.
-    waited: f64,
-    regions: Vec<RegionSums>,
-    /// If mappings may change: each slice's accesses, all of them, and those to arrays.
-    pub slices: Vec<SliceShare>,
-    all: Matrix,
-    mapped: Matrix,
-}
 
 /// State of a running simulation.
 pub(crate) struct Run<'a> {
@@ -399,53 +380,4 @@ struct PageLocations {
     page_balance: f64,
     mapped: Mapped,
     moved: Option<Moved>,
-}
-
-impl Sums {
-    fn new(scenarios: usize, resources: &Resources) -> Self {
-        let pairs = resources.nodes * resources.nodes;
-        Self {
-            ns: vec![0.0; scenarios],
-            compute_ns: vec![0.0; scenarios],
-            bytes: vec![0.0; resources.capacity.len()],
-            lines: vec![0.0; pairs],
-            latency: vec![0.0; pairs],
-            waited: 0.0,
-            regions: Vec::new(),
-            slices: Vec::new(),
-            all: Matrix::new(resources.nodes),
-            mapped: Matrix::new(resources.nodes),
-        }
-    }
-
-    /// Adds where a slice's accesses went, if mappings may change.
-    fn follow(&mut self, slice: &SliceTally<'_>, policy: usize, mappable: &[bool]) {
-        let Some(counts) = slice.counts else { return };
-        let mut arrays = Matrix::new(self.all.nodes());
-        let mut rest = arrays.clone();
-        for page in counts.pages() {
-            let part = if mappable[page] { &mut arrays } else { &mut rest };
-            part.add(slice.placed.home(policy, page), counts.of(page));
-        }
-        self.mapped.absorb(&arrays);
-        rest.absorb(&arrays);
-        self.all.absorb(&rest);
-        self.slices.push(SliceShare {
-            slice: slice.slice,
-            accesses: rest.accesses(),
-            local: rest.local(),
-            migrations: 0,
-        });
-    }
-
-    fn count(&mut self, load: &Load<'_>, cost: &Cost, miss: f64) {
-        self.waited += load.waited(cost);
-        for (sum, bytes) in self.bytes.iter_mut().zip(&load.bytes) {
-            *sum += bytes * miss;
-        }
-        for (cell, lines) in load.lines.iter().enumerate() {
-            self.lines[cell] += lines;
-            self.latency[cell] += lines * cost.latency_ns[cell];
-        }
-    }
 }
