@@ -21,14 +21,16 @@ mod result;
 mod search;
 mod set_assignment;
 mod state;
+mod traffic;
 
 #[cfg(test)]
 mod laws;
 
 pub use bandwidth::{Bandwidth, cluster_bandwidth, weighted_bandwidth};
-pub use cluster::{ThreadTraffic, clusters_from_counters, clusters_from_sharing, weight};
+pub use cluster::{clusters_from_counters, clusters_from_sharing};
 pub use result::{Counts, SearchResult};
 pub use search::{Options, search};
+pub use traffic::{ThreadTraffic, weight};
 
 use nodewise_machine::NodeId;
 

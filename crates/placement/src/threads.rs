@@ -4,13 +4,15 @@ mod cpus;
 mod file;
 mod hwloc;
 mod likwid;
+mod node_cpus;
 mod partition;
 mod recorded;
 mod sharing_aware;
 mod sharing_graph;
 mod virtual_nodes;
 
-pub use cpus::{NodeCpus, thread_order};
+pub use cpus::thread_order;
+pub use node_cpus::NodeCpus;
 pub use partition::{Parts, partition};
 pub use recorded::recorded;
 pub use sharing_aware::sharing_aware;

@@ -1,6 +1,7 @@
 //! Step 1 of AsymSched: forms clusters of threads that share data.
 
 use super::packing::{DisjointSets, pack_clusters};
+use super::traffic::ThreadTraffic;
 use super::{AsymError, Cluster, Place};
 use nodewise_analysis::SharingMatrix;
 use nodewise_machine::NodeId;
@@ -14,24 +15,6 @@ const CLOSE: f64 = 0.1;
 /// Much goes from a thread to another node when it is at least this part of what each node would get if all it
 /// accesses, or what threads on its node access on average, was spread evenly.
 const MUCH: f64 = 0.5;
-
-/// A thread and its remote traffic, as input of clustering.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThreadTraffic {
-    /// Number of its application.
-    pub application: u32,
-    /// Its number in the application.
-    pub thread: u32,
-    /// Accesses to other nodes than its own, a second.
-    pub remote: f64,
-}
-
-/// A cluster's weight by its remote accesses a second: log(1 + C_rbw), which keeps large differences and plays
-/// down small ones (AsymSched 4.2, step 1; the paper's log C_rbw has no value at none).
-#[must_use]
-pub fn weight(remote: f64) -> f64 {
-    remote.max(0.0).ln_1p()
-}
 
 /// Clusters of a page profile: threads of one application that share pages, directly or through others.
 /// `traffic[i]` is thread i of the matrix; those it does not know share nothing. Where they are now and their memory

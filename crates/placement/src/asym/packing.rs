@@ -1,6 +1,6 @@
 //! Packs groups of threads into clusters of as few nodes as possible, and threads onto virtual nodes.
 
-use super::cluster::{ThreadTraffic, weight};
+use super::traffic::{ThreadTraffic, weight};
 use super::{AsymError, Cluster, Place};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;

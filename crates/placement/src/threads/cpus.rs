@@ -1,52 +1,10 @@
-//! CPUs of each node, and the thread policies that need no profile.
+//! Thread policies that need no profile, by name.
 
+use super::node_cpus::{NodeCpus, numbered};
 use super::{file, hwloc, likwid};
 use crate::PolicyError;
 use crate::policies::Outside;
-use nodewise_machine::{CpuId, Machine};
-
-/// Nodes with their CPUs, and whose they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeCpus {
-    /// As messages name the machine.
-    pub name: String,
-    /// By node, ascending within each; empty for nodes of memory alone.
-    pub nodes: Vec<Vec<CpuId>>,
-}
-
-impl From<&Machine> for NodeCpus {
-    fn from(machine: &Machine) -> Self {
-        Self {
-            name: machine.name.clone(),
-            nodes: machine.nodes.iter().map(|n| n.cpus.clone()).collect(),
-        }
-    }
-}
-
-impl NodeCpus {
-    /// All CPUs, node by node (compact).
-    pub(super) fn compact(&self) -> Vec<CpuId> {
-        self.nodes.concat()
-    }
-
-    /// Over the nodes in turn.
-    pub(super) fn scatter(&self) -> Vec<CpuId> {
-        let rounds = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
-        let round = |r| {
-            self.nodes
-                .iter()
-                .filter_map(move |n: &Vec<CpuId>| n.get(r).copied())
-        };
-        (0..rounds).flat_map(round).collect()
-    }
-
-    /// As CPUs are numbered.
-    pub(super) fn identity(&self) -> Vec<CpuId> {
-        let mut all = self.compact();
-        all.sort_unstable();
-        all
-    }
-}
+use nodewise_machine::CpuId;
 
 /// The CPU of thread 0, 1, …; more threads than CPUs begin again. `None`: the policy goes by a profile.
 ///
@@ -95,75 +53,11 @@ pub fn thread_order(text: &str, cpus: &NodeCpus, outside: &dyn Outside) -> Resul
     })
 }
 
-/// CPUs by the kernel's numbers.
-pub(super) fn numbered(list: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
-    let known = cpus.identity();
-    let count = known.last().map_or(0, |c| c.0 as usize + 1);
-    let numbers = positions(list, count, |item| beyond(&cpus.name, count, item))?;
-    let all = numbers.into_iter().map(|n| CpuId(n as u32));
-    all.map(|c| match known.binary_search(&c) {
-        Ok(_) => Ok(c),
-        Err(_) => Err(PolicyError(format!("{} has no CPU {c}", cpus.name))),
-    })
-    .collect()
-}
-
-/// Places of a list such as `0-3,7`, each below `count`; `out` says what is wrong with an item that is not.
-pub(super) fn positions(
-    list: &str,
-    count: usize,
-    out: impl Fn(&str) -> String,
-) -> Result<Vec<usize>, PolicyError> {
-    let mut all = Vec::new();
-    for item in list.split(',') {
-        let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let number = |text: &str| text.parse::<usize>().ok().filter(|_| !text.starts_with('+'));
-        let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(PolicyError(format!(
-                "`{item}` is neither a number nor a range such as 0-3"
-            )));
-        };
-        if last < first {
-            return Err(PolicyError(format!(
-                "`{item}` runs backwards; write {last}-{first}"
-            )));
-        }
-        if last >= count {
-            return Err(PolicyError(out(item)));
-        }
-        all.extend(first..=last);
-    }
-    Ok(all)
-}
-
-/// What is wrong with CPUs that a set of so many does not have.
-pub(super) fn beyond(of: &str, count: usize, item: &str) -> String {
-    match count {
-        0 => format!("{of} has no CPUs"),
-        1 => format!("{of} has 1 CPU, number 0; `{item}` is out of range"),
-        _ => format!("{of} has {count} CPUs, 0-{}; `{item}` is out of range", count - 1),
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::node_cpus::tests::{cpus, numbers};
     use super::*;
     use crate::policies::Nothing;
-
-    /// Three nodes of four CPUs, dealt out alternately, and one of memory alone.
-    pub fn cpus() -> NodeCpus {
-        let node = |n: u32| (0..4).map(|i| CpuId(i * 3 + n)).collect();
-        NodeCpus {
-            name: "test".into(),
-            nodes: vec![node(0), node(1), node(2), Vec::new()],
-        }
-    }
-
-    /// Numbers of CPUs, or why there are none.
-    pub fn numbers(order: Result<Vec<CpuId>, PolicyError>) -> Result<Vec<u32>, String> {
-        let order = order.map_err(|e| e.to_string())?;
-        Ok(order.into_iter().map(|c| c.0).collect())
-    }
 
     #[test]
     fn what_goes_by_a_profile_says_how_to_use_it() {

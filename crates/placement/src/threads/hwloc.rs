@@ -4,7 +4,7 @@
 //! `pu` both are its CPUs, numbered node by node (hwloc's logical order). hwloc-calc itself knows no machine of ours
 //! that is simulated; what it prints for this host, `cpus:LIST` takes.
 
-use super::cpus::{NodeCpus, positions};
+use super::node_cpus::{NodeCpus, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;
 
@@ -113,7 +113,7 @@ fn listed(list: &str, count: usize, kind: &str) -> Result<Vec<usize>, PolicyErro
 
 #[cfg(test)]
 mod tests {
-    use super::super::cpus::tests::{cpus, numbers};
+    use super::super::node_cpus::tests::{cpus, numbers};
     use super::*;
     use proptest::prelude::*;
 

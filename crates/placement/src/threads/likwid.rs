@@ -6,7 +6,7 @@
 //! likwid-pin itself prints lists for the host it runs on (`cpus:LIST` takes those); it cannot for a machine that is
 //! simulated, or for the CPUs that a cpuset leaves, and that is what this is for.
 
-use super::cpus::{NodeCpus, beyond, numbered, positions};
+use super::node_cpus::{NodeCpus, beyond, numbered, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;
 
@@ -107,7 +107,7 @@ fn no_domain(name: &str, cpus: &NodeCpus) -> PolicyError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cpus::tests::{cpus, numbers};
+    use super::super::node_cpus::tests::{cpus, numbers};
     use super::*;
     use proptest::prelude::*;
 
