@@ -27,6 +27,7 @@ pub mod mark;
 pub mod memfd;
 mod memory_left;
 pub mod mempolicy;
+pub mod node_mask;
 pub mod node_memory;
 pub mod numa_maps;
 pub mod pagemap;

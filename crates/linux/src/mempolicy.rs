@@ -1,44 +1,10 @@
-//! Memory policies (`set_mempolicy(2)`, `mbind(2)`) and the nodes of pages.
+//! Memory policies (`set_mempolicy(2)`) and the nodes of pages.
 
+use crate::node_mask::NodeMask;
+use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-
-const WORDS: usize = 16;
-/// The kernel reads one bit less than it is given.
-const MASK_BITS: libc::c_ulong = (WORDS * 64 + 1) as libc::c_ulong;
-
-/// Nodes as the kernel takes them: node numbers below 1024.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeMask([u64; WORDS]);
-
-impl FromIterator<u32> for NodeMask {
-    /// Nodes beyond the limit of the mask are left out.
-    fn from_iter<I: IntoIterator<Item = u32>>(nodes: I) -> Self {
-        let mut words = [0; WORDS];
-        for node in nodes {
-            if let Some(word) = words.get_mut(node as usize / 64) {
-                *word |= 1 << (node % 64);
-            }
-        }
-        Self(words)
-    }
-}
-
-impl NodeMask {
-    /// As the kernel takes it: words and bits.
-    pub(crate) fn raw(&self) -> (*const u64, libc::c_ulong) {
-        (self.0.as_ptr(), MASK_BITS)
-    }
-
-    /// The node numbers in the mask, ascending.
-    #[must_use]
-    pub fn nodes(&self) -> Vec<u32> {
-        (0..WORDS as u32 * 64)
-            .filter(|n| self.0[*n as usize / 64] >> (n % 64) & 1 == 1)
-            .collect()
-    }
-}
 
 /// A process's memory policy. None is strict: allocation falls back to other nodes when a node is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +38,7 @@ impl Policy {
     /// The kernel does not know the policy, or none of the nodes is allowed here.
     pub fn apply(&self) -> io::Result<()> {
         let (mode, mask) = self.mode();
-        let (words, bits) = mask.map_or((std::ptr::null(), 0), |m| (m.0.as_ptr(), MASK_BITS));
+        let (words, bits) = mask.map_or((std::ptr::null(), 0), NodeMask::raw);
         // SAFETY: `words` is null with 0 bits, or points to as many bits as the kernel reads.
         let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, words, bits) };
         if status == 0 {
@@ -99,8 +65,24 @@ impl Policy {
     }
 }
 
-/// Has the kernel's own balancing leave the calling thread's memory alone, and that of threads it starts:
-/// first touch, said aloud. A policy it has already does the same and stays.
+impl fmt::Display for Policy {
+    /// The policy and its nodes, as in `interleave on nodes 0 1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Local => return f.write_str("first touch"),
+            Self::Preferred(_) => "preferred",
+            Self::PreferredMany(_) => "preferred-many",
+            Self::Interleave(_) => "interleave",
+            Self::WeightedInterleave(_) => "weighted interleave",
+        };
+        write!(f, "{name} on nodes")?;
+        let nodes = self.mode().1.map(NodeMask::nodes).unwrap_or_default();
+        nodes.iter().try_for_each(|node| write!(f, " {node}"))
+    }
+}
+
+/// Excludes the calling thread's memory, and that of threads it starts, from the kernel's own balancing: it sets first
+/// touch (`MPOL_LOCAL`) explicitly. An explicit policy that the thread already has excludes it as well, and stays.
 pub fn decline_balancing() {
     const LOCAL: libc::c_int = 4;
     let mut mode: libc::c_int = 0;
@@ -119,19 +101,13 @@ pub fn decline_balancing() {
 /// The kernel has no NUMA support.
 pub fn allowed_nodes() -> io::Result<Vec<u32>> {
     const MEMS_ALLOWED: libc::c_ulong = 1 << 2;
-    let mut mask = NodeMask([0; WORDS]);
+    let mut mask = NodeMask::default();
+    let (words, bits) = mask.raw_mut();
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: the kernel writes at most MASK_BITS - 1 bits to the mask; the other pointers are null.
+    // SAFETY: the kernel writes at most `bits` - 1 bits to the mask; the other pointers are null.
     let status = unsafe {
         let none_int: *mut libc::c_int = std::ptr::null_mut();
-        libc::syscall(
-            libc::SYS_get_mempolicy,
-            none_int,
-            mask.0.as_mut_ptr(),
-            MASK_BITS,
-            none,
-            MEMS_ALLOWED,
-        )
+        libc::syscall(libc::SYS_get_mempolicy, none_int, words, bits, none, MEMS_ALLOWED)
     };
     if status == 0 {
         Ok(mask.nodes())
@@ -154,9 +130,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_holds_its_nodes() {
-        let mask: NodeMask = [0, 63, 64, 1023, 1024].into_iter().collect();
-        assert_eq!(mask.nodes(), [0, 63, 64, 1023]);
+    fn a_policy_names_its_nodes() {
+        assert_eq!(
+            Policy::Interleave([0, 1].into_iter().collect()).to_string(),
+            "interleave on nodes 0 1"
+        );
     }
 
     #[test]

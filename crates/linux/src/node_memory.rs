@@ -1,6 +1,7 @@
 //! Memory of this process bound to a given node.
 
-use crate::mempolicy::{NodeMask, nodes_of_pages};
+use crate::mempolicy::nodes_of_pages;
+use crate::node_mask::NodeMask;
 use crate::{Host, ReadError};
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Pages of a process: where they are, and moving them (`move_pages(2)`, `migrate_pages(2)`).
 
-use crate::mempolicy::NodeMask;
+use crate::node_mask::NodeMask;
 use std::io;
 
 /// The kernel's result for one page.
