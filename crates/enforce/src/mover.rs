@@ -3,10 +3,12 @@
 
 mod chunk;
 mod kernel;
+mod ledger;
 mod moved;
 mod plan;
 mod queue;
 mod refusal;
+mod run;
 mod stayed;
 mod stock;
 #[cfg(test)]
@@ -14,14 +16,15 @@ mod tests;
 
 pub use moved::{Batch, Moved, PairMoved};
 pub(crate) use plan::present;
-pub use plan::{Pair, Plan, Run, Target};
+pub use plan::{Pair, Plan, Target};
+pub use run::Run;
 pub use stayed::{Cause, Stayed};
 pub use stock::migrate_pages;
 
 use crate::{EnforceError, Host, HostNode};
 use chunk::carry_out;
 use kernel::{Kernel, Linux};
-use moved::Ledger;
+use ledger::Ledger;
 use nodewise_linux::affinity;
 use nodewise_machine::CpuId;
 use queue::Queue;

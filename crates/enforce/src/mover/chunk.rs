@@ -1,14 +1,17 @@
 //! Moves one chunk to its node: first huge pages as a whole, then small pages; records which pages stayed and why.
 
 use super::kernel::Kernel;
-use super::plan::{BASE, Pair, Run};
-use super::queue::Chunk;
+use super::plan::Pair;
+use super::run::{BASE, Run};
 use super::stayed::{Cause, Stayed};
 use nodewise_linux::pages::{CallError, PageStatus};
 
 /// log2 of the bytes of a transparent huge page, and its number of base pages.
 const HUGE: u32 = 21;
 const HUGE_PAGES: usize = 1 << (HUGE - BASE);
+
+/// Runs of pages that are moved by one call.
+pub type Chunk = Vec<Run>;
 
 /// Result of moving a chunk, in pages of 4 KiB.
 #[derive(Debug, Default)]

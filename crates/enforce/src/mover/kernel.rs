@@ -1,6 +1,6 @@
 //! The kernel operations that the mover needs, as a trait, so that tests can use a model of the kernel.
 
-use super::plan::BASE;
+use super::run::BASE;
 use nodewise_linux::Host;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{self, CallError, PageStatus};

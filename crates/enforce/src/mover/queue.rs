@@ -1,15 +1,14 @@
 //! Queue of chunks for the workers, for each pair of nodes.
 
-use super::moved::Ledger;
-use super::plan::{BASE, Pair, Run};
+use super::chunk::Chunk;
+use super::ledger::Ledger;
+use super::plan::Pair;
+use super::run::{BASE, Run};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Pages of 4 KiB in a huge page; chunks end at multiples of it.
 const HUGE: u64 = 512;
-
-/// Runs of pages that are moved by one call.
-pub type Chunk = Vec<Run>;
 
 /// The waiting chunks of each pair, and the pages for which there was no room.
 pub struct Queue {

@@ -1,6 +1,6 @@
 //! Pages that did not move, each with its cause.
 
-use super::plan::{BASE, Run};
+use super::run::{BASE, Run};
 use std::ops::Range;
 
 /// Why a page did not move.

@@ -1,8 +1,9 @@
 //! Moves pages by the kernel's own system call, in one thread, for comparison.
 
 use super::moved::Moved;
-use super::plan::{BASE, Plan, Run};
+use super::plan::Plan;
 use super::refusal;
+use super::run::{BASE, Run};
 use super::stayed::{Cause, Stayed};
 use crate::EnforceError;
 use nodewise_linux::pages::{self, CallError, PageStatus};

@@ -2,7 +2,8 @@
 //! pages, gives up after a run in which one failed, and leaves the rest without a word.
 
 use super::kernel::Kernel;
-use super::plan::{BASE, Pair, Plan};
+use super::plan::{Pair, Plan};
+use super::run::BASE;
 use super::*;
 use nodewise_linux::pages::{CallError, PageStatus};
 use proptest::prelude::*;
