@@ -1,6 +1,7 @@
 //! Typed events of a session, and their subscribers.
 
 use crate::status::Status;
+use crate::threads::ThreadsMoved;
 use nodewise_control::{Interval, PageResult};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::Watch;
@@ -68,23 +69,6 @@ pub struct Found<'a> {
     pub by: &'a str,
     /// The policy's evidence for the move; empty for others.
     pub reason: Reason,
-}
-
-/// Threads of a process that migrated between nodes.
-#[derive(Clone, Debug)]
-pub struct ThreadsMoved {
-    /// Id of the process.
-    pub pid: u32,
-    /// Name of the process.
-    pub name: String,
-    /// The kernel's numbers of the nodes they left, as a list.
-    pub from: String,
-    /// The kernel's numbers of the nodes they run on now, as a list.
-    pub to: String,
-    /// Weighted bandwidth before and after (AsymSched's P_wbw), MB/s.
-    pub bandwidth: (f64, f64),
-    /// Whether it is a dry run: they would have migrated.
-    pub dry: bool,
 }
 
 /// The decision and results of an interval.

@@ -33,14 +33,14 @@ mod unconfirmed_moves;
 
 pub use document::Document;
 pub use error::LiveError;
-pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber, ThreadsMoved};
+pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber};
 pub use metrics::Metrics;
 pub use options::Options;
 pub use recording::Recording;
 pub use session::Session;
 pub use status::{Locality, Status};
 pub use target::Target;
-pub use threads::ThreadSummary;
+pub use threads::{ThreadSummary, ThreadsMoved};
 pub use topology::Topology;
 
 /// The name of the thread policy that moves threads while programs run (AsymSched).

@@ -7,22 +7,23 @@ mod census;
 mod counts;
 mod follow;
 mod loads;
+mod news;
 mod summary;
 mod traffic;
 mod view;
 
 pub use follow::pages_of;
+pub use news::{News, ThreadsMoved};
 pub(crate) use summary::Process;
 pub use summary::ThreadSummary;
 
-use crate::event::ThreadsMoved;
 use crate::options::{Options, nanoseconds};
 use crate::topology::Topology;
 use census::Census;
 use counts::Counts;
 use loads::Sampled;
 use nodewise_control::Interval;
-use nodewise_control::asym::{Application, Decision, FullMigration, Scheduler, Settings};
+use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
 use nodewise_enforce::Affinities;
 use nodewise_linux::Host;
 use nodewise_machine::NodeId;
@@ -57,13 +58,6 @@ pub struct ThreadScheduler {
     /// Share of the time that observing and deciding may take, and when the next step may be.
     share: f64,
     due: Duration,
-}
-
-/// A message for the user, or moved threads for subscribers.
-#[derive(Clone, Debug)]
-pub enum News {
-    Notice(String),
-    Moved(ThreadsMoved),
 }
 
 /// The result of a step.
@@ -310,42 +304,4 @@ fn places<'a>(topology: &Topology, seen: impl Iterator<Item = &'a Seen>, cpus: &
     };
     let nodes = topology.machine.node_ids().filter(may);
     nodes.map(of).filter(|p| p.threads > 0).collect()
-}
-
-/// Whether movable threads need all nodes, so that there is no choice.
-fn nothing_to_choose(places: &[asym::Place], applications: &[Application]) -> bool {
-    let mut clusters = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
-    let Some(first) = clusters.next() else {
-        return false;
-    };
-    places.len() < 2 || clusters.next().is_none() && first.nodes == places.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nodewise_placement::asym::Cluster;
-
-    #[test]
-    fn a_process_that_needs_all_nodes_leaves_nothing_to_choose() {
-        let places = |count: u32| -> Vec<asym::Place> {
-            let nodes = (0..count).map(NodeId);
-            nodes.map(|node| asym::Place { node, threads: 2 }).collect()
-        };
-        let of = |nodes: &[usize]| {
-            let cluster = |nodes: &usize| Cluster {
-                nodes: *nodes,
-                ..Cluster::default()
-            };
-            [Application {
-                clusters: nodes.iter().map(cluster).collect(),
-                ..Application::default()
-            }]
-        };
-        assert!(nothing_to_choose(&places(4), &of(&[4])));
-        assert!(nothing_to_choose(&places(1), &of(&[1])));
-        assert!(!nothing_to_choose(&places(4), &of(&[3])));
-        assert!(!nothing_to_choose(&places(4), &of(&[2, 2])));
-        assert!(!nothing_to_choose(&places(1), &of(&[])));
-    }
 }

@@ -1,9 +1,7 @@
 //! Messages on thread migration while a session runs, and its totals at the end.
 
-use super::News;
-use super::nothing_to_choose;
-use super::view::Seen;
-use crate::event::ThreadsMoved;
+use super::news::{News, ThreadsMoved};
+use super::view::{Seen, nothing_to_choose};
 use crate::topology::Topology;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;

@@ -172,6 +172,15 @@ pub fn bindings(seen: &Seen, moves: &[ThreadMove]) -> Vec<(u32, NodeId)> {
     seen.threads.iter().map(each).collect()
 }
 
+/// Whether movable threads need all nodes, so that there is no choice.
+pub fn nothing_to_choose(places: &[Place], applications: &[Application]) -> bool {
+    let mut clusters = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
+    let Some(first) = clusters.next() else {
+        return false;
+    };
+    places.len() < 2 || clusters.next().is_none() && first.nodes == places.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +298,28 @@ mod tests {
             (&clusters[0].resident, &clusters[1].resident),
             (&vec![10, 10, 0], &vec![0, 10, 0])
         );
+    }
+
+    #[test]
+    fn a_process_that_needs_all_nodes_leaves_nothing_to_choose() {
+        let places = |count: u32| -> Vec<Place> {
+            let nodes = (0..count).map(NodeId);
+            nodes.map(|node| Place { node, threads: 2 }).collect()
+        };
+        let of = |nodes: &[usize]| {
+            let cluster = |nodes: &usize| Cluster {
+                nodes: *nodes,
+                ..Cluster::default()
+            };
+            [Application {
+                clusters: nodes.iter().map(cluster).collect(),
+                ..Application::default()
+            }]
+        };
+        assert!(nothing_to_choose(&places(4), &of(&[4])));
+        assert!(nothing_to_choose(&places(1), &of(&[1])));
+        assert!(!nothing_to_choose(&places(4), &of(&[3])));
+        assert!(!nothing_to_choose(&places(4), &of(&[2, 2])));
+        assert!(!nothing_to_choose(&places(1), &of(&[])));
     }
 }
