@@ -1,6 +1,7 @@
 //! `nodewise run`: an unmodified program under a placement.
 
 mod document;
+mod label;
 mod listing;
 mod outcome;
 mod warnings;

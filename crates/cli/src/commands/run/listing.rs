@@ -1,5 +1,6 @@
 //! A dry run's plan, for people.
 
+use super::label::label;
 use super::warnings;
 use nodewise_enforce::{Plan, RuleFound};
 
@@ -25,11 +26,7 @@ pub fn lines(plan: &Plan) -> Vec<String> {
             plan.threads.name
         ),
     });
-    lines.extend(
-        plan.policy
-            .iter()
-            .map(|p| format!("policy   {p:?}").replace("NodeMask", "")),
-    );
+    lines.extend(plan.policy.iter().map(|p| format!("policy   {p}")));
     lines.extend(
         plan.environment
             .iter()
@@ -72,41 +69,6 @@ fn rule(rule: &RuleFound) -> Vec<String> {
             .map(|why| format!("           unmatched: {why}")),
     );
     lines
-}
-
-/// An object in a few words: its site is cut to the two innermost frames that are the user's.
-pub fn label(rule: &RuleFound) -> String {
-    let mut parts = rule.object.split('`');
-    let mut text = String::new();
-    while let Some(part) = parts.next() {
-        text += part;
-        if let Some(quoted) = parts.next() {
-            text += &format!("`{}`", site(quoted));
-        }
-    }
-    text
-}
-
-fn site(text: &str) -> String {
-    let frames: Vec<&str> = text.split(" < ").collect();
-    let own = frames.iter().position(|f| !is_library(f)).unwrap_or(0);
-    frames[own..]
-        .iter()
-        .take(2)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(" < ")
-}
-
-/// Whether a displayed frame is of the C++ library, told by its header's name.
-fn is_library(frame: &str) -> bool {
-    let place = frame.rsplit(' ').next().unwrap_or(frame);
-    let Some((file, _)) = place.rsplit_once(':') else {
-        return false;
-    };
-    !file.contains('.')
-        || file.starts_with("stl_")
-        || ["alloc_traits.h", "new_allocator.h", "allocator.h"].contains(&file)
 }
 
 fn cut(value: &str) -> String {
@@ -153,20 +115,6 @@ mod tests {
             (vec![], ""),
         ] {
             assert_eq!(numbers(&values), text);
-        }
-    }
-
-    #[test]
-    fn a_site_is_the_users_innermost_frames() {
-        for (full, short) in [
-            (
-                "allocate new_allocator.h:137 < _Vector_base stl_vector.h:332 < build mesh.cpp:4 < main mesh.cpp:10 < x y.c:1",
-                "build mesh.cpp:4 < main mesh.cpp:10",
-            ),
-            ("main p.c:5", "main p.c:5"),
-            ("main", "main"),
-        ] {
-            assert_eq!(site(full), short);
         }
     }
 }

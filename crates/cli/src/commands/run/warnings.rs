@@ -1,6 +1,6 @@
 //! What of a placement did not come true, loudly.
 
-use super::listing::label;
+use super::label::label;
 use nodewise_enforce::{Achieved, Plan, RuleFound};
 
 /// A program that counts its accesses is not the one to run fast.
