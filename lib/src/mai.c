@@ -1,35 +1,9 @@
 /* MAI's start, end and system functions. */
 #include "mai_state.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static mai_state state;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local int last_status;
-
-/* A child must not inherit a lock that a thread it does not have holds. */
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
-
-mai_state *mai_enter(const char *function) {
-    pthread_mutex_lock(&lock);
-    if (state.started)
-        return &state;
-    pthread_mutex_unlock(&lock);
-    last_status = nw_fail(NW_NOT_STARTED, "%s: call mai_init first", function);
-    return NULL;
-}
-
-int mai_leave(int status) {
-    pthread_mutex_unlock(&lock);
-    return last_status = status;
-}
-
-int mai_last_status(void) { return last_status; }
 
 /* ---- Start and end ------------------------------------------------------------------------------ */
 
@@ -42,33 +16,33 @@ static unsigned long *numbers(const int *items, int count) {
 
 /* A wrong file leaves its message and its status, and all that may be used is used. The message is
  * printed too: programs of the paper's time ask for no status. */
-static int start(const char *filename) {
-    int status = mai_config_read(&state.config, filename), fatal = 0;
+static int start(mai_state *s, const char *filename) {
+    int status = mai_config_read(&s->config, filename), fatal = 0;
     if (status < 0 && filename) {
         fprintf(stderr, "mai_init: %s; all that this process may use is used\n", nw_last_error());
-        fatal = mai_config_read(&state.config, NULL);
+        fatal = mai_config_read(&s->config, NULL);
     } else {
         fatal = status;
     }
     if (fatal < 0)
         return fatal;
-    state.nodes = numbers(state.config.nodes, state.config.node_count);
-    state.cpus = numbers(state.config.cpus, state.config.cpu_count);
-    if (!state.nodes || !state.cpus) {
-        free(state.nodes);
-        free(state.cpus);
-        mai_config_free(&state.config);
-        memset(&state, 0, sizeof state);
+    s->nodes = numbers(s->config.nodes, s->config.node_count);
+    s->cpus = numbers(s->config.cpus, s->config.cpu_count);
+    if (!s->nodes || !s->cpus) {
+        free(s->nodes);
+        free(s->cpus);
+        mai_config_free(&s->config);
+        memset(s, 0, sizeof *s);
         return nw_fail(NW_NO_MEMORY, "no memory for MAI's configuration");
     }
-    nw_set_threads(state.config.threads);
-    state.started = 1;
+    nw_set_threads(s->config.threads);
+    s->started = 1;
     return status;
 }
 
 void mai_init(char filename[]) {
-    pthread_mutex_lock(&lock);
-    mai_leave(state.started ? nw_fail(NW_INVALID, "mai_init: MAI is started; mai_final ends it") : start(filename));
+    mai_state *s = mai_lock();
+    mai_leave(s->started ? nw_fail(NW_INVALID, "mai_init: MAI is started; mai_final ends it") : start(s, filename));
 }
 
 void mai_final(void) {

@@ -91,11 +91,6 @@ void *mai_alloc_4D(int nx, int ny, int nz, int nk, size_t size_item, int type) {
     return allocate("mai_alloc_4D", 4, (int[]){nx, ny, nz, nk}, size_item, type);
 }
 
-int mai_array_lives(const mai_array *array) {
-    const nw_array *now = nw_array_of(array->data);
-    return now && now->serial == array->serial;
-}
-
 static void drop(mai_state *s, mai_array *array) {
     free(array->moves);
     *array = s->arrays[--s->array_count];

@@ -21,7 +21,7 @@ typedef struct mai_config {
 int mai_config_read(mai_config *config, const char *filename);
 void mai_config_free(mai_config *config);
 
-/* ---- mai.c -------------------------------------------------------------------------------------- */
+/* ---- mai_state.c -------------------------------------------------------------------------------- */
 
 typedef struct mai_array {
     uint64_t serial; /* nodewise's: what is at `data` may be another array by now, made with nw_alloc */
@@ -49,16 +49,18 @@ typedef struct mai_state {
     double page_seconds, thread_seconds;
 } mai_state;
 
+/* Locks and returns the state, started or not. */
+mai_state *mai_lock(void);
 /* Locks and returns the state; null, with nothing locked, where `function` comes before mai_init or
  * after mai_final. */
 mai_state *mai_enter(const char *function);
 /* Unlocks, and keeps the status for mai_last_status. */
 int mai_leave(int status);
+/* Whether it still is what mai_alloc_* made, and not freed or replaced with functions of nodewise.h. */
+int mai_array_lives(const mai_array *array);
 
 /* ---- mai_arrays.c ------------------------------------------------------------------------------- */
 
-/* Whether it still is what mai_alloc_* made, and not freed or replaced with functions of nodewise.h. */
-int mai_array_lives(const mai_array *array);
 /* Frees all arrays. */
 void mai_arrays_free(mai_state *state);
 /* Room for one more of `count` items of `bytes` bytes; 0 where memory ends. */
