@@ -125,6 +125,22 @@ impl Status {
         }
     }
 
+    /// The figures of a command that ran without a session, because there is one memory node only.
+    #[must_use]
+    pub fn unbalanced(options: &Options, topology: &Topology, time: Duration, exit_status: u8) -> Self {
+        Self {
+            seconds: time.as_secs_f64(),
+            status: Some(exit_status),
+            ..Self::new(
+                options,
+                topology,
+                options.policy.clone(),
+                options.page_shift(),
+                options.dry_run,
+            )
+        }
+    }
+
     /// Counts a sample; whether it was from the page's home.
     pub(crate) fn sampled(&mut self, page: PageNumber, local: bool) {
         self.current.local += u64::from(local);

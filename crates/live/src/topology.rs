@@ -48,7 +48,7 @@ impl Topology {
         })
     }
 
-    /// Whether there is more than one node to choose from.
+    /// Whether there is no more than one node with memory: nothing can be moved.
     #[must_use]
     pub fn single(&self) -> bool {
         self.machine.nodes.iter().filter(|n| n.memory > 0).count() < 2

@@ -137,10 +137,7 @@ fn subscribe(
     if let Some(file) = &arguments.metrics {
         session.subscribe(Metrics::new(file, target));
     }
-    session.subscribe(document::Document {
-        print: arguments.json,
-        file: arguments.summary.clone(),
-    });
+    session.subscribe(document::Document::new(arguments));
     session.begin();
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! Starts a program, forwards signals and its exit status, and balances it from its first page on.
 
+use super::document::Document;
 use super::{Arguments, settings};
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use crate::output::say;
 use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
-use nodewise_linux::child::{Event, Forwarding, shell_status};
+use nodewise_linux::child::{self, Forwarding, shell_status};
+use nodewise_linux::clock;
 use nodewise_linux::mark;
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
-use nodewise_live::{Session, Target, Topology};
+use nodewise_live::{Event, Session, Status, Subscriber, Target, Topology};
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
@@ -26,7 +28,10 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     if topology.single() {
         say!("one memory node here: there is nothing to balance, the program runs as it is");
-        return run_unbalanced(&plan, &words);
+        if arguments.output.is_some() || arguments.page.is_some() || arguments.metrics.is_some() {
+            say!("no profile, page or metrics file is written: nothing is observed");
+        }
+        return run_unbalanced(arguments, &topology, &plan, &words);
     }
     let holder = holder(arguments, &mut plan);
     let folder = Folder::new(&plan).map_err(own_failure)?;
@@ -43,10 +48,10 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     decline_balancing();
     let status = loop {
         match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {
-            Event::Ended(status) => break status,
-            Event::Kept(SIGUSR1) => session.pause(),
-            Event::Kept(_) => session.resume(),
-            Event::Nothing => session.turn(),
+            child::Event::Ended(status) => break status,
+            child::Event::Kept(SIGUSR1) => session.pause(),
+            child::Event::Kept(_) => session.resume(),
+            child::Event::Nothing => session.turn(),
         }
     };
     if plan.objects.is_some() {
@@ -112,14 +117,26 @@ fn command(plan: &Plan, words: &[OsString], folder: &Folder) -> anyhow::Result<C
 }
 
 /// Runs the program without balancing, where there is nothing to balance.
-fn run_unbalanced(plan: &Plan, words: &[OsString]) -> anyhow::Result<Outcome> {
+fn run_unbalanced(
+    arguments: &Arguments,
+    topology: &Topology,
+    plan: &Plan,
+    words: &[OsString],
+) -> anyhow::Result<Outcome> {
+    let began = clock::monotonic();
     let folder = Folder::new(plan).map_err(own_failure)?;
     let mut command = command(plan, words, &folder)?;
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
     let status = child
         .wait(NEVER, |_| NEVER)
         .map_err(|e| failure(125, e.to_string()))?;
-    Ok(Outcome::Child(shell_status(status)))
+    let status = shell_status(status);
+    let time = clock::monotonic() - began;
+    let figures = Status::unbalanced(&settings::options(arguments), topology, time, status);
+    Document::new(arguments)
+        .receive(time, &Event::Ended(&figures))
+        .map_err(|e| failure(125, e))?;
+    Ok(Outcome::Child(status))
 }
 
 /// Wraps an error of the session with the exit status of our own failures.

@@ -1,5 +1,6 @@
 //! The summary as JSON, where it was asked for.
 
+use super::Arguments;
 use crate::output;
 use nodewise_linux::files;
 use nodewise_live::{Event, Subscriber};
@@ -9,9 +10,19 @@ use std::time::Duration;
 /// Writes the summary at the end.
 pub struct Document {
     /// To standard output.
-    pub print: bool,
+    print: bool,
     /// To a file.
-    pub file: Option<PathBuf>,
+    file: Option<PathBuf>,
+}
+
+impl Document {
+    /// The documents that the arguments ask for.
+    pub fn new(arguments: &Arguments) -> Self {
+        Self {
+            print: arguments.json,
+            file: arguments.summary.clone(),
+        }
+    }
 }
 
 impl Subscriber for Document {
