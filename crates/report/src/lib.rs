@@ -22,6 +22,7 @@ mod moves;
 mod page_show;
 mod sampling;
 mod sweep_svg;
+mod table;
 pub mod text;
 mod topology_svg;
 
@@ -36,4 +37,5 @@ pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJou
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
+pub use table::table;
 pub use topology_svg::{links_svg, places, topology_svg};

@@ -4,13 +4,11 @@ mod coverage;
 mod moves;
 
 use crate::format::{between, grouped, plural};
+use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
 use nodewise_advise::{FEW_LINES, VerdictKind};
 use std::fmt::Write;
-use tabled::builder::Builder;
-use tabled::settings::object::Columns;
-use tabled::settings::{Alignment, Padding, Style};
 
 /// What the reader's screen can show.
 #[derive(Clone, Copy, Debug)]
@@ -195,7 +193,6 @@ impl Writer {
 
     fn policies(&self, report: &Report) -> String {
         let wide = self.screen.width >= 96;
-        let mut table = Builder::default();
         let mut head = vec!["policy"];
         if report.program.exact {
             head.extend(["predicted time", "speed-up", "local", "access balance"]);
@@ -205,26 +202,16 @@ impl Writer {
         if wide || !report.program.exact {
             head.extend(["page balance", "pages moved"]);
         }
-        let figures = if report.program.exact { 2 } else { 1 };
-        table.push_record(head);
-        for policy in &report.policies {
-            table.push_record(row(policy, report.recommends(policy), wide));
+        let text_columns = if report.program.exact { "ll" } else { "l" };
+        let columns = format!("{text_columns:r<width$}", width = head.len());
+        let head = head.into_iter().map(str::to_owned).collect();
+        let policies = report.policies.iter();
+        let rows = policies.map(|policy| row(policy, report.recommends(policy), wide));
+        let text = table(&columns, std::iter::once(head).chain(rows));
+        match text.split_once('\n') {
+            Some((head, rest)) => format!("{}\n{rest}\n", self.dim(head)),
+            None => text,
         }
-        let mut text = table
-            .build()
-            .with(Style::blank())
-            .with(Padding::new(0, 1, 0, 0))
-            .modify(Columns::new(figures..), Alignment::right())
-            .to_string();
-        if let Some((head, rest)) = text.clone().split_once('\n') {
-            text = format!("{}\n{rest}", self.dim(head.trim_end()));
-        }
-        let mut out: String = text.lines().fold(String::new(), |mut out, line| {
-            let _ = writeln!(out, "{}", line.trim_end());
-            out
-        });
-        out.push('\n');
-        out
     }
 
     fn objects(&self, out: &mut String, report: &Report) {
@@ -250,7 +237,10 @@ impl Writer {
         }
         let left = report.objects.len() - shown.len();
         if left > 0 {
-            let more = format!("and {left} more with --html FILE or --json");
+            let more = format!(
+                "and {}, listed by --html FILE and --json",
+                plural(left, "more object")
+            );
             let _ = writeln!(out, "{}", self.dim(&more));
         }
         self.few_lines(out, report, &shown);

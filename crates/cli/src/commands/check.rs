@@ -54,6 +54,6 @@ fn written(check: &Check, arguments: &Arguments) -> anyhow::Result<String> {
     Ok(match arguments.pid.len() {
         _ if arguments.json => serde_json::to_string_pretty(check)? + "\n",
         1 => text::one(check, screen),
-        _ => text::table(check, screen),
+        _ => text::several(check, screen),
     })
 }

@@ -2,10 +2,11 @@
 //! nodes.
 
 use super::Movers;
-use super::table::{Row, align, significant};
+use super::table::{Row, significant};
 use crate::Asym;
 use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
+use nodewise_report::table;
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
@@ -165,7 +166,7 @@ impl NodeChoices {
             self.sizes.len(),
             self.of
         );
-        out += &align(std::iter::once(header()).chain(rows));
+        out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
         out += "Best and worst are compared with the mean over placements; latency is that of a line from memory.\n";
         if self.slices_together > 1 {
             out += &format!("Slices are taken {} at a time for that.\n", self.slices_together);

@@ -1,10 +1,10 @@
 //! A sweep of the parameters of a policy that moves pages: one parameter at a time, all others as chosen.
 
 use super::moving::Limits;
-use super::table::{align, significant};
+use super::table::significant;
 use crate::Selected;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
-use nodewise_report::SweepPoint;
+use nodewise_report::{SweepPoint, table};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
 use serde::Serialize;
 
@@ -318,7 +318,7 @@ impl Sweep {
             "{} on {}\n\n{}\n* as chosen, and what the other rows have. Estimates. Baseline of speed-ups: {}.\n",
             self.policy,
             self.simulation.machine,
-            align(std::iter::once(header).chain(rows)),
+            table("lrrrrrrrrl", std::iter::once(header).chain(rows)),
             self.simulation.baseline().policy
         )
     }

@@ -1,6 +1,7 @@
 //! Terminal output of `simulate`: one table a machine, fastest policy first.
 
 use nodewise_machine::Machine;
+use nodewise_report::table;
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
@@ -11,7 +12,7 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
         machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
     );
     let rows = simulation.ranked().into_iter().map(row);
-    out += &align(std::iter::once(header()).chain(rows));
+    out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
     out.push('\n');
     out += &moves(simulation);
     out += node_choices;
@@ -83,7 +84,6 @@ fn moves(simulation: &Simulation) -> String {
             significant(moved.seconds),
             (held.few_samples + held.resting + held.rate).to_string(),
             held.budget.to_string(),
-            String::new(),
         ])
     };
     let rows: Vec<Row> = simulation.ranked().into_iter().filter_map(row).collect();
@@ -99,10 +99,9 @@ fn moves(simulation: &Simulation) -> String {
         "seconds",
         "held back",
         "by budget",
-        "",
     ];
     let header = header.map(str::to_owned).into();
-    align(std::iter::once(header).chain(rows)) + "\n"
+    table("lrrrrrrr", std::iter::once(header).chain(rows)) + "\n"
 }
 
 /// Formats a number to three significant digits.
@@ -117,27 +116,6 @@ pub fn significant(value: f64) -> String {
 
 fn span(range: Range) -> String {
     format!("({}–{})", significant(range.min), significant(range.max))
-}
-
-/// Columns as wide as their widest cell; the first and last to the left, the others to the right.
-pub fn align(rows: impl Iterator<Item = Row>) -> String {
-    let rows: Vec<Row> = rows.collect();
-    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        for (c, cell) in row.iter().enumerate() {
-            let w = widths[c];
-            let _ = match c {
-                0 => write!(out, "{cell:<w$}"),
-                _ if c == columns - 1 => write!(out, "  {cell}"),
-                _ => write!(out, "  {cell:>w$}"),
-            };
-        }
-        out.push('\n');
-    }
-    out
 }
 
 fn notes(machine: &Machine, simulation: &Simulation) -> String {

@@ -2,12 +2,10 @@
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
+use crate::table::table;
 use crate::text::{Screen, clean, wrap};
 use crate::{count, percent};
 use std::fmt::Write;
-use tabled::builder::Builder;
-use tabled::settings::object::Columns;
-use tabled::settings::{Alignment, Padding, Style};
 
 /// Narrower screens get lines that wrap.
 const NARROWEST: usize = 60;
@@ -124,8 +122,7 @@ impl Writer<'_> {
     }
 
     fn several(&self, out: &mut String, runs: &[Run]) {
-        let mut table = Builder::default();
-        table.push_record([
+        let header = [
             "under",
             "local",
             "reachable",
@@ -136,26 +133,17 @@ impl Writer<'_> {
             "kernel moved",
             "hint faults",
             "exit",
-        ]);
-        runs.iter().for_each(|run| table.push_record(summary(run)));
-        let text = table
-            .build()
-            .with(Style::blank())
-            .with(Padding::new(0, 1, 0, 0))
-            .modify(Columns::new(1..), Alignment::right())
-            .to_string();
+        ];
+        let rows = std::iter::once(header.map(str::to_owned).into()).chain(runs.iter().map(summary));
+        let text = table("lrrrrrrrrr", rows);
         out.push('\n');
         for (i, line) in text.lines().enumerate() {
-            let line = line.trim_end();
-            let _ = writeln!(
-                out,
-                "{}",
-                if i == 0 {
-                    self.paint(2, line)
-                } else {
-                    line.to_owned()
-                }
-            );
+            let line = if i == 0 {
+                self.paint(2, line)
+            } else {
+                line.to_owned()
+            };
+            let _ = writeln!(out, "{line}");
         }
         out.push('\n');
     }

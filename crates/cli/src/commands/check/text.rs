@@ -2,7 +2,7 @@
 
 use crate::output::Screen;
 use nodewise_diagnose::process::{Assessment, Check, Placed};
-use nodewise_report::bytes;
+use nodewise_report::{bytes, table};
 use std::fmt::Write;
 
 /// Everything on one process.
@@ -24,7 +24,7 @@ pub fn one(check: &Check, screen: Screen) -> String {
     }
     if process.score < check.threshold && !process.ranges.is_empty() {
         out.push_str("\n  what fills the overfull nodes\n");
-        process.ranges.iter().for_each(|r| out.push_str(&range(r)));
+        out.push_str(&indented(&table("rrll", process.ranges.iter().map(range))));
     }
     if process.score < check.threshold {
         let _ = writeln!(
@@ -38,16 +38,17 @@ pub fn one(check: &Check, screen: Screen) -> String {
     out
 }
 
-fn range(range: &Placed) -> String {
-    let (total, place) = (bytes(range.bytes.iter().sum()), spread(&range.bytes));
-    format!(
-        "  {:>12x}  {total:>10}  {place}  {}, {}\n",
-        range.start, range.what, range.policy
-    )
+fn range(range: &Placed) -> [String; 4] {
+    [
+        format!("{:x}", range.start),
+        bytes(range.bytes.iter().sum()),
+        spread(&range.bytes),
+        format!("{}, {}", range.what, range.policy),
+    ]
 }
 
 /// A table of several processes, one line each.
-pub fn table(check: &Check, screen: Screen) -> String {
+pub fn several(check: &Check, screen: Screen) -> String {
     let several = check.machine.node_count() > 1;
     let mut out = String::new();
     if !several {
@@ -56,14 +57,10 @@ pub fn table(check: &Check, screen: Screen) -> String {
     if check.processes.is_empty() {
         out.push_str("no process of yours holds 16 MiB or more\n");
     } else {
-        let columns = ("pid", "placed", "memory", "threads", "name");
-        let (pid, placed, memory, threads, name) = columns;
         let why = if several { "why" } else { "" };
-        let line = format!("{pid:>8}  {placed:>6}  {memory:>10}  {threads:>7}  {name:16}  {why}");
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    for process in &check.processes {
-        out.push_str(&row(process, check, screen));
+        let header = ["pid", "placed", "memory", "threads", "name", why].map(str::to_owned);
+        let rows = check.processes.iter().map(|process| row(process, check, screen));
+        out.push_str(&table("rrrrll", std::iter::once(header).chain(rows)));
     }
     if check.unreadable > 0 {
         let _ = writeln!(
@@ -79,20 +76,16 @@ pub fn table(check: &Check, screen: Screen) -> String {
 }
 
 /// A line of the table. The reason in it is the first one that can be mended.
-fn row(process: &Assessment, check: &Check, screen: Screen) -> String {
-    let grade = graded(process.score, check.threshold, screen);
-    let pad = " ".repeat(6_usize.saturating_sub(percent(process.score).chars().count()));
-    let memory = bytes(process.memory.iter().sum());
-    let why = process
-        .reasons
-        .iter()
-        .find(|r| r.mend.is_some())
-        .map_or("", |r| r.text.as_str());
-    let line = format!(
-        "{:>8}  {pad}{grade}  {memory:>10}  {:>7}  {:16}  {why}",
-        process.pid, process.threads, process.name
-    );
-    line.trim_end().to_owned() + "\n"
+fn row(process: &Assessment, check: &Check, screen: Screen) -> [String; 6] {
+    let why = process.reasons.iter().find(|r| r.mend.is_some());
+    [
+        process.pid.to_string(),
+        graded(process.score, check.threshold, screen),
+        bytes(process.memory.iter().sum()),
+        process.threads.to_string(),
+        process.name.clone(),
+        why.map_or_else(String::new, |r| r.text.clone()),
+    ]
 }
 
 fn percent(share: f64) -> String {
@@ -105,24 +98,24 @@ fn graded(score: f64, threshold: f64, screen: Screen) -> String {
 }
 
 fn nodes(process: &Assessment, check: &Check) -> String {
-    let mut out = format!("{:>6}  {:>8}  {:>8}\n", "node", "CPU time", "memory");
+    let header = ["node", "CPU time", "memory", "", ""].map(str::to_owned);
     let memory = process.memory_share();
-    for id in check.machine.node_ids() {
+    let rows = check.machine.node_ids().map(|id| {
         let n = id.index();
-        let note = if check.machine.nodes[n].cpus.is_empty() {
-            "  no CPUs"
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            out,
-            "{id:>6}  {:>8}  {:>8}  {:>10}{note}",
+        let has_cpus = !check.machine.nodes[n].cpus.is_empty();
+        [
+            id.to_string(),
             percent(process.cpu_share[n]),
             percent(memory[n]),
-            bytes(process.memory[n])
-        );
-    }
-    out
+            bytes(process.memory[n]),
+            if has_cpus { "" } else { "no CPUs" }.to_owned(),
+        ]
+    });
+    indented(&table("rrrrl", std::iter::once(header).chain(rows)))
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// The distribution of memory: `node 0` or `nodes 0 (60 %), 1 (40 %)`.

@@ -2,9 +2,8 @@
 
 use anyhow::Context;
 use nodewise_machine::{Channels, Flow, LinkId, Machine};
-use nodewise_report::gigabytes;
+use nodewise_report::{gigabytes, table};
 use serde::Serialize;
-use std::fmt::Write;
 
 /// Max-min fair rates of flows on a machine; the keys are documented in `docs/machines.md`.
 #[derive(Serialize)]
@@ -78,25 +77,34 @@ impl Together {
     }
 
     pub fn text(&self) -> String {
-        let mut out = format!("{:12}{:>11}{:>12}  held back by\n", "data", "alone", "together");
-        for flow in &self.flows {
+        let header = ["data", "alone", "together", "held back by"].map(str::to_owned);
+        let flows = self.flows.iter().map(|flow| {
             let stops = [&[flow.memory][..], &flow.via, &[flow.reader]].concat();
-            let path = stops
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(">");
-            let (alone, together) = (gigabytes(flow.alone), gigabytes(flow.together));
-            let _ = writeln!(out, "{path:12}{alone:>11}{together:>12}  {}", flow.held_back_by);
-        }
-        let _ = writeln!(out, "{:12}{:>11}{:>12}", "in all", "", gigabytes(self.total));
+            let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
+            [
+                stops.join(">"),
+                gigabytes(flow.alone),
+                gigabytes(flow.together),
+                flow.held_back_by.clone(),
+            ]
+        });
+        let all = [
+            "in all".to_owned(),
+            String::new(),
+            gigabytes(self.total),
+            String::new(),
+        ];
+        let rows = std::iter::once(header).chain(flows).chain(std::iter::once(all));
+        let mut out = table("lrrl", rows);
         out.push_str("\nlinks on the way\n");
-        for link in &self.links {
-            let ends = format!("{}>{}", group(&link.from), group(&link.to));
-            let share = 100.0 * link.load / link.bandwidth;
-            let (load, width) = (gigabytes(link.load), gigabytes(link.bandwidth));
-            let _ = writeln!(out, "{ends:12}{load:>11} of {width:>9}{share:>6.0} %");
-        }
+        let links = self.links.iter().map(|link| {
+            [
+                format!("{}>{}", group(&link.from), group(&link.to)),
+                format!("{} of {}", gigabytes(link.load), gigabytes(link.bandwidth)),
+                format!("{:.0} %", 100.0 * link.load / link.bandwidth),
+            ]
+        });
+        out.push_str(&table("lrr", links));
         out
     }
 }

@@ -3,7 +3,7 @@
 use super::graph;
 use crate::output::Screen;
 use nodewise_machine::{Machine, NodeId, Source, format_list};
-use nodewise_report::{bytes, gigabytes, plural};
+use nodewise_report::{bytes, gigabytes, plural, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -39,8 +39,8 @@ fn headline(machine: &Machine, screen: Screen) -> String {
 }
 
 fn nodes(machine: &Machine) -> String {
-    let mut out = format!("{:>5}  {:>10}  {:>12}  CPUs\n", "node", "memory", "bandwidth");
-    for (id, node) in machine.nodes.iter().enumerate() {
+    let header = ["node", "memory", "bandwidth", "CPUs"].map(str::to_owned);
+    let rows = machine.nodes.iter().enumerate().map(|(id, node)| {
         let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
         let cpus = if cpus.is_empty() {
             "none".to_owned()
@@ -57,13 +57,9 @@ fn nodes(machine: &Machine) -> String {
         } else {
             bytes(node.memory)
         };
-        let _ = writeln!(
-            out,
-            "{id:>5}  {memory:>10}  {:>12}  {cpus}{kernel}",
-            gigabytes(node.bandwidth)
-        );
-    }
-    out
+        [id.to_string(), memory, gigabytes(node.bandwidth), cpus + &kernel]
+    });
+    table("rrrl", std::iter::once(header).chain(rows))
 }
 
 /// The matrix of latencies, and beside it, if there is room, the bandwidth of one reader alone.

@@ -1,6 +1,6 @@
 //! Text output of `tune`.
 
-use nodewise_report::plural;
+use nodewise_report::{plural, table};
 use nodewise_tune::{Conclusion, Findings, NotScored, median};
 use std::fmt::Write;
 
@@ -13,31 +13,29 @@ pub fn text(findings: &Findings) -> String {
         plural(findings.nodes, "node"),
         findings.profile
     );
-    let names = findings.candidates.iter().map(|c| c.policy.len());
-    let width = names.max().unwrap_or(0).max(20);
-    let _ = writeln!(
-        out,
-        "{:<width$}  {:>9}  {:>22}  {:>22}  {:>7}",
-        "", "median", "measured speed-up", "predicted", "p"
-    );
-    let _ = writeln!(
-        out,
-        "{:<width$}  {:>7.3} s",
-        "first-touch (plain)", findings.baseline.median_seconds
-    );
-    for c in &findings.candidates {
+    let header = ["", "median", "measured speed-up", "predicted", "p"].map(str::to_owned);
+    let plain = [
+        "first-touch (plain)".to_owned(),
+        format!("{:.3} s", findings.baseline.median_seconds),
+        String::new(),
+        String::new(),
+        String::new(),
+    ];
+    let candidates = findings.candidates.iter().map(|c| {
         let predicted = match (c.predicted_speedup, c.predicted_range) {
             (Some(p), Some([low, high])) => format!("{p:.2} ({low:.2}–{high:.2})"),
             _ => "-".to_owned(),
         };
         let m = c.measured;
-        let measured = format!("{:.3} [{:.3}–{:.3}]", m.ratio, m.interval[0], m.interval[1]);
-        let _ = writeln!(
-            out,
-            "{:<width$}  {:>7.3} s  {measured:>22}  {predicted:>22}  {:>7.3}",
-            c.policy, c.median_seconds, m.p
-        );
-    }
+        [
+            c.policy.clone(),
+            format!("{:.3} s", c.median_seconds),
+            format!("{:.3} [{:.3}–{:.3}]", m.ratio, m.interval[0], m.interval[1]),
+            predicted,
+            format!("{:.3}", m.p),
+        ]
+    });
+    out += &table("lrrrr", [header, plain].into_iter().chain(candidates));
     let _ = writeln!(out, "\n{}\n{}", score(findings), findings.sentence);
     if findings.conclusion != Conclusion::LeaveAlone {
         let _ = writeln!(out, "\n  {}", findings.command);

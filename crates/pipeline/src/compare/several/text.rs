@@ -2,7 +2,8 @@
 
 use super::{Dynamic, Policy, Together};
 use crate::compare::nodes::{DYNAMIC, difference, faster, list};
-use crate::compare::table::{Row, align, significant};
+use crate::compare::table::{Row, significant};
+use nodewise_report::table;
 use nodewise_simulation::{Afterwards, Places, Spread};
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ pub fn write(done: &Together) -> String {
     );
     for policy in &done.policies {
         let rows = (0..done.programs.len()).map(|p| row(done, policy, p));
-        out += &align(std::iter::once(header(&policy.name)).chain(rows));
+        out += &table("lrrrrrrrrl", std::iter::once(header(&policy.name)).chain(rows));
         let _ = writeln!(
             out,
             "Together best on {}, worst on {}; by bandwidth alone {}.\n",
@@ -128,7 +129,10 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
     format!(
         "Seconds where only pages move, on {} draws of nodes:\n{}\n",
         dynamic.draws.len(),
-        align(std::iter::once(header.map(str::to_owned).into()).chain(rows))
+        table(
+            "lrrrrl",
+            std::iter::once(header.map(str::to_owned).into()).chain(rows)
+        )
     )
 }
 

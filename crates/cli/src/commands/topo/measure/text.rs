@@ -2,9 +2,10 @@
 
 use super::Found;
 use crate::output::Screen;
-use nodewise_machine::inference::{Place, Survey};
+use nodewise_machine::inference::{Estimate, Place, Survey};
 use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
+use nodewise_report::table;
 use std::fmt::Write;
 
 /// Largest number of bottlenecks shown; JSON has all.
@@ -31,7 +32,7 @@ impl Found {
             ("reads, GB/s (row reads column)", &measured.read, 1000.0),
             ("writes, GB/s (row writes to column)", &measured.write, 1000.0),
         ] {
-            out.push_str(&table(title, matrix, unit));
+            out.push_str(&matrix_text(title, matrix, unit));
         }
         out.push_str(
             &measured
@@ -112,25 +113,26 @@ fn shown(place: &Place) -> String {
     }
 }
 
-fn table(title: &str, matrix: &Matrix, unit: f64) -> String {
-    let mut out = format!("\n{title}\n{:>5}", "");
-    for memory in 0..matrix.len() {
-        let _ = write!(out, "{memory:>14}");
-    }
-    out.push('\n');
-    for (reader, row) in matrix
+fn matrix_text(title: &str, matrix: &Matrix, unit: f64) -> String {
+    let header = std::iter::once(String::new())
+        .chain((0..matrix.len()).map(|memory| memory.to_string()))
+        .collect();
+    let readers = matrix
         .iter()
         .enumerate()
-        .filter(|(_, row)| row.iter().any(Option::is_some))
-    {
-        let _ = write!(out, "{reader:>5}");
-        for figure in row {
-            let cell = figure.map_or("-".to_owned(), |f| {
-                format!("{:.1} ±{:.1}", f.median / unit, f.half_width() / unit)
-            });
-            let _ = write!(out, "{cell:>14}");
-        }
-        out.push('\n');
-    }
-    out
+        .filter(|(_, row)| row.iter().any(Option::is_some));
+    let rows = readers.map(|(reader, row)| {
+        let cell = |figure: &Option<Estimate>| match figure {
+            Some(f) => format!("{:.1} ±{:.1}", f.median / unit, f.half_width() / unit),
+            None => "-".to_owned(),
+        };
+        std::iter::once(reader.to_string())
+            .chain(row.iter().map(cell))
+            .collect::<Vec<_>>()
+    });
+    let columns = "r".repeat(matrix.len() + 1);
+    format!(
+        "\n{title}\n{}",
+        table(&columns, std::iter::once(header).chain(rows))
+    )
 }

@@ -1,0 +1,38 @@
+//! The layout of tables in text.
+
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::{Alignment, Padding, Style};
+
+/// A table in text: columns as wide as their widest cell, two spaces apart, lines without trailing spaces. `columns`
+/// has a letter for each column, as LaTeX's `tabular` has: `l` aligns it to the left, `r` to the right.
+#[must_use]
+pub fn table<R>(columns: &str, rows: impl IntoIterator<Item = R>) -> String
+where
+    R: IntoIterator,
+    R::Item: Into<String>,
+{
+    let mut builder = Builder::default();
+    rows.into_iter().for_each(|row| builder.push_record(row));
+    let mut table = builder.build();
+    table.with(Style::blank()).with(Padding::new(0, 1, 0, 0));
+    for (index, _) in columns.char_indices().filter(|(_, c)| *c == 'r') {
+        table.modify(Columns::one(index), Alignment::right());
+    }
+    let text = table.to_string();
+    text.lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_by_what_is_seen() {
+        let rows = [["name", "GB"], ["行列", "1.5"], ["\x1b[31mred\x1b[0m", "12"]];
+        let text = table("lr", rows);
+        assert_eq!(text, "name   GB\n行列  1.5\n\x1b[31mred\x1b[0m    12\n");
+    }
+}
