@@ -49,6 +49,8 @@ pub struct Image {
     regions: HashMap<u32, RegionId>,
     sequences: HashMap<(SiteId, u32), u32>,
     gone: Vec<(u64, u64)>,
+    /// The module that is our own library, loaded into the program.
+    runtime: Option<u32>,
     sites: HashMap<u64, SiteId>,
     /// For objects allocated repeatedly at their address: index of their entry in the pool's file.
     pub(crate) repeats: HashMap<u64, usize>,
@@ -78,6 +80,7 @@ impl Image {
             regions: HashMap::new(),
             sequences: HashMap::new(),
             gone: Vec::new(),
+            runtime: None,
             sites: HashMap::new(),
             repeats: HashMap::new(),
             again: HashMap::new(),

@@ -61,6 +61,9 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
     plain(&folder, "cc", "exact.c", &["-O1", "-pthread"]);
     let (recorded, output) = emulated(&folder, &["./plain"]);
     assert_eq!(status(&output), 0, "{}", said(&output));
+    let ours = |o: &&nodewise_profile::Object| o.name.starts_with("libnodewise");
+    let found = recorded.profile.objects.iter().find(ours);
+    assert_eq!(found, None, "our own library's data is not the program's");
     let known = |o: &&nodewise_profile::Object| o.kind == ObjectKind::Static && o.bytes == 8192;
     let objects: Vec<_> = recorded.profile.objects.iter().filter(known).collect();
     assert_eq!(objects.len(), 30);

@@ -100,6 +100,9 @@ impl Image {
         let mut fresh = Vec::with_capacity(deltas.len());
         for delta in deltas {
             let known = self.object(number, delta.counter).and_then(|o| *o);
+            if known.is_none() && self.is_runtimes(delta.address) {
+                continue;
+            }
             let object = known.unwrap_or_else(|| {
                 let found = objects::owner(self, tables, delta.address);
                 if let Some(object) = self.object(number, delta.counter) {
@@ -127,14 +130,27 @@ impl Image {
         self.files.get_mut(&number)?.object(counter)
     }
 
+    /// Whether an address is in the data of our own library, which the emulated loader relocates: such accesses are not
+    /// the program's.
+    fn is_runtimes(&mut self, address: u64) -> bool {
+        let Some(runtime) = self.runtime else {
+            return false;
+        };
+        let claim = self.claims.owner(address);
+        claim.is_some_and(|c| c.what == Content::Image { module: runtime })
+    }
+
     fn take_touches(&mut self, tables: &mut Tables, slice: SliceId, thread: u32, touches: &[Touch]) {
         if self.ordinal.is_none() {
             return;
         }
         let id = self.thread(tables, thread);
-        let fresh = touches
-            .iter()
-            .map(|touch| FirstTouch {
+        let mut fresh = Vec::with_capacity(touches.len());
+        for touch in touches {
+            if self.is_runtimes(touch.address) {
+                continue;
+            }
+            fresh.push(FirstTouch {
                 page: self.page(touch.address),
                 len: 1,
                 object: objects::owner(self, tables, touch.address),
@@ -142,8 +158,8 @@ impl Image {
                 site: self.site_of_code(tables, touch.code),
                 slice,
                 region: self.region(touch.region),
-            })
-            .collect();
+            });
+        }
         tables.first_touches(fresh);
     }
 
@@ -307,7 +323,10 @@ impl Image {
             end,
             file: tables.library.file(path),
         });
-        let ours = path.rsplit('/').next() == Some(RUNTIME); // data of our runtime belongs to no object of the program
+        let ours = path.rsplit('/').next() == Some(RUNTIME);
+        if ours {
+            self.runtime = Some(module);
+        }
         for segment in segments {
             let what = if segment.writable && !ours {
                 Content::Segment { module }
@@ -346,6 +365,7 @@ impl Image {
         let Some(parent) = parent else { return };
         self.claims = parent.claims.without_objects();
         self.modules = parent.modules;
+        self.runtime = parent.runtime;
         self.names = parent.names;
         self.regions = parent.regions;
         self.sequences = parent.sequences;
