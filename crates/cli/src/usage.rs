@@ -44,8 +44,10 @@ fn line(rendered: &str, subcommand: Option<&str>) -> String {
     let what = parts.next().unwrap_or_default();
     let mut out = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
     // Clap's other tip is to escape what looks like an option, but no program is called `--pid`.
-    if let Some(tip) = parts.find(|p| p.starts_with("tip: ") && !p.contains("as a value")) {
-        out = format!("{out}; {}", tip.trim_start_matches("tip: "));
+    let tips = parts.find(|p| p.starts_with("tip: ")).unwrap_or_default();
+    let mut tips = tips.split("tip: ").map(str::trim).filter(|tip| !tip.is_empty());
+    if let Some(tip) = tips.find(|tip| !tip.contains("as a value")) {
+        out = format!("{out}; {tip}");
     }
     let command = subcommand.map_or_else(String::new, |s| format!(" {s}"));
     format!("{out}; see nodewise{command} --help")
@@ -54,6 +56,7 @@ fn line(rendered: &str, subcommand: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     #[test]
     fn usage_errors_are_one_line_with_the_mend() {
@@ -63,6 +66,12 @@ mod tests {
         assert_eq!(
             line(rendered, Some("run")),
             "unexpected argument '--polcy' found; a similar argument exists: '--policy'; see nodewise run --help"
+        );
+        let both = crate::Arguments::try_parse_from(["nodewise", "run", "--polcy", "x", "--", "true"]).err();
+        let text = line(&both.expect("no such option").render().to_string(), Some("run"));
+        assert!(
+            text.contains("exists: '--policy'; see") && !text.contains("as a value"),
+            "{text}"
         );
         let rendered = "error: the following required arguments were not provided:\n  <CMD>...\n\nUsage: …\n";
         assert_eq!(
