@@ -103,22 +103,21 @@ pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
             .find(|r| r.command == subcommand.get_name() && r.old == option.name);
         let takes_value = old.is_some() || option.takes_value(subcommand);
         let value = match (&option.value, takes_value) {
-            (Some(value), _) => Some((*value).to_owned()),
-            (None, true) => rest.next().and_then(|v| v.into_string().ok()),
+            (Some(value), _) => Some(OsString::from(value)),
+            (None, true) => rest.next(),
             (None, false) => None,
         };
         let apart = option.value.is_none();
-        match old
-            .zip(value.as_deref())
-            .and_then(|(old, value)| (old.new)(value))
-        {
+        // A file name that is not UTF-8 stays as it is.
+        let text = value.as_deref().map(|v| v.to_str().unwrap_or_default());
+        match old.zip(text).and_then(|(old, value)| (old.new)(value)) {
             Some(new) => {
-                report(&option.name, value.as_deref().unwrap_or_default(), &new);
+                report(&option.name, text.unwrap_or_default(), &new);
                 translated.extend(new.into_iter().map(OsString::from));
             }
             None => {
                 translated.push(word);
-                translated.extend(value.filter(|_| apart).map(OsString::from));
+                translated.extend(value.filter(|_| apart));
             }
         }
     }
@@ -218,6 +217,15 @@ mod tests {
         for (old, new) in lines {
             assert_eq!(translated(old), new);
         }
+    }
+
+    #[test]
+    fn names_of_files_need_not_be_utf_8() {
+        use std::os::unix::ffi::OsStringExt;
+        let file = OsString::from_vec(b"profile-\xff".to_vec());
+        let words = ["nodewise", "record", "--observe-budget", "1%", "-o"].map(OsString::from);
+        let words: Vec<_> = words.into_iter().chain([file, "x".into()]).collect();
+        assert_eq!(translate(&crate::Arguments::command(), words.clone()), words);
     }
 
     #[test]

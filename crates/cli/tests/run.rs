@@ -367,6 +367,16 @@ fn a_dry_run_shows_the_plan_and_starts_nothing() {
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(plan["rules_found"], 7);
+    // A file's name need not be UTF-8.
+    let odd = bench.folder.join(OsStr::from_bytes(b"map\xff.map"));
+    std::fs::copy(&map.path, &odd).unwrap();
+    let policy = [OsStr::new("map:"), odd.as_os_str()].join(OsStr::new(""));
+    let mut command = Command::new(running::NODEWISE);
+    command
+        .args(["run", "--dry-run", "--json", "--policy"])
+        .arg(policy);
+    let again = command.args(["--", &program]).output().unwrap();
+    assert_eq!(again.stdout, output.stdout, "{again:?}");
     assert!(
         plan["rules"][6]["places"][0]
             .as_str()

@@ -2,6 +2,8 @@
 
 use crate::EnforceError;
 use nodewise_placement::Placement;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A placement map, or a policy that needs no profile.
@@ -26,11 +28,13 @@ impl Request {
     ///
     /// # Errors
     /// The map cannot be read, the policy is unknown, or it needs a profile and therefore a map.
-    pub fn parse(policy: &str) -> Result<Self, EnforceError> {
+    pub fn parse(policy: &OsStr) -> Result<Self, EnforceError> {
+        if let Some(file) = policy.as_bytes().strip_prefix(b"map:") {
+            return read_map(Path::new(OsStr::from_bytes(file)));
+        }
+        let policy = &*policy.to_string_lossy();
         let (name, rest) = policy.split_once(':').unwrap_or((policy, ""));
         match (name, rest) {
-            ("map", "") => Err(EnforceError::new("--policy map: needs a file: map:FILE")),
-            ("map", file) => read_map(Path::new(file)),
             ("first-touch", "") => Ok(Self::FirstTouch),
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),
@@ -66,6 +70,9 @@ fn needs_profile(policy: &str, name: &str) -> bool {
 }
 
 fn read_map(path: &Path) -> Result<Request, EnforceError> {
+    if path.as_os_str().is_empty() {
+        return Err(EnforceError::new("--policy map: needs a file: map:FILE"));
+    }
     let text = nodewise_input::text(path).map_err(|e| EnforceError::io("read the map", path, &e))?;
     let placement =
         Placement::read(&text).map_err(|e| EnforceError::new(format!("{}: {e}", path.display())))?;
@@ -78,8 +85,11 @@ mod tests {
 
     #[test]
     fn policies_without_a_map_are_read() {
-        assert_eq!(Request::parse("node:3").unwrap(), Request::Node(3));
-        assert_eq!(Request::parse("round-robin").unwrap(), Request::RoundRobin);
+        assert_eq!(Request::parse("node:3".as_ref()).unwrap(), Request::Node(3));
+        assert_eq!(
+            Request::parse("round-robin".as_ref()).unwrap(),
+            Request::RoundRobin
+        );
     }
 
     #[test]
@@ -92,7 +102,7 @@ mod tests {
             ("map:", "needs a file"),
             ("map:/nonexistent.map", "cannot read the map /nonexistent.map"),
         ] {
-            let error = Request::parse(policy).unwrap_err().to_string();
+            let error = Request::parse(policy.as_ref()).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         }
     }

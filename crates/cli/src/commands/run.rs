@@ -24,7 +24,7 @@ const NEVER: Duration = Duration::from_secs(1 << 30);
 pub struct Arguments {
     /// map:FILE, first-touch, interleave, round-robin, node:N, weighted
     #[arg(long, value_name = "P", default_value = "first-touch")]
-    policy: String,
+    policy: OsString,
     /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them, ascending
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 
-const NODEWISE: &str = env!("CARGO_BIN_EXE_nodewise");
+pub const NODEWISE: &str = env!("CARGO_BIN_EXE_nodewise");
 
 /// A folder of its own for one test.
 pub struct Bench {
