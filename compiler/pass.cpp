@@ -2,12 +2,14 @@
 // own pipeline, at any level of optimisation.
 #include "instrument.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -48,6 +50,34 @@ void mark(Function &F) {
     F.setPrefixData(ConstantDataArray::getString(F.getContext(), "nodewise:counted", false));
 }
 
+// For the cost of counting: instructions that were inserted have a column that no source has (NW_COUNTING_COLUMN of
+// runtime.h), beside the line of the access that they count. Samples of a running program are told apart by it.
+class Inserted {
+public:
+  explicit Inserted(Function &F) : F(F) {
+    for (const Instruction &I : instructions(F))
+      Before.insert(&I);
+  }
+  void stamp() const {
+    DISubprogram *Program = F.getSubprogram();
+    if (!Program)
+      return;
+    for (Instruction &I : instructions(F)) {
+      if (Before.contains(&I))
+        continue;
+      const DebugLoc &At = I.getDebugLoc();
+      unsigned Line = At ? At.getLine() : Program->getLine();
+      Metadata *Scope = At ? At.getScope() : Program;
+      I.setDebugLoc(DILocation::get(F.getContext(), Line, CountingColumn, Scope, At ? At.getInlinedAt() : nullptr));
+    }
+  }
+
+private:
+  static constexpr unsigned CountingColumn = 65535;
+  Function &F;
+  SmallPtrSet<const Instruction *, 32> Before;
+};
+
 class InstrumentPass : public PassInfoMixin<InstrumentPass> {
 public:
   PreservedAnalyses run(Function &F, FunctionAnalysisManager &AM) {
@@ -56,10 +86,12 @@ public:
     Target Code(F);
     Accesses A = collect(F, AM.getResult<TargetLibraryAnalysis>(F), Code);
     merge(F, A, Code, AM.getResult<ScalarEvolutionAnalysis>(F));
+    Inserted Counting(F);
     if (!A.empty())
       count(F, A, AM);
     if (isOutlined(F))
       emitRegion(F);
+    Counting.stamp();
     mark(F);
     F.removeFnAttr(Attribute::Memory);
     F.removeFnAttr(Attribute::Speculatable);

@@ -173,4 +173,8 @@ NW_HOT void nw_region_leave(nw_region *region, uint64_t previous);
  * the share of samples inside such functions and inside this library's own nw_miss .. nw_lanes. */
 #define NW_FUNCTION_MARK "nodewise:counted"
 
+/* The column, in line tables, of instructions that the pass inserted: no source line is as long. Samples of a running
+ * program are divided by it into counting and the program itself. */
+#define NW_COUNTING_COLUMN 65535
+
 #endif

@@ -4,6 +4,7 @@ use crate::output::say;
 use nodewise_pipeline::Selection;
 use nodewise_profile::BASE_PAGE_SHIFT;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// Page size of decisions: 4K, or 2M with transparent huge pages
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_shift)]
     pub page_size: u32,
+    /// CPU time (user and system) of a plain run of the same work: nothing is then assumed about the cost of recording
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
+    pub plain_cpu: Option<Duration>,
 }
 
 impl Arguments {
@@ -31,6 +35,7 @@ impl Arguments {
             affinity: self.affinity.clone(),
             page_size: self.page_size,
             plain: None,
+            plain_cpu: self.plain_cpu,
         }
     }
 }

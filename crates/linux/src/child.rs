@@ -102,6 +102,34 @@ impl Forwarding {
     }
 }
 
+/// CPU time of processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In their own code.
+    pub user: Duration,
+    /// In the kernel on their behalf.
+    pub system: Duration,
+}
+
+/// CPU time of all children that have ended and were waited for, and of theirs likewise.
+#[must_use]
+pub fn cpu_of_ended() -> CpuTime {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is ours, plain data, and zeros are valid should the call fail, which it cannot.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let time = |t: libc::timeval| {
+        Duration::from_secs(u64::try_from(t.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(t.tv_usec).unwrap_or(0))
+    };
+    CpuTime {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+    }
+}
+
 /// Makes what `command` starts depend on this thread: it is killed when the thread ends, however that
 /// happens. It gets a process group of its own, so that a terminal's Ctrl-C does not reach it, and
 /// keeps the descriptors `inherited`, under their numbers.

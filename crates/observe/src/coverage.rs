@@ -10,6 +10,10 @@ use std::ops::Range;
 pub const FREQUENCY: u64 = 997;
 /// The bytes that the compiler pass places before functions it has processed: `NW_FUNCTION_MARK`.
 const MARK: &[u8] = b"nodewise:counted";
+/// The column that the pass gives to instructions it has inserted: `NW_COUNTING_COLUMN`.
+const COUNTING_COLUMN: u32 = 65535;
+/// Share of the counted samples that may lack line information before what counting took is called unknown.
+const UNLINED: f64 = 0.02;
 const RUNTIME: &str = "libnodewise-rt.so";
 /// Modules in which time counts as waiting and scheduling.
 const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
@@ -112,24 +116,25 @@ impl Samples {
             .map_or(0, |n| n * 1_000_000_000 / FREQUENCY)
     }
 
-    /// The share of user-mode samples in our runtime: a lower bound of the cost of counting, as counters compiled into
-    /// the program are not included. `None` without samples.
-    pub fn cost(&self, library: &Library) -> Option<f64> {
-        let all: u64 = self.places.values().sum::<u64>() + self.nowhere;
-        let ours = self
-            .places
-            .iter()
-            .filter(|((file, _), _)| library.name(*file) == RUNTIME);
-        (all > 0).then(|| ours.map(|(_, count)| count).sum::<u64>() as f64 / all as f64)
-    }
-
     /// The coverage according to the samples.
     pub fn coverage(&self, library: &mut Library) -> Coverage {
         let (mut instrumented, mut waiting, mut missed) = (0, 0, BTreeMap::<String, u64>::new());
+        let (mut counting, mut unlined) = (0, 0);
         let mut lists = HashMap::new();
         for (&(file, offset), &count) in &self.places {
             match classify(library, &mut lists, file, offset) {
-                Class::Instrumented => instrumented += count,
+                Class::Runtime => {
+                    instrumented += count;
+                    counting += count;
+                }
+                Class::Instrumented(address) => {
+                    instrumented += count;
+                    match is_counting(library, file, address) {
+                        Some(true) => counting += count,
+                        Some(false) => {}
+                        None => unlined += count,
+                    }
+                }
                 Class::Waiting => waiting += count,
                 Class::Missed => *missed.entry(library.name(file).to_owned()).or_default() += count,
             }
@@ -154,13 +159,25 @@ impl Samples {
             waiting: share(waiting),
             missed: share(missed_count),
             kernel: share(self.kernel),
+            counting: (unlined as f64 <= UNLINED * instrumented as f64).then(|| share(counting)),
             missed_modules,
         }
     }
 }
 
+/// Whether an instruction of a counted function was inserted to count; `None` if the module does not say.
+fn is_counting(library: &mut Library, file: usize, address: u64) -> Option<bool> {
+    let module = library.module(file)?;
+    let frames = module.frames_with_columns(address);
+    let (frame, column) = frames.first()?;
+    (*column == COUNTING_COLUMN || !frame.file.is_empty()).then_some(*column == COUNTING_COLUMN)
+}
+
 enum Class {
-    Instrumented,
+    /// In our runtime.
+    Runtime,
+    /// In a function that counts, at this address as linked.
+    Instrumented(u64),
     Waiting,
     Missed,
 }
@@ -170,7 +187,7 @@ type Lists = HashMap<usize, Vec<Range<u64>>>;
 fn classify(library: &mut Library, lists: &mut Lists, file: usize, offset: u64) -> Class {
     let name = library.name(file);
     if name == RUNTIME {
-        return Class::Instrumented;
+        return Class::Runtime;
     }
     if THREADING.iter().any(|t| name.starts_with(t)) {
         return Class::Waiting;
@@ -194,7 +211,7 @@ fn classify(library: &mut Library, lists: &mut Lists, file: usize, offset: u64) 
     let before = listed.partition_point(|f| f.start <= address);
     let inside = before > 0 && listed[before - 1].contains(&address);
     if inside {
-        Class::Instrumented
+        Class::Instrumented(address)
     } else {
         Class::Missed
     }

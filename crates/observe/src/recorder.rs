@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::coverage::FREQUENCY;
 use crate::error::{Error, ErrorKind};
+use crate::plain::PlainRun;
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -34,6 +35,8 @@ pub struct Options<'a> {
     pub slicing: Slicing,
     /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
+    /// A plain run of the same work. Its times are entered if the program ends with the same status.
+    pub plain: Option<PlainRun>,
 }
 
 /// Progress of a recording.
@@ -61,8 +64,6 @@ pub struct Recorded {
     pub processes: usize,
     /// Whether the kernel permitted sampling of CPU time; without it coverage is unknown.
     pub sampled: bool,
-    /// The share of the program's CPU time in our runtime, without counters compiled into the program.
-    pub cost: Option<f64>,
     /// Programs that ran under the emulator without being counted, each once: privileged ones and those of other
     /// architectures.
     pub uncounted: Vec<String>,
@@ -81,6 +82,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         force,
         slicing,
         meta,
+        plain,
     } = options;
     let writer = Writer::create(folder, &meta, force)?;
     let raw = make_raw(folder)?;
@@ -113,22 +115,30 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
     recording.profile_mut().meta.truncated = control.truncated();
-    let recorded = result.and_then(|()| complete(recording, &raw, wall, status));
+    let recorded = result.and_then(|()| complete(recording, &raw, wall, (status, plain)));
     recorded.map_err(|e| e.with_counters_left(folder))
 }
 
 /// Takes the last slice, writes the tables and removes the raw files.
-fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
+fn complete(
+    mut recording: Recording,
+    raw: &Path,
+    wall: Duration,
+    (status, plain): (u8, Option<PlainRun>),
+) -> Result<Recorded, Error> {
     recording.cut(nanoseconds(wall))?;
     recording.finish_samples();
     let missing = recording.unread().or_else(|| still_running(recording.running()));
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
+    let plain = plain.filter(|plain| plain.status == status);
+    meta.plain_wall_ns = plain.map(|plain| plain.wall_ns);
+    meta.plain_cpu_ns = plain.and_then(|plain| plain.cpu_ns);
     meta.truncated = meta.truncated.take().or(missing);
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, any_announced) = (recording.processes(), recording.any_announced());
-    let (sampled, cost) = (recording.samples_permitted(), recording.cost());
+    let sampled = recording.samples_permitted();
     let uncounted = uncounted(raw);
     let profile = recording.finish()?;
     // The profile is complete: the raw files are no longer needed.
@@ -140,7 +150,6 @@ fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) ->
         dropped,
         processes,
         sampled,
-        cost,
         uncounted,
         any_announced,
     })

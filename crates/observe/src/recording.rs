@@ -96,12 +96,6 @@ impl Recording {
         }
     }
 
-    /// The share of CPU time in our runtime, if it was sampled.
-    #[must_use]
-    pub fn cost(&self) -> Option<f64> {
-        self.samples.cost(&self.tables.library)
-    }
-
     /// Whether CPU time is sampled.
     #[must_use]
     pub fn samples_permitted(&self) -> bool {

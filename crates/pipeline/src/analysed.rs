@@ -67,7 +67,7 @@ impl Analysed {
         let selected = selection.open_with(&mut [&mut sums])?;
         let (mappings, notes) = selected.mappings(policies)?;
         let mappings = with_baseline(&selected, mappings);
-        let found = LaterPasses::of(&selected, &mappings, sums, filmed)?;
+        let found = LaterPasses::of(&selected, &mappings, sums, filmed, &selection.parameters())?;
         let context = selected.context();
         // What whoever copies the next command would ask with.
         let asked = Asked {

@@ -33,8 +33,6 @@ pub struct Question {
     pub policy: String,
     /// On how many CPUs: one number for all programs, or one for each; empty: as many as were recorded.
     pub threads: Vec<u32>,
-    /// CPU time of a plain run of the same work, seconds.
-    pub plain_cpu: Option<f64>,
     /// What holds for policies that move pages.
     pub limits: Limits,
     /// Remote memory is so many times as slow as local memory.
@@ -144,10 +142,9 @@ impl Question {
 
     fn parameters(&self) -> Parameters {
         Parameters {
-            plain_cpu_ns: self.plain_cpu.map(|seconds| seconds * 1e9),
             seconds_per_gb: self.limits.migration_cost,
             traffic: self.traffic,
-            ..Parameters::default()
+            ..self.selection.parameters()
         }
     }
 }

@@ -180,6 +180,7 @@ mod tests {
             affinity: "auto".into(),
             page_size: 0,
             plain: None,
+            plain_cpu: None,
         };
         let followed = Followed::beginning(&selection, folder.clone(), |_| Ok(()));
         let touched = |path: &Path, age| {

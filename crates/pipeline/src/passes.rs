@@ -32,7 +32,13 @@ pub(crate) struct LaterPasses {
 
 impl LaterPasses {
     /// Of mappings the first of which is first-touch; `sums` are those of the first pass.
-    pub fn of(selected: &Selected, mappings: &[Mapping], sums: Usage, filmed: bool) -> anyhow::Result<Self> {
+    pub fn of(
+        selected: &Selected,
+        mappings: &[Mapping],
+        sums: Usage,
+        filmed: bool,
+        parameters: &Parameters,
+    ) -> anyhow::Result<Self> {
         let context = selected.context();
         let Context {
             profile,
@@ -41,8 +47,7 @@ impl LaterPasses {
             machine,
         } = context;
         let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
-        let parameters = Parameters::default();
-        let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), &parameters);
+        let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), parameters);
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
         let mut judgement = Judgement::new(profile, histogram, affinity, nodes);

@@ -9,8 +9,10 @@ use nodewise_placement::{
     Context, Mapping, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
 };
 use nodewise_profile::{Observer, Profile};
+use nodewise_simulation::Parameters;
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Which profile, on which machine.
 #[derive(Clone, Debug)]
@@ -25,6 +27,9 @@ pub struct Selection {
     pub page_size: u32,
     /// The program's build that does not count, for commands that are said.
     pub plain: Option<PathBuf>,
+    /// CPU time of a plain run of the same work, if somebody measured it: nothing is then assumed about the cost of
+    /// recording.
+    pub plain_cpu: Option<Duration>,
 }
 
 /// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
@@ -53,6 +58,15 @@ pub struct Selected {
 }
 
 impl Selection {
+    /// The model's parameters: all that is not known has its whole range.
+    #[must_use]
+    pub fn parameters(&self) -> Parameters {
+        Parameters {
+            plain_cpu_ns: self.plain_cpu.map(|time| time.as_nanos() as f64),
+            ..Parameters::default()
+        }
+    }
+
     /// Opens the profile and reads it through once.
     ///
     /// # Errors

@@ -59,6 +59,9 @@ pub struct Coverage {
     pub missed: f64,
     /// The kernel on behalf of the program.
     pub kernel: f64,
+    /// Counting, a part of `instrumented`: our runtime, and instructions that the compiler pass inserted. `None` where
+    /// line information is missing, which tells these apart from the program's own.
+    pub counting: Option<f64>,
     /// The largest contributors to `missed`: module name and share.
     pub missed_modules: Vec<(String, f64)>,
 }
@@ -73,6 +76,15 @@ impl Coverage {
     pub fn share(&self) -> Option<f64> {
         let own = self.instrumented + self.missed;
         (self.own_samples() >= Self::FEW).then(|| self.instrumented / own)
+    }
+
+    /// The share of the program's own user-mode work that went into counting, in line and in the runtime. `None` where
+    /// that is not known, as for [`Self::share`].
+    #[must_use]
+    pub fn counting_share(&self) -> Option<f64> {
+        let own = self.instrumented + self.missed;
+        let counting = self.counting.filter(|_| self.own_samples() >= Self::FEW)?;
+        Some((counting / own).clamp(0.0, 1.0))
     }
 
     /// Samples that fell into the program's own code, counted or not.
@@ -114,6 +126,9 @@ pub struct Meta {
     pub wall_ns: u64,
     /// Wall time of the plain build on the same host when somebody measured it, nanoseconds.
     pub plain_wall_ns: Option<u64>,
+    /// CPU time of the plain build's own work on the same host, waiting in the threading runtime apart, when it was
+    /// measured, nanoseconds.
+    pub plain_cpu_ns: Option<u64>,
     /// How slices were cut, as given: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
     /// CPUs the recorded run could use.

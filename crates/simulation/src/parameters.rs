@@ -69,8 +69,12 @@ pub struct Parameters {
     pub queue_ns: Range,
     /// `c` of the same formula: what the queue could serve over the measured peak; 1.15–1.3.
     pub headroom: f64,
-    /// Wall time of the instrumented run over the plain one, where the plain one was not measured.
-    pub recording_cost: Range,
+    /// CPU time of the recorded run over the plain one. `None`: what a plain run measured, else the bounds that follow from
+    /// the recording itself, see [`crate::Calibration`].
+    pub recording_cost: Option<Range>,
+    /// Compute per access where no time was recorded (under an emulator), nanoseconds: from four accesses a cycle of a
+    /// fast core to code that computes a transcendental function for each.
+    pub assumed_ns: Range,
     /// CPU time of a plain run of the same work, nanoseconds, where somebody measured it: then nothing is
     /// assumed about the cost of recording.
     pub plain_cpu_ns: Option<f64>,
@@ -93,7 +97,8 @@ impl Default for Parameters {
             miss: Range::new(0.4, 0.8, 1.0),
             queue_ns: Range::new(13.0, 25.0, 71.0),
             headroom: 1.25,
-            recording_cost: Range::new(1.0, 1.6, 3.0),
+            recording_cost: None,
+            assumed_ns: Range::new(0.05, 0.5, 20.0),
             plain_cpu_ns: None,
             gain_error: 0.1,
             traffic: Traffic::Lines,
@@ -103,9 +108,36 @@ impl Default for Parameters {
     }
 }
 
+/// The uncertain quantity that a scenario sets to an end of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Varied {
+    /// None: all are typical.
+    Nothing,
+    /// [`Parameters::parallelism`].
+    Parallelism,
+    /// [`Parameters::miss`].
+    Miss,
+    /// [`Parameters::queue_ns`].
+    Queue,
+    /// What recording cost, as long as no plain run was measured.
+    RecordingCost,
+    /// Compute per access, where no time was recorded: [`Parameters::assumed_ns`].
+    Compute,
+}
+
+impl Varied {
+    /// Whether timing the plain program once would replace the range by a measurement.
+    #[must_use]
+    pub fn is_known_by_a_plain_run(self) -> bool {
+        matches!(self, Self::RecordingCost | Self::Compute)
+    }
+}
+
 /// One choice of every parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
+    /// What differs from the typical scenario.
+    pub varied: Varied,
     /// Lines in flight per CPU; see [`Parameters::parallelism`].
     pub parallelism: f64,
     /// Share of recorded lines that reach memory; see [`Parameters::miss`].
@@ -114,32 +146,38 @@ pub struct Scenario {
     pub queue_ns: f64,
     /// Slow-down by recording; see [`Parameters::recording_cost`].
     pub recording_cost: f64,
+    /// Compute per access where no time was recorded, nanoseconds.
+    pub assumed_ns: f64,
 }
 
 impl Parameters {
     /// The typical scenario, then each uncertain parameter at its ends, one at a time.
-    #[must_use]
-    pub fn scenarios(&self) -> Vec<Scenario> {
+    pub(crate) fn scenarios(&self, recording_cost: Range, is_timed: bool) -> Vec<Scenario> {
         let typical = Scenario {
+            varied: Varied::Nothing,
             parallelism: self.parallelism.typical,
             miss: self.miss.typical,
             queue_ns: self.queue_ns.typical,
-            recording_cost: self.recording_cost.typical,
+            recording_cost: recording_cost.typical,
+            assumed_ns: self.assumed_ns.typical,
         };
         let mut all = vec![typical];
-        let mut vary = |range: Range, set: fn(&mut Scenario, f64)| {
+        let mut vary = |varied, range: Range, set: fn(&mut Scenario, f64)| {
             for value in [range.min, range.max] {
-                let mut varied = typical;
-                set(&mut varied, value);
-                if varied != typical {
-                    all.push(varied);
+                let mut scenario = typical;
+                set(&mut scenario, value);
+                if scenario != typical {
+                    all.push(Scenario { varied, ..scenario });
                 }
             }
         };
-        vary(self.parallelism, |s, v| s.parallelism = v);
-        vary(self.miss, |s, v| s.miss = v);
-        vary(self.queue_ns, |s, v| s.queue_ns = v);
-        vary(self.recording_cost, |s, v| s.recording_cost = v);
+        vary(Varied::Parallelism, self.parallelism, |s, v| s.parallelism = v);
+        vary(Varied::Miss, self.miss, |s, v| s.miss = v);
+        vary(Varied::Queue, self.queue_ns, |s, v| s.queue_ns = v);
+        match is_timed {
+            true => vary(Varied::RecordingCost, recording_cost, |s, v| s.recording_cost = v),
+            false => vary(Varied::Compute, self.assumed_ns, |s, v| s.assumed_ns = v),
+        }
         all
     }
 }

@@ -4,7 +4,7 @@ use crate::calibration::Calibration;
 use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
-use crate::{MEMORY_BOUND, Parameters, Range};
+use crate::{MEMORY_BOUND, Parameters, Range, Varied};
 use nodewise_analysis::{Measured, balance};
 use nodewise_machine::NodeId;
 
@@ -58,6 +58,15 @@ impl Mapped {
     }
 }
 
+/// What one mapping is predicted to cost under one choice of the uncertain parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScenarioCost {
+    /// Baseline's time over this one's.
+    pub speedup: f64,
+    /// Share of the time that memory causes.
+    pub memory_share: f64,
+}
+
 /// What one mapping is predicted to cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
@@ -67,6 +76,8 @@ pub struct Prediction {
     pub seconds: Range,
     /// Baseline's time over this one's, scenario by scenario, give or take the model's own error.
     pub speedup: Range,
+    /// The same, one by one: as [`Simulation::varied`].
+    pub by_scenario: Vec<ScenarioCost>,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
     /// Diener eq. 5, by home node.
@@ -113,6 +124,8 @@ pub struct Simulation {
     pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
+    /// What each scenario varies; the first is the typical one.
+    pub varied: Vec<Varied>,
     /// The uncertain parameters and their ranges.
     pub parameters: Parameters,
 }

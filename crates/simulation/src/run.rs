@@ -1,11 +1,11 @@
 //! The simulation proper: sums over phases for each policy and scenario.
 
-use crate::calibration::Calibration;
+use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::counts::Memory;
 use crate::moving::{self, MoveCost, Moved, Moving, MovingPolicy, StepContext};
 use crate::phase::Load;
-use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, Simulation};
+use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, ScenarioCost, Simulation};
 use crate::regions::{self};
 use crate::resources::Resources;
 use crate::share::SliceShare;
@@ -50,11 +50,9 @@ impl<'a> Run<'a> {
     ) -> Self {
         assert!(!mappings.is_empty(), "a simulation compares with a baseline");
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
-        let parameters = Parameters {
-            recording_cost: calibration.recording_cost,
-            ..parameters.clone()
-        };
-        let scenarios = parameters.scenarios();
+        let parameters = parameters.clone();
+        let timed = calibration.is_timed() || calibration.basis == Basis::Samples;
+        let scenarios = parameters.scenarios(calibration.recording_cost, timed);
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let policies = mappings.len() + tracks.len();
         let resources: Vec<Arc<Resources>> = match on {
@@ -217,6 +215,7 @@ impl<'a> Run<'a> {
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
             calibration: self.calibration,
+            varied: self.scenarios.iter().map(|s| s.varied).collect(),
             parameters: self.parameters,
         }
     }
@@ -229,6 +228,12 @@ impl<'a> Run<'a> {
         Prediction {
             policy: placed.policy,
             seconds: each(&|s| sums.ns[s] * 1e-9),
+            by_scenario: (0..sums.ns.len())
+                .map(|s| ScenarioCost {
+                    speedup: ratio(baseline.ns[s], sums.ns[s]),
+                    memory_share: 1.0 - ratio(sums.compute_ns[s], sums.ns[s]),
+                })
+                .collect(),
             speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
             local_fraction: placed.local_fraction,
             access_balance: placed.access_balance,

@@ -222,7 +222,7 @@ fn timed(threads: u32, wall_ns: u64, kind: RegionKind) -> Profile {
 
 fn seconds(profile: &Profile, rows: &[Access]) -> f64 {
     let mut p = exact();
-    p.recording_cost = Range::exactly(1.0);
+    p.recording_cost = Some(Range::exactly(1.0));
     let threads = profile.threads.len();
     let one_node = machine(1, 8, WIDE, WIDE);
     let simulation = predict_profile(profile, &one_node, rows, threads, &[&|_| 0], &p);

@@ -47,6 +47,8 @@ pub struct MetaOnDisk {
     started_at: u64,
     wall_ns: u64,
     plain_wall_ns: Option<u64>,
+    #[serde(default)]
+    plain_cpu_ns: Option<u64>,
     slicing: String,
     host_cpus: u32,
     host_nodes: u32,
@@ -70,6 +72,8 @@ struct CoverageOnDisk {
     waiting: f64,
     missed: f64,
     kernel: f64,
+    #[serde(default)]
+    counting: Option<f64>,
     missed_modules: Vec<(String, f64)>,
 }
 
@@ -211,6 +215,7 @@ impl From<&Meta> for MetaOnDisk {
             started_at: m.started_at,
             wall_ns: m.wall_ns,
             plain_wall_ns: m.plain_wall_ns,
+            plain_cpu_ns: m.plain_cpu_ns,
             slicing: m.slicing.clone(),
             host_cpus: m.host_cpus,
             host_nodes: m.host_nodes,
@@ -221,6 +226,7 @@ impl From<&Meta> for MetaOnDisk {
                 waiting: c.waiting,
                 missed: c.missed,
                 kernel: c.kernel,
+                counting: c.counting,
                 missed_modules: c.missed_modules.clone(),
             },
             truncated: m.truncated.clone(),
@@ -244,6 +250,7 @@ impl MetaOnDisk {
             started_at: self.started_at,
             wall_ns: self.wall_ns,
             plain_wall_ns: self.plain_wall_ns,
+            plain_cpu_ns: self.plain_cpu_ns,
             slicing: self.slicing,
             host_cpus: self.host_cpus,
             host_nodes: self.host_nodes,
@@ -254,6 +261,7 @@ impl MetaOnDisk {
                 waiting: c.waiting,
                 missed: c.missed,
                 kernel: c.kernel,
+                counting: c.counting,
                 missed_modules: c.missed_modules,
             },
             truncated: self.truncated,

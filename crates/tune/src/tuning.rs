@@ -67,6 +67,7 @@ impl Tuning {
             affinity: options.affinity.clone(),
             page_size: 0,
             plain: None,
+            plain_cpu: None,
         };
         Ok(Self {
             selected: selection.open()?,

@@ -8,7 +8,7 @@ use crate::output::say;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
-use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing, command_of, host_meta};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, PlainRun, Slicing, command_of, host_meta};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ pub struct Arguments {
     /// How to observe
     #[arg(long, default_value = "auto")]
     via: Via,
+    /// The plain build of CMD: run once beforehand with the same arguments and without output, to know what recording costs
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["recover", "pids"])]
+    plain: Option<PathBuf>,
     /// Make a profile of what an interrupted recording left in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "threads"])]
     recover: Option<PathBuf>,
@@ -93,19 +96,52 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let cpus = cpus();
     set_openmp(&mut command, arguments.threads, cpus);
+    let bar = progress_bar();
+    let plain = arguments
+        .plain
+        .as_deref()
+        .map(|plain| time_plain(plain, arguments, &command, &bar));
+    let plain = plain.transpose()?;
     let options = Options {
         command,
         folder: &folder,
         force: arguments.force,
         slicing: arguments.slice,
         meta: meta(arguments, cpus),
+        plain,
     };
-    let bar = progress_bar();
     let recorded = nodewise_observe::record(options, |p| show(&bar, p.accesses, "accesses", p.slices));
     bar.finish_and_clear();
     let recorded = recorded?;
-    summary::recorded(&folder, &recorded, emulator.as_ref());
+    summary::recorded(&folder, &recorded, plain, emulator.as_ref());
     Ok(Outcome::Child(recorded.status))
+}
+
+/// Runs the plain build with the arguments and the environment of the recorded one.
+fn time_plain(
+    plain: &Path,
+    arguments: &Arguments,
+    recorded: &Command,
+    bar: &ProgressBar,
+) -> anyhow::Result<PlainRun> {
+    let file = nodewise_observe::find(plain.as_os_str(), std::env::var_os("PATH").as_deref())?;
+    anyhow::ensure!(
+        arguments.via == Via::Emulate || nodewise_observe::check_instrumented(&file).is_err(),
+        "--plain {}: this build counts its accesses; name the one made without nodewise-cc",
+        plain.display()
+    );
+    let mut command = Command::new(&file);
+    command.args(&arguments.command[1..]);
+    if arguments.via != Via::Emulate {
+        command.envs(recorded.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    } else {
+        set_openmp(&mut command, arguments.threads, cpus());
+    }
+    let run = nodewise_observe::time_plain(command, |elapsed| {
+        bar.set_message(format!("the plain build, {:.0} s", elapsed.as_secs_f64()));
+        bar.tick();
+    })?;
+    Ok(run)
 }
 
 fn folder(arguments: &Arguments) -> PathBuf {

@@ -56,6 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
     let second = arguments.against.as_ref().map(|against| Selection {
         profile: Some(against.clone()),
+        plain_cpu: None,
         ..first.clone()
     });
     let mut views = Vec::new();

@@ -37,9 +37,6 @@ pub struct Arguments {
     /// all or one for each: 24,24,16
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     threads: Vec<u32>,
-    /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
-    plain_cpu: Option<f64>,
     #[command(flatten)]
     limits: Limits,
     /// Make remote memory so many times as slow as local memory, and its bandwidth less in proportion
@@ -149,7 +146,7 @@ fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
     let one = [
         (arguments.svg.is_some(), "--svg"),
         (arguments.sweep.is_some(), "--sweep"),
-        (arguments.plain_cpu.is_some(), "--plain-cpu"),
+        (arguments.selection.plain_cpu.is_some(), "--plain-cpu"),
     ];
     match one.iter().find(|o| o.0) {
         Some((_, option)) => bail!("{option} is about one program; name one profile"),
@@ -184,7 +181,6 @@ impl Arguments {
             repeat: self.repeat,
             policy: self.policy.clone(),
             threads: self.threads.clone(),
-            plain_cpu: self.plain_cpu,
             limits: self.limits.of(),
             latency_ratio: self.latency_ratio,
             traffic: self.traffic,

@@ -178,6 +178,7 @@ impl Program {
             affinity: "compact".into(),
             page_size: question.selection.page_size,
             plain: None,
+            plain_cpu: None,
         };
         let mut selected = selection.open()?;
         if let Some(ratio) = question.latency_ratio {

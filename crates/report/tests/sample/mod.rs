@@ -56,6 +56,7 @@ fn profile() -> (Profile, InMemory) {
             waiting: 0.12,
             missed: 0.02,
             kernel: 0.05,
+            counting: Some(0.3),
             missed_modules: vec![("libm.so.6".into(), 0.02)],
         },
         exit_status: Some(0),

@@ -95,6 +95,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                     started_at,
                     wall_ns,
                     plain_wall_ns,
+                    plain_cpu_ns: plain_wall_ns.map(|ns| ns / 2),
                     slicing: "accesses:7".into(),
                     host_cpus: 3,
                     host_nodes: 2,
@@ -103,6 +104,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                         samples,
                         instrumented: own,
                         missed,
+                        counting: plain_wall_ns.map(|_| own / 2.0),
                         missed_modules: vec![(module, missed)],
                         ..Coverage::default()
                     },

@@ -1,15 +1,15 @@
 //! Prints the summary of a recording on standard error.
 
 use crate::output::{command_line, say};
-use nodewise_observe::{Emulator, Recorded};
-use nodewise_profile::{Coverage, Meta, ObjectKind, Profile, Thread};
+use nodewise_observe::{Emulator, PlainRun, Recorded};
+use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
 use std::path::Path;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
 const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// Prints the summary of a program that counted its accesses.
-pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
+pub fn recorded(folder: &Path, recorded: &Recorded, plain: Option<PlainRun>, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
     if !recorded.any_announced {
         say!(
@@ -43,6 +43,9 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
         None => say!("{}", coverage(&profile.meta, recorded.sampled)),
     }
     say!("{}", time(recorded));
+    if let Some(plain) = plain {
+        say!("{}", compared(plain, recorded));
+    }
     if recorded.dropped > 0 {
         say!(
             "{} accesses in signal handlers were not counted",
@@ -173,15 +176,36 @@ fn time(recorded: &Recorded) -> String {
         "the recorded run took {:.2} s",
         recorded.profile.meta.wall_ns as f64 / 1e9
     );
-    match recorded
-        .cost
-        .filter(|_| recorded.profile.meta.coverage.samples as f64 >= Coverage::FEW)
-    {
-        Some(cost) => format!(
-            "{took}; at least {:.0} % of its CPU time went into counting (counters in line not included)",
-            cost * 100.0
+    match recorded.profile.meta.coverage.counting_share() {
+        Some(share) => format!(
+            "{took}; {:.0} % of its CPU time in user mode went into counting",
+            share * 100.0
         ),
         None => took,
+    }
+}
+
+/// The plain build's time beside the recorded one's.
+fn compared(plain: PlainRun, recorded: &Recorded) -> String {
+    if plain.status != recorded.status {
+        return format!(
+            "the plain build ended with status {} after {:.2} s, this one with {}: its time is not used",
+            plain.status,
+            plain.wall_ns as f64 / 1e9,
+            recorded.status
+        );
+    }
+    let meta = &recorded.profile.meta;
+    let cpu: u64 = recorded.profile.threads.iter().map(|t| t.cpu_ns).sum();
+    let busy = cpu as f64 * (1.0 - meta.coverage.waiting);
+    match plain.cpu_ns.filter(|ns| *ns > 0) {
+        Some(plain) if busy > 0.0 && meta.observer == Observer::Instrument => format!(
+            "the plain build took {:.2} s of CPU time: recording slowed the program {:.2} times",
+            plain as f64 / 1e9,
+            busy / plain as f64
+        ),
+        Some(plain) => format!("the plain build took {:.2} s of CPU time", plain as f64 / 1e9),
+        None => format!("the plain build took {:.2} s", plain.wall_ns as f64 / 1e9),
     }
 }
 
