@@ -13,7 +13,7 @@ export interface Session {
 }
 
 export interface Verdict {
-  outcome: "place" | "stock" | "match" | "leave-alone" | "not-memory-bound" | "unknown";
+  outcome: "place" | "stock" | "match" | "leave-alone" | "not-memory-bound" | "undecided" | "unknown";
   policy: string;
   sentence: string;
   next: string | null;

@@ -6,6 +6,7 @@ use crate::matched::Matched;
 use crate::next_command::{Asked, in_words, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
 use crate::stock::{omp_places, stock_command};
+use crate::undecided::Undecided;
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_analysis::{ContendedPage, Remedy, Sampled};
 use nodewise_placement::Context;
@@ -47,6 +48,9 @@ pub(crate) fn verdict(
     }
     if let Some(samples) = samples {
         return crate::sampled::verdict(context, simulation, samples);
+    }
+    if let Some(open) = Undecided::of(simulation) {
+        return open.verdict(context, simulation, asked, nothing);
     }
     if !simulation.is_memory_bound() {
         let text = format!(

@@ -1,6 +1,6 @@
 //! Which predicted gains justify a change.
 
-use nodewise_simulation::{Prediction, Simulation};
+use nodewise_simulation::{MEMORY_BOUND, Prediction, Simulation, Varied};
 
 /// A typical gain below this is not worth a change.
 pub const WORTH_IT: f64 = 0.03;
@@ -13,6 +13,36 @@ pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
     let mut ranked = simulation.ranked();
     ranked.retain(|p| pays(p) && !p.policy.starts_with("random"));
     ranked
+}
+
+/// What one scenario says: whether a placement would be worth a change if its values were the true ones.
+pub(crate) struct Opinion {
+    /// The uncertain quantity it sets to an end of its range.
+    pub varied: Varied,
+    /// The largest gain of a placement that is not random: speed-up minus one.
+    pub gain: f64,
+    /// Whether memory matters at all, and the gain is worth a change.
+    pub acts: bool,
+}
+
+/// Each scenario's opinion; the typical one comes first.
+pub(crate) fn opinions(simulation: &Simulation) -> Vec<Opinion> {
+    let placements = || {
+        let all = simulation.predictions.iter();
+        all.filter(|p| !p.policy.starts_with("random"))
+    };
+    let opinion = |(s, varied): (usize, &Varied)| {
+        let gain = placements()
+            .map(|p| p.by_scenario[s].speedup - 1.0)
+            .fold(0.0, f64::max);
+        let bound = simulation.baseline().by_scenario[s].memory_share >= MEMORY_BOUND;
+        Opinion {
+            varied: *varied,
+            gain,
+            acts: bound && gain >= WORTH_IT,
+        }
+    };
+    simulation.varied.iter().enumerate().map(opinion).collect()
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.

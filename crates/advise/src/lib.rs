@@ -32,6 +32,7 @@ mod snippet;
 mod source;
 mod square;
 mod stock;
+mod undecided;
 mod users;
 mod verdict;
 

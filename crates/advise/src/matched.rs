@@ -13,7 +13,7 @@ use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, AccessSource, ObjectId, PageNumber, RegionId, ThreadId};
-use nodewise_simulation::{Parameters, Range, Simulation, simulate};
+use nodewise_simulation::{Range, Simulation, simulate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The program with matching loops.
@@ -56,7 +56,7 @@ impl Matched {
             source: accesses,
             plan,
         };
-        let matched = simulate(context, &mapping, &source, &Parameters::default())?;
+        let matched = simulate(context, &mapping, &source, &simulation.parameters)?;
         let (before, after) = (simulation.baseline().seconds, matched.baseline().seconds);
         let ratio = |of: fn(&Range) -> f64| of(&before) / of(&after).max(f64::MIN_POSITIVE);
         let ratios = [ratio(|r| r.min), ratio(|r| r.typical), ratio(|r| r.max)];

@@ -17,6 +17,8 @@ pub enum VerdictKind {
     LeaveAlone,
     /// The program is not bound by memory.
     NotMemoryBound,
+    /// Whether a placement pays depends on a quantity that is not known; the verdict says which, and how to know it.
+    Undecided,
     /// Too little was seen to say.
     Unknown,
 }

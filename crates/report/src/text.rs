@@ -109,7 +109,7 @@ impl Writer {
         let code = match report.verdict.outcome {
             VerdictKind::Place | VerdictKind::Stock | VerdictKind::Match => "1;33",
             VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound => "1;32",
-            VerdictKind::Unknown => "1",
+            VerdictKind::Undecided | VerdictKind::Unknown => "1",
         };
         self.wrapped(out, "", &clean(&report.verdict.sentence), |l| self.paint(code, l));
         if let Some(next) = &report.verdict.next {

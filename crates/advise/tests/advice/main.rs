@@ -2,6 +2,7 @@
 
 mod claims;
 mod few_lines;
+mod undecided;
 
 use nodewise_advise::{Advice, Asked, Distribution, Matched, VerdictKind, advise};
 use nodewise_analysis::{
@@ -13,7 +14,7 @@ use nodewise_profile::{
     Access, FirstTouch, Frame, InMemory, Meta, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
     RegionId, RegionKind, Site, SiteId, SliceId, Thread, ThreadId,
 };
-use nodewise_simulation::{Parameters, simulate};
+use nodewise_simulation::{Parameters, Range, simulate};
 
 const THREADS: u32 = 64;
 const PAGES: u32 = 64 * 16;
@@ -103,10 +104,24 @@ fn advice(machine: &str, program: &(Profile, InMemory)) -> Advice {
     bound_advice(machine, compact_order, program)
 }
 
-fn bound_advice(
+/// Where it is known how long an access computes, so that advice is given.
+fn bound_advice(machine: &str, order: fn(&Machine) -> Vec<CpuId>, program: &(Profile, InMemory)) -> Advice {
+    let known = Parameters {
+        assumed_ns: Range::exactly(0.5),
+        ..Parameters::default()
+    };
+    ordered_advice(machine, order, program, &known)
+}
+
+fn advice_with(machine: &str, program: &(Profile, InMemory), parameters: &Parameters) -> Advice {
+    ordered_advice(machine, compact_order, program, parameters)
+}
+
+fn ordered_advice(
     machine: &str,
     order: fn(&Machine) -> Vec<CpuId>,
     (profile, accesses): &(Profile, InMemory),
+    parameters: &Parameters,
 ) -> Advice {
     let machine = Machine::named(machine).expect("shipped");
     let histogram = Histogram::build(accesses, THREADS as usize, 0).expect("in memory");
@@ -137,7 +152,7 @@ fn bound_advice(
         ),
         map("locality", local),
     ];
-    let simulation = simulate(&context, &mappings, accesses, &Parameters::default()).expect("in memory");
+    let simulation = simulate(&context, &mappings, accesses, parameters).expect("in memory");
     let usage = Usage::of(accesses, profile, &histogram).expect("in memory");
     let matched = Matched::predict(&context, &usage, &simulation, &mappings, accesses).expect("in memory");
     advise(

@@ -10,6 +10,7 @@ const BADGES: Record<Report["verdict"]["outcome"], [string, string]> = {
   match: ["act", "Loops should match their data"],
   "leave-alone": ["calm", "Leave it alone"],
   "not-memory-bound": ["calm", "Not bound by memory"],
+  undecided: ["unsure", "Depends on what is not known yet"],
   unknown: ["unsure", "Too little was seen to say"],
 };
 

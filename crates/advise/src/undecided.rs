@@ -1,0 +1,129 @@
+//! Verdicts that another plausible value of an uncertain quantity would turn: no advice is given, but how to know.
+
+use crate::gain::{Opinion, opinions, worth_it};
+use crate::next_command::{Asked, in_words, plain_command};
+use crate::phrases::percent;
+use crate::verdict::{Verdict, VerdictKind};
+use nodewise_input::shell_line;
+use nodewise_placement::Context;
+use nodewise_simulation::{Range, Simulation, Varied};
+
+/// Why no advice can be given.
+pub(crate) struct Undecided {
+    /// Gain of the best placement over all scenarios.
+    gain: Range,
+    /// The quantities that turn the advice.
+    by: Vec<Varied>,
+}
+
+impl Undecided {
+    /// `None` if every scenario gives the same advice. Where the typical scenario gains and another one gains less but
+    /// does not lose, placing harms nothing, and only what a plain run would tell is asked for.
+    pub fn of(simulation: &Simulation) -> Option<Self> {
+        let opinions = opinions(simulation);
+        let (typical, others) = opinions.split_first()?;
+        let turns =
+            |o: &&Opinion| o.acts != typical.acts && (o.varied.is_known_by_a_plain_run() || !typical.acts);
+        let mut by: Vec<Varied> = others.iter().filter(turns).map(|o| o.varied).collect();
+        if by.is_empty() && typical.acts && worth_it(simulation).is_empty() {
+            by = losing(simulation);
+        }
+        by.dedup();
+        let all = || opinions.iter().map(|o| o.gain);
+        let gain = Range::new(
+            all().fold(f64::MAX, f64::min),
+            typical.gain,
+            all().fold(0.0, f64::max),
+        );
+        (!by.is_empty()).then_some(Self { gain, by })
+    }
+
+    /// Whether timing the plain program would decide.
+    fn by_plain_run(&self) -> bool {
+        self.by.iter().any(|v| v.is_known_by_a_plain_run())
+    }
+
+    pub fn verdict(
+        self,
+        context: &Context<'_>,
+        simulation: &Simulation,
+        asked: &Asked,
+        nothing: impl FnOnce(VerdictKind, String) -> Verdict,
+    ) -> Verdict {
+        let why: Vec<String> = self.by.iter().map(|v| because(*v, simulation)).collect();
+        let sentence = format!(
+            "Undecided: on {} the best placement gains between {} and {}; that depends on {}.",
+            context.machine.name,
+            percent(self.gain.min),
+            percent(self.gain.max),
+            why.join(", and on ")
+        );
+        let runs = plain_command(context, asked);
+        let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
+        tune.extend(runs.command);
+        let (next, then) = match runs.instrumented {
+            _ if self.by_plain_run() => (None, Some(time_it(context, asked))),
+            Some(program) => (None, Some(in_words(&program, &shell_line(&tune)))),
+            None => (Some(shell_line(&tune)), None),
+        };
+        Verdict {
+            gain: self.gain,
+            next,
+            then,
+            ..nothing(VerdictKind::Undecided, sentence)
+        }
+    }
+}
+
+/// How to know what recording cost.
+fn time_it(context: &Context<'_>, asked: &Asked) -> String {
+    let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
+    report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
+    report.extend(["--machine".to_owned(), asked.machine.clone()]);
+    let threads = nodewise_profile::Thread::count(&context.profile.threads);
+    format!(
+        "time the plain build once (user and system time, {threads} threads), and say it: {} --plain-cpu SECONDS; \
+         `record --plain PATH` does both",
+        shell_line(&report)
+    )
+}
+
+/// What the typical best placement loses by.
+fn losing(simulation: &Simulation) -> Vec<Varied> {
+    let ranked = simulation.ranked();
+    let best = ranked.iter().find(|p| !p.policy.starts_with("random"));
+    let scenarios = best.into_iter().flat_map(|p| &p.by_scenario);
+    let losing = scenarios
+        .zip(&simulation.varied)
+        .filter(|(cost, _)| cost.speedup < 1.0);
+    losing.map(|(_, varied)| *varied).collect()
+}
+
+/// The quantity with its range.
+fn because(varied: Varied, simulation: &Simulation) -> String {
+    let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
+    let between = |range: Range, unit: &str| format!("between {:.1} and {:.1}{unit}", range.min, range.max);
+    match varied {
+        Varied::RecordingCost => format!(
+            "how much recording slowed the program ({}; the plain build was not timed)",
+            between(calibration.recording_cost, " times")
+        ),
+        Varied::Compute => format!(
+            "how long it computes for each access ({}; an emulated run does not tell)",
+            between(parameters.assumed_ns, " ns")
+        ),
+        Varied::Parallelism => format!(
+            "how many misses a CPU has in flight ({})",
+            between(parameters.parallelism, "")
+        ),
+        Varied::Miss => format!(
+            "the share of its lines that reaches memory ({})",
+            between(parameters.miss, "")
+        ),
+        Varied::Queue => format!(
+            "how long a full controller delays accesses ({})",
+            between(parameters.queue_ns, " ns")
+        ),
+        Varied::Nothing => "nothing".to_owned(),
+    }
+}

@@ -1,0 +1,128 @@
+//! A verdict is given only where no plausible value of an unknown quantity would turn it.
+
+use super::{THREADS, advice_with, owner, program};
+use nodewise_advise::{Verdict, VerdictKind};
+use nodewise_profile::{Coverage, InMemory, Profile};
+use nodewise_simulation::{Parameters, Range};
+
+/// A recording that took 64 ms of each thread's CPU, a third of it in counting code.
+fn timed((mut profile, accesses): (Profile, InMemory)) -> (Profile, InMemory) {
+    for thread in &mut profile.threads {
+        thread.cpu_ns = 64_000_000;
+    }
+    profile.meta.wall_ns = 64_000_000;
+    profile.meta.host_cpus = THREADS;
+    profile.meta.coverage = Coverage {
+        samples: 4000,
+        instrumented: 1.0,
+        counting: Some(0.35),
+        ..Coverage::default()
+    };
+    (profile, accesses)
+}
+
+/// Programs from hardly any traffic to much, well and badly placed.
+fn programs() -> Vec<(Profile, InMemory)> {
+    let traffic = [64, 640, 2_000, 6_400, 20_000, 64_000];
+    let homes: [fn(u32) -> u32; 2] = [|_| 0, |p| p / 16];
+    let cases = traffic
+        .into_iter()
+        .flat_map(|lines| homes.map(|home| (lines, home)));
+    cases
+        .map(|(lines, home)| program(home, owner, lines, 512_000))
+        .collect()
+}
+
+fn verdict(program: &(Profile, InMemory), parameters: &Parameters) -> Verdict {
+    advice_with("opteron-6386", program, parameters).verdict
+}
+
+/// Nine values from one end to the other, evenly by ratio.
+fn through(range: Range) -> impl Iterator<Item = f64> {
+    (0..9).map(move |i| range.min * (range.max / range.min).powf(f64::from(i) / 8.0))
+}
+
+/// Checks that no value `set` to turns a verdict given without it; returns what was said without.
+fn none_turns(program: &(Profile, InMemory), range: Range, set: impl Fn(f64) -> Parameters) -> VerdictKind {
+    let said = verdict(program, &Parameters::default());
+    let known: Vec<Verdict> = through(range).map(|v| verdict(program, &set(v))).collect();
+    let known_by_plain = known.iter().all(|v| v.outcome != VerdictKind::Undecided);
+    if said.outcome != VerdictKind::Undecided {
+        for v in &known {
+            assert_eq!(
+                v.outcome.is_to_act(),
+                said.outcome.is_to_act(),
+                "{}\n{}",
+                said.sentence,
+                v.sentence
+            );
+        }
+    } else if known_by_plain && said.sentence.contains("recording slowed") {
+        let acts = |v: &&Verdict| v.outcome.is_to_act();
+        assert!(
+            known.iter().any(|v| acts(&v)) && !known.iter().all(|v| acts(&v)),
+            "{}",
+            said.sentence
+        );
+    }
+    said.outcome
+}
+
+#[test]
+fn no_cost_of_recording_within_its_bounds_turns_a_verdict() {
+    let mut said = Vec::new();
+    for program in programs().into_iter().map(timed) {
+        let cost = Range::new(1.0 / 0.65, 2.1, 200.0);
+        said.push(none_turns(&program, cost, |cost| Parameters {
+            plain_cpu_ns: Some(64e6 * f64::from(THREADS) / cost),
+            ..Parameters::default()
+        }));
+    }
+    for kind in [VerdictKind::Undecided, VerdictKind::Place] {
+        assert!(said.contains(&kind), "no case of {kind:?} among {said:?}");
+    }
+    assert!(
+        said.iter()
+            .any(|k| matches!(k, VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound))
+    );
+}
+
+#[test]
+fn no_time_of_an_access_turns_the_verdict_on_an_emulated_run() {
+    let range = Parameters::default().assumed_ns;
+    let said: Vec<VerdictKind> = programs()
+        .iter()
+        .map(|program| {
+            none_turns(program, range, |ns| Parameters {
+                assumed_ns: Range::exactly(ns),
+                ..Parameters::default()
+            })
+        })
+        .collect();
+    assert!(said.contains(&VerdictKind::Undecided), "{said:?}");
+}
+
+#[test]
+fn an_undecided_verdict_says_what_it_depends_on_and_how_to_know() {
+    let all = programs().into_iter().map(timed);
+    let undecided = all
+        .map(|p| verdict(&p, &Parameters::default()))
+        .find(|v| v.outcome == VerdictKind::Undecided && v.sentence.contains("recording slowed"));
+    let undecided = undecided.expect("one of them depends on what recording cost");
+    assert!(
+        undecided
+            .sentence
+            .starts_with("Undecided: on opteron-6386 the best placement gains between ")
+    );
+    assert!(
+        undecided.sentence.contains("the plain build was not timed"),
+        "{}",
+        undecided.sentence
+    );
+    assert_eq!(undecided.next, None);
+    let then = undecided.then.unwrap();
+    assert!(
+        then.contains("nodewise report 'a profile' --machine my.toml --plain-cpu SECONDS"),
+        "{then}"
+    );
+}
