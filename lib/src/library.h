@@ -8,7 +8,7 @@
 
 /* ---- error.c ------------------------------------------------------------------------------------ */
 
-/* Sets the caller's message and returns `status`. The line says what, where and the mend. */
+/* Sets the caller's message and returns `status`. The line says what, where and the remedy. */
 int nw_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The status that came with it: of functions that return null. */
 int nw_last_status(void);

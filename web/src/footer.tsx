@@ -93,7 +93,7 @@ function Sampled({ report }: { report: Report }) {
       <div>
         <dt>Samples</dt>
         <dd>
-          {value("samples", "count")} of the kernel’s hinting faults over {value("seconds", "seconds")}, {value("lost", "count")} lost;{" "}
+          {value("samples", "count")} of the kernel’s hint faults over {value("seconds", "seconds")}, {value("lost", "count")} lost;{" "}
           {value("first_touches", "count")} first touches and {value("copies", "count")} copies on write apart. A page is seen once a scan,
           however often it is used.
         </dd>

@@ -38,13 +38,20 @@ impl Interval {
     /// known of is said so.
     #[must_use]
     pub fn words(self, least: f64) -> String {
+        let known = self.bounds_in_words(least);
+        known.unwrap_or_else(|| "samples cannot say".to_owned())
+    }
+
+    /// The bounds as [`Interval::words`] writes them; `None` if they exclude nothing.
+    #[must_use]
+    pub fn bounds_in_words(self, least: f64) -> Option<String> {
         let (low, high) = ((self.low * 100.0).floor(), (self.high * 100.0).ceil());
         match (low <= 100.0 * least + NOTHING, high >= 100.0 - NOTHING) {
-            _ if low >= 100.0 => "100 %".to_owned(),
-            (true, true) => "samples cannot say".to_owned(),
-            (true, false) => format!("at most {high:.0} %"),
-            (false, true) => format!("at least {low:.0} %"),
-            (false, false) => format!("{low:.0} – {high:.0} %"),
+            _ if low >= 100.0 => Some("100 %".to_owned()),
+            (true, true) => None,
+            (true, false) => Some(format!("at most {high:.0} %")),
+            (false, true) => Some(format!("at least {low:.0} %")),
+            (false, false) => Some(format!("{low:.0} – {high:.0} %")),
         }
     }
 

@@ -39,11 +39,11 @@ macro_rules! commands {
 
 // In the order of the tutorial: observe, look, decide, prove, enforce.
 commands! {
-    /// Record, rank, run the best candidates for real, keep the winner or leave it alone
+    /// Rank the policies, measure the best candidates, and print the fastest placement
     Tune = tune,
     /// Say in two seconds how well placed a running process is
     Check = check,
-    /// Say which observers and actuators work here, and the mend for each that does not
+    /// Check which features work on this host, and how to enable those that do not
     Doctor = doctor,
     /// Run a program, count its accesses and write a profile
     Record = record,
@@ -51,7 +51,7 @@ commands! {
     Report = report,
     /// Serve the page of a profile, live while it is written
     Serve = serve,
-    /// Show in a terminal who accesses which node, live
+    /// Show live which node's threads access which node's memory
     Top = top,
     /// Write the rules of a placement
     Map = map,
@@ -59,11 +59,11 @@ commands! {
     Simulate = simulate,
     /// Run an unmodified program under a placement
     Run = run,
-    /// Observe running programs and move their pages to who uses them
+    /// Sample running programs and migrate their pages to the nodes that use them
     Balance = balance,
     /// Move a running process's pages between nodes, in parallel
     Migrate = migrate,
-    /// Run a program on a virtual NUMA machine and count exactly who accesses which node
+    /// Run a program on a virtual NUMA machine and count accesses by CPU node and memory node
     Lab = lab,
     /// Show a machine
     Topo = topo,

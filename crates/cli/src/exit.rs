@@ -12,7 +12,7 @@ pub enum Outcome {
     Child(u8),
 }
 
-/// Prints an error in one line (what, where, and how to mend it); returns the status to exit with.
+/// Prints an error in one line (what, where, and the remedy); returns the status to exit with.
 pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -16,7 +16,7 @@ mod usage;
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
-/// Puts threads and pages where they belong on NUMA machines.
+/// Places threads and memory pages on NUMA machines.
 #[derive(Parser)]
 #[command(name = "nodewise", version, propagate_version = true, max_term_width = 100)]
 #[command(infer_subcommands = true, infer_long_args = true)]

@@ -14,9 +14,9 @@ pub struct Arguments {
     /// A shipped machine's name, a machine file, or `this`
     #[arg(long, value_name = "M", default_value = "this")]
     pub machine: String,
-    /// Where threads run: sharing-aware (all nodes, sharers together), asym (few nodes, the best connected),
-    /// recorded (where samples saw them), compact, identity, scatter, cpus:LIST, likwid:EXPR, hwloc:EXPR, file:FILE; auto:
-    /// recorded on the machine that was sampled, else sharing-aware
+    /// Thread affinity: sharing-aware (all nodes; threads that share pages on one node), asym (fewest nodes, best
+    /// links), recorded (nodes on which threads were sampled), compact, identity, scatter, cpus:LIST, likwid:EXPR,
+    /// hwloc:EXPR, file:FILE; auto: recorded on the machine that was sampled, otherwise sharing-aware
     #[arg(long, value_name = "A", default_value = "auto")]
     pub affinity: String,
     /// Page size of decisions: 4K, or 2M with transparent huge pages

@@ -59,7 +59,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn usage_errors_are_one_line_with_the_mend() {
+    fn usage_errors_are_one_line_with_the_remedy() {
         let rendered = "error: unexpected argument '--polcy' found\n\n  \
             tip: a similar argument exists: '--policy'\n\nUsage: nodewise run <CMD>...\n\n\
             For more information, try '--help'.\n";

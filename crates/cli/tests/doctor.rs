@@ -164,7 +164,7 @@ fn a_kernel_that_was_kept_is_named() {
 }
 
 #[test]
-fn without_runtime_pass_or_compiler_the_mend_is_a_command() {
+fn without_runtime_pass_or_compiler_the_remedy_is_a_command() {
     let cases = [
         (Installation::new("empty"), "make build"),
         (

@@ -114,7 +114,7 @@ fn a_missing_emulator_is_named_with_its_package() {
 }
 
 #[test]
-fn without_a_kernel_and_without_apt_the_mend_is_an_option() {
+fn without_a_kernel_and_without_apt_the_remedy_is_an_option() {
     let host = Host::new("no-kernel");
     let mut command = host.command(&["--machine", "machine-a", "--", "/bin/true"]);
     let output = command.env("PATH", &host.0).output().unwrap();

@@ -11,7 +11,7 @@ enum Kind {
     Other,
 }
 
-/// Why a program cannot be run under a placement, in one line: what, where, and how to mend it.
+/// Why a program cannot be run under a placement, in one line: what, where, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct EnforceError {

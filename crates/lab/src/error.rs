@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-/// One line: what, where, the mend.
+/// One line: what, where, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct LabError {

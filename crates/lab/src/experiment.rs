@@ -32,7 +32,7 @@ impl Under {
         matches!(self, Self::Interleave | Self::Map(_))
     }
 
-    /// Whether the kernel's hinting faults are on: to balance by itself, or for `nodewise balance` to see.
+    /// Whether the kernel's hint faults are on: to balance by itself, or for `nodewise balance` to see.
     pub(crate) fn takes_hints(&self) -> bool {
         matches!(self, Self::AutoNuma | Self::Balance(_))
     }

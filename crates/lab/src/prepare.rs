@@ -33,7 +33,7 @@ pub struct Lab {
 /// Finds the kernel and QEMU, packs the image, and checks all that needs no boot.
 ///
 /// # Errors
-/// One line with the mend: what is missing here, or why the command cannot run in the guest.
+/// One line with the remedy: what is missing here, or why the command cannot run in the guest.
 pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
     check_policies(machine, experiment)?;

@@ -215,8 +215,9 @@ impl Status {
     #[must_use]
     pub fn text(&self) -> String {
         let local = |seen: Option<Locality>| {
-            let accesses = seen.and_then(Locality::accesses);
-            accesses.map_or_else(|| "samples cannot say".to_owned(), |i| i.words(0.0))
+            let known = seen.and_then(Locality::accesses);
+            let known = known.and_then(|accesses| accesses.bounds_in_words(0.0));
+            known.unwrap_or_else(|| "unknown".to_owned())
         };
         let moved = match self.dry {
             true => format!("would have moved {} pages", self.would_move << self.page_shift),
@@ -231,11 +232,11 @@ impl Status {
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
-            "{} in {:.1} s under {}; ping-pongs {}, moved on {}; {kernel}\n",
+            "{} in {:.1} s under {}; {} ping-pongs, {} repeated moves; {kernel}\n",
             moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
         );
         out += &format!(
-            "local, as far as {} samples tell: {} at first, {} at last; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
+            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
             self.figures.hints + self.figures.unknown,
             local(self.first),
             local(self.last),

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Invalid,
 }
 
-/// One line: what, where, the mend.
+/// One line: what, where, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct MachineError {

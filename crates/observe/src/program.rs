@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_program_is_refused_with_the_mend() {
+    fn a_plain_program_is_refused_with_the_remedy() {
         let error = check_instrumented(Path::new("/bin/sh")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotInstrumented);
         assert!(error.to_string().contains("nodewise-cc"));

@@ -27,7 +27,7 @@ pub struct Question {
     pub selection: Selection,
     /// Profiles of further programs, which run at the same time, each on nodes of its own.
     pub more: Vec<PathBuf>,
-    /// Of several programs, those that end begin again until all have ended once.
+    /// With several programs: restart each that ends until all have ended once.
     pub repeat: bool,
     /// Policies to compare, comma-separated.
     pub policy: String,

@@ -32,7 +32,7 @@ pub struct Selection {
     pub plain_cpu: Option<Duration>,
 }
 
-/// Why a profile without accesses is no use, and the mend. A recorder that ends takes `raw` away.
+/// Why a profile without accesses is no use, and the remedy. A recorder that ends takes `raw` away.
 fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How hinting page faults were sampled. A sample says that a thread used a page between two of
+/// How hint faults were sampled. A sample says that a thread used a page between two of
 /// the kernel's scans; it says nothing about how often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {

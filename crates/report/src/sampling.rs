@@ -4,7 +4,7 @@ use nodewise_analysis::{INTENSITY, Sampled as Analysed};
 use nodewise_profile::{Meta, Sampling as Recorded};
 use serde::Serialize;
 
-/// How hinting faults were sampled, and what that says of the figures.
+/// How hint faults were sampled, and what that says of the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {
     /// As it was recorded.

@@ -83,8 +83,8 @@ pub struct Parameters {
     pub gain_error: f64,
     /// What reaches memory on the machine; the recording host always cached.
     pub traffic: Traffic,
-    /// What moving a page costs beyond the copy itself (taking it out of and putting it into page
-    /// tables, flushing translations), seconds for 10⁹ bytes: AsymSched's 0.3.
+    /// Seconds per 10⁹ bytes moved, added to the time of the copy: for page tables and TLB flushes. The default is
+    /// AsymSched's 0.3, which already includes a copy, so the cost is overestimated.
     pub seconds_per_gb: f64,
     /// Idle latency of the host that recorded, nanoseconds: subtracted to find compute time.
     pub host_latency_ns: f64,

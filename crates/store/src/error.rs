@@ -4,7 +4,7 @@ use nodewise_input::one_line;
 use std::fmt::Display;
 use std::path::Path;
 
-/// An error in one line: what is wrong, where, and how to mend it.
+/// An error in one line: what is wrong, where, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {

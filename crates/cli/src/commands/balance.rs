@@ -29,8 +29,8 @@ pub struct Arguments {
     /// All processes of a control group (version 2), those that come into it too
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// Move threads too: to the nodes that are joined best, each process to some of its own, and their memory after
-    /// them (AsymSched)
+    /// Also move threads: each process gets its own set of nodes with the best links, and its memory follows
+    /// (AsymSched)
     #[arg(long)]
     move_threads: bool,
     /// Threads to run CMD with: sets `OMP_NUM_THREADS`
@@ -55,7 +55,7 @@ pub struct Arguments {
     /// The share of the programs' CPU time that observing may take
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     observe_budget: f64,
-    /// Move no more than so many MB a second
+    /// Limit migration bandwidth, in MB/s
     #[arg(long, value_name = "MB/s")]
     rate_limit: Option<f64>,
     /// Samples of a page before it is judged
@@ -67,7 +67,7 @@ pub struct Arguments {
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = period)]
     scan_period: Option<Duration>,
-    /// Stop a process around each batch of its moves, as `migrate` has it; it runs on even if nodewise is killed
+    /// Stop the process (SIGSTOP) around each batch of moves; a watchdog continues it if nodewise is killed
     #[arg(long)]
     freeze: bool,
     /// Decide and log, and move nothing
@@ -92,7 +92,7 @@ pub struct Arguments {
     /// the first unused nodewise-profile-N
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     page: Option<u16>,
-    /// Write the pages of CMD's large objects to a file, as `run` has it
+    /// List the large objects of CMD with their pages, in the same format as `run --objects`
     #[arg(long, value_name = "FILE", requires = "command")]
     objects: Option<PathBuf>,
     /// Replace existing files

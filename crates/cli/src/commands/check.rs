@@ -19,7 +19,7 @@ pub struct Arguments {
     /// Print JSON: every figure, stable keys
     #[arg(long)]
     json: bool,
-    /// Exit with 1 when the number is below P per cent
+    /// Exit with status 1 if a process's score is below P per cent
     #[arg(long, value_name = "P", default_value_t = 70.0)]
     threshold: f64,
     /// How long to watch threads; 0 takes their CPU time since they started

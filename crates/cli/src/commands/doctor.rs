@@ -1,4 +1,4 @@
-//! `nodewise doctor`: which observers and actuators work here, and how to mend the others. See `docs/doctor.md`.
+//! `nodewise doctor`: which features work on this host, and how to enable the others. See `docs/doctor.md`.
 
 use crate::exit::Outcome;
 use crate::output::{self, Screen};
@@ -54,13 +54,13 @@ fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
         let line = screen.wrap(&head, finding.because.split(' '));
         out.push_str(&line.replacen(word, &screen.paint(colour, word), 1));
         if let Some(mend) = &finding.mend {
-            out.push_str(&screen.wrap(&format!("{:26}mend: ", ""), mend.split(' ')));
+            out.push_str(&screen.wrap(&format!("{:26}remedy: ", ""), mend.split(' ')));
         }
     }
     let verdict = if diagnosis.usable {
         "Programs can be recorded here: nodewise-cc, then `nodewise record`."
     } else {
-        "Programs cannot be recorded here until `instrument` is mended."
+        "Programs cannot be recorded here until `instrument` works."
     };
     out + "\n" + verdict + "\n"
 }

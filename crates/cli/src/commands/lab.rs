@@ -22,7 +22,7 @@ pub struct Arguments {
     /// A shipped machine's name, a machine file, or `this`
     #[arg(long, value_name = "M")]
     machine: String,
-    /// Who places pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P [default: first-touch]
+    /// Placement of pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P [default: first-touch]
     #[arg(long, value_name = "P")]
     under: Option<Under>,
     /// Run the command under each of these in one boot, and compare
@@ -37,13 +37,13 @@ pub struct Arguments {
     /// Many commands in one boot: a line each, a policy and then the command, separated by blanks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["under", "compare", "command"])]
     batch: Option<PathBuf>,
-    /// A file or folder that the command needs, kept at its place; repeatable
+    /// File or directory that the command needs, copied to the same path; repeatable
     #[arg(long = "with", value_name = "PATH")]
     with: Vec<PathBuf>,
     /// What the command reads from standard input [default: nothing]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Set a variable for the command, over the environment it has here; repeatable
+    /// Set an environment variable, in addition to the current environment; repeatable
     #[arg(long = "env", value_name = "K=V", value_parser = variable)]
     environment: Vec<(OsString, OsString)>,
     /// How threads are bound: map, compact, scatter, identity, none. `map` is a map's own binding, and
@@ -77,7 +77,7 @@ pub struct Arguments {
     /// Give up after this time of running: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
-    /// Count no accesses: two to three times as fast
+    /// Do not count accesses, which is faster
     #[arg(long)]
     no_counters: bool,
     /// Print JSON; the command's standard output goes to standard error
@@ -89,10 +89,10 @@ pub struct Arguments {
     /// Write every page that was accessed, with its accesses by node of the CPU: CSV
     #[arg(long, value_name = "FILE", conflicts_with = "no_counters")]
     pages: Option<PathBuf>,
-    /// A file or folder that the command leaves in the guest, to be kept; repeatable
+    /// File or directory to copy out of the guest after the run; repeatable
     #[arg(long, value_name = "PATH", requires = "into")]
     bring: Vec<PathBuf>,
-    /// Where what is brought goes: a new folder
+    /// New directory for the files named by --bring
     #[arg(long, value_name = "DIR", requires = "bring")]
     into: Option<PathBuf>,
     /// Save what the guest's /sys shows of the machine; needs no command

@@ -25,17 +25,16 @@ pub struct Arguments {
     /// Nodes to take pages from, by the kernel's numbers: 0, 0-3, 0,2
     #[arg(long, value_name = "LIST")]
     from: String,
-    /// Nodes to bring them to: those of the i-th of --from to the i-th of these; a shorter list is gone
-    /// through again
+    /// Target nodes: pages of the i-th --from node go to the i-th node listed here; a shorter list is repeated
     #[arg(long, value_name = "LIST")]
     to: String,
-    /// Stop the process meanwhile, as AsymSched does; it runs on even if nodewise is killed
+    /// Stop the process during the migration; a watchdog continues it if nodewise is killed
     #[arg(long)]
     freeze: bool,
     /// Pages of 4 KiB handed to the kernel at a time; AsymSched took 30000
     #[arg(long, value_name = "N", default_value_t = CHUNK as u32, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
-    /// Threads [default: four a pair of nodes, at most one a CPU of the nodes that pages go to]
+    /// Worker threads [default: 4 per pair of nodes, at most one per CPU of the target nodes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
     /// Let the kernel do it in its own way, by one call of migrate_pages(2): for comparison

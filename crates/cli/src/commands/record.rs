@@ -52,7 +52,7 @@ pub struct Arguments {
 enum Via {
     /// The program counts its accesses itself; checked beforehand
     Auto,
-    /// The same, unchecked: CMD starts a program that counts
+    /// As above, without checking CMD: for scripts and launchers that start an instrumented program
     Instrument,
     /// Any program as it is, under QEMU: exact, 10 to 50 times slower
     Emulate,

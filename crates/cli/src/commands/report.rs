@@ -17,7 +17,7 @@ pub struct Arguments {
     /// Policies to compare with first-touch, separated by commas
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
-    /// The program's build without nodewise-cc, for the command that is said
+    /// Path of the plain build, used in the suggested next command
     #[arg(long, value_name = "PATH")]
     plain: Option<PathBuf>,
     /// Print JSON: every figure, stable keys

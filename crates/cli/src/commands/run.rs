@@ -47,8 +47,8 @@ pub struct Arguments {
     /// Write what was achieved to a file, as JSON
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Write the pages of every large object to a file, placed or not: `process rule page pages thread`
-    /// a line. Marks begin and end for an emulator's counter, and looks at nothing in between
+    /// List large objects with their pages, one per line: `process rule page pages thread`. Also emits the marks
+    /// that the laboratory's counters use, and disables periodic inspection
     #[arg(long, value_name = "FILE")]
     objects: Option<PathBuf>,
     /// Replace existing files

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// The program's build without nodewise-cc, for the command that is said
+    /// Path of the plain build, used in the suggested next command
     #[arg(long, value_name = "PATH")]
     plain: Option<PathBuf>,
     /// A second profile, to compare with

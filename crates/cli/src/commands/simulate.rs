@@ -26,29 +26,30 @@ pub struct Arguments {
     /// More profiles: their programs run at the same time, each on nodes of its own (`--affinity asym`)
     #[arg(value_name = "DIR")]
     more: Vec<PathBuf>,
-    /// Of several programs, those that end begin again until all have ended once; else they leave the links to the others
+    /// With several programs: restart each that ends until all have ended once [default: it does not restart]
     #[arg(long, requires = "more")]
     repeat: bool,
     /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
-    /// Run on this many CPUs (neighbouring threads of the recording share one); of several programs one number for
-    /// all or one for each: 24,24,16
+    /// Run on this many CPUs (neighbouring threads of the recording share one); with several programs one number
+    /// for all or one for each: 24,24,16
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     threads: Vec<u32>,
     #[command(flatten)]
     limits: Limits,
-    /// Make remote memory so many times as slow as local memory, and its bandwidth less in proportion
+    /// Scale remote latency so that its mean is R times the local latency; remote bandwidth is reduced in
+    /// proportion
     #[arg(long, value_name = "R", value_parser = positive)]
     latency_ratio: Option<f64>,
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
-    /// How much a balance policy depends on its parameters and the limits below: one at a time
+    /// Vary each parameter of a balance policy separately and show the effect
     #[arg(long, value_name = "balance:P", conflicts_with = "policy")]
     sweep: Option<String>,
-    /// Draw where the one balance policy or `replay` has each page through time, or the sweep
+    /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Overwrite FILE
@@ -74,13 +75,13 @@ struct Limits {
     /// Largest share of the run time that moving pages may take, or `none`
     #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share_or_none)]
     migrate_budget: f64,
-    /// Cost of moving 10⁹ bytes beyond the copy itself, seconds
+    /// Seconds per 10⁹ bytes moved, added to the time that copying takes at the bandwidth between the nodes
     #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
     migration_cost: f64,
-    /// Intervals that a page stays after a move, twice as many after each further one
+    /// Cooldown: intervals before a moved page may move again; doubled after each further move
     #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().rest)]
     rest: u32,
-    /// A page is judged from so many accesses on
+    /// Minimum accesses to a page before a decision about it
     #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
     minimum_samples: u32,
 }

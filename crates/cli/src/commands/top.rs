@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// The program's build without nodewise-cc, for the command that is said
+    /// Path of the plain build, used in the suggested next command
     #[arg(long, value_name = "PATH")]
     plain: Option<PathBuf>,
     /// Running processes: sampled as long as they are looked at, as `record --via faults` does

@@ -25,7 +25,8 @@ pub struct Arguments {
     json: bool,
     #[command(flatten)]
     measure: measure::Measure,
-    /// What flows get that move together: 2>3 (memory, reader), 0-1 (both ways), 0-1-4 (every pair), commas between
+    /// Bandwidth of concurrent flows: 2>3 (memory node > reading node), 0-1 (both directions), 0-1-4 (every pair);
+    /// separated by commas
     #[arg(long, value_name = "FLOWS", conflicts_with_all = ["list", "output"])]
     flows: Option<String>,
     /// Draw a picture

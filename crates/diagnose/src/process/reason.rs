@@ -1,4 +1,4 @@
-//! Why the number is what it is, and what mends it.
+//! Why the number is what it is, and its remedy.
 
 use super::Assessment;
 use nodewise_linux::Host;

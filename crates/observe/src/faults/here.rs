@@ -5,7 +5,7 @@ use nodewise_linux::process::Capability;
 use std::fmt;
 use std::io;
 
-/// Why hint faults cannot be observed, and how to mend it.
+/// Why hint faults cannot be observed, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NotHere {
     because: String,
@@ -18,7 +18,7 @@ impl fmt::Display for NotHere {
         if self.mend.is_empty() {
             Ok(())
         } else {
-            write!(f, "; mend: {}", self.mend)
+            write!(f, "; remedy: {}", self.mend)
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said_with_the_mend() {
+    fn what_is_missing_is_said_with_the_remedy() {
         let root = std::env::temp_dir().join(format!("nodewise-here-{}", std::process::id()));
         let folder = root.join("proc/sys/kernel");
         std::fs::create_dir_all(&folder).unwrap();
@@ -135,7 +135,7 @@ mod tests {
         for off in ["0", "2"] {
             let said = with(off).unwrap_err().to_string();
             assert!(
-                said.contains(&format!("numa_balancing is {off}; mend: sysctl")),
+                said.contains(&format!("numa_balancing is {off}; remedy: sysctl")),
                 "{said}"
             );
         }

@@ -17,7 +17,7 @@ pub struct Limits {
     pub half_life: u32,
     /// Largest share of the run time that moving pages may take.
     pub budget: f64,
-    /// Cost of moving 10⁹ bytes beyond the copy itself, seconds.
+    /// Seconds per 10⁹ bytes moved, added to the time of the copy.
     pub migration_cost: f64,
     /// Intervals that a page stays after a move, twice as many after each further one.
     pub rest: u32,

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn defects_are_named_in_one_line_with_the_mend() {
+    fn defects_are_named_in_one_line_with_the_remedy() {
         for (text, expected) in [
             (
                 "package:0",

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn defects_are_named_in_one_line_with_the_mend() {
+    fn defects_are_named_in_one_line_with_the_remedy() {
         for (text, expected) in [
             (
                 "S0:0-3",

@@ -169,7 +169,7 @@ fn kernel(run: &Run) -> String {
         format!("the balancer moved {} pages; ", count(b.pages_moved))
     });
     format!(
-        "{ours}the kernel moved {} pages by itself and took {} hinting faults; exit status {}",
+        "{ours}the kernel moved {} pages by itself and took {} hint faults; exit status {}",
         number(run.pages_migrated),
         number(run.hint_faults),
         run.exit_status
@@ -245,7 +245,7 @@ mod tests {
         }));
         let text = plain(&quiet);
         assert!(
-            !text.contains("local fraction") && text.contains("hinting faults"),
+            !text.contains("local fraction") && text.contains(" hint faults; exit"),
             "{text}"
         );
         assert!(text.contains("nothing was counted"));

@@ -185,7 +185,7 @@ pub fn balanced() -> Report {
     of(&profile, &accesses)
 }
 
-/// The same again, seen by hinting faults.
+/// The same again, seen by hint faults.
 #[allow(dead_code, reason = "not every test shows samples")]
 pub fn sampled() -> Report {
     sampled_at_least(4)

@@ -78,7 +78,7 @@ export function Tiles({ report }: { report: Report }) {
               stores
             </>
           ) : (
-            "hinting faults: one a page and scan"
+            "hint faults: one a page and scan"
           )
         }
       >

@@ -19,7 +19,7 @@ pub fn one(check: &Check, screen: Screen) -> String {
     for reason in &process.reasons {
         out.push_str(&screen.wrap("  - ", reason.text.split(' ')));
         if let Some(mend) = reason.mend {
-            out.push_str(&screen.wrap("    mend: ", mend.split(' ')));
+            out.push_str(&screen.wrap("    remedy: ", mend.split(' ')));
         }
     }
     if process.score < check.threshold && !process.ranges.is_empty() {
@@ -75,7 +75,7 @@ pub fn several(check: &Check, screen: Screen) -> String {
     out
 }
 
-/// A line of the table. The reason in it is the first one that can be mended.
+/// A line of the table. The reason in it is the first one that has a remedy.
 fn row(process: &Assessment, check: &Check, screen: Screen) -> [String; 6] {
     let why = process.reasons.iter().find(|r| r.mend.is_some());
     [

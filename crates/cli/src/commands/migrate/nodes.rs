@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lists_are_one_line_with_the_mend() {
+    fn bad_lists_are_one_line_with_the_remedy() {
         for (from, to, stock, expected) in [
             ("", "1", false, "--from : not a list of nodes such as 0-1,4"),
             ("0", "x", false, "--to x: not a list of nodes such as 0-1,4"),
