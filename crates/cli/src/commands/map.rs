@@ -1,8 +1,7 @@
 //! `nodewise map`: writes the decision of a policy as a portable, readable file of rules.
 
 use crate::exit::Outcome;
-use crate::output::say;
-use crate::output::write_file;
+use crate::output::{self, say, write_file};
 use crate::selection::{self, tell};
 use anyhow::bail;
 use nodewise_pipeline::{ASYM, Asym};
@@ -26,6 +25,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    output::check_new([&arguments.output], arguments.force)?;
     let mut selected = arguments.selection.selection().open()?;
     let asym = match arguments.selection.affinity == ASYM {
         true => Some(Asym::enter(&mut selected, None)?),

@@ -100,6 +100,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
     }
+    output::check_new(&arguments.svg, arguments.force)?;
     let question = arguments.question();
     if !arguments.more.is_empty() {
         return together(arguments, &question, &machines);

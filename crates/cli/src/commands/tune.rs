@@ -79,9 +79,9 @@ impl Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if let Some(map) = arguments.output.as_ref().filter(|_| !arguments.dry_run) {
-        output::check_new(std::iter::once(map.as_path()), arguments.force)?;
-    }
+    let map = arguments.output.as_ref();
+    output::check_named("--output", map, "the winner's command names its map")?;
+    output::check_new(map.filter(|_| !arguments.dry_run), arguments.force)?;
     let progress = progress();
     let mut listener = |event| show(&progress, event);
     let tuning = Tuning::open(arguments.options(), &mut listener)?;
