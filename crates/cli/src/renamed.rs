@@ -82,13 +82,9 @@ fn simulated_threads(value: &str) -> Option<Vec<String>> {
 }
 
 /// Replaces old option names in a command line and reports each. The words of a program to be started are not changed.
-pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
-    let subcommand = words.get(1).and_then(|w| w.to_str());
-    let Some(subcommand) = subcommand.and_then(|name| command.find_subcommand(name)) else {
-        return words;
-    };
-    let mut translated: Vec<OsString> = words[..2].to_vec();
-    let mut rest = words.into_iter().skip(2);
+pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
+    let mut translated: Vec<OsString> = words.iter().take(2).cloned().collect();
+    let mut rest = words.iter().skip(2).cloned();
     while let Some(word) = rest.next() {
         let Some(option) = Written::of(&word) else {
             translated.push(word);
@@ -165,12 +161,20 @@ impl Written {
     }
 
     fn takes_value(&self, command: &Command) -> bool {
-        let is_this = |arg: &&Arg| match self.short {
-            true => arg.get_short().is_some_and(|c| self.name.starts_with(c)),
-            false => arg.get_long() == Some(&self.name),
-        };
-        let found = command.get_arguments().find(is_this);
+        let found = self.find(command);
         found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+    }
+
+    /// The option; a long name may be shortened to what no other begins with.
+    fn find<'a>(&self, command: &'a Command) -> Option<&'a Arg> {
+        let mut all = command.get_arguments();
+        if self.short {
+            return all.find(|arg| arg.get_short().is_some_and(|c| self.name.starts_with(c)));
+        }
+        let begins = |arg: &&Arg| arg.get_long().is_some_and(|long| long.starts_with(&self.name));
+        let begun: Vec<&Arg> = all.filter(begins).collect();
+        let exact = begun.iter().find(|arg| arg.get_long() == Some(&self.name));
+        exact.copied().or_else(|| (begun.len() == 1).then(|| begun[0]))
     }
 }
 
@@ -180,8 +184,10 @@ mod tests {
     use clap::CommandFactory;
 
     fn translated(line: &str) -> String {
-        let words = line.split(' ').map(OsString::from).collect();
-        let words = translate(&crate::Arguments::command(), words);
+        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let command = crate::Arguments::command();
+        let subcommand = crate::usage::subcommand(&command, &words);
+        let words = subcommand.map_or_else(|| words.clone(), |s| translate(s, &words));
         let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
         words.join(" ")
     }
@@ -213,6 +219,18 @@ mod tests {
                 "nodewise record --via faults --budget 3 --scan 100 x",
                 "nodewise record --via faults --observe-budget=3% --scan-period=100ms x",
             ),
+            (
+                "nodewise bal --budget 3% --pid 7",
+                "nodewise bal --migrate-budget=3% --pid 7",
+            ),
+            (
+                "nodewise simulat --polic all --threads 4,asym a",
+                "nodewise simulat --polic all --threads=4 --affinity=asym a",
+            ),
+            (
+                "nodewise balance --pol dominant --samples 3 -- x --samples 4",
+                "nodewise balance --pol dominant --minimum-samples=3 -- x --samples 4",
+            ),
         ];
         for (old, new) in lines {
             assert_eq!(translated(old), new);
@@ -225,7 +243,9 @@ mod tests {
         let file = OsString::from_vec(b"profile-\xff".to_vec());
         let words = ["nodewise", "record", "--observe-budget", "1%", "-o"].map(OsString::from);
         let words: Vec<_> = words.into_iter().chain([file, "x".into()]).collect();
-        assert_eq!(translate(&crate::Arguments::command(), words.clone()), words);
+        let command = crate::Arguments::command();
+        let record = crate::usage::subcommand(&command, &words).unwrap();
+        assert_eq!(translate(record, &words), words);
     }
 
     #[test]
@@ -239,6 +259,7 @@ mod tests {
             "nodewise tune --time-limit 10s -- x",
             "nodewise record --budget",
             "nodewise nothing --budget 3",
+            "nodewise re --budget 3",
             "nodewise",
         ];
         for line in lines {
