@@ -182,6 +182,7 @@ impl Written {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use std::path::{Path, PathBuf};
 
     fn translated(line: &str) -> String {
         let words: Vec<_> = line.split(' ').map(OsString::from).collect();
@@ -264,6 +265,40 @@ mod tests {
         ];
         for line in lines {
             assert_eq!(translated(line), line);
+        }
+    }
+
+    /// The sources of all crates but the tests, this file apart.
+    fn sources() -> Vec<(PathBuf, String)> {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()];
+        let mut sources = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("cli/src/renamed.rs") {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    sources.push((path, text));
+                }
+            }
+        }
+        sources
+    }
+
+    #[test]
+    fn no_message_says_a_name_that_no_command_has_any_more() {
+        let command = crate::Arguments::command();
+        let valid = |old: &str| {
+            let mut arguments = command.get_subcommands().flat_map(Command::get_arguments);
+            arguments.any(|arg| arg.get_long() == Some(old))
+        };
+        for (path, text) in sources() {
+            for old in RENAMED.iter().map(|r| r.old).filter(|old| !valid(old)) {
+                for (_, rest) in text.match_indices(&format!("--{old}")).map(|(at, o)| text.split_at(at + o.len())) {
+                    let goes_on = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
+                    assert!(goes_on, "{}: --{old} has another name", path.display());
+                }
+            }
         }
     }
 }

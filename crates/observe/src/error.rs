@@ -25,6 +25,8 @@ pub enum ErrorKind {
     NoEmulator,
     /// This kernel, or this user, does not permit this kind of observation.
     NotHere,
+    /// The kernel's scan period cannot be set.
+    ScanPeriod,
     /// The profile or a raw file cannot be read or written.
     Io,
 }

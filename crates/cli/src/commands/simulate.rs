@@ -48,7 +48,7 @@ pub struct Arguments {
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
-    /// How much a balance policy depends on its parameters and the limits below: one at a time
+    /// How much a balance policy depends on its parameters and the limits above: one at a time
     #[arg(long, value_name = "balance:P", conflicts_with = "policy")]
     sweep: Option<String>,
     /// Draw where the one balance policy or `replay` has each page through time, or the sweep

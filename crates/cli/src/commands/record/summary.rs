@@ -131,7 +131,7 @@ fn no_samples(profile: &Profile) -> &'static str {
             "no samples: the program has one thread on one node, and the kernel samples no page that lies where its only thread runs"
         }
         _ => {
-            "no samples: the kernel looks at a program first after about a second; run longer, or see --scan"
+            "no samples: the kernel looks at a program first after about a second; run longer, or see --scan-period"
         }
     }
 }
