@@ -46,6 +46,9 @@ export function percent(fraction: number): string {
   return `${p.toFixed(1)}${GAP}%`;
 }
 
+/** The same without its unit, where there is no room for it. */
+export const digits = (fraction: number) => percent(fraction).slice(0, -2);
+
 /** So many per cent from the end of what is possible, a bound says nothing. */
 const NOTHING = 5;
 

@@ -1,6 +1,6 @@
 //! Builds the report from the results of the other crates.
 
-use crate::format::{percent, plural, seconds};
+use nodewise_analysis::figures::{percent, plural, seconds};
 use crate::model::*;
 use crate::moves;
 use crate::sampling::Sampling;

@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod findings;
-mod format;
 pub mod json;
 pub mod lab;
 mod markup;
@@ -27,7 +26,7 @@ pub mod text;
 mod topology_svg;
 
 pub use findings::{Findings, coverage as recorded_coverage};
-pub use format::{between, bytes, count, gigabytes, percent, plural, ratio, seconds};
+pub use nodewise_analysis::figures::{between, bytes, count, gigabytes, percent, plural, ratio, seconds};
 pub use markup::Text;
 pub use model::{
     Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,

@@ -3,7 +3,7 @@
 mod coverage;
 mod moves;
 
-use crate::format::{between, grouped, plural};
+use nodewise_analysis::figures::{between, grouped, plural};
 use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;

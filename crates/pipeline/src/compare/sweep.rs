@@ -304,7 +304,7 @@ impl Sweep {
                 p.value.to_owned(),
                 significant(p.seconds),
                 significant(p.speedup),
-                format!("{:.1} %", 100.0 * p.local_fraction),
+                nodewise_report::percent(p.local_fraction),
                 p.migrations.to_string(),
                 p.ping_pongs.to_string(),
                 p.multiple.to_string(),

@@ -1,8 +1,7 @@
 //! Text on the pages that were moved while the program ran.
 
 use super::clean;
-use crate::format::between;
-use crate::format::grouped;
+use nodewise_analysis::figures::{between, grouped};
 use crate::{Moves, count, percent};
 use nodewise_profile::Migration;
 

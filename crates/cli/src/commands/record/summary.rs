@@ -3,6 +3,7 @@
 use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, Recorded};
 use nodewise_profile::{Coverage, Meta, ObjectKind, Profile, Thread};
+use nodewise_report::percent;
 use std::path::Path;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
@@ -97,8 +98,8 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         }
     );
     say!(
-        "it took {:.1} % of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
-        figures.cost * 100.0,
+        "it took {} of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
+        percent(figures.cost),
         figures.sample_ns / 1e3,
         figures.period,
         short(figures.lost as f64),

@@ -1,6 +1,6 @@
-//! Number formatting: three significant digits and a unit.
+//! How figures are written for people, everywhere: three significant digits and a unit.
 
-use nodewise_analysis::Interval;
+use crate::Interval;
 
 /// Formats a number to three significant digits.
 fn significant(value: f64) -> String {
