@@ -1,6 +1,6 @@
 //! `nodewise simulate`: predicts the cost of each policy, side by side.
 
-use crate::arguments::share_or_none;
+use crate::arguments::{cpu_seconds, share_or_none};
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{self, tell};
@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     threads: Vec<u32>,
     /// CPU time of a plain run of the same work: nothing is then assumed about the cost of recording
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "TIME", value_parser = cpu_seconds)]
     plain_cpu: Option<f64>,
     #[command(flatten)]
     limits: Limits,
