@@ -26,6 +26,7 @@ const RENAMED: &[Renamed] = &[
     renamed("record", "scan", |v| option("scan-period", &format!("{v}ms"))),
     renamed("simulate", "budget", |v| option("migrate-budget", v)),
     renamed("simulate", "interval", |v| option("decide-every", v)),
+    renamed("simulate", "rest", |v| option("cooldown", v)),
     renamed("simulate", "threads", simulated_threads),
     renamed("map", "threads", |v| option("affinity", v)),
     renamed("report", "threads", |v| option("affinity", v)),
@@ -215,6 +216,10 @@ mod tests {
             (
                 "nodewise simulate a b --threads 24,16,asym",
                 "nodewise simulate a b --threads=24,16 --affinity=asym",
+            ),
+            (
+                "nodewise simulate a --rest 0 --start round-robin",
+                "nodewise simulate a --cooldown=0 --start round-robin",
             ),
             (
                 "nodewise record --via faults --budget 3 --scan 100 x",

@@ -13,12 +13,12 @@ const GONE: Duration = Duration::from_secs(120);
 /// Between two looks at a profile.
 pub const PAUSE: Duration = Duration::from_millis(500);
 /// Reading takes a quarter of the time at most.
-const REST: u32 = 3;
+const SPARE: u32 = 3;
 
 /// How long not to look again, after a look that began then.
 #[must_use]
-pub fn rest(began: Instant) -> Duration {
-    PAUSE.max(began.elapsed() * REST)
+pub fn pause_after(began: Instant) -> Duration {
+    PAUSE.max(began.elapsed() * SPARE)
 }
 
 /// A profile's folder, and how it is read.

@@ -81,8 +81,8 @@ struct Limits {
     #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
     migration_cost: f64,
     /// Intervals that a page stays after a move, twice as many after each further one
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().rest)]
-    rest: u32,
+    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().cooldown)]
+    cooldown: u32,
     /// A page is judged from so many accesses on
     #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
     minimum_samples: u32,
@@ -202,7 +202,7 @@ impl Limits {
             half_life: self.half_life,
             budget: self.migrate_budget,
             migration_cost: self.migration_cost,
-            rest: self.rest,
+            cooldown: self.cooldown,
             minimum_samples: self.minimum_samples,
         }
     }
