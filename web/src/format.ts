@@ -97,6 +97,9 @@ export function signed(value: number, as: Kind): string {
 /** `1 node`, `8 nodes`. */
 export const plural = (n: number, one: string) => `${whole(n)}${GAP}${one}${n === 1 ? "" : "s"}`;
 
+/** What a shortened list leaves out and where the whole is, as the terminal says it. */
+export const andMore = (left: number, what: string, whole: string) => (left > 0 ? ` and ${plural(left, `more ${what}`)} (${whole})` : "");
+
 /** Pages by number: `17`, `17–40`. */
 export const pages = (first: number, n: number) => (n === 1 ? whole(first) : `${whole(first)}–${whole(first + n - 1)}`);
 

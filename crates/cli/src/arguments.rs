@@ -31,7 +31,9 @@ fn no_time(text: &str) -> String {
 /// How long to watch: nothing to an hour.
 pub fn watch(text: &str) -> Result<Duration, String> {
     match time(text)? {
-        time if time > Duration::from_secs(3600) => Err(format!("`{text}` is no time from 0 to 60m, such as 2s")),
+        time if time > Duration::from_secs(3600) => {
+            Err(format!("`{text}` is no time from 0 to 60m, such as 2s"))
+        }
         time => Ok(time),
     }
 }
@@ -124,13 +126,31 @@ mod tests {
         ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
-        let watched = [("0", 0), ("0s", 0), ("2", 2000), ("2s", 2000), ("0.3", 300), ("60m", 3_600_000)];
+        let watched = [
+            ("0", 0),
+            ("0s", 0),
+            ("2", 2000),
+            ("2s", 2000),
+            ("0.3", 300),
+            ("60m", 3_600_000),
+        ];
         for (text, milliseconds) in watched {
             assert_eq!(watch(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
-        assert!(["61m", "-1s", "-1", "NaN", "x"].iter().all(|text| watch(text).is_err()));
-        assert_eq!([cpu_seconds("12.5"), cpu_seconds("2m"), cpu_seconds("1e8")], [12.5, 120.0, 1e8].map(Ok));
-        assert!(["0", "0s", "-2", "inf", "x"].iter().all(|text| cpu_seconds(text).is_err()));
+        assert!(
+            ["61m", "-1s", "-1", "NaN", "x"]
+                .iter()
+                .all(|text| watch(text).is_err())
+        );
+        assert_eq!(
+            [cpu_seconds("12.5"), cpu_seconds("2m"), cpu_seconds("1e8")],
+            [12.5, 120.0, 1e8].map(Ok)
+        );
+        assert!(
+            ["0", "0s", "-2", "inf", "x"]
+                .iter()
+                .all(|text| cpu_seconds(text).is_err())
+        );
         assert!(period("5ms").is_err() && period("2h").is_err() && period("1s").is_ok());
     }
 
@@ -143,7 +163,11 @@ mod tests {
         assert!(share_above_0("0%").is_err());
         let per_cents = ["70", "5%", "0", "100", "0.5"].map(per_cent);
         assert_eq!(per_cents, [0.7, 0.05, 0.0, 1.0, 0.005].map(Ok));
-        assert!(["101", "-1", "NaN", "x", "%"].iter().all(|text| per_cent(text).is_err()));
+        assert!(
+            ["101", "-1", "NaN", "x", "%"]
+                .iter()
+                .all(|text| per_cent(text).is_err())
+        );
         assert_eq!(share_or_none("none"), Ok(f64::INFINITY));
     }
 }

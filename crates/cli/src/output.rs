@@ -44,7 +44,11 @@ pub fn check_new<'a>(files: impl IntoIterator<Item = &'a PathBuf>, force: bool) 
 pub fn check_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
     match folder.filter(|f| !f.is_dir()) {
-        Some(folder) => bail!("{}: there is no folder {}; make it first", file.display(), folder.display()),
+        Some(folder) => bail!(
+            "{}: there is no folder {}; make it first",
+            file.display(),
+            folder.display()
+        ),
         None => Ok(()),
     }
 }
@@ -52,7 +56,10 @@ pub fn check_folder(file: &Path) -> anyhow::Result<()> {
 /// Refuses a file that is there, also as a link that leads nowhere, unless `force` is set.
 pub fn keep_existing(file: &Path, force: bool) -> anyhow::Result<()> {
     match file.symlink_metadata().is_ok() && !force {
-        true => bail!("{}: exists already; choose another name or add --force", file.display()),
+        true => bail!(
+            "{}: exists already; choose another name or add --force",
+            file.display()
+        ),
         false => Ok(()),
     }
 }

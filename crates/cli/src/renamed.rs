@@ -281,7 +281,8 @@ mod tests {
             for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
                     folders.push(path);
-                } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("cli/src/renamed.rs") {
+                } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("cli/src/renamed.rs")
+                {
                     let text = std::fs::read_to_string(&path).unwrap();
                     sources.push((path, text));
                 }
@@ -299,7 +300,10 @@ mod tests {
         };
         for (path, text) in sources() {
             for old in RENAMED.iter().map(|r| r.old).filter(|old| !valid(old)) {
-                for (_, rest) in text.match_indices(&format!("--{old}")).map(|(at, o)| text.split_at(at + o.len())) {
+                for (_, rest) in text
+                    .match_indices(&format!("--{old}"))
+                    .map(|(at, o)| text.split_at(at + o.len()))
+                {
                     let goes_on = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
                     assert!(goes_on, "{}: --{old} has another name", path.display());
                 }

@@ -29,7 +29,10 @@ pub fn report(error: &Error, subcommand: Option<&Command>, words: &[OsString]) -
             ExitCode::from(2)
         }
         _ => {
-            say!("{}", line(&error.render().to_string(), subcommand.map(Command::get_name)));
+            say!(
+                "{}",
+                line(&error.render().to_string(), subcommand.map(Command::get_name))
+            );
             ExitCode::from(subcommand.map_or(2, |s| own_status(s, words)))
         }
     }
@@ -105,7 +108,13 @@ mod tests {
         ] {
             assert_eq!(of(line), Some((name.to_owned(), status)), "{line}");
         }
-        for line in ["nodewise re --foo", "nodewise to", "nodewise", "nodewise ", "nodewise x"] {
+        for line in [
+            "nodewise re --foo",
+            "nodewise to",
+            "nodewise",
+            "nodewise ",
+            "nodewise x",
+        ] {
             assert_eq!(of(line), None, "{line}");
         }
     }

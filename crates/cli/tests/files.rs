@@ -29,9 +29,18 @@ const LINES: &[Line] = &[
     Line("balance --summary FILE -- PROGRAM", Printed("\"policy\"")),
     Line("balance --objects FILE -- PROGRAM", Refused("appends")),
     Line("balance --metrics FILE -- PROGRAM", Refused("each interval")),
-    Line("tune --profile PROFILE --output FILE -- PROGRAM", Refused("names its map")),
-    Line("report PROFILE --machine nehalem-2s --html FILE", Printed("<html")),
-    Line("map PROFILE --machine nehalem-2s --policy locality --output FILE", Printed("[[rule]]")),
+    Line(
+        "tune --profile PROFILE --output FILE -- PROGRAM",
+        Refused("names its map"),
+    ),
+    Line(
+        "report PROFILE --machine nehalem-2s --html FILE",
+        Printed("<html"),
+    ),
+    Line(
+        "map PROFILE --machine nehalem-2s --policy locality --output FILE",
+        Printed("[[rule]]"),
+    ),
     Line(
         "simulate PROFILE --machine machine-a --policy balance:out-u --svg FILE",
         Printed("<svg"),
@@ -39,8 +48,14 @@ const LINES: &[Line] = &[
     Line("topo --machine nehalem-2s --svg FILE", Printed("<svg")),
     Line("topo --machine nehalem-2s --output FILE", Printed("[[nodes]]")),
     Line("lab --machine nehalem-2s --scaled FILE", Printed("[[nodes]]")),
-    Line("lab --machine nehalem-2s --kernel /nonexistent --svg FILE -- PROGRAM", Allowed),
-    Line("lab --machine nehalem-2s --kernel /nonexistent --pages FILE -- PROGRAM", Allowed),
+    Line(
+        "lab --machine nehalem-2s --kernel /nonexistent --svg FILE -- PROGRAM",
+        Allowed,
+    ),
+    Line(
+        "lab --machine nehalem-2s --kernel /nonexistent --pages FILE -- PROGRAM",
+        Allowed,
+    ),
 ];
 
 impl Line {
@@ -79,16 +94,24 @@ fn help(words: &[&str]) -> String {
 #[test]
 fn every_option_that_takes_a_file_is_in_the_table() {
     let all = help(&[]);
-    let commands = all.lines().filter_map(|l| l.strip_prefix("  ")?.split(' ').next());
+    let commands = all
+        .lines()
+        .filter_map(|l| l.strip_prefix("  ")?.split(' ').next());
     let mut options = BTreeSet::new();
     for command in commands.filter(|c| c.starts_with(|c: char| c.is_ascii_lowercase()) && *c != "help") {
-        for line in help(&[command]).lines().filter(|l| l.trim_start().starts_with('-') && l.contains(" <FILE>")) {
+        for line in help(&[command])
+            .lines()
+            .filter(|l| l.trim_start().starts_with('-') && l.contains(" <FILE>"))
+        {
             let name = line.split_whitespace().find(|w| w.starts_with("--")).unwrap();
             options.insert((command.to_owned(), name.to_owned()));
         }
     }
     for read in ["--batch", "--stdin"] {
-        assert!(options.remove(&("lab".to_owned(), read.to_owned())), "{options:?}");
+        assert!(
+            options.remove(&("lab".to_owned(), read.to_owned())),
+            "{options:?}"
+        );
     }
     assert_eq!(options, LINES.iter().map(Line::option).collect());
 }
@@ -100,15 +123,28 @@ fn standard_output_is_written_to_or_refused_and_no_file_is_called_a_dash() {
     for line in LINES {
         for file in ["-", "/dev/stdout"] {
             let output = line.run(&folder, file, &profile, "true");
-            let [out, said] = [&output.stdout, &output.stderr].map(|t| String::from_utf8_lossy(t).into_owned());
-            assert!(!said.contains("exists already") && !said.contains("folder"), "{}: {said}", line.0);
+            let [out, said] =
+                [&output.stdout, &output.stderr].map(|t| String::from_utf8_lossy(t).into_owned());
+            assert!(
+                !said.contains("exists already") && !said.contains("folder"),
+                "{}: {said}",
+                line.0
+            );
             match line.1 {
                 // Where there are several nodes, balancing needs rights.
                 Printed(_) if line.0.starts_with("balance") && output.status.code() == Some(125) => {}
-                Printed(part) => assert!(output.status.success() && out.contains(part), "{}: {out}{said}", line.0),
+                Printed(part) => assert!(
+                    output.status.success() && out.contains(part),
+                    "{}: {out}{said}",
+                    line.0
+                ),
                 Refused(why) => {
                     assert!(!output.status.success() && out.is_empty(), "{}", line.0);
-                    assert!(said.contains(why) && said.lines().count() == 1, "{}: {said}", line.0);
+                    assert!(
+                        said.contains(why) && said.lines().count() == 1,
+                        "{}: {said}",
+                        line.0
+                    );
                 }
                 Allowed => assert!(said.contains("/nonexistent"), "{}: {said}", line.0),
             }
@@ -125,7 +161,10 @@ fn what_cannot_be_written_is_said_before_any_work() {
     std::fs::write(&there, "mine").unwrap();
     for line in LINES {
         let mut files = vec![
-            (missing.join("file"), format!("there is no folder {}", missing.display())),
+            (
+                missing.join("file"),
+                format!("there is no folder {}", missing.display()),
+            ),
             (there.clone(), format!("{}: exists already", there.display())),
         ];
         if line.option().1 == "--metrics" {
@@ -134,9 +173,17 @@ fn what_cannot_be_written_is_said_before_any_work() {
         for (file, why) in files {
             let output = line.run(&folder, file.to_str().unwrap(), "/nonexistent", "/nonexistent");
             let said = String::from_utf8_lossy(&output.stderr);
-            let status = if ["run", "balance", "lab"].contains(&&*line.option().0) { 125 } else { 2 };
+            let status = if ["run", "balance", "lab"].contains(&&*line.option().0) {
+                125
+            } else {
+                2
+            };
             assert_eq!(output.status.code(), Some(status), "{}: {said}", line.0);
-            assert!(said.contains(&why) && said.lines().count() == 1, "{}: {said}", line.0);
+            assert!(
+                said.contains(&why) && said.lines().count() == 1,
+                "{}: {said}",
+                line.0
+            );
         }
     }
     assert_eq!(std::fs::read_to_string(&there).unwrap(), "mine");

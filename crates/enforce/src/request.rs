@@ -46,7 +46,10 @@ impl Request {
             return Err(no_file());
         }
         let known = PLACED.iter().chain(DECIDED).copied();
-        match (nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?, rest) {
+        match (
+            nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?,
+            rest,
+        ) {
             ("first-touch", "") => Ok(Self::FirstTouch),
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),
@@ -127,7 +130,10 @@ mod tests {
             ("mixed:0.9", "needs a profile"),
             ("./mine.so", "needs a profile"),
             ("magic", "unknown policy `magic`; known: "),
-            ("interlave", "unknown policy `interlave` (did you mean interleave?); known: "),
+            (
+                "interlave",
+                "unknown policy `interlave` (did you mean interleave?); known: ",
+            ),
             ("interleave:2", "unknown policy `interleave:2`; known: "),
             ("loc", "map --policy locality -o"),
             ("loaclity", "did you mean locality?"),

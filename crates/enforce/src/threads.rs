@@ -33,7 +33,10 @@ impl std::str::FromStr for Binding {
         };
         let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
         let known = NAMES.iter().copied();
-        match (nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?, parameter) {
+        match (
+            nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?,
+            parameter,
+        ) {
             ("map", None) => Ok(Self::AsMapped),
             ("compact", None) => Ok(Self::Compact),
             ("scatter", None) => Ok(Self::Scatter),
@@ -50,7 +53,17 @@ impl std::str::FromStr for Binding {
 
 /// What bindings are called, without their parameters; the last three go by a profile.
 const NAMES: &[&str] = &[
-    "map", "compact", "scatter", "identity", "none", "cpus", "likwid", "hwloc", "file", "sharing-aware", "asym",
+    "map",
+    "compact",
+    "scatter",
+    "identity",
+    "none",
+    "cpus",
+    "likwid",
+    "hwloc",
+    "file",
+    "sharing-aware",
+    "asym",
     "recorded",
 ];
 
@@ -287,8 +300,14 @@ mod tests {
         assert_eq!(of("sca"), Ok(Binding::Scatter));
         assert_eq!(of("lik:M0:0"), Ok(Binding::Named("likwid:M0:0".into())));
         for (text, said) in [
-            ("compct", "unknown binding `compct` (did you mean compact?); known: map, "),
-            ("cpsu:0-3", "unknown binding `cpsu:0-3` (did you mean cpus?); known: map, "),
+            (
+                "compct",
+                "unknown binding `compct` (did you mean compact?); known: map, ",
+            ),
+            (
+                "cpsu:0-3",
+                "unknown binding `cpsu:0-3` (did you mean cpus?); known: map, ",
+            ),
             ("scatter:1", "unknown binding `scatter:1`; known: map, "),
             ("cpus", "unknown binding `cpus`; known: map, "),
             ("sharing", "nodewise map --affinity sharing-aware"),

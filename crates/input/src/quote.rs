@@ -98,7 +98,9 @@ mod tests {
         let foreign = OsStr::from_bytes(b"caf\xe9 'b\\");
         let line = format!("printf %s {}", shell_word(foreign));
         assert_eq!(line, r"printf %s $'caf\xe9\x20\x27b\x5c'");
-        let Ok(read) = std::process::Command::new("bash").args(["-c", &line]).output() else { return };
+        let Ok(read) = std::process::Command::new("bash").args(["-c", &line]).output() else {
+            return;
+        };
         assert_eq!(read.stdout, foreign.as_bytes());
     }
 

@@ -42,15 +42,25 @@ impl FromStr for Under {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        const KNOWN: [&str; 7] =
-            ["first-touch", "interleave", "round-robin", "node", "autonuma", "map", "balance"];
+        const KNOWN: [&str; 7] = [
+            "first-touch",
+            "interleave",
+            "round-robin",
+            "node",
+            "autonuma",
+            "map",
+            "balance",
+        ];
         let unknown = |hint: String| {
             LabError::usage(format!(
                 "--under {text}{hint}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P"
             ))
         };
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-        match (nodewise_input::resolve(name, KNOWN.into_iter()).map_err(unknown)?, rest) {
+        match (
+            nodewise_input::resolve(name, KNOWN.into_iter()).map_err(unknown)?,
+            rest,
+        ) {
             ("first-touch", "") => Ok(Self::FirstTouch),
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),

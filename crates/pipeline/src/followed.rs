@@ -144,7 +144,7 @@ impl<T> Followed<T> {
         match self.folder.join("raw").is_dir() {
             true => format!(
                 "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {}",
-                shell_word(&folder.to_string())
+                shell_word(folder.to_string())
             ),
             false => format!("{folder}: nothing was recorded yet"),
         }

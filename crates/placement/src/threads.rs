@@ -98,7 +98,10 @@ fn heads() -> impl Iterator<Item = &'static str> + Clone {
 /// The error for a name that is none; `hint` as [`nodewise_input::resolve`] has it.
 fn unknown(text: &str, hint: &str) -> PolicyError {
     let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
-    PolicyError(format!("unknown affinity `{text}`{hint}; known: {}", known.join(", ")))
+    PolicyError(format!(
+        "unknown affinity `{text}`{hint}; known: {}",
+        known.join(", ")
+    ))
 }
 
 /// Where threads were seen, if that was on this machine; else sharing-aware.

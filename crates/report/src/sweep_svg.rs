@@ -1,7 +1,7 @@
 //! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
-use crate::{count, percent};
 use crate::markup::Text;
+use crate::{count, percent};
 use std::fmt::Write;
 
 /// One setting of one parameter, all others as chosen.

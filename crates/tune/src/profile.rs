@@ -53,7 +53,11 @@ pub fn comparable(options: &Options, recorded: &[String], listener: Listener<'_>
         program.unwrap_or_default().to_string_lossy().into_owned()
     };
     // A profile has text only.
-    let command: Vec<String> = options.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let command: Vec<String> = options
+        .command
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect();
     let (of, run) = (name(recorded), name(&command));
     let builds = options.instrumented.is_some() || are_builds_of_one(&of, &run);
     let same = recorded.get(1..) == command.get(1..);

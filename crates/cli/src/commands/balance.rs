@@ -114,7 +114,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn named(error: LiveError) -> anyhow::Error {
     let about_scans = error.is_about_scan_period();
     let error = anyhow::Error::from(error);
-    if about_scans { error.context("--scan-period") } else { error }
+    if about_scans {
+        error.context("--scan-period")
+    } else {
+        error
+    }
 }
 
 /// Subscribes the outputs that were asked for to the session.

@@ -35,7 +35,13 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
-    let Arguments { machine, pid, seconds, threshold, .. } = arguments;
+    let Arguments {
+        machine,
+        pid,
+        seconds,
+        threshold,
+        ..
+    } = arguments;
     let check = Check::of(&host, machine, pid, *seconds, *threshold)?;
     output::print(&written(&check, arguments)?)?;
     Ok(if check.passed {

@@ -259,7 +259,10 @@ fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
     let files = [&arguments.svg, &arguments.pages, &arguments.scaled];
     check_new(files.into_iter().flatten(), arguments.force)?;
     // A captured tree makes the folders above it.
-    let captured = arguments.capture.as_deref().map(|f| check_unused(f, arguments.force));
+    let captured = arguments
+        .capture
+        .as_deref()
+        .map(|f| check_unused(f, arguments.force));
     captured.transpose()?;
     if let Some(folder) = &arguments.into {
         check_unused(folder, false)?;

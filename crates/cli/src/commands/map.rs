@@ -71,8 +71,14 @@ fn summary(placement: &Placement) -> String {
     let kept = placement.kept;
     let exceptions = match runs {
         0 => String::new(),
-        1 => format!(", {} without the 1 run of pages", percent(kept.transferable_local)),
-        _ => format!(", {} without the {runs} runs of pages", percent(kept.transferable_local)),
+        1 => format!(
+            ", {} without the 1 run of pages",
+            percent(kept.transferable_local)
+        ),
+        _ => format!(
+            ", {} without the {runs} runs of pages",
+            percent(kept.transferable_local)
+        ),
     };
     format!(
         "{}: {}; {} of accesses local under them, {} under the full mapping{exceptions}",
@@ -90,7 +96,7 @@ mod tests {
     #[test]
     fn almost_all_is_not_called_all() {
         let text = "format = 1\npolicy = \"locality\"\nmachine = \"m\"\nnodes = 2\nprogram = \"p\"\nthreads = 2\n\
-                    page_size = 4096\ndefault = \"interleave\"\n[kept]\nmapping_local = 0.9999\n\
+                    page_size = 4096\ndefault = \"interleave 0,1\"\n[kept]\nmapping_local = 0.9999\n\
                     rules_local = 0.9998\ntransferable_local = 1.0\n[binding]\nname = \"compact\"\ncpus = [0, 1]\nnodes = [0, 1]\n";
         let placement = Placement::read(text).unwrap();
         assert_eq!(

@@ -29,7 +29,9 @@ pub(super) fn by_name(
             file::cpus(&content, cpus).map_err(|e| PolicyError(format!("{path}: {e}")))?
         }
         (name, _) => {
-            let hint = nodewise_input::resolve(name, super::heads()).err().unwrap_or_default();
+            let hint = nodewise_input::resolve(name, super::heads())
+                .err()
+                .unwrap_or_default();
             return Err(super::unknown(text, &hint));
         }
     };

@@ -63,7 +63,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn named(error: Error) -> anyhow::Error {
     let about_scans = error.kind() == ErrorKind::ScanPeriod;
     let error = anyhow::Error::from(error);
-    if about_scans { error.context("--scan-period") } else { error }
+    if about_scans {
+        error.context("--scan-period")
+    } else {
+        error
+    }
 }
 
 fn milliseconds(time: Duration) -> u32 {

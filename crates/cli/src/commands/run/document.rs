@@ -25,6 +25,7 @@ pub struct Planned<'a> {
     environment: BTreeMap<&'a str, &'a str>,
     preload: bool,
     notes: &'a [String],
+    unplaced: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -116,6 +117,7 @@ impl<'a> Planned<'a> {
                 .collect(),
             preload: plan.table.is_some(),
             notes: &plan.notes,
+            unplaced: &plan.unplaced,
         }
     }
 }

@@ -119,7 +119,10 @@ fn share(rule: &RuleAchieved) -> String {
         return String::new();
     }
     let right = percent(rule.right as f64 / rule.touched as f64);
-    format!("; {right} of {} touched pages are where they were wanted", rule.touched)
+    format!(
+        "; {right} of {} touched pages are where they were wanted",
+        rule.touched
+    )
 }
 
 fn per_node(plan: &Plan, rule: &RuleAchieved) -> Option<String> {
