@@ -46,6 +46,9 @@ export function percent(fraction: number): string {
   return `${p.toFixed(1)}${GAP}%`;
 }
 
+/** The same without its unit, where there is no room for it. */
+export const digits = (fraction: number) => percent(fraction).slice(0, -2);
+
 /** So many per cent from the end of what is possible, a bound says nothing. */
 const NOTHING = 5;
 
@@ -93,6 +96,9 @@ export function signed(value: number, as: Kind): string {
 
 /** `1 node`, `8 nodes`. */
 export const plural = (n: number, one: string) => `${whole(n)}${GAP}${one}${n === 1 ? "" : "s"}`;
+
+/** What a shortened list leaves out and where the whole is, as the terminal says it. */
+export const andMore = (left: number, what: string, whole: string) => (left > 0 ? ` and ${plural(left, `more ${what}`)} (${whole})` : "");
 
 /** Pages by number: `17`, `17–40`. */
 export const pages = (first: number, n: number) => (n === 1 ? whole(first) : `${whole(first)}–${whole(first + n - 1)}`);

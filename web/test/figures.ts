@@ -3,7 +3,7 @@
 import cases from "../../crates/report/tests/figures.json";
 import { csv } from "../src/export/csv";
 import { asText } from "../src/export/escape";
-import { between, bytes, count, pages, percent, ratio, seconds, whole } from "../src/format";
+import { andMore, between, bytes, count, digits, pages, percent, ratio, seconds, whole } from "../src/format";
 import { at } from "../src/value";
 import { apart, difference, judge } from "../src/views/compare/difference";
 import { stretches } from "../src/views/migrations/stretches";
@@ -34,7 +34,17 @@ const document = { a: [{ "b/c": 1, "~": null }] };
 check("a pointer finds what it names", [at(document, "/a/0/b~1c"), at(document, "/a/0/~0")], [1, null]);
 check("a pointer to nothing finds nothing", at(document, "/a/7/x") === undefined, true);
 
-check("shares differ by points", plain(difference(0.1, 0.15, "percent")), "+5.0 points");
+check(
+  "shares differ by points, and never by none where they differ",
+  [difference(0.1, 0.15, "percent"), difference(0.5, 0.5001, "percent"), difference(1, 0.0001, "percent")].map(plain),
+  ["+5.0 points", "+0.1 points", "−99.9 points"],
+);
+check(
+  "what a list leaves out is said with where it is",
+  [andMore(0, "object", "zoom in"), andMore(1, "object", "zoom in"), andMore(1200, "thread", "x")].map(plain),
+  ["", " and 1 more object (zoom in)", " and 1,200 more threads (x)"],
+);
+check("digits alone say all only of all", [0.125, 0.9997, 1, 0].map(digits), ["12.5", "99.9", "100.0", "0.0"]);
 check(
   "better is as the metric has it",
   [judge(1, 2, "more"), judge(1, 2, "less"), judge(1, 1, "more"), judge(1, 2, "neither")],

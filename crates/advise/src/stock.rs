@@ -5,6 +5,8 @@ use nodewise_input::shell_line;
 use nodewise_machine::CpuId;
 use nodewise_placement::ThreadBinding;
 use nodewise_profile::Profile;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// A command with the variables set for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,20 +14,20 @@ pub struct StockCommand {
     /// Environment variables to set, name and value.
     pub environment: Vec<(&'static str, String)>,
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
 }
 
 impl StockCommand {
     /// The line to type.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut words: Vec<String> = Vec::new();
+        let mut words: Vec<OsString> = Vec::new();
         if !self.environment.is_empty() {
             words.push("env".into());
             words.extend(
                 self.environment
                     .iter()
-                    .map(|(name, value)| format!("{name}={value}")),
+                    .map(|(name, value)| format!("{name}={value}").into()),
             );
         }
         words.extend_from_slice(&self.command);
@@ -38,22 +40,23 @@ impl StockCommand {
 /// Interleaving is `numactl`'s, dealt out in fault order; it comes to the same balance. Under Slurm
 /// `srun` binds by itself and reaches first-touch only.
 #[must_use]
-pub fn stock_command(policy: &str, places: &str, command: &[String]) -> Option<StockCommand> {
+pub fn stock_command(policy: &str, places: &str, command: &[impl AsRef<OsStr>]) -> Option<StockCommand> {
+    let command: Vec<OsString> = command.iter().map(OsString::from).collect();
     let srun = command
         .first()
-        .is_some_and(|c| c.rsplit('/').next() == Some("srun"));
+        .is_some_and(|c| Path::new(c).file_name().is_some_and(|name| name == "srun"));
     let before = match policy.split_once(':').unwrap_or((policy, "")) {
         ("first-touch", _) if srun => {
-            let own = ["srun", "--cpu-bind=cores", "--mem-bind=local"].map(str::to_owned);
+            let own = ["srun", "--cpu-bind=cores", "--mem-bind=local"].map(OsString::from);
             return Some(StockCommand {
                 environment: Vec::new(),
                 command: [&own, &command[1..]].concat(),
             });
         }
         _ if srun => return None,
-        ("first-touch", _) => vec![],
-        ("interleave" | "round-robin", _) => vec!["numactl".to_owned(), "--interleave=all".to_owned()],
-        ("node", node) => vec!["numactl".to_owned(), format!("--preferred={node}")],
+        ("first-touch", _) => Vec::<OsString>::new(),
+        ("interleave" | "round-robin", _) => vec!["numactl".into(), "--interleave=all".into()],
+        ("node", node) => vec!["numactl".into(), format!("--preferred={node}").into()],
         _ => return None,
     };
     Some(StockCommand {
@@ -61,7 +64,7 @@ pub fn stock_command(policy: &str, places: &str, command: &[String]) -> Option<S
             ("OMP_PLACES", places.to_owned()),
             ("OMP_PROC_BIND", "close".into()),
         ],
-        command: [&before, command].concat(),
+        command: [before, command].concat(),
     })
 }
 

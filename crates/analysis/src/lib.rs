@@ -17,6 +17,7 @@ mod conflict;
 mod contended_page;
 mod division;
 mod dynamicity;
+pub mod figures;
 mod first_touch;
 mod histogram;
 mod interval;

@@ -6,19 +6,34 @@ use std::time::Duration;
 /// A duration: `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a number without a unit is seconds. At most a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const YEAR: Duration = Duration::from_secs(366 * 86_400);
-    let no_time = || format!("`{text}` is no time; write 200ms, 90s, 10m or 1h");
-    let time = match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| no_time())?,
-        Err(_) => {
-            let time: SignedDuration = text.parse().map_err(|_| no_time())?;
-            Duration::try_from(time).map_err(|_| no_time())?
-        }
-    };
-    match time {
-        Duration::ZERO => Err(no_time()),
+    match time(text)? {
+        Duration::ZERO => Err(no_time(text)),
         time if time > YEAR => Err(format!(
             "`{text}` is more than a year; write 200ms, 90s, 10m or 1h"
         )),
+        time => Ok(time),
+    }
+}
+
+/// A duration, `0` too.
+fn time(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| no_time(text));
+    }
+    let time: SignedDuration = text.parse().map_err(|_| no_time(text))?;
+    Duration::try_from(time).map_err(|_| no_time(text))
+}
+
+fn no_time(text: &str) -> String {
+    format!("`{text}` is no time; write 200ms, 90s, 10m or 1h")
+}
+
+/// How long to watch: nothing to an hour.
+pub fn watch(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        time if time > Duration::from_secs(3600) => {
+            Err(format!("`{text}` is no time from 0 to 60m, such as 2s"))
+        }
         time => Ok(time),
     }
 }
@@ -43,6 +58,14 @@ pub fn share(text: &str) -> Result<f64, String> {
     };
     let share = number.ok().filter(|s| (0.0..=1.0).contains(s));
     share.ok_or_else(|| format!("`{text}` is no share, such as 5%"))
+}
+
+/// A share of which a number without a sign is per cent: `70` and `70%`.
+pub fn per_cent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(_) => share(&format!("{text}%")),
+        Err(_) => share(text),
+    }
 }
 
 /// A share above 0.
@@ -94,6 +117,31 @@ mod tests {
         ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+        let watched = [
+            ("0", 0),
+            ("0s", 0),
+            ("2", 2000),
+            ("2s", 2000),
+            ("0.3", 300),
+            ("60m", 3_600_000),
+        ];
+        for (text, milliseconds) in watched {
+            assert_eq!(watch(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        assert!(
+            ["61m", "-1s", "-1", "NaN", "x"]
+                .iter()
+                .all(|text| watch(text).is_err())
+        );
+        assert_eq!(
+            [cpu_seconds("12.5"), cpu_seconds("2m"), cpu_seconds("1e8")],
+            [12.5, 120.0, 1e8].map(Ok)
+        );
+        assert!(
+            ["0", "0s", "-2", "inf", "x"]
+                .iter()
+                .all(|text| cpu_seconds(text).is_err())
+        );
         assert!(period("5ms").is_err() && period("2h").is_err() && period("1s").is_ok());
     }
 
@@ -104,6 +152,13 @@ mod tests {
             assert!(share(bad).is_err(), "{bad}");
         }
         assert!(share_above_0("0%").is_err());
+        let per_cents = ["70", "5%", "0", "100", "0.5"].map(per_cent);
+        assert_eq!(per_cents, [0.7, 0.05, 0.0, 1.0, 0.005].map(Ok));
+        assert!(
+            ["101", "-1", "NaN", "x", "%"]
+                .iter()
+                .all(|text| per_cent(text).is_err())
+        );
         assert_eq!(share_or_none("none"), Ok(f64::INFINITY));
     }
 }

@@ -1,6 +1,7 @@
 //! Starts a command under a plan; shared by `run` and `balance`.
 
 use crate::exit::OwnFailure;
+use crate::output;
 use nodewise_enforce::{EnforceError, Plan};
 use nodewise_linux::{companion, lock};
 use std::ffi::OsStr;
@@ -8,6 +9,11 @@ use std::fs::{DirEntry, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Refuses standard output for the objects, to which the processes append.
+pub fn check_objects(file: Option<&PathBuf>) -> anyhow::Result<()> {
+    output::check_named("--objects", file, "each process of the program appends its own")
+}
 
 /// Creates the file for the objects, empty; the processes append to it.
 pub fn empty(file: &Path) -> anyhow::Result<PathBuf> {

@@ -27,9 +27,11 @@ struct Arguments {
 
 fn main() -> ExitCode {
     nodewise_linux::signals::survive_file_limit();
-    let words = renamed::translate(&Arguments::command(), std::env::args_os().collect());
-    match Arguments::try_parse_from(words) {
+    let (command, words) = (Arguments::command(), std::env::args_os().collect::<Vec<_>>());
+    let subcommand = usage::subcommand(&command, &words);
+    let words = subcommand.map_or_else(|| words.clone(), |s| renamed::translate(s, &words));
+    match Arguments::try_parse_from(&words) {
         Ok(arguments) => exit::code(arguments.command.run()),
-        Err(error) => usage::report(&error, std::env::args_os().nth(1).as_deref()),
+        Err(error) => usage::report(&error, subcommand, &words),
     }
 }

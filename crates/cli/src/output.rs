@@ -4,38 +4,72 @@ use anyhow::{Context, bail};
 use nodewise_linux::files;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Writes a file atomically; an existing one is kept unless `force` is set. Symbolic links are followed; a pipe or
-/// device is written to and not replaced. `-` is standard output.
+/// Writes a file as [`replace_file`] does and says so; an existing one is kept unless `force` is set.
 pub fn write_file(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
-    if is_stdout(file) {
-        return print(text);
+    if !is_stdout(file) {
+        keep_existing(file, force)?;
     }
-    if file.symlink_metadata().is_ok() && !force {
-        bail!(
-            "{}: exists already; choose another name or add --force",
-            file.display()
-        );
+    replace_file(file, text)?;
+    if !is_stdout(file) {
+        say!("wrote {}", file.display());
     }
-    files::replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
-    say!("wrote {}", file.display());
     Ok(())
 }
 
-/// Checks, before a program runs for hours, that none of these files exists, unless `force` is set, and that their
-/// folders exist.
-pub fn check_new<'a>(files: impl Iterator<Item = &'a Path>, force: bool) -> anyhow::Result<()> {
-    for file in files {
-        if file.exists() && !force {
-            bail!("{} exists; --force replaces it", file.display());
+/// Writes a file atomically, silently: its name was checked with [`check_new`] before a program ran. Symbolic links are
+/// followed; a pipe or device is written to and not replaced. `-` is standard output.
+pub fn replace_file(file: &Path, text: &str) -> anyhow::Result<()> {
+    if is_stdout(file) {
+        return print(text);
+    }
+    files::replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Checks, before a program runs for hours, that none of these files exists, unless `force` is set, that none is a
+/// folder, and that their folders exist. Standard output can always be named.
+pub fn check_new<'a>(files: impl IntoIterator<Item = &'a PathBuf>, force: bool) -> anyhow::Result<()> {
+    for file in files.into_iter().filter(|file| !is_stdout(file)) {
+        if file.is_dir() || file.file_name().is_none() {
+            bail!("{}: is a folder; name a file", file.display());
         }
-        let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|f| !f.is_dir()) {
-            bail!("{}: there is no folder {}", file.display(), folder.display());
-        }
+        keep_existing(file, force)?;
+        check_folder(file)?;
     }
     Ok(())
+}
+
+/// Checks that what is written to this file has a folder to be in.
+pub fn check_folder(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
+    match folder.filter(|f| !f.is_dir()) {
+        Some(folder) => bail!(
+            "{}: there is no folder {}; make it first",
+            file.display(),
+            folder.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file that is there, also as a link that leads nowhere, unless `force` is set.
+pub fn keep_existing(file: &Path, force: bool) -> anyhow::Result<()> {
+    match file.symlink_metadata().is_ok() && !force {
+        true => bail!(
+            "{}: exists already; choose another name or add --force",
+            file.display()
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Refuses standard output for an option whose file has to have a name: `why` it has to.
+pub fn check_named(option: &str, file: Option<&PathBuf>, why: &str) -> anyhow::Result<()> {
+    match file.filter(|file| is_stdout(file)) {
+        Some(file) => bail!("{option} {}: {why}; name a file", file.display()),
+        None => Ok(()),
+    }
 }
 
 /// Whether the path is `-` or one of the system's names for standard output.

@@ -26,6 +26,7 @@ const RENAMED: &[Renamed] = &[
     renamed("record", "scan", |v| option("scan-period", &format!("{v}ms"))),
     renamed("simulate", "budget", |v| option("migrate-budget", v)),
     renamed("simulate", "interval", |v| option("decide-every", v)),
+    renamed("simulate", "rest", |v| option("cooldown", v)),
     renamed("simulate", "threads", simulated_threads),
     renamed("map", "threads", |v| option("affinity", v)),
     renamed("report", "threads", |v| option("affinity", v)),
@@ -82,13 +83,9 @@ fn simulated_threads(value: &str) -> Option<Vec<String>> {
 }
 
 /// Replaces old option names in a command line and reports each. The words of a program to be started are not changed.
-pub fn translate(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
-    let subcommand = words.get(1).and_then(|w| w.to_str());
-    let Some(subcommand) = subcommand.and_then(|name| command.find_subcommand(name)) else {
-        return words;
-    };
-    let mut translated: Vec<OsString> = words[..2].to_vec();
-    let mut rest = words.into_iter().skip(2);
+pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
+    let mut translated: Vec<OsString> = words.iter().take(2).cloned().collect();
+    let mut rest = words.iter().skip(2).cloned();
     while let Some(word) = rest.next() {
         let Some(option) = Written::of(&word) else {
             translated.push(word);
@@ -165,12 +162,20 @@ impl Written {
     }
 
     fn takes_value(&self, command: &Command) -> bool {
-        let is_this = |arg: &&Arg| match self.short {
-            true => arg.get_short().is_some_and(|c| self.name.starts_with(c)),
-            false => arg.get_long() == Some(&self.name),
-        };
-        let found = command.get_arguments().find(is_this);
+        let found = self.find(command);
         found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+    }
+
+    /// The option; a long name may be shortened to what no other begins with.
+    fn find<'a>(&self, command: &'a Command) -> Option<&'a Arg> {
+        let mut all = command.get_arguments();
+        if self.short {
+            return all.find(|arg| arg.get_short().is_some_and(|c| self.name.starts_with(c)));
+        }
+        let begins = |arg: &&Arg| arg.get_long().is_some_and(|long| long.starts_with(&self.name));
+        let begun: Vec<&Arg> = all.filter(begins).collect();
+        let exact = begun.iter().find(|arg| arg.get_long() == Some(&self.name));
+        exact.copied().or_else(|| (begun.len() == 1).then(|| begun[0]))
     }
 }
 
@@ -178,10 +183,13 @@ impl Written {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use std::path::{Path, PathBuf};
 
     fn translated(line: &str) -> String {
-        let words = line.split(' ').map(OsString::from).collect();
-        let words = translate(&crate::Arguments::command(), words);
+        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let command = crate::Arguments::command();
+        let subcommand = crate::usage::subcommand(&command, &words);
+        let words = subcommand.map_or_else(|| words.clone(), |s| translate(s, &words));
         let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
         words.join(" ")
     }
@@ -210,8 +218,24 @@ mod tests {
                 "nodewise simulate a b --threads=24,16 --affinity=asym",
             ),
             (
+                "nodewise simulate a --rest 0 --start round-robin",
+                "nodewise simulate a --cooldown=0 --start round-robin",
+            ),
+            (
                 "nodewise record --via faults --budget 3 --scan 100 x",
                 "nodewise record --via faults --observe-budget=3% --scan-period=100ms x",
+            ),
+            (
+                "nodewise bal --budget 3% --pid 7",
+                "nodewise bal --migrate-budget=3% --pid 7",
+            ),
+            (
+                "nodewise simulat --polic all --threads 4,asym a",
+                "nodewise simulat --polic all --threads=4 --affinity=asym a",
+            ),
+            (
+                "nodewise balance --pol dominant --samples 3 -- x --samples 4",
+                "nodewise balance --pol dominant --minimum-samples=3 -- x --samples 4",
             ),
         ];
         for (old, new) in lines {
@@ -225,7 +249,9 @@ mod tests {
         let file = OsString::from_vec(b"profile-\xff".to_vec());
         let words = ["nodewise", "record", "--observe-budget", "1%", "-o"].map(OsString::from);
         let words: Vec<_> = words.into_iter().chain([file, "x".into()]).collect();
-        assert_eq!(translate(&crate::Arguments::command(), words.clone()), words);
+        let command = crate::Arguments::command();
+        let record = crate::usage::subcommand(&command, &words).unwrap();
+        assert_eq!(translate(record, &words), words);
     }
 
     #[test]
@@ -239,10 +265,49 @@ mod tests {
             "nodewise tune --time-limit 10s -- x",
             "nodewise record --budget",
             "nodewise nothing --budget 3",
+            "nodewise re --budget 3",
             "nodewise",
         ];
         for line in lines {
             assert_eq!(translated(line), line);
+        }
+    }
+
+    /// The sources of all crates but the tests, this file apart.
+    fn sources() -> Vec<(PathBuf, String)> {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()];
+        let mut sources = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("cli/src/renamed.rs")
+                {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    sources.push((path, text));
+                }
+            }
+        }
+        sources
+    }
+
+    #[test]
+    fn no_message_says_a_name_that_no_command_has_any_more() {
+        let command = crate::Arguments::command();
+        let valid = |old: &str| {
+            let mut arguments = command.get_subcommands().flat_map(Command::get_arguments);
+            arguments.any(|arg| arg.get_long() == Some(old))
+        };
+        for (path, text) in sources() {
+            for old in RENAMED.iter().map(|r| r.old).filter(|old| !valid(old)) {
+                for (_, rest) in text
+                    .match_indices(&format!("--{old}"))
+                    .map(|(at, o)| text.split_at(at + o.len()))
+                {
+                    let goes_on = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
+                    assert!(goes_on, "{}: --{old} has another name", path.display());
+                }
+            }
         }
     }
 }

@@ -2,12 +2,25 @@
 
 use crate::exit::Outcome;
 use crate::output::{printed, say};
+use clap::Command;
 use clap::error::{Error, ErrorKind};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Prints an error, help or version; returns the exit status. `subcommand` is the first word of the command line.
-pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
+/// The subcommand that the first word names: in full, or by what no other begins with.
+pub fn subcommand<'a>(command: &'a Command, words: &[OsString]) -> Option<&'a Command> {
+    let word = words.get(1)?.to_str().filter(|word| !word.is_empty())?;
+    let begins = |c: &&Command| c.get_name().starts_with(word);
+    let mut begun = command.get_subcommands().filter(begins);
+    match (command.find_subcommand(word), begun.next(), begun.next()) {
+        (Some(exact), ..) => Some(exact),
+        (None, Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// Prints an error, help or version; returns the exit status.
+pub fn report(error: &Error, subcommand: Option<&Command>, words: &[OsString]) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion => crate::exit::code(printed(error.print()).map(|()| Outcome::Done)),
@@ -16,24 +29,38 @@ pub fn report(error: &Error, subcommand: Option<&OsStr>) -> ExitCode {
             ExitCode::from(2)
         }
         _ => {
-            let name = subcommand.and_then(OsStr::to_str).filter(|s| is_command(s));
-            say!("{}", line(&error.render().to_string(), name));
-            ExitCode::from(own_status(name))
+            say!(
+                "{}",
+                line(&error.render().to_string(), subcommand.map(Command::get_name))
+            );
+            ExitCode::from(subcommand.map_or(2, |s| own_status(s, words)))
         }
     }
 }
 
-/// The exit status for usage errors: 125 for commands that pass their child's status through.
-fn own_status(subcommand: Option<&str>) -> u8 {
-    match subcommand {
-        Some("record" | "run" | "lab") => 125,
+/// The exit status for usage errors: 125 where the status of a program is passed through.
+fn own_status(subcommand: &Command, words: &[OsString]) -> u8 {
+    match subcommand.get_name() {
+        "record" | "run" | "lab" => 125,
+        "balance" if names_program(words) => 125,
         _ => 2,
     }
 }
 
-fn is_command(name: &str) -> bool {
-    use clap::CommandFactory;
-    crate::Arguments::command().find_subcommand(name).is_some()
+/// Whether the words of `balance` name a program to start: after `--`, or, where no running one is named, as a word
+/// that is no option and does not follow one whose value it could be.
+fn names_program(words: &[OsString]) -> bool {
+    let words: Vec<_> = words.iter().skip(2).map(|w| w.to_string_lossy()).collect();
+    let is_option = |word: &str| word.starts_with('-');
+    if let Some(end) = words.iter().position(|w| w == "--") {
+        return end + 1 < words.len();
+    }
+    let running = |w: &str| ["--pi", "--cg"].iter().any(|option| w.starts_with(option));
+    let mut pairs = std::iter::once("").chain(words.iter().map(|w| &**w)).zip(&words);
+    let free = |(before, word): (&str, &std::borrow::Cow<'_, str>)| {
+        !is_option(word) && (!is_option(before) || before.contains('='))
+    };
+    !words.iter().any(|w| running(w)) && pairs.any(free)
 }
 
 /// What is wrong, the nearest valid word if there is one, and where to find help.
@@ -56,7 +83,41 @@ fn line(rendered: &str, subcommand: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn a_shortened_command_is_the_one_it_begins_and_has_its_status() {
+        let command = crate::Arguments::command();
+        let of = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let found = subcommand(&command, &words);
+            found.map(|s| (s.get_name().to_owned(), own_status(s, &words)))
+        };
+        for (line, name, status) in [
+            ("nodewise record --foo", "record", 125),
+            ("nodewise rec --foo", "record", 125),
+            ("nodewise ru --foo", "run", 125),
+            ("nodewise top --foo", "top", 2),
+            ("nodewise bal --foo", "balance", 2),
+            ("nodewise balance --polcy -- true", "balance", 125),
+            ("nodewise bal --foo=x true", "balance", 125),
+            ("nodewise balance --foo --", "balance", 2),
+            ("nodewise balance --interval 7 --foo x", "balance", 2),
+            ("nodewise balance --pid 7 8 --foo", "balance", 2),
+            ("nodewise balance --cgroup=/x --foo 3 4", "balance", 2),
+        ] {
+            assert_eq!(of(line), Some((name.to_owned(), status)), "{line}");
+        }
+        for line in [
+            "nodewise re --foo",
+            "nodewise to",
+            "nodewise",
+            "nodewise ",
+            "nodewise x",
+        ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn usage_errors_are_one_line_with_the_remedy() {

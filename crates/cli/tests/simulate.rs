@@ -181,7 +181,7 @@ const FREE: [&str; 8] = [
     "round-robin",
     "--migrate-budget",
     "none",
-    "--rest",
+    "--cooldown",
     "0",
 ];
 
@@ -271,7 +271,14 @@ fn a_sweep_has_each_parameter_s_chosen_value_once_and_a_picture() {
     ];
     let found = json(&profile, &[&FREE[..], &svg].concat());
     let points = found["points"].as_array().unwrap();
-    for parameter in ["threshold", "window", "weight", "half-life", "interval", "rest"] {
+    for parameter in [
+        "threshold",
+        "window",
+        "weight",
+        "half-life",
+        "interval",
+        "cooldown",
+    ] {
         let chosen = points
             .iter()
             .filter(|p| p["parameter"] == parameter && p["chosen"] == true);

@@ -3,6 +3,7 @@
 mod synthetic;
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -26,13 +27,19 @@ impl Case {
     }
 
     fn tune(&self, arguments: &[&str]) -> Output {
+        self.tune_with(arguments, &[])
+    }
+
+    /// With these arguments of the program.
+    fn tune_with(&self, arguments: &[&str], own: &[&OsStr]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
         command
             .current_dir(&self.folder)
             .arg("tune")
             .arg("--profile")
             .arg(&self.profile);
-        command.args(arguments).args(["--", "./solve"]).output().unwrap()
+        let command = command.args(arguments).args(["--", "./solve"]);
+        command.args(own).output().unwrap()
     }
 
     fn refusal(&self, arguments: &[&str]) -> String {
@@ -145,4 +152,33 @@ fn runs_are_measured_scored_and_concluded() {
         "{found}"
     );
     assert_eq!(found["command"], "./solve");
+}
+
+#[test]
+fn arguments_of_the_program_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let case = Case::new("tune-bytes", r#"printf %s "$1" >argument"#);
+    let word = OsStr::from_bytes(b"caf\xe9");
+    let options = [
+        "--machine",
+        "nehalem-2s",
+        "--runs",
+        "1",
+        "--candidates",
+        "0",
+        "--any-output",
+    ];
+    let dry = case.tune_with(&["--machine", "xeon-x7550", "--dry-run"], &[word]);
+    let text = String::from_utf8(dry.stdout).unwrap();
+    assert!(text.contains(r"-- ./solve $'caf\xe9'"), "{text}");
+    let output = case.tune_with(&options, &[word]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        std::fs::read(case.folder.join("argument")).unwrap(),
+        word.as_bytes()
+    );
 }

@@ -35,7 +35,7 @@ pub struct Settings {
     /// is moved; 0.9.
     pub old_share: f64,
     /// Cooldown of an application after a move, in steps; each further move doubles it, up to 16 times as many.
-    pub rest: u32,
+    pub cooldown: u32,
 }
 
 impl Default for Settings {
@@ -48,7 +48,7 @@ impl Default for Settings {
             seconds_per_batch: moving.seconds_per_batch,
             settle_ns: 2_000_000_000,
             old_share: 0.9,
-            rest: 4,
+            cooldown: 4,
         }
     }
 }

@@ -78,7 +78,7 @@ impl Controller {
             policy,
             ledger: Ledger::default(),
             history: History::new(settings.remembered_pages),
-            stayed: FailedPages::new(settings.remembered_pages, settings.rest),
+            stayed: FailedPages::new(settings.remembered_pages, settings.cooldown),
             budget: Budget::new(
                 settings.budget,
                 settings.seconds_per_gb,
@@ -267,8 +267,8 @@ impl Controller {
             return false;
         }
         let moved = past.is_some_and(|past| {
-            let rest = u64::from(self.settings.rest) << (past.moves - 1).min(31);
-            past.age(self.intervals) <= rest
+            let cooldown = u64::from(self.settings.cooldown) << (past.moves - 1).min(31);
+            past.age(self.intervals) <= cooldown
         });
         let in_cooldown = moved || self.stayed.in_cooldown(each.page, self.intervals);
         held_back.resting += u64::from(in_cooldown);

@@ -14,9 +14,9 @@ struct Failure {
 
 impl Failure {
     /// Whether the page is in cooldown, which is twice as many intervals after each further failure.
-    fn in_cooldown(&self, interval: u64, rest: u32) -> bool {
+    fn in_cooldown(&self, interval: u64, cooldown: u32) -> bool {
         let age = u64::from((interval as u32).wrapping_sub(self.at));
-        age <= u64::from(rest) << (self.times - 1).min(31)
+        age <= u64::from(cooldown) << (self.times - 1).min(31)
     }
 }
 
@@ -25,29 +25,29 @@ impl Failure {
 pub(crate) struct FailedPages {
     pages: HashMap<PageNumber, Failure>,
     most: usize,
-    rest: u32,
+    cooldown: u32,
 }
 
 impl FailedPages {
-    pub fn new(most: usize, rest: u32) -> Self {
+    pub fn new(most: usize, cooldown: u32) -> Self {
         Self {
             pages: HashMap::new(),
             most: most.max(1),
-            rest,
+            cooldown,
         }
     }
 
     pub fn in_cooldown(&self, page: PageNumber, interval: u64) -> bool {
         let failure = self.pages.get(&page);
-        failure.is_some_and(|f| f.in_cooldown(interval, self.rest))
+        failure.is_some_and(|f| f.in_cooldown(interval, self.cooldown))
     }
 
     /// Records a failure; returns the result of the previous one, if there was one.
     pub fn note(&mut self, page: PageNumber, result: PageResult, interval: u64) -> Option<PageResult> {
         let before = self.pages.get(&page).copied();
         if before.is_none() && self.pages.len() >= self.most {
-            let rest = self.rest;
-            self.pages.retain(|_, f| f.in_cooldown(interval, rest));
+            let cooldown = self.cooldown;
+            self.pages.retain(|_, f| f.in_cooldown(interval, cooldown));
         }
         if before.is_some() || self.pages.len() < self.most {
             let times = before.map_or(0, |f| f.times).saturating_add(1);

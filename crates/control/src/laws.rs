@@ -103,7 +103,7 @@ fn unlimited() -> Settings {
     Settings {
         budget: f64::INFINITY,
         minimum_samples: 0,
-        rest: 0,
+        cooldown: 0,
         half_life: 0,
         ..Settings::default()
     }
@@ -248,7 +248,7 @@ proptest! {
 #[test]
 fn a_page_rests_twice_as_long_after_each_move() {
     let (mut controller, script) = controller(Settings {
-        rest: 2,
+        cooldown: 2,
         ..unlimited()
     });
     let mut world = World::new();
@@ -443,7 +443,7 @@ fn counts_are_halved_every_half_life() {
 #[test]
 fn a_page_that_cannot_move_rests_and_leaves_the_budget_to_others() {
     let (mut controller, script) = controller(Settings {
-        rest: 2,
+        cooldown: 2,
         pages_per_second: Some(1.0),
         ..unlimited()
     });

@@ -24,7 +24,7 @@ pub struct Settings {
     pub half_life: u32,
     /// Cooldown of a page after a move or a failed one, in intervals; each further move or failure doubles it (exponential
     /// back-off).
-    pub rest: u32,
+    pub cooldown: u32,
     /// Page size of decisions, bytes.
     pub page_bytes: u64,
     /// Largest number of pages whose past moves are remembered; the least recently moved are dropped first.
@@ -41,7 +41,7 @@ impl Default for Settings {
             pages_per_second: None,
             minimum_samples: 2,
             half_life: 4,
-            rest: 4,
+            cooldown: 4,
             page_bytes: 4096,
             remembered_pages: 1 << 17,
         }

@@ -4,6 +4,7 @@ use crate::rules::{Resolved, resolve};
 use crate::table::{NODES, flags};
 use crate::target::unreached;
 use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, Target, Threads};
+use nodewise_analysis::figures::and_more;
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
@@ -68,6 +69,8 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// Notes on decisions and on what could not be done, one line each.
     pub notes: Vec<String>,
+    /// Started programs that take no preload, after [`Plan::note_unplaced`].
+    pub unplaced: Vec<String>,
 }
 
 impl Plan {
@@ -112,6 +115,7 @@ impl Plan {
             cpus: Vec::new(),
             unreached: unreached(command).is_some(),
             notes: Vec::new(),
+            unplaced: Vec::new(),
             target,
         };
         if let (Some(placement), Some(target)) = (map, &plan.target) {
@@ -167,16 +171,12 @@ impl Plan {
             return;
         }
         let shown: Vec<&str> = names.iter().copied().take(NAMES_SHOWN).collect();
-        let more = names.len() - shown.len();
         self.notes.push(format!(
             "unplaced, as static, made for another processor or C library, with a sanitizer, or to gain privileges: {}{}",
             shown.join(", "),
-            if more == 0 {
-                String::new()
-            } else {
-                format!(" and {more} more")
-            }
+            and_more(names.len() - shown.len(), "program", "--json or --summary: `unplaced`")
         ));
+        self.unplaced = names.into_iter().map(str::to_owned).collect();
     }
 
     /// Number of rules whose objects are identified by function names and the order of calls only, without line tables.

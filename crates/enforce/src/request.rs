@@ -33,8 +33,23 @@ impl Request {
             return read_map(Path::new(OsStr::from_bytes(file)));
         }
         let policy = &*policy.to_string_lossy();
+        let unknown = |hint: &str| {
+            EnforceError::new(format!(
+                "unknown policy `{policy}`{hint}; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted"
+            ))
+        };
+        if Path::new(policy).extension().is_some_and(|e| e == "so") {
+            return Err(needs_profile(policy));
+        }
         let (name, rest) = policy.split_once(':').unwrap_or((policy, ""));
-        match (name, rest) {
+        if name == "map" {
+            return Err(no_file());
+        }
+        let known = PLACED.iter().chain(DECIDED).copied();
+        match (
+            nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?,
+            rest,
+        ) {
             ("first-touch", "") => Ok(Self::FirstTouch),
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),
@@ -43,12 +58,11 @@ impl Request {
                 .parse()
                 .map(Self::Node)
                 .map_err(|_| EnforceError::new(format!("--policy {policy}: not a node number"))),
-            _ if needs_profile(policy, name) => Err(EnforceError::new(format!(
-                "--policy {policy} needs a profile: `nodewise map --policy {policy} -o FILE`, then --policy map:FILE"
-            ))),
-            _ => Err(EnforceError::new(format!(
-                "unknown policy `{policy}`; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted"
-            ))),
+            (name, rest) if DECIDED.contains(&name) => Err(needs_profile(&match rest {
+                "" => name.to_owned(),
+                parameter => format!("{name}:{parameter}"),
+            })),
+            _ => Err(unknown("")),
         }
     }
 
@@ -64,14 +78,24 @@ impl Request {
     }
 }
 
-fn needs_profile(policy: &str, name: &str) -> bool {
-    let deciding = ["locality", "balanced", "mixed", "frequency", "random"];
-    deciding.contains(&name) || Path::new(policy).extension().is_some_and(|e| e == "so")
+/// Policies that place pages without a map.
+const PLACED: &[&str] = &["first-touch", "interleave", "round-robin", "weighted", "node"];
+/// Policies that decide from a profile.
+const DECIDED: &[&str] = &["locality", "balanced", "mixed", "frequency", "random"];
+
+fn needs_profile(policy: &str) -> EnforceError {
+    EnforceError::new(format!(
+        "--policy {policy} needs a profile: `nodewise map --policy {policy} -o FILE`, then --policy map:FILE"
+    ))
+}
+
+fn no_file() -> EnforceError {
+    EnforceError::new("--policy map: needs a file: map:FILE")
 }
 
 fn read_map(path: &Path) -> Result<Request, EnforceError> {
     if path.as_os_str().is_empty() {
-        return Err(EnforceError::new("--policy map: needs a file: map:FILE"));
+        return Err(no_file());
     }
     let text = nodewise_input::text(path).map_err(|e| EnforceError::io("read the map", path, &e))?;
     let placement =
@@ -93,11 +117,27 @@ mod tests {
     }
 
     #[test]
+    fn names_may_be_shortened_and_have_any_case() {
+        let of = |policy: &str| Request::parse(policy.as_ref());
+        assert_eq!(of("inter").unwrap(), Request::Interleave);
+        assert_eq!(of("Round-Robin").unwrap(), Request::RoundRobin);
+        assert_eq!(of("no:2").unwrap(), Request::Node(2));
+    }
+
+    #[test]
     fn what_cannot_be_run_says_why_in_one_line() {
         for (policy, expected) in [
             ("mixed:0.9", "needs a profile"),
             ("./mine.so", "needs a profile"),
-            ("magic", "unknown policy `magic`"),
+            ("magic", "unknown policy `magic`; known: "),
+            (
+                "interlave",
+                "unknown policy `interlave` (did you mean interleave?); known: ",
+            ),
+            ("interleave:2", "unknown policy `interleave:2`; known: "),
+            ("loc", "map --policy locality -o"),
+            ("loaclity", "did you mean locality?"),
+            ("map", "needs a file"),
             ("node:x", "not a node number"),
             ("map:", "needs a file"),
             ("map:/nonexistent.map", "cannot read the map /nonexistent.map"),

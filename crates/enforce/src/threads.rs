@@ -25,23 +25,47 @@ impl std::str::FromStr for Binding {
     type Err = EnforceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "map" => Self::AsMapped,
-            "compact" => Self::Compact,
-            "scatter" => Self::Scatter,
-            "identity" => Self::Identity,
-            "none" => Self::None,
-            _ if text.contains(':') => Self::Named(text.to_owned()),
-            "sharing-aware" | "asym" | "recorded" => return Err(needs_profile(text)),
-            _ => {
-                return Err(EnforceError::new(format!(
-                    "unknown binding `{text}`; known: map, compact, scatter, identity, cpus:LIST, likwid:EXPR, hwloc:EXPR, \
-                     file:FILE, none"
-                )));
+        let unknown = |hint: &str| {
+            EnforceError::new(format!(
+                "unknown binding `{text}`{hint}; known: map, compact, scatter, identity, cpus:LIST, likwid:EXPR, hwloc:EXPR, \
+                 file:FILE, none"
+            ))
+        };
+        let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+        let known = NAMES.iter().copied();
+        match (
+            nodewise_input::resolve(name, known).map_err(|hint| unknown(&hint))?,
+            parameter,
+        ) {
+            ("map", None) => Ok(Self::AsMapped),
+            ("compact", None) => Ok(Self::Compact),
+            ("scatter", None) => Ok(Self::Scatter),
+            ("identity", None) => Ok(Self::Identity),
+            ("none", None) => Ok(Self::None),
+            (name @ ("cpus" | "likwid" | "hwloc" | "file"), Some(parameter)) => {
+                Ok(Self::Named(format!("{name}:{parameter}")))
             }
-        })
+            (name @ ("sharing-aware" | "asym" | "recorded"), None) => Err(needs_profile(name)),
+            _ => Err(unknown("")),
+        }
     }
 }
+
+/// What bindings are called, without their parameters; the last three go by a profile.
+const NAMES: &[&str] = &[
+    "map",
+    "compact",
+    "scatter",
+    "identity",
+    "none",
+    "cpus",
+    "likwid",
+    "hwloc",
+    "file",
+    "sharing-aware",
+    "asym",
+    "recorded",
+];
 
 fn needs_profile(policy: &str) -> EnforceError {
     let error = thread_order(policy, &NodeCpus::default(), &HostFiles).err();
@@ -269,6 +293,29 @@ fn scaled(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_bindings_may_be_shortened_but_not_misspelt() {
+        let of = |text: &str| text.parse::<Binding>().map_err(|e| e.to_string());
+        assert_eq!(of("sca"), Ok(Binding::Scatter));
+        assert_eq!(of("lik:M0:0"), Ok(Binding::Named("likwid:M0:0".into())));
+        for (text, said) in [
+            (
+                "compct",
+                "unknown binding `compct` (did you mean compact?); known: map, ",
+            ),
+            (
+                "cpsu:0-3",
+                "unknown binding `cpsu:0-3` (did you mean cpus?); known: map, ",
+            ),
+            ("scatter:1", "unknown binding `scatter:1`; known: map, "),
+            ("cpus", "unknown binding `cpus`; known: map, "),
+            ("sharing", "nodewise map --affinity sharing-aware"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
 
     fn map(name: &str, nodes: &[u32]) -> ThreadBinding {
         ThreadBinding {

@@ -1,5 +1,8 @@
 //! Foreign text in messages: one line, a bounded length, nothing that a terminal acts on.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 /// Characters of a name that are shown.
 const NAME: usize = 80;
 /// Characters of a message that are shown: an argument of a megabyte is not repeated in full.
@@ -20,21 +23,26 @@ pub fn one_line(text: &str) -> String {
 
 /// A command as one would type it: words quoted where a shell needs it.
 #[must_use]
-pub fn shell_line(command: &[String]) -> String {
-    command
-        .iter()
-        .map(|w| shell_word(w))
-        .collect::<Vec<_>>()
-        .join(" ")
+pub fn shell_line(command: &[impl AsRef<OsStr>]) -> String {
+    let words: Vec<_> = command.iter().map(shell_word).collect();
+    words.join(" ")
 }
 
-/// One word of it.
+/// One word of it. What is not UTF-8 is written byte by byte, as `$'\xff'`, which bash, zsh and ksh read.
 #[must_use]
-pub fn shell_word(word: &str) -> String {
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match word {
-        w if !w.is_empty() && w.chars().all(plain) => w.to_owned(),
-        w => format!("'{}'", w.replace('\'', "'\\''")),
+    match word.to_str() {
+        Some(w) if !w.is_empty() && w.chars().all(plain) => w.to_owned(),
+        Some(w) => format!("'{}'", w.replace('\'', "'\\''")),
+        None => {
+            let byte = |b: &u8| match char::from(*b) {
+                c if plain(c) => c.to_string(),
+                _ => format!("\\x{b:02x}"),
+            };
+            format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>())
+        }
     }
 }
 
@@ -87,6 +95,13 @@ mod tests {
         let words = |text: &str| text.split('|').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(shell_line(&words("./a|-n|10")), "./a -n 10");
         assert_eq!(shell_line(&words("./a|it's|x y|")), r"./a 'it'\''s' 'x y' ''");
+        let foreign = OsStr::from_bytes(b"caf\xe9 'b\\");
+        let line = format!("printf %s {}", shell_word(foreign));
+        assert_eq!(line, r"printf %s $'caf\xe9\x20\x27b\x5c'");
+        let Ok(read) = std::process::Command::new("bash").args(["-c", &line]).output() else {
+            return;
+        };
+        assert_eq!(read.stdout, foreign.as_bytes());
     }
 
     proptest! {

@@ -42,8 +42,25 @@ impl FromStr for Under {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
+        const KNOWN: [&str; 7] = [
+            "first-touch",
+            "interleave",
+            "round-robin",
+            "node",
+            "autonuma",
+            "map",
+            "balance",
+        ];
+        let unknown = |hint: String| {
+            LabError::usage(format!(
+                "--under {text}{hint}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P"
+            ))
+        };
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-        match (name, rest) {
+        match (
+            nodewise_input::resolve(name, KNOWN.into_iter()).map_err(unknown)?,
+            rest,
+        ) {
             ("first-touch", "") => Ok(Self::FirstTouch),
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),
@@ -58,9 +75,7 @@ impl FromStr for Under {
                 "--under {text} needs a policy: balance:out-w; `autonuma` is the kernel's own"
             ))),
             ("balance", policy) => Ok(Self::Balance(policy.to_owned())),
-            _ => Err(LabError::usage(format!(
-                "--under {text}: known are first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P"
-            ))),
+            _ => Err(unknown(String::new())),
         }
     }
 }

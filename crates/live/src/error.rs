@@ -4,12 +4,36 @@ use std::error::Error;
 
 /// A message of one line: what failed, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct LiveError(String);
+#[error("{message}")]
+pub struct LiveError {
+    message: String,
+    scan_period: bool,
+}
 
 impl LiveError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            message: message.into(),
+            scan_period: false,
+        }
+    }
+
+    /// The kernel's scan period cannot be set.
+    pub(crate) fn scan_period(error: &(dyn Error + 'static)) -> Self {
+        let cause = Self::chain(error).message;
+        Self {
+            message: format!(
+                "the scan period cannot be set: {cause}; it lies in /sys/kernel/debug, which is root's: \
+                 leave it as it is, or run as root with debugfs mounted"
+            ),
+            scan_period: true,
+        }
+    }
+
+    /// Whether it is about the option [`scan_period`](crate::Options::scan_period).
+    #[must_use]
+    pub fn is_about_scan_period(&self) -> bool {
+        self.scan_period
     }
 
     /// Appends the chain of causes, which the `Display` of our errors leaves out.
@@ -20,12 +44,12 @@ impl LiveError {
             text += &format!(": {cause}");
             error = cause;
         }
-        Self(text)
+        Self::new(text)
     }
 
     /// The same, prefixed by what was being done.
     pub(crate) fn context(doing: &str, error: &(dyn Error + 'static)) -> Self {
-        Self(format!("{doing}: {}", Self::chain(error)))
+        Self::new(format!("{doing}: {}", Self::chain(error)))
     }
 }
 

@@ -531,10 +531,5 @@ fn milliseconds(time: Duration) -> u32 {
 }
 
 fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {
-    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| {
-        LiveError::context(
-            "--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted",
-            &e,
-        )
-    })
+    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| LiveError::scan_period(&e))
 }

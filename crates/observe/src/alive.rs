@@ -2,6 +2,7 @@
 
 use crate::recorder::{LOOK, LOOKS_TO_END};
 use crate::recording::image_name;
+use nodewise_analysis::figures::and_more;
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
 use std::collections::BTreeSet;
@@ -65,19 +66,16 @@ fn folders(raw: &Path) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-/// Lists the first few processes by number and name: `4711 (solve), 4712 (solve)`.
-pub fn list(processes: &BTreeSet<u32>) -> String {
+/// Lists the first few processes by number and name, and says where `all` are: `4711 (solve), 4712 (solve)`.
+pub fn list(processes: &BTreeSet<u32>, all: &str) -> String {
     const MOST: usize = 8;
     let host = Host::default();
     let name = |pid: &u32| match host.status(*pid) {
         Ok(status) => format!("{pid} ({})", status.name),
         Err(_) => pid.to_string(),
     };
-    let mut names: Vec<String> = processes.iter().take(MOST).map(name).collect();
-    if processes.len() > MOST {
-        names.push(format!("and {} more", processes.len() - MOST));
-    }
-    names.join(", ")
+    let names: Vec<String> = processes.iter().take(MOST).map(name).collect();
+    names.join(", ") + &and_more(processes.len().saturating_sub(MOST), "process", all)
 }
 
 #[cfg(test)]
@@ -122,11 +120,11 @@ mod tests {
     fn many_are_named_briefly() {
         let processes = BTreeSet::from_iter(u32::MAX - 10..u32::MAX);
         assert!(
-            list(&processes).ends_with("4294967292, and 2 more"),
+            list(&processes, "raw").ends_with("4294967292 and 2 more processes (raw)"),
             "{}",
-            list(&processes)
+            list(&processes, "raw")
         );
         let own = std::process::id();
-        assert!(list(&BTreeSet::from([own])).starts_with(&format!("{own} (")));
+        assert!(list(&BTreeSet::from([own]), "").starts_with(&format!("{own} (")));
     }
 }

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     NoEmulator,
     /// This kernel, or this user, does not permit this kind of observation.
     NotHere,
+    /// The kernel's scan period cannot be set.
+    ScanPeriod,
     /// The profile or a raw file cannot be read or written.
     Io,
 }
@@ -45,7 +47,7 @@ impl Error {
 
     /// Adds to the message that the program has run and its raw counters are still in `folder`.
     pub(crate) fn with_counters_left(self, folder: &Path) -> Self {
-        let folder = nodewise_input::shell_word(&folder.display().to_string());
+        let folder = nodewise_input::shell_word(folder.display().to_string());
         Self {
             message: format!("{self}; what was counted is kept for: nodewise record --recover {folder}"),
             ..self

@@ -100,7 +100,7 @@ fn refuse_running(folder: &Path, writers: &BTreeSet<u32>) -> Result<(), Error> {
     let message = format!(
         "{}: the recording goes on, in process {}; recover it when they have ended",
         folder.display(),
-        alive::list(writers)
+        alive::list(writers, "the folders in its raw/ begin with their numbers")
     );
     Err(Error::new(ErrorKind::Io, message))
 }

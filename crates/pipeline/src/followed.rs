@@ -13,12 +13,12 @@ const GONE: Duration = Duration::from_secs(120);
 /// Between two looks at a profile.
 pub const PAUSE: Duration = Duration::from_millis(500);
 /// Reading takes a quarter of the time at most.
-const REST: u32 = 3;
+const SPARE: u32 = 3;
 
 /// How long not to look again, after a look that began then.
 #[must_use]
-pub fn rest(began: Instant) -> Duration {
-    PAUSE.max(began.elapsed() * REST)
+pub fn pause_after(began: Instant) -> Duration {
+    PAUSE.max(began.elapsed() * SPARE)
 }
 
 /// A profile's folder, and how it is read.
@@ -144,7 +144,7 @@ impl<T> Followed<T> {
         match self.folder.join("raw").is_dir() {
             true => format!(
                 "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {}",
-                shell_word(&folder.to_string())
+                shell_word(folder.to_string())
             ),
             false => format!("{folder}: nothing was recorded yet"),
         }

@@ -21,5 +21,5 @@ mod selection;
 
 pub use analysed::Analysed;
 pub use asym::{ASYM, Asym};
-pub use followed::{Followed, Look, PAUSE, rest};
+pub use followed::{Followed, Look, PAUSE, pause_after};
 pub use selection::{Files, Selected, Selection};

@@ -36,7 +36,7 @@ pub struct Selection {
 fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {
-        let typed = shell_word(&folder_name.to_string());
+        let typed = shell_word(folder_name.to_string());
         format!("{folder_name}: the recording was interrupted; nodewise record --recover {typed}")
     } else if observer.is_sampled() {
         format!("{folder_name}: no page was sampled; watch for longer, while the program works")

@@ -67,7 +67,7 @@ pub fn thread_policy(
     machine: &Machine,
     outside: &dyn Outside,
 ) -> Result<Affinity, PolicyError> {
-    let text = full_name(text);
+    let text = &*full_name(text)?;
     let cpus = match text {
         "sharing-aware" => sharing_aware(profile, histogram, machine),
         "auto" => return seen_here(profile, histogram, machine, outside),
@@ -82,11 +82,26 @@ pub fn thread_policy(
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
 }
 
-/// A name without its parameter, written out; anything else as it is, to be understood or refused later.
-fn full_name(text: &str) -> &str {
-    let plain = THREAD_POLICIES.iter().map(|(name, _)| *name);
-    let plain = plain.chain(["auto"]).filter(|name| !name.contains(':'));
-    nodewise_input::resolve(text, plain).unwrap_or(text)
+/// The name written out, with its parameter.
+fn full_name(text: &str) -> Result<String, PolicyError> {
+    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+    let full = nodewise_input::resolve(name, heads().chain(["auto"])).map_err(|hint| unknown(text, &hint))?;
+    Ok(parameter.map_or(full.to_owned(), |p| format!("{full}:{p}")))
+}
+
+/// What thread policies are called without their parameters.
+fn heads() -> impl Iterator<Item = &'static str> + Clone {
+    let head = |(name, _): &(&'static str, _)| name.split_once(':').map_or(*name, |(head, _)| head);
+    THREAD_POLICIES.iter().map(head)
+}
+
+/// The error for a name that is none; `hint` as [`nodewise_input::resolve`] has it.
+fn unknown(text: &str, hint: &str) -> PolicyError {
+    let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
+    PolicyError(format!(
+        "unknown affinity `{text}`{hint}; known: {}",
+        known.join(", ")
+    ))
 }
 
 /// Where threads were seen, if that was on this machine; else sharing-aware.
@@ -174,6 +189,10 @@ mod tests {
             "unknown affinity `close`; known: compact, identity, scatter, sharing-aware, asym, recorded, \
              cpus:LIST, likwid:EXPR, hwloc:EXPR, file:FILE"
         );
+        assert!(error("scater").starts_with("unknown affinity `scater` (did you mean scatter?); known: "));
+        assert!(error("likwdi:M0:0").contains("`likwdi:M0:0` (did you mean likwid?); known: "));
+        assert!(error("scatter:2").starts_with("unknown affinity `scatter:2`; known: "));
+        assert_eq!(error("fil:x"), "x: files cannot be read here");
         assert_eq!(error("file:x"), "x: files cannot be read here");
     }
 

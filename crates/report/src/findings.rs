@@ -1,10 +1,10 @@
 //! Builds the report from the results of the other crates.
 
-use crate::format::{percent, plural, seconds};
 use crate::model::*;
 use crate::moves;
 use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Advised, Blame, Pass, schedule};
+use nodewise_analysis::figures::{percent, plural, seconds};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
     sampled_share,

@@ -221,7 +221,7 @@ impl Experiment {
 
     /// `machine-a: 8 nodes, 8 of 64 CPUs …`.
     fn place(&self) -> String {
-        let nodes = crate::format::plural(self.nodes.len(), "node");
+        let nodes = crate::plural(self.nodes.len(), "node");
         let scale = self.scale.as_deref().map_or(String::new(), |s| format!(", {s}"));
         format!("{}: {nodes}{scale}", self.machine)
     }

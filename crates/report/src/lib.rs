@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod findings;
-mod format;
 pub mod json;
 pub mod lab;
 mod markup;
@@ -27,13 +26,15 @@ pub mod text;
 mod topology_svg;
 
 pub use findings::{Findings, coverage as recorded_coverage};
-pub use format::{between, bytes, count, gigabytes, percent, plural, ratio, seconds};
 pub use markup::Text;
 pub use model::{
     Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,
     Program, Report, SCHEMA, Sharing, Slice, Totals, UniformSharing,
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
+pub use nodewise_analysis::figures::{
+    and_more, between, bytes, count, gigabytes, percent, plural, ratio, seconds,
+};
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};

@@ -1,7 +1,7 @@
 //! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
-use crate::format::count;
 use crate::markup::Text;
+use crate::{count, percent};
 use std::fmt::Write;
 
 /// One setting of one parameter, all others as chosen.
@@ -130,13 +130,13 @@ fn draw(points: &[SweepPoint], scale: &Scale) -> String {
         let tall = BARS * p.migrations as f64 / scale.moves as f64;
         let _ = write!(
             dots,
-            "<g><title>{} {}: {:.3} times as fast, {:.1} % local, {} moved</title>\
+            "<g><title>{} {}: {:.3} times as fast, {} local, {} moved</title>\
              <rect class=\"moves\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{tall:.1}\"/>\
              <circle class=\"dot{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/></g>",
             Text(&p.parameter),
             Text(&p.value),
             p.speedup,
-            100.0 * p.local_fraction,
+            percent(p.local_fraction),
             count(p.migrations),
             x - 0.3 * step,
             floor - tall,

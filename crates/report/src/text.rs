@@ -3,11 +3,11 @@
 mod coverage;
 mod moves;
 
-use crate::format::{between, grouped, plural};
 use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
 use nodewise_advise::{FEW_LINES, VerdictKind};
+use nodewise_analysis::figures::{between, grouped, plural};
 use std::fmt::Write;
 
 /// What the reader's screen can show.

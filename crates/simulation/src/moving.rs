@@ -61,7 +61,7 @@ impl Moving {
             pages_per_second: None,
             minimum_samples: 0,
             half_life: 0,
-            rest: 0,
+            cooldown: 0,
             remembered_pages: usize::MAX,
             ..Settings::default()
         };

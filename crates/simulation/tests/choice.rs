@@ -160,7 +160,7 @@ fn dominant(few: &Machine) -> Moving {
     let unlimited = Settings {
         budget: f64::INFINITY,
         minimum_samples: 0,
-        rest: 0,
+        cooldown: 0,
         ..Settings::default()
     };
     let policy = migration_policy("balance:dominant", few).unwrap();

@@ -24,7 +24,7 @@ fn unlimited() -> Settings {
         budget: f64::INFINITY,
         minimum_samples: 0,
         half_life: 0,
-        rest: 0,
+        cooldown: 0,
         ..Settings::default()
     }
 }

@@ -6,6 +6,7 @@ use nodewise_advise::{StockCommand, stock_command};
 use nodewise_input::shell_line;
 use nodewise_placement::Mapping;
 use nodewise_simulation::{Prediction, Range, Simulation};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,14 +34,14 @@ pub struct Map {
     /// Where it is kept if the candidate wins.
     kept: PathBuf,
     /// The arguments of `nodewise` that make it, without the file.
-    arguments: Vec<String>,
+    arguments: Vec<OsString>,
 }
 
 impl Map {
     /// The line to copy that makes it, where it would be kept.
     #[must_use]
     pub fn line(&self) -> String {
-        let to = ["-o".to_owned(), self.kept.display().to_string()];
+        let to = ["-o".into(), self.kept.clone().into_os_string()];
         format!(
             "nodewise {}",
             shell_line(&[self.arguments.as_slice(), &to].concat())
@@ -50,7 +51,7 @@ impl Map {
 
 /// Where things are.
 pub struct Setting<'a> {
-    pub command: &'a [String],
+    pub command: &'a [OsString],
     pub profile: &'a Path,
     pub machine: &'a str,
     pub affinity: &'a str,
@@ -155,28 +156,28 @@ impl Candidate {
     pub(crate) fn placed(setting: &Setting<'_>, prediction: &Prediction, index: usize) -> Self {
         let policy = prediction.policy.clone();
         let run = |map: &Path| {
-            let spec = format!("map:{}", map.display());
-            let own = ["run", "--policy", &spec, "--"].map(str::to_owned);
+            let mut spec = OsString::from("map:");
+            spec.push(map);
+            let own = ["run".into(), "--policy".into(), spec, "--".into()];
             [&own, setting.command].concat()
         };
-        let profile = setting.profile.display().to_string();
         let (machine, affinity) = (setting.machine, setting.affinity);
         let words = [
-            "map",
-            &profile,
-            "--machine",
-            machine,
-            "--affinity",
-            affinity,
-            "--policy",
-            &policy,
+            OsStr::new("map"),
+            setting.profile.as_os_str(),
+            OsStr::new("--machine"),
+            OsStr::new(machine),
+            OsStr::new("--affinity"),
+            OsStr::new(affinity),
+            OsStr::new("--policy"),
+            OsStr::new(&policy),
         ];
         let map = Map {
             scratch: setting.scratch.join(format!("{index}.map")),
             kept: setting.kept(&policy),
-            arguments: words.map(str::to_owned).to_vec(),
+            arguments: words.map(OsStr::to_owned).to_vec(),
         };
-        let own = std::env::current_exe().map_or("nodewise".into(), |p| p.display().to_string());
+        let own = std::env::current_exe().map_or("nodewise".into(), PathBuf::into_os_string);
         Self {
             policy,
             way: Way::plain(&[vec![own], run(&map.scratch)].concat()),

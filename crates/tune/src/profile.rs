@@ -4,6 +4,7 @@ use crate::{Listener, Options, note};
 use anyhow::{Context, bail};
 use nodewise_input::shell_line;
 use nodewise_store::Reader;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -51,9 +52,15 @@ pub fn comparable(options: &Options, recorded: &[String], listener: Listener<'_>
         let program = command.first().map(Path::new).and_then(Path::file_name);
         program.unwrap_or_default().to_string_lossy().into_owned()
     };
-    let (of, run) = (name(recorded), name(&options.command));
+    // A profile has text only.
+    let command: Vec<String> = options
+        .command
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect();
+    let (of, run) = (name(recorded), name(&command));
     let builds = options.instrumented.is_some() || are_builds_of_one(&of, &run);
-    let same = recorded.get(1..) == options.command.get(1..);
+    let same = recorded.get(1..) == command.get(1..);
     if !builds {
         note(
             listener,
@@ -89,7 +96,7 @@ fn is_instrumented(program: &Path) -> bool {
 }
 
 /// Records the instrumented build with the same options.
-fn record(instrumented: &Path, arguments: &[String], listener: Listener<'_>) -> anyhow::Result<PathBuf> {
+fn record(instrumented: &Path, arguments: &[OsString], listener: Listener<'_>) -> anyhow::Result<PathBuf> {
     let folder = nodewise_store::unused(Path::new("."));
     note(
         listener,

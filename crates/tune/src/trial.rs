@@ -1,6 +1,7 @@
 //! Running a command for its wall time, and making sure that it did the same as before.
 
 use anyhow::{Context, bail};
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hasher};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,7 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Variables set for it.
     pub environment: Vec<(&'static str, String)>,
 }
@@ -25,7 +26,7 @@ pub struct Ran {
 
 impl Way {
     /// The command as it is.
-    pub fn plain(command: &[String]) -> Self {
+    pub fn plain(command: &[OsString]) -> Self {
         Self {
             command: command.to_vec(),
             environment: Vec::new(),
@@ -46,7 +47,7 @@ impl Way {
         let start = Instant::now();
         let done = command
             .output()
-            .with_context(|| format!("cannot run {program}"))?;
+            .with_context(|| format!("cannot run {}", program.display()))?;
         let seconds = start.elapsed().as_secs_f64();
         if !done.status.success() {
             let errors = String::from_utf8_lossy(&done.stderr);
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Way {
-        Way::plain(&["sh".to_owned(), "-c".to_owned(), script.to_owned()])
+        Way::plain(&["sh", "-c", script].map(OsString::from))
     }
 
     #[test]

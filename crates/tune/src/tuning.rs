@@ -12,6 +12,7 @@ use nodewise_pipeline::{Selected, Selection};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Thread;
 use nodewise_simulation::{Parameters, Simulation, simulate};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The plain program and its arguments; not empty.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Decide from this profile; `None`: the latest one here of the same program.
     pub profile: Option<PathBuf>,
     /// Record this build of the program first.

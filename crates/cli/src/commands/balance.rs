@@ -12,7 +12,7 @@ use crate::arguments::{period, share};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Binding;
-use nodewise_live::{Metrics, Options, Recording, Session, Target};
+use nodewise_live::{LiveError, Metrics, Options, Recording, Session, Target};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,6 +107,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match settings::target(arguments)? {
         Target::Command(words) => command::run(arguments, words),
         target => attach::run(arguments, &target),
+    }
+}
+
+/// Names the option that an error of the session is about.
+fn named(error: LiveError) -> anyhow::Error {
+    let about_scans = error.is_about_scan_period();
+    let error = anyhow::Error::from(error);
+    if about_scans {
+        error.context("--scan-period")
+    } else {
+        error
     }
 }
 

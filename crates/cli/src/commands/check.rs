@@ -3,9 +3,9 @@
 
 mod text;
 
+use crate::arguments::{per_cent, watch};
 use crate::exit::Outcome;
 use crate::output::{self, Screen};
-use anyhow::bail;
 use nodewise_diagnose::process::Check;
 use nodewise_linux::Host;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Exit with status 1 if a process's score is below P per cent
-    #[arg(long, value_name = "P", default_value_t = 70.0)]
+    #[arg(long, value_name = "P", default_value = "70", value_parser = per_cent)]
     threshold: f64,
     /// How long to watch threads; 0 takes their CPU time since they started
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
-    seconds: f64,
+    #[arg(long, value_name = "S", default_value = "2", value_parser = watch)]
+    seconds: Duration,
     /// Take latencies from this machine instead of the kernel's distances: a name or a machine file
     #[arg(long, value_name = "M", default_value = "this")]
     machine: String,
@@ -34,13 +34,15 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if !(0.0..=100.0).contains(&arguments.threshold) || !(0.0..=3600.0).contains(&arguments.seconds) {
-        bail!("--threshold takes 0 to 100 per cent, --seconds 0 to 3600");
-    }
     let host = arguments.root.as_deref().map_or_else(Host::default, Host::at);
-    let watch = Duration::from_secs_f64(arguments.seconds);
-    let threshold = arguments.threshold / 100.0;
-    let check = Check::of(&host, &arguments.machine, &arguments.pid, watch, threshold)?;
+    let Arguments {
+        machine,
+        pid,
+        seconds,
+        threshold,
+        ..
+    } = arguments;
+    let check = Check::of(&host, machine, pid, *seconds, *threshold)?;
     output::print(&written(&check, arguments)?)?;
     Ok(if check.passed {
         Outcome::Done

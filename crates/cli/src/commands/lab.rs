@@ -7,14 +7,14 @@ mod screen;
 mod tree;
 
 use crate::exit::{Outcome, OwnFailure};
-use crate::output::{Screen, print, write_file};
+use crate::output::{Screen, check_folder, check_new, keep_existing, print, write_file};
 use clap::ValueEnum;
 use nodewise_lab::{Experiment, HugePages, LabError, Session, Setup, Size, Under, Virtual, prepare};
 use nodewise_machine::Machine;
 use nodewise_report::lab as report;
 use screen::Show;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -148,24 +148,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let files = [
-        &arguments.svg,
-        &arguments.pages,
-        &arguments.capture,
-        &arguments.scaled,
-    ];
-    files
-        .into_iter()
-        .flatten()
-        .try_for_each(|f| check_unused(f, arguments.force))?;
-    arguments.into.iter().try_for_each(|f| check_unused(f, false))?;
-    let written = [
-        &arguments.svg,
-        &arguments.pages,
-        &arguments.scaled,
-        &arguments.into,
-    ];
-    written.into_iter().flatten().try_for_each(|f| check_folder(f))?;
+    check_files(arguments)?;
     let size = Size {
         cpus: arguments.cpus,
         memory: arguments.memory,
@@ -271,32 +254,28 @@ fn setup(arguments: &Arguments) -> Setup {
     }
 }
 
-/// Checks that the path is unused, before minutes are spent on a result that cannot be kept.
-fn check_unused(path: &std::path::Path, force: bool) -> anyhow::Result<()> {
-    let there = match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => path.symlink_metadata().is_ok(),
-    };
-    if there && !force {
-        anyhow::bail!(
-            "{}: exists already; choose another name or add --force",
-            path.display()
-        );
+/// Checks the files and folders to be written, before minutes are spent on a result that cannot be kept.
+fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
+    let files = [&arguments.svg, &arguments.pages, &arguments.scaled];
+    check_new(files.into_iter().flatten(), arguments.force)?;
+    // A captured tree makes the folders above it.
+    let captured = arguments
+        .capture
+        .as_deref()
+        .map(|f| check_unused(f, arguments.force));
+    captured.transpose()?;
+    if let Some(folder) = &arguments.into {
+        check_unused(folder, false)?;
+        check_folder(folder)?;
     }
     Ok(())
 }
 
-/// Checks that the folder of a file exists; captured trees create their own.
-fn check_folder(file: &std::path::Path) -> anyhow::Result<()> {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            anyhow::bail!(
-                "cannot write {}: there is no folder {}",
-                file.display(),
-                folder.display()
-            )
-        }
-        _ => Ok(()),
+/// Checks that a folder can be made: it is empty or not there.
+fn check_unused(folder: &Path, force: bool) -> anyhow::Result<()> {
+    match std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+        true => Ok(()),
+        false => keep_existing(folder, force),
     }
 }
 

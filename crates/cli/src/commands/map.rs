@@ -1,12 +1,12 @@
 //! `nodewise map`: writes the decision of a policy as a portable, readable file of rules.
 
 use crate::exit::Outcome;
-use crate::output::say;
-use crate::output::write_file;
+use crate::output::{self, say, write_file};
 use crate::selection::{self, tell};
 use anyhow::bail;
 use nodewise_pipeline::{ASYM, Asym};
-use nodewise_placement::{Recognised, recognise};
+use nodewise_placement::{Placement, recognise};
+use nodewise_report::{percent, plural};
 use nodewise_simulation::Parameters;
 use std::path::PathBuf;
 
@@ -26,6 +26,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    output::check_new([&arguments.output], arguments.force)?;
     let mut selected = arguments.selection.selection().open()?;
     let asym = match arguments.selection.affinity == ASYM {
         true => Some(Asym::enter(&mut selected, None)?),
@@ -54,13 +55,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             selected.machine.name
         );
     }
-    say!("{}", summary(&recognised));
+    say!("{}", summary(&recognised.placement));
     Ok(Outcome::Done)
 }
 
 /// A summary of the rules in one line.
-fn summary(recognised: &Recognised) -> String {
-    let placement = &recognised.placement;
+fn summary(placement: &Placement) -> String {
     if !placement.decides_anything() {
         return format!(
             "{}: no rules: the kernel's first touch does what it wants",
@@ -72,19 +72,36 @@ fn summary(recognised: &Recognised) -> String {
     let exceptions = match runs {
         0 => String::new(),
         1 => format!(
-            ", {:.1} % without the 1 run of pages",
-            100.0 * kept.transferable_local
+            ", {} without the 1 run of pages",
+            percent(kept.transferable_local)
         ),
         _ => format!(
-            ", {:.1} % without the {runs} runs of pages",
-            100.0 * kept.transferable_local
+            ", {} without the {runs} runs of pages",
+            percent(kept.transferable_local)
         ),
     };
     format!(
-        "{}: {}; {:.1} % of accesses local under them, {:.1} % under the full mapping{exceptions}",
+        "{}: {}; {} of accesses local under them, {} under the full mapping{exceptions}",
         placement.policy,
-        nodewise_report::plural(placement.rules.len(), "rule"),
-        100.0 * kept.rules_local,
-        100.0 * kept.mapping_local,
+        plural(placement.rules.len(), "rule"),
+        percent(kept.rules_local),
+        percent(kept.mapping_local),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn almost_all_is_not_called_all() {
+        let text = "format = 1\npolicy = \"locality\"\nmachine = \"m\"\nnodes = 2\nprogram = \"p\"\nthreads = 2\n\
+                    page_size = 4096\ndefault = \"interleave 0,1\"\n[kept]\nmapping_local = 0.9999\n\
+                    rules_local = 0.9998\ntransferable_local = 1.0\n[binding]\nname = \"compact\"\ncpus = [0, 1]\nnodes = [0, 1]\n";
+        let placement = Placement::read(text).unwrap();
+        assert_eq!(
+            summary(&placement),
+            "locality: 0 rules; 99.9 % of accesses local under them, 99.9 % under the full mapping"
+        );
+    }
 }

@@ -40,6 +40,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ..arguments.selection.selection()
     };
     if let Some(file) = &arguments.html {
+        output::check_new([file], arguments.force)?;
         output::write_file(file, &page(arguments, selection)?, arguments.force)?;
         return Ok(Outcome::Done);
     }

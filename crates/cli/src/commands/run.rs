@@ -7,7 +7,7 @@ mod outcome;
 mod warnings;
 
 use crate::exit::Outcome;
-use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
+use crate::launch::{Folder, cannot_start, check_objects, empty, failure, own_failure, preload};
 use crate::output;
 use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -87,9 +87,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
-    let files = [&arguments.summary, &arguments.objects];
-    let files = files.into_iter().flatten().map(PathBuf::as_path);
-    output::check_new(files, arguments.force).map_err(|e| failure(125, e.to_string()))
+    let files = [&arguments.summary, &arguments.objects].into_iter().flatten();
+    check_objects(arguments.objects.as_ref())
+        .and_then(|()| output::check_new(files, arguments.force))
+        .map_err(|e| failure(125, e.to_string()))
 }
 
 fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {

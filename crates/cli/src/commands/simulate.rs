@@ -79,8 +79,8 @@ struct Limits {
     #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
     migration_cost: f64,
     /// Cooldown: intervals before a moved page may move again; doubled after each further move
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().rest)]
-    rest: u32,
+    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().cooldown)]
+    cooldown: u32,
     /// Minimum accesses to a page before a decision about it
     #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
     minimum_samples: u32,
@@ -98,6 +98,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
     }
+    output::check_new(&arguments.svg, arguments.force)?;
     let question = arguments.question();
     if !arguments.more.is_empty() {
         return together(arguments, &question, &machines);
@@ -198,7 +199,7 @@ impl Limits {
             half_life: self.half_life,
             budget: self.migrate_budget,
             migration_cost: self.migration_cost,
-            rest: self.rest,
+            cooldown: self.cooldown,
             minimum_samples: self.minimum_samples,
         }
     }

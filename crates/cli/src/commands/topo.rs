@@ -67,33 +67,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 impl Arguments {
     /// Checks that both output files can be written, as far as possible before the work is done.
     fn check_files(&self) -> anyhow::Result<()> {
-        let files: Vec<&Path> = [&self.svg, &self.output]
-            .into_iter()
-            .flatten()
-            .map(PathBuf::as_path)
-            .collect();
-        for file in &files {
-            if file.symlink_metadata().is_ok() && !self.force {
-                bail!(
-                    "{}: exists already; choose another name or add --force",
-                    file.display()
-                );
-            }
-            let folder = file
-                .parent()
-                .filter(|f| !f.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            if file.is_dir() || file.file_name().is_none() {
-                bail!("{}: is a folder; name a file", file.display());
-            }
-            if !folder.is_dir() {
-                bail!(
-                    "{}: there is no folder {}; make it first",
-                    file.display(),
-                    folder.display()
-                );
-            }
-        }
+        let files: Vec<&PathBuf> = [&self.svg, &self.output].into_iter().flatten().collect();
+        output::check_new(files.iter().copied(), self.force)?;
         if let [svg, output] = files[..]
             && svg == output
         {

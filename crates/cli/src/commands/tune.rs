@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nodewise_input::shell_line;
 use nodewise_simulation::Simulation;
 use nodewise_tune::{Candidate, Event, Map, Options, Tuning};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ pub struct Arguments {
     json: bool,
     /// The plain program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 impl Arguments {
@@ -79,9 +80,9 @@ impl Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if let Some(map) = arguments.output.as_ref().filter(|_| !arguments.dry_run) {
-        output::check_new(std::iter::once(map.as_path()), arguments.force)?;
-    }
+    let map = arguments.output.as_ref();
+    output::check_named("--output", map, "the winner's command names its map")?;
+    output::check_new(map.filter(|_| !arguments.dry_run), arguments.force)?;
     let progress = progress();
     let mut listener = |event| show(&progress, event);
     let tuning = Tuning::open(arguments.options(), &mut listener)?;
@@ -124,7 +125,7 @@ fn show(bar: &ProgressBar, event: Event) {
 }
 
 /// The commands that would be run, each with the command that makes its map.
-fn planned(command: &[String], simulation: &Simulation, candidates: &[Candidate]) -> String {
+fn planned(command: &[OsString], simulation: &Simulation, candidates: &[Candidate]) -> String {
     let mut text = format!(
         "{}: first-touch as the baseline:\n  {}\n",
         simulation.machine,

@@ -4,7 +4,7 @@ use super::{Application, Refused, Settings};
 use crate::budget::Budget;
 use nodewise_machine::NodeId;
 
-/// Largest number of doublings of the cooldown: 16 times [`Settings::rest`].
+/// Largest number of doublings of the cooldown: 16 times [`Settings::cooldown`].
 const DOUBLINGS: u32 = 4;
 
 /// State of one application.
@@ -70,10 +70,10 @@ impl ApplicationState {
     }
 
     /// Records a migration and starts its cooldown, which doubles each time (exponential back-off against oscillation).
-    pub fn moved(&mut self, step: u64, rest: u32, bytes: u64, pending_move: PendingMove) {
+    pub fn moved(&mut self, step: u64, cooldown: u32, bytes: u64, pending_move: PendingMove) {
         self.pending = self.pending.saturating_add(bytes);
         self.backs_off_until = step
-            .saturating_add(u64::from(rest) << self.moves.min(DOUBLINGS))
+            .saturating_add(u64::from(cooldown) << self.moves.min(DOUBLINGS))
             .saturating_add(1);
         self.moves = self.moves.saturating_add(1);
         self.pending_move = Some(pending_move);

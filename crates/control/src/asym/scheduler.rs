@@ -228,7 +228,7 @@ impl Scheduler {
                 decision.dynamic.push(application.id);
                 if let Some(state) = self.states.get_mut(&application.id) {
                     let bytes = cluster_moves.iter().map(left).sum();
-                    state.moved(self.steps, self.settings.rest, bytes, pending_move);
+                    state.moved(self.steps, self.settings.cooldown, bytes, pending_move);
                 }
             }
             decision.moves.extend(moves);

@@ -190,7 +190,7 @@ fn faults(host: &Host) -> Finding {
     };
     let scans = match host.scan() {
         Ok(_) => "",
-        Err(_) => "; --scan cannot be set (debugfs)",
+        Err(_) => "; --scan-period cannot be set (debugfs)",
     };
     finding(
         State::Works,

@@ -317,11 +317,11 @@ impl<L: FnMut(Progress) + Send> Session<L> {
 
 fn hold(host: &Host, ms: u32) -> Result<Held, Error> {
     Held::take(host, Scan::every(ms)).map_err(|e| {
-        NotHere::new(
-            format!("how often the kernel scans cannot be set ({e})"),
-            "without --scan; or as root, with debugfs mounted on /sys/kernel/debug",
-        )
-        .into()
+        let message = format!(
+            "the scan period cannot be set ({e}); leave it as it is, or run as root with debugfs mounted on \
+             /sys/kernel/debug"
+        );
+        Error::new(ErrorKind::ScanPeriod, message)
     })
 }
 

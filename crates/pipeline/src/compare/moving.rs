@@ -20,7 +20,7 @@ pub struct Limits {
     /// Seconds per 10⁹ bytes moved, added to the time of the copy.
     pub migration_cost: f64,
     /// Intervals that a page stays after a move, twice as many after each further one.
-    pub rest: u32,
+    pub cooldown: u32,
     /// Accesses from which on a page is judged.
     pub minimum_samples: u32,
 }
@@ -87,7 +87,7 @@ impl Limits {
             seconds_per_batch: 0.0,
             minimum_samples: self.minimum_samples,
             half_life: self.half_life,
-            rest: self.rest,
+            cooldown: self.cooldown,
             page_bytes: selected.histogram.page_size(),
             remembered_pages: selected.histogram.len(),
             ..Settings::default()

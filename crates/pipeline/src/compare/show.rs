@@ -5,7 +5,7 @@ use crate::Selected;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::Mapping;
 use nodewise_profile::Migration;
-use nodewise_report::{PageShow, page_show};
+use nodewise_report::{PageShow, page_show, percent};
 use nodewise_simulation::Simulation;
 
 /// The picture of the one policy that moves pages; under `asym` on the nodes it is predicted on.
@@ -16,12 +16,12 @@ pub fn draw(machine: &Machine, selected: &Selected, start: &Mapping, simulation:
         .find_map(|p| Some((p, p.moved.as_ref()?)));
     let (prediction, moved) = found.expect("one policy moves pages");
     let summary = format!(
-        "{} on {} from {}: {} moves, {:.1} % local, {} times as fast (simulated)",
+        "{} on {} from {}: {} moves, {} local, {} times as fast (simulated)",
         selected.profile().program(),
         simulation.machine,
         start.policy,
         moved.ledger.migrations,
-        100.0 * prediction.local_fraction,
+        percent(prediction.local_fraction),
         significant(prediction.speedup.typical),
     );
     let node = |n: u32| prediction.nodes.get(n as usize).map_or(n, |n| n.0);

@@ -21,7 +21,7 @@ const KNOBS: &[(&str, &[&str])] = &[
 ];
 const HALF_LIVES: [u32; 6] = [0, 1, 2, 4, 8, 16];
 const INTERVALS: [u32; 5] = [1, 2, 4, 8, 16];
-const RESTS: [u32; 5] = [0, 1, 2, 4, 8];
+const COOLDOWNS: [u32; 5] = [0, 1, 2, 4, 8];
 /// What `KNOBS` call a parameter that is written without its name: `mixed:0.9`.
 const BARE: &str = "exclusivity";
 
@@ -119,7 +119,7 @@ fn common(limits: &Limits) -> [Common; 3] {
     [
         ("half-life", &HALF_LIVES, limits.half_life, |l, v| l.half_life = v),
         ("interval", &INTERVALS, limits.interval, |l, v| l.interval = v),
-        ("rest", &RESTS, limits.rest, |l, v| l.rest = v),
+        ("cooldown", &COOLDOWNS, limits.cooldown, |l, v| l.cooldown = v),
     ]
 }
 
@@ -250,11 +250,11 @@ impl Sweep {
         let Limits {
             half_life,
             interval,
-            rest,
+            cooldown,
             ..
         } = self.limits;
         format!(
-            "{}, from {}; half-life {half_life}, interval {interval}, rest {rest} unless the panel says otherwise; estimates",
+            "{}, from {}; half-life {half_life}, interval {interval}, cooldown {cooldown} unless the panel says otherwise; estimates",
             self.simulation.machine,
             self.simulation.baseline().policy
         )
@@ -304,7 +304,7 @@ impl Sweep {
                 p.value.to_owned(),
                 significant(p.seconds),
                 significant(p.speedup),
-                format!("{:.1} %", 100.0 * p.local_fraction),
+                nodewise_report::percent(p.local_fraction),
                 p.migrations.to_string(),
                 p.ping_pongs.to_string(),
                 p.multiple.to_string(),

@@ -1,7 +1,7 @@
 //! Terminal output of `simulate`: one table a machine, fastest policy first.
 
 use nodewise_machine::Machine;
-use nodewise_report::table;
+use nodewise_report::{percent, table};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
@@ -17,10 +17,10 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
     out += &moves(simulation);
     out += node_choices;
     if !simulation.is_memory_bound() {
-        let share = simulation.baseline().memory_share.typical * 100.0;
+        let share = percent(simulation.baseline().memory_share.typical);
         let _ = writeln!(
             out,
-            "Not memory bound: memory is {share:.1} % of the time; all policies are about equal."
+            "Not memory bound: memory is {share} of the time; all policies are about equal."
         );
     }
     out + &notes(machine, simulation)
@@ -62,7 +62,7 @@ fn row(p: &Prediction) -> Row {
         span(p.seconds),
         significant(p.speedup.typical),
         span(p.speedup),
-        format!("{:.1} %", p.local_fraction * 100.0),
+        percent(p.local_fraction),
         format!("{:.2}", p.access_balance),
         format!("{:.0} ns", p.latency_ns),
         format!("{}, {}", busy(controllers.collect()), busy(links.collect())),

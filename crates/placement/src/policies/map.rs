@@ -2,6 +2,7 @@
 
 use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, Placement, PolicyError, apply};
+use nodewise_analysis::figures::percent;
 
 /// What `run --policy map:FILE` would do to the recorded program.
 #[derive(Clone, Debug)]
@@ -39,9 +40,9 @@ impl PagePolicy for Map {
     fn notes(&self, context: &Context<'_>) -> Vec<String> {
         let Placement { nodes, rules, .. } = &self.placement;
         let (_, applied) = apply(&self.placement, context);
-        let share = 100.0 * applied.matched_pages as f64 / applied.pages.max(1) as f64;
+        let share = percent(applied.matched_pages as f64 / applied.pages.max(1) as f64);
         let mut note = format!(
-            "{}: {} of {} rules match, {share:.1} % of pages",
+            "{}: {} of {} rules match, {share} of pages",
             self.path,
             rules.len() - applied.unmatched_rules.len(),
             rules.len(),

@@ -5,6 +5,7 @@ use super::samples::{Group, Piece, groups, name};
 use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply, nodes_by_number};
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
+use nodewise_analysis::figures::{bytes, percent};
 use nodewise_analysis::{first_touch_nodes, measure};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
@@ -216,24 +217,14 @@ fn own_rule(
     ))
 }
 
-/// In the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let (shift, unit) = units
-        .into_iter()
-        .find(|(shift, _)| bytes >> shift > 0)
-        .unwrap_or((10, "KiB"));
-    format!("{:.1} {unit}", bytes as f64 / f64::from(1u32 << shift))
-}
-
 fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -> String {
     let accesses: u64 = pieces.iter().map(|p| p.accesses).sum();
     let agreed: u64 = pieces
         .iter()
         .map(|p| p.agreement(&rule.distribution, scene.threads))
         .sum();
-    let bytes: u64 = pieces.iter().map(|p| p.object.pages * BASE_PAGE_SIZE).sum();
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let size: u64 = pieces.iter().map(|p| p.object.pages * BASE_PAGE_SIZE).sum();
+    let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     let mut names: Vec<&str> = pieces.iter().map(|p| p.object.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -253,10 +244,10 @@ fn evidence(rule: &Rule, pieces: &[&Piece<'_>], scene: &Scene<'_>, total: u64) -
         n => format!("; {n} runs of pages are apart"),
     };
     format!(
-        "{name}{objects}: {}, {:.1} % of all accesses; the distribution alone puts {:.1} % of them as the policy does{runs}",
-        size(bytes),
-        percent(accesses, total),
-        percent(agreed, accesses),
+        "{name}{objects}: {}, {} of all accesses; the distribution alone puts {} of them as the policy does{runs}",
+        bytes(size),
+        share(accesses, total),
+        share(agreed, accesses),
     )
 }
 

@@ -28,12 +28,11 @@ pub(super) fn by_name(
             let content = outside.read(path).map_err(PolicyError)?;
             file::cpus(&content, cpus).map_err(|e| PolicyError(format!("{path}: {e}")))?
         }
-        _ => {
-            let known: Vec<_> = super::THREAD_POLICIES.iter().map(|p| p.0).collect();
-            return Err(PolicyError(format!(
-                "unknown affinity `{text}`; known: {}",
-                known.join(", ")
-            )));
+        (name, _) => {
+            let hint = nodewise_input::resolve(name, super::heads())
+                .err()
+                .unwrap_or_default();
+            return Err(super::unknown(text, &hint));
         }
     };
     Ok(Some(order))

@@ -1,5 +1,7 @@
 //! Access counts as shares of their sum.
 
+use crate::percent;
+
 /// A matrix of counts with its sums.
 pub struct Shares<'a> {
     counts: &'a [Vec<u64>],
@@ -40,12 +42,11 @@ impl<'a> Shares<'a> {
 
 /// Per cent in four characters at most; a dot is exactly nothing.
 pub fn short(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
+    match share {
         0.0 => "·".to_owned(),
-        p if p < 0.05 => "<0.1".to_owned(),
-        p if p >= 99.95 => if share < 1.0 { "99.9" } else { "100" }.to_owned(),
-        p => format!("{p:.1}"),
+        s if s < 0.0005 => "<0.1".to_owned(),
+        1.0.. => "100".to_owned(),
+        s => percent(s).trim_end_matches(" %").to_owned(),
     }
 }
 

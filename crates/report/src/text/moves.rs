@@ -1,9 +1,8 @@
 //! Text on the pages that were moved while the program ran.
 
 use super::clean;
-use crate::format::between;
-use crate::format::grouped;
 use crate::{Moves, count, percent};
+use nodewise_analysis::figures::{and_more, between, grouped};
 use nodewise_profile::Migration;
 
 /// Pairs of nodes and objects named.
@@ -89,12 +88,7 @@ fn objects(moves: &Moves) -> String {
     let shown: Vec<_> = shown
         .map(|o| format!("{} {}", clean(&o.name), count(o.ours + o.kernel + o.others)))
         .collect();
-    let more = moves.objects.len() - shown.len();
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
+    let more = and_more(moves.objects.len() - shown.len(), "object", "--json");
     format!("of {}{more}", shown.join(", "))
 }
 

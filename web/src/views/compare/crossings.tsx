@@ -2,7 +2,7 @@
 
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import { percent } from "../../format";
+import { digits, percent } from "../../format";
 import { palette, css } from "../../palette";
 import { useTheme } from "../../theme";
 import { difference } from "./difference";
@@ -107,7 +107,7 @@ export function CrossingsDifference({ pair }: { pair: Pair }) {
                     y={TOP + (c.from + 0.5) * size + 4}
                     fill={Math.abs(gain(c)) > most * 0.55 ? css(colours.card) : css(colours.ink)}
                   >
-                    {`${c.b > c.a ? "+" : "−"}${(Math.abs(c.b - c.a) * 100).toFixed(1)}`}
+                    {`${c.b > c.a ? "+" : "−"}${digits(Math.abs(c.b - c.a))}`}
                   </text>
                 )}
               </g>

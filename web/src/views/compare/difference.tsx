@@ -21,7 +21,7 @@ const WORDS: Record<Judgement, string> = { better: "better", worse: "worse", sam
 export function difference(a: number, b: number, as: Kind): string {
   if (as !== "percent") return signed(b - a, as);
   // Of shares, points: 10 % to 15 % is 5 points, not half as much again.
-  return `${signed((b - a) * 100, "plain").replace(/\d+(\.\d+)?$/, (n) => Number(n).toFixed(1))}\u00a0points`;
+  return signed(b - a, as).replace("%", "points");
 }
 
 export function Difference({ a, b, as, better }: { a: number | null; b: number | null; as: Kind; better: Better }) {

@@ -3,7 +3,7 @@
 import { runAt } from "../../paint/bands";
 import { NOBODY, OTHERS } from "../../paint/cells";
 import { Tally } from "../../paint/reach";
-import { count, pages as range, percent, whole } from "../../format";
+import { andMore, count, pages as range, percent } from "../../format";
 import { columnAt } from "./overlay";
 import type { Scene } from "./scene";
 
@@ -100,7 +100,7 @@ function address(begin: string, page: number | undefined, pageSize: number): str
 
 /** In a line, for those who listen and for the status below the picture. */
 export function told(seen: Seen, scene: Scene, unit: string): string {
-  const where = `${seen.name}${seen.more > 0 ? ` and ${whole(seen.more)} more` : ""}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
+  const where = `${seen.name}${andMore(seen.more, "object", "zoom in")}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
   const of = unit === "samples" ? " of samples" : "";
   const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)}${of} local`).join("; ");
   if (seen.row >= 0) {

@@ -7,7 +7,7 @@ import type { Columns } from "../../paint/columns";
 import { paintReach } from "../../paint/reach";
 import { mapped, observed, paintFlat, paintShares, type Colour } from "../../paint/strips";
 import { device, Plate, resolution } from "../../paint/surface";
-import { count } from "../../format";
+import { count, whole } from "../../format";
 import type { Zone } from "./geometry";
 import type { Scene } from "./scene";
 import { ticks } from "./ticks";
@@ -187,7 +187,7 @@ export class Painter {
       const x = at.x + ((position - span.from) / (span.to - span.from)) * at.w;
       pen.fillStyle = css(look.palette.muted);
       pen.fillRect(x - 0.5, at.axis.y, 1, 4);
-      const text = span.to - span.from < 1e4 ? position.toLocaleString("en") : count(position);
+      const text = span.to - span.from < 1e4 ? whole(position) : count(position);
       const half = pen.measureText(text).width / 2;
       pen.fillText(text, Math.max(at.x + half, Math.min(at.width - half, x)), at.axis.y + 6);
     }

@@ -1,6 +1,6 @@
 // Beside the picture: what is under the cursor.
 
-import { count, percent, plural, whole } from "../../format";
+import { andMore, count, percent, plural, whole } from "../../format";
 import { css, type Palette } from "../../palette";
 import { Term } from "../../tip";
 import type { Rows } from "../../paint/rows";
@@ -31,7 +31,7 @@ export function Panel({ seen, rows, palette, unit }: PanelProps) {
     <section class="cursor" aria-label="Under the cursor">
       <h4 title={seen.name}>
         <span class="name">{seen.name}</span>
-        {seen.more > 0 && <small> and {whole(seen.more)} more</small>}
+        {seen.more > 0 && <small>{andMore(seen.more, "object", "zoom in")}</small>}
       </h4>
       <p class="where">
         {n === 1 ? "page" : "pages"} <b>{seen.within}</b> of {whole(seen.of)}
@@ -89,8 +89,8 @@ function Home({ home, used, unit, palette }: { home: Seen["homes"][number]; used
 function busiest(seen: Seen): string {
   const most = seen.listed.slice(0, 3).map(({ thread, accesses }) => `${thread} (${count(Math.round(accesses))})`);
   if (most.length === 0) return "nobody";
-  const more = seen.listed.length - most.length;
-  return `${seen.listed.length === 1 ? "thread" : "threads"} ${most.join(", ")}${more > 0 ? ` and ${more} more` : seen.others > 0 ? " and others" : ""}`;
+  const more = andMore(seen.listed.length - most.length, "thread", "view Threads");
+  return `${seen.listed.length === 1 ? "thread" : "threads"} ${most.join(", ")}${more || (seen.others > 0 ? " and others" : "")}`;
 }
 
 function Shares({ seen, palette }: { seen: Seen; palette: Palette }) {

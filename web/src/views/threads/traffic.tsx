@@ -2,7 +2,7 @@
 
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";
-import { between, count, percent } from "../../format";
+import { between, count, digits, percent } from "../../format";
 import { css, mix, readable, type Palette } from "../../palette";
 import { Key } from "../layout/legend";
 
@@ -90,7 +90,7 @@ function Square({ title, placing, palette, unit }: { title: string; placing: Pla
                       font-size="10"
                       fill={readable(fill)}
                     >
-                      {(share * 100).toFixed(share < 0.0995 ? 1 : 0)}
+                      {digits(share)}
                     </text>
                   )}
                 </g>

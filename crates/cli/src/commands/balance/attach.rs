@@ -17,7 +17,7 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     let signals =
         Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
     let options = settings::options(arguments);
-    let mut session = Session::new(&options, target, topology, None)?;
+    let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
     let lasting = matches!(target, Target::Group(folder) if folder.exists());

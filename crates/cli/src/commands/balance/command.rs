@@ -71,7 +71,7 @@ fn session(
     holder: Option<Holder>,
 ) -> anyhow::Result<Session> {
     let (options, target) = (settings::options(arguments), Target::Command(words));
-    let mut session = Session::new(&options, &target, topology, holder)?;
+    let mut session = Session::new(&options, &target, topology, holder).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, &target)?;
     Ok(session)
 }

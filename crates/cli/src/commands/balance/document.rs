@@ -2,7 +2,6 @@
 
 use super::Arguments;
 use crate::output;
-use nodewise_linux::files;
 use nodewise_live::{Event, Subscriber};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,8 +31,7 @@ impl Subscriber for Document {
         };
         let text = serde_json::to_string_pretty(&status.document()).map_err(|e| e.to_string())? + "\n";
         if let Some(file) = &self.file {
-            files::replace(file, text.as_bytes())
-                .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+            output::replace_file(file, &text).map_err(|e| format!("{e:#}"))?;
         }
         if self.print {
             output::print(&text).map_err(|e| format!("{e:#}"))?;

@@ -1,12 +1,12 @@
 //! Converts the command line to the settings of the live loop.
 
 use super::Arguments;
+use crate::launch::check_objects;
 use crate::output;
 use anyhow::bail;
 use nodewise_enforce::Binding;
 use nodewise_linux::Host;
 use nodewise_live::{Options, Target, Topology};
-use std::path::PathBuf;
 
 /// The processes to balance: running ones, a control group, or a command to start.
 pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
@@ -63,8 +63,11 @@ pub fn topology(arguments: &Arguments) -> anyhow::Result<Topology> {
 
 /// Checks that output files can be written, before anything is started.
 pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
-    let files = [&arguments.summary, &arguments.objects];
-    let files = files.into_iter().flatten().map(PathBuf::as_path);
+    check_objects(arguments.objects.as_ref())?;
+    let metrics = arguments.metrics.as_ref();
+    output::check_named("--metrics", metrics, "it is replaced after each interval")?;
+    metrics.map_or(Ok(()), |file| output::check_folder(file))?;
+    let files = [&arguments.summary, &arguments.objects].into_iter().flatten();
     output::check_new(files, arguments.force)
 }
 

@@ -6,7 +6,7 @@ use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, companion};
 use nodewise_observe::faults::{Options, Target, Tend, record};
-use nodewise_observe::{Slicing, host_meta};
+use nodewise_observe::{Error, ErrorKind, Slicing, host_meta};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -51,12 +51,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let bar = super::progress_bar();
     let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
     bar.finish_and_clear();
-    let recorded = recorded?;
+    let recorded = recorded.map_err(named)?;
     if let Some(why) = seen_from_outside {
         say!("{why}: seen from outside, its objects are its mappings");
     }
     summary::sampled(&folder, &recorded, faults.minimum_samples);
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
+}
+
+/// Names the option that an error is about.
+fn named(error: Error) -> anyhow::Error {
+    let about_scans = error.kind() == ErrorKind::ScanPeriod;
+    let error = anyhow::Error::from(error);
+    if about_scans {
+        error.context("--scan-period")
+    } else {
+        error
+    }
 }
 
 fn milliseconds(time: Duration) -> u32 {

@@ -3,6 +3,7 @@
 use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, PlainRun, Recorded};
 use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
+use nodewise_report::percent;
 use std::path::Path;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
@@ -100,8 +101,8 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         }
     );
     say!(
-        "it took {:.1} % of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
-        figures.cost * 100.0,
+        "it took {} of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
+        percent(figures.cost),
         figures.sample_ns / 1e3,
         figures.period,
         short(figures.lost as f64),
@@ -134,7 +135,7 @@ fn no_samples(profile: &Profile) -> &'static str {
             "no samples: the program has one thread on one node, and the kernel samples no page that lies where its only thread runs"
         }
         _ => {
-            "no samples: the kernel looks at a program first after about a second; run longer, or see --scan"
+            "no samples: the kernel looks at a program first after about a second; run longer, or see --scan-period"
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The JSON of `run`; its keys are documented in `docs/run.md`.
 
+use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub struct Planned<'a> {
     environment: BTreeMap<&'a str, &'a str>,
     preload: bool,
     notes: &'a [String],
+    unplaced: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -82,11 +84,10 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Writes the report to a temporary name and renames it.
+    /// Writes the summary to a file or to standard output.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        nodewise_linux::files::replace(path, text.as_bytes())
-            .map_err(|e| super::failure(125, format!("cannot write the report {}: {e}", path.display())))
+        output::replace_file(path, &text).map_err(|e| super::failure(125, format!("{e:#}")))
     }
 }
 
@@ -116,6 +117,7 @@ impl<'a> Planned<'a> {
                 .collect(),
             preload: plan.table.is_some(),
             notes: &plan.notes,
+            unplaced: &plan.unplaced,
         }
     }
 }

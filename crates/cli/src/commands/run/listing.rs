@@ -3,6 +3,7 @@
 use super::label::label;
 use super::warnings;
 use nodewise_enforce::{Plan, RuleFound};
+use nodewise_report::and_more;
 
 /// Characters of a variable's value that are shown.
 const VALUE: usize = 60;
@@ -48,14 +49,9 @@ fn rule(rule: &RuleFound) -> Vec<String> {
     let mut lines = vec![format!("rule     {} -> {}", label(rule), rule.distribution)];
     let mut places = rule.places.clone();
     places.dedup();
-    let more = places.len().saturating_sub(PLACES);
+    let more = and_more(places.len().saturating_sub(PLACES), "place", "--json");
     places.truncate(PLACES);
     if !places.is_empty() {
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
         let at = if rule.by_order {
             "by order of calls in"
         } else {

@@ -4,6 +4,7 @@ use super::document::{self, Document};
 use super::{listing, warnings};
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
+use nodewise_report::percent;
 use std::io::Write;
 
 /// A dry run, on standard output.
@@ -117,9 +118,9 @@ fn share(rule: &RuleAchieved) -> String {
     if rule.touched == 0 {
         return String::new();
     }
-    let percent = 100.0 * rule.right as f64 / rule.touched as f64;
+    let right = percent(rule.right as f64 / rule.touched as f64);
     format!(
-        "; {percent:.1} % of {} touched pages are where they were wanted",
+        "; {right} of {} touched pages are where they were wanted",
         rule.touched
     )
 }

@@ -73,7 +73,7 @@ impl LiveDocuments {
         while session.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let began = Instant::now();
             self.look();
-            pause = followed::rest(began);
+            pause = followed::pause_after(began);
         }
         self.end();
     }

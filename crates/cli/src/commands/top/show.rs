@@ -74,7 +74,7 @@ fn follow(mut profile: Followed<Figures>) -> Receiver<Update> {
             if news.map(|n| sender.send(n)).any(|sent| sent.is_err()) {
                 return; // the screen has been closed
             }
-            std::thread::sleep(followed::rest(began));
+            std::thread::sleep(followed::pause_after(began));
         }
     });
     receiver

@@ -3,7 +3,7 @@
 
 use crate::output::Screen;
 use nodewise_machine::{Link, LinkId, Machine, NodeId, format_list};
-use nodewise_report::gigabytes;
+use nodewise_report::{and_more, gigabytes};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,6 +37,7 @@ fn links(machine: &Machine, screen: Screen) -> String {
         out.push_str(&list(
             &format!("{:>12}  {class}", gigabytes(width as f64)),
             links,
+            "link",
             screen,
         ));
     }
@@ -50,7 +51,7 @@ fn links(machine: &Machine, screen: Screen) -> String {
         .map(|(from, to)| format!("{}>{}", group(from), group(to)))
         .collect();
     if !one_way.is_empty() {
-        out.push_str(&list("nothing back  ", one_way, screen));
+        out.push_str(&list("nothing back  ", one_way, "link", screen));
     }
     out
 }
@@ -78,11 +79,14 @@ fn by_width<'a>(machine: &'a Machine, ends: &[Ends]) -> BTreeMap<(Reverse<u64>, 
     all
 }
 
-fn list(label: &str, mut words: Vec<String>, screen: Screen) -> String {
-    let more = words.len().saturating_sub(MOST_WORDS);
+/// The first words of many, each a `what`.
+fn list(label: &str, mut words: Vec<String>, what: &str, screen: Screen) -> String {
+    let more = and_more(words.len().saturating_sub(MOST_WORDS), what, "--json");
     words.truncate(MOST_WORDS);
-    words.extend((more > 0).then(|| format!("and {more} more")));
-    screen.wrap(label, words.iter().map(String::as_str))
+    screen.wrap(
+        label,
+        words.iter().map(String::as_str).chain(more.split_whitespace()),
+    )
 }
 
 fn group(nodes: &[NodeId]) -> String {
@@ -126,7 +130,7 @@ fn hops(machine: &Machine, screen: Screen) -> String {
     }
     by_hops
         .into_iter()
-        .map(|(hops, routes)| list(&format!("{hops:>7} hops  "), routes, screen))
+        .map(|(hops, routes)| list(&format!("{hops:>7} hops  "), routes, "route", screen))
         .collect()
 }
 
@@ -167,4 +171,22 @@ fn requests(machine: &Machine) -> String {
         return found;
     }
     format!("\nrequests, and what is written, go another way than what is read\n{found}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_says_what_is_left_out_and_where_it_is() {
+        let screen = Screen {
+            width: 100,
+            colour: false,
+        };
+        let links = |n: usize| (0..n).map(|i| format!("0-{i}")).collect();
+        assert!(!list("", links(MOST_WORDS), "link", screen).contains("more"));
+        let text = list("", links(MOST_WORDS + 2), "link", screen);
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert_eq!(words[MOST_WORDS..].join(" "), "and 2 more links (--json)");
+    }
 }

@@ -5,6 +5,7 @@ use crate::output::Screen;
 use nodewise_machine::inference::{Estimate, Place, Survey};
 use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
+use nodewise_report::and_more;
 use nodewise_report::table;
 use std::fmt::Write;
 
@@ -73,7 +74,7 @@ impl Found {
             let _ = writeln!(out, "{line} {}", flows.join(", "));
         }
         if shared.len() > MOST {
-            let _ = writeln!(out, "  and {} more (--json)", shared.len() - MOST);
+            let _ = writeln!(out, " {}", and_more(shared.len() - MOST, "bottleneck", "--json"));
         }
         out
     }

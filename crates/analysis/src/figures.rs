@@ -1,6 +1,6 @@
-//! Number formatting: three significant digits and a unit.
+//! How figures are written for people, everywhere: three significant digits and a unit.
 
-use nodewise_analysis::Interval;
+use crate::Interval;
 
 /// Formats a number to three significant digits.
 fn significant(value: f64) -> String {
@@ -54,7 +54,21 @@ pub fn grouped(n: u64) -> String {
 /// `1 node`, `8 nodes`.
 #[must_use]
 pub fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+    let ending = match n {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{n} {what}{ending}")
+}
+
+/// What a shortened list leaves out and where the whole is: ` and 3 more nodes (--json)`; nothing where it is whole.
+#[must_use]
+pub fn and_more(left: usize, what: &str, whole: &str) -> String {
+    match left {
+        0 => String::new(),
+        _ => format!(" and {} ({whole})", plural(left, &format!("more {what}"))),
+    }
 }
 
 /// `512 B`, `1.50 MiB`.
@@ -112,27 +126,6 @@ pub fn between([low, high]: [f64; 2], least: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    /// web/test/figures.ts holds the page to the same file.
-    #[test]
-    fn figures_are_written_as_on_the_page() {
-        let text = include_str!("../tests/figures.json");
-        let cases: BTreeMap<String, Vec<(f64, String)>> = serde_json::from_str(text).unwrap();
-        for (kind, pairs) in &cases {
-            for (number, expected) in pairs {
-                let written = match kind.as_str() {
-                    "count" => count(*number as u64),
-                    "bytes" => bytes(*number as u64),
-                    "seconds" => seconds(*number),
-                    "percent" => percent(*number),
-                    "ratio" => ratio(*number),
-                    other => panic!("{other}"),
-                };
-                assert_eq!(written, *expected, "{kind} of {number}");
-            }
-        }
-    }
 
     #[test]
     fn thousands_are_grouped() {
@@ -140,6 +133,13 @@ mod tests {
             (grouped(999), grouped(1_234_567)),
             ("999".into(), "1,234,567".into())
         );
+    }
+
+    #[test]
+    fn what_a_list_leaves_out_is_said_with_where_it_is() {
+        assert_eq!(and_more(0, "node", "--json"), "");
+        assert_eq!(and_more(1, "node", "--json"), " and 1 more node (--json)");
+        assert_eq!(and_more(2, "process", "--json"), " and 2 more processes (--json)");
     }
 
     #[test]
