@@ -7,6 +7,7 @@ mod attaching;
 mod budget;
 mod following;
 mod here;
+mod kind;
 mod mapped;
 mod measured;
 mod pace;
@@ -18,6 +19,7 @@ mod traced;
 pub use budget::{Budget, Costs, Interval, Rate};
 pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
+pub use kind::Kind;
 pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
 pub use traced::Traced;
 
@@ -32,19 +34,6 @@ use processes::Processes;
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
-
-/// The cause of a page fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A NUMA hint fault: a sample of the accesses.
-    Hint,
-    /// The page was not resident: its first touch, or it was swapped out.
-    First,
-    /// A shared page was copied at its first write (copy-on-write).
-    Copy,
-    /// Either a hint or a copy; the kernel does not tell which.
-    Unknown,
-}
 
 /// An observed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -208,7 +208,7 @@ pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn Migrati
     })?;
     let kind = MIGRATION_POLICIES.iter().find(|k| k.name == kind);
     let kind = kind.ok_or_else(|| PolicyError(format!("unknown online policy `{text}`")))?;
-    let mut parameters = Parameters::new(kind, rest);
+    let mut parameters = Parameters::new(kind.name, kind.parameters, rest);
     let policy = (kind.make)(&mut parameters, machine)?;
     parameters.finish()?;
     Ok(policy)

@@ -14,17 +14,21 @@
 mod candidates;
 mod conclusion;
 mod findings;
+mod options;
 mod profile;
 mod statistics;
 mod trial;
+mod tried;
 mod tuning;
 
 pub use candidates::{Candidate, Map};
 pub use conclusion::{Conclusion, FEWEST_RUNS};
-pub use findings::{Baseline, Findings, NotScored, Tried};
+pub use findings::{Baseline, Findings, NotScored};
+pub use options::Options;
 pub use statistics::{Comparison, compare, median};
 pub use trial::{Ran, Trial, Way};
-pub use tuning::{Options, Tuning};
+pub use tried::Tried;
+pub use tuning::Tuning;
 
 /// What happens on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crate::candidates::{self, Candidate, Setting};
 use crate::conclusion::{Conclusion, conclude};
-use crate::findings::{Baseline, Findings, NotScored, Tried};
+use crate::findings::{Baseline, Findings, NotScored};
 use crate::trial::{Trial, Way};
-use crate::{Event, FEWEST_RUNS, Listener, note, profile, statistics};
+use crate::{Event, FEWEST_RUNS, Listener, Options, Tried, note, profile, statistics};
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
 use nodewise_input::shell_line;
@@ -13,34 +13,7 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Thread;
 use nodewise_simulation::{Parameters, Simulation, simulate};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// What to tune, and how long.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The plain program and its arguments; not empty.
-    pub command: Vec<String>,
-    /// Decide from this profile; `None`: the latest one here of the same program.
-    pub profile: Option<PathBuf>,
-    /// Record this build of the program first.
-    pub instrumented: Option<PathBuf>,
-    /// The machine to decide for, as [`nodewise_pipeline::Selection`] takes it.
-    pub machine: String,
-    /// Where threads run, likewise.
-    pub affinity: String,
-    /// Runs of each candidate and of the plain command, at least 1.
-    pub runs: u32,
-    /// No further round starts after this time.
-    pub time_limit: Option<Duration>,
-    /// How many of the best predictions to run.
-    pub candidates: usize,
-    /// Outputs need not be equal.
-    pub any_output: bool,
-    /// Seed of the bootstrap.
-    pub seed: u64,
-    /// Where the winner's map goes; `None`: a new file named after program and policy.
-    pub map: Option<PathBuf>,
-}
+use std::time::Instant;
 
 /// A profile, a machine, and a command to be made faster.
 pub struct Tuning {

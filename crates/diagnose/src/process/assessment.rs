@@ -5,7 +5,8 @@
 //! used equally, no assignment of pages to threads would keep more of the accesses local; did every thread use
 //! every page alike too, Σ c·p would be.
 
-use super::{Observation, Reason, reason};
+use super::Observation;
+use super::reason::{self, Figures, Reason};
 use nodewise_analysis::balance;
 use nodewise_linux::Host;
 use nodewise_linux::numa_maps::{Range, RangeKind};
@@ -95,26 +96,37 @@ impl Assessment {
         );
         let bounds = Bounds::of(&c, &p, machine);
         let moves = observation.threads.iter().map(|t| t.moves);
-        let mut assessment = Self {
+        let policies = policies(&placed);
+        let figures = Figures {
+            cpu_share: &c,
+            memory: &memory,
+            memory_share: &p,
+            policies: &policies,
+            threads: observation.threads.len(),
+            moved_threads: moves.clone().filter(|m| *m > 0).count(),
+            moves: moves.sum(),
+            watched: observation.watched,
+            measured_local: observation.measured_local,
+        };
+        let reasons = reason::of(&figures, &observation.status, machine, host);
+        Self {
             pid: observation.pid,
             name: observation.status.name.clone(),
             score: bounds.most,
             expected_locality: bounds.alike,
             page_balance: balance(&memory),
             mean_latency_ns: bounds.latency_ns,
-            threads: observation.threads.len(),
-            moved_threads: moves.clone().filter(|m| *m > 0).count(),
-            moves: moves.sum(),
-            watched: observation.watched,
-            measured_local: observation.measured_local,
-            policies: policies(&placed),
+            threads: figures.threads,
+            moved_threads: figures.moved_threads,
+            moves: figures.moves,
+            watched: figures.watched,
+            measured_local: figures.measured_local,
+            policies,
             ranges: filling(placed, &c, &p),
             cpu_share: c,
             memory,
-            reasons: Vec::new(),
-        };
-        assessment.reasons = reason::of(&assessment, &observation.status, machine, host);
-        assessment
+            reasons,
+        }
     }
 
     /// Share of memory by node.

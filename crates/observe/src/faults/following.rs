@@ -1,7 +1,7 @@
 //! Keeps track of the followed processes and their children: from their start, or from when we attached, until they
 //! end.
 
-use super::Kind;
+use super::kind::Kind;
 use super::residents::Residents;
 use nodewise_linux::faults::{Fault, Record};
 use nodewise_linux::pagemap::Pagemap;

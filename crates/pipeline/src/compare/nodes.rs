@@ -1,7 +1,7 @@
 //! `simulate --affinity asym`: each policy on the nodes on which it is fastest, and the spread over all choices of
 //! nodes.
 
-use super::Movers;
+use super::movers::Movers;
 use super::table::{Row, significant};
 use crate::Asym;
 use nodewise_machine::NodeId;
