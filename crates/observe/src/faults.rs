@@ -35,7 +35,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-/// An observed access.
+/// An access that faulted, with the cause of the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// Time, thread, address and CPU of the fault.
@@ -53,7 +53,7 @@ pub struct Figures {
     pub hints: u64,
     /// Faults at the first touch of a page.
     pub firsts: u64,
-    /// Copy-on-write faults.
+    /// Faults at the first write to a shared page (copy-on-write).
     pub copies: u64,
     /// Faults that were either hints or copies.
     pub unknown: u64,

@@ -30,7 +30,7 @@ pub struct Options<'a> {
     pub folder: &'a Path,
     /// Whether to replace an existing profile.
     pub force: bool,
-    /// Where slices end.
+    /// What ends a slice: time, a number of accesses, or a region.
     pub slicing: Slicing,
     /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,

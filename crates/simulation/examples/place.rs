@@ -1,7 +1,7 @@
 //! From accesses to a prediction, without files: `cargo run --release -p nodewise-simulation --example place [MACHINE]`.
 //!
 //! One thread initialises an array, as loops before a parallel region do, and all threads then sweep their blocks of it,
-//! twice. Prints what each page policy is predicted to make of that.
+//! twenty times. Prints what each page policy is predicted to make of that.
 
 use nodewise_analysis::Histogram;
 use nodewise_machine::Machine;
@@ -16,8 +16,8 @@ use nodewise_simulation::{Parameters, simulate};
 const PAGES: u32 = 1 << 16;
 const WORDS: u64 = 512;
 const LINES: u64 = 64;
-/// Initialisation, and two sweeps.
-const SLICES: u32 = 3;
+/// Initialisation, and twenty sweeps.
+const SLICES: u32 = 21;
 
 /// The array, its threads and who touched it first: a profile without its accesses.
 fn profile(threads: u32) -> Profile {

@@ -95,7 +95,7 @@ impl Reader {
         self.profile
     }
 
-    /// The profile's folder.
+    /// The folder that the profile was opened from.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

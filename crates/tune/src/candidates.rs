@@ -25,7 +25,7 @@ pub struct Candidate {
     pub map: Option<Map>,
 }
 
-/// A candidate's map.
+/// The file with the placement of a candidate, and how it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// While measuring: in the temporary folder.
@@ -48,7 +48,7 @@ impl Map {
     }
 }
 
-/// Where things are.
+/// What all candidates of a tuning have in common.
 pub struct Setting<'a> {
     pub command: &'a [String],
     pub profile: &'a Path,

@@ -3,18 +3,18 @@
 use crate::{Conclusion, Tried};
 use serde::Serialize;
 
-/// The plain command.
+/// The runs of the command as it is, beside their prediction.
 #[derive(Debug, Serialize)]
 pub struct Baseline {
     /// The line to copy.
     pub command: String,
     /// Wall time of each run.
     pub seconds: Vec<f64>,
-    /// Their median.
+    /// Median of `seconds`, over all rounds.
     pub median_seconds: f64,
-    /// Predicted wall time.
+    /// Predicted wall time of the plain command, seconds.
     pub predicted_seconds: f64,
-    /// Its range.
+    /// Least and most of the predicted wall time, seconds.
     pub predicted_range: [f64; 2],
 }
 
@@ -43,9 +43,9 @@ impl NotScored {
 pub struct Findings {
     /// Version of the JSON.
     pub schema: u32,
-    /// The machine's name.
+    /// Name of the machine that was decided for.
     pub machine: String,
-    /// Its memory nodes.
+    /// Number of memory nodes of the machine.
     pub nodes: usize,
     /// Whether memory limits the plain run by the model.
     pub memory_bound: bool,
@@ -62,7 +62,7 @@ pub struct Findings {
     pub baseline: Baseline,
     /// The others', in the order of their prediction, stock commands last.
     pub candidates: Vec<Tried>,
-    /// What follows.
+    /// What follows from the measurements.
     pub conclusion: Conclusion,
     /// The same in words.
     pub sentence: String,

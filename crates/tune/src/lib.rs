@@ -39,7 +39,7 @@ pub enum Event {
     Begins(u64),
     /// One run has ended.
     Ran,
-    /// Measuring has ended.
+    /// All runs are done, or the time limit is reached.
     Ends,
 }
 

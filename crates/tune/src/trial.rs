@@ -17,7 +17,7 @@ pub struct Way {
 /// What one run came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ran {
-    /// Wall time.
+    /// Wall time of the run, seconds.
     pub seconds: f64,
     /// Hash of standard output.
     pub output: u64,
@@ -68,7 +68,7 @@ impl Way {
 
 /// Ways run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
 pub struct Trial<'a> {
-    /// The ways compared.
+    /// What is compared, the plain command first.
     pub ways: Vec<&'a Way>,
     /// What every run must print; `None` to not compare.
     pub output: Option<u64>,

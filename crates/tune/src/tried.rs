@@ -8,7 +8,7 @@ use serde::Serialize;
 /// One candidate after its runs.
 #[derive(Debug, Serialize)]
 pub struct Tried {
-    /// The policy's name.
+    /// Name of the page policy, or of the stock command.
     pub policy: String,
     /// The line to copy.
     pub command: String,
@@ -16,7 +16,7 @@ pub struct Tried {
     pub stock: bool,
     /// Wall time of each run.
     pub seconds: Vec<f64>,
-    /// Their median.
+    /// Median of `seconds`, over all rounds.
     pub median_seconds: f64,
     /// Predicted speed-up over first-touch; `None` where no policy corresponds to the command.
     pub predicted_speedup: Option<f64>,

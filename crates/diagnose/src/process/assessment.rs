@@ -21,7 +21,7 @@ const RANGES: usize = 5;
 /// How well placed a process is; the keys are documented in `docs/check.md`.
 #[derive(Serialize)]
 pub struct Assessment {
-    /// Its number.
+    /// Process identifier, as the kernel counts.
     pub pid: u32,
     /// Its name, as the kernel has it.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Assessment {
     pub expected_locality: f64,
     /// Of bytes over nodes, Diener et al. equation 3.
     pub page_balance: f64,
-    /// Σ c·p·latency, nanoseconds.
+    /// Mean latency if every thread used every page alike, Σ c·p·latency, nanoseconds.
     pub mean_latency_ns: f64,
     /// The share of its memory traffic that stayed local, where resctrl measures it.
     pub measured_local: Option<f64>,
@@ -61,12 +61,12 @@ pub struct Assessment {
 /// A range of addresses and where it lies.
 #[derive(Serialize)]
 pub struct Placed {
-    /// Its first address.
+    /// First address of the range.
     #[serde(serialize_with = "hexadecimal")]
     pub start: u64,
     /// `heap`, `stack`, `anonymous`, or the file's path.
     pub what: String,
-    /// Its memory policy.
+    /// Memory policy as `numa_maps` writes it: `default`, `interleave:0-3`.
     pub policy: String,
     /// Resident bytes by node.
     pub bytes: Vec<u64>,

@@ -8,12 +8,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One finding.
+/// One reason for a score, with its remedy.
 #[derive(Serialize)]
 pub struct Reason {
-    /// Stable name.
+    /// Name in JSON, the same in all versions: `overfull-node`.
     pub kind: &'static str,
-    /// A sentence.
+    /// The finding in one sentence, with its figures.
     pub text: String,
     /// What to do, where something can be done.
     pub mend: Option<&'static str>,

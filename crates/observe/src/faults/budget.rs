@@ -27,7 +27,7 @@ pub struct Interval {
     pub hints: u64,
     /// The share of the time during which faults were reported, 0 to 1.
     pub open: f64,
-    /// Elapsed wall-clock time.
+    /// Wall-clock time since the last look.
     pub wall: Duration,
 }
 

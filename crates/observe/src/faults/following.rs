@@ -20,7 +20,7 @@ pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
     tid != pid && name == "nodewise"
 }
 
-/// The followed processes.
+/// The processes whose faults are taken, with what is known of their pages and threads.
 pub struct Following {
     processes: BTreeMap<u32, Process>,
     /// Whether every process that faults is followed.

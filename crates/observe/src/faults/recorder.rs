@@ -39,7 +39,7 @@ pub enum Target {
     },
     /// Running processes, watched until they end, a signal arrives, or `duration` is over.
     Processes {
-        /// Their process identifiers.
+        /// Process identifiers; their children are watched, too.
         pids: Vec<u32>,
         /// The longest time to watch.
         duration: Option<Duration>,
