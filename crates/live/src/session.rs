@@ -6,7 +6,7 @@ use crate::mover::Mover;
 use crate::options::{MOST_PAGES, Options, nanoseconds};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
-use crate::threads::{News, ThreadScheduler, pages_of};
+use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
 use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
 use crate::touched_pages::{Touched, asked, new_pages};
@@ -175,11 +175,11 @@ impl Session {
     }
 
     fn tell_of_threads(&mut self) {
-        let news = self.threads.as_mut().map(ThreadScheduler::take_news);
-        for news in news.into_iter().flatten() {
-            self.tell(&match &news {
-                News::Notice(line) => Event::Notice(line),
-                News::Moved(moved) => Event::ThreadsMoved(moved),
+        let events = self.threads.as_mut().map(ThreadScheduler::take_events);
+        for event in events.into_iter().flatten() {
+            self.tell(&match &event {
+                ThreadEvent::Notice(line) => Event::Notice(line),
+                ThreadEvent::Moved(moved) => Event::ThreadsMoved(moved),
             });
         }
     }

@@ -7,15 +7,15 @@ mod census;
 mod counts;
 mod follow;
 mod loads;
-mod news;
 mod summary;
+mod thread_event;
 mod traffic;
 mod view;
 
 pub use follow::pages_of;
-pub use news::{News, ThreadsMoved};
 pub(crate) use summary::Process;
 pub use summary::ThreadSummary;
+pub use thread_event::{ThreadEvent, ThreadsMoved};
 
 use crate::options::{Options, nanoseconds};
 use crate::topology::Topology;
@@ -285,8 +285,8 @@ impl ThreadScheduler {
     }
 
     /// Messages and moves since the last call, in order.
-    pub fn take_news(&mut self) -> Vec<News> {
-        self.summary.take_news()
+    pub fn take_events(&mut self) -> Vec<ThreadEvent> {
+        self.summary.take_events()
     }
 
     pub fn summary(&self) -> &ThreadSummary {

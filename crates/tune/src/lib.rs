@@ -26,11 +26,11 @@ pub use conclusion::{Conclusion, FEWEST_RUNS};
 pub use findings::{Baseline, Findings, NotScored};
 pub use options::Options;
 pub use statistics::{Comparison, compare, median};
-pub use trial::{Ran, Trial, Way};
+pub use trial::{Invocation, RunResult, Trial};
 pub use tried::Tried;
 pub use tuning::Tuning;
 
-/// What happens on the way.
+/// What happens while a tuning runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Something the user should know: one line.

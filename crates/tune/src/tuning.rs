@@ -3,7 +3,7 @@
 use crate::candidates::{self, Candidate, Setting};
 use crate::conclusion::{Conclusion, conclude};
 use crate::findings::{Baseline, Findings, NotScored};
-use crate::trial::{Trial, Way};
+use crate::trial::{Invocation, Trial};
 use crate::{Event, FEWEST_RUNS, Listener, Options, Tried, note, profile, statistics};
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
@@ -66,7 +66,7 @@ impl Tuning {
     pub fn measure(&self, listener: Listener<'_>) -> anyhow::Result<Findings> {
         let started = Instant::now();
         let options = &self.options;
-        let plain = Way::plain(&options.command);
+        let plain = Invocation::plain(&options.command);
         let warm = plain.run().context("the plain command must work first")?;
         let again = plain.run()?;
         if warm.output != again.output && !options.any_output {
@@ -79,11 +79,11 @@ impl Tuning {
         let predicted = self.predict(same.then_some(again.seconds), listener)?;
         let candidates = self.chosen(&predicted, listener);
         candidates.iter().try_for_each(Candidate::prepare)?;
-        let ways: Vec<&Way> = std::iter::once(&plain)
-            .chain(candidates.iter().map(|c| &c.way))
+        let invocations: Vec<&Invocation> = std::iter::once(&plain)
+            .chain(candidates.iter().map(|c| &c.invocation))
             .collect();
         let output = (!options.any_output).then_some(warm.output);
-        let times = self.rounds(&Trial { ways, output }, started, listener)?;
+        let times = self.rounds(&Trial { invocations, output }, started, listener)?;
         let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
         let baseline = column(0);
         let tried = candidates.iter().enumerate();
@@ -148,7 +148,7 @@ impl Tuning {
     ) -> anyhow::Result<Vec<Vec<f64>>> {
         let runs = self.options.runs;
         let is_over = || self.options.time_limit.is_some_and(|t| started.elapsed() >= t);
-        listener(Event::Begins(u64::from(runs) * trial.ways.len() as u64));
+        listener(Event::Begins(u64::from(runs) * trial.invocations.len() as u64));
         let mut times = Vec::new();
         for round in 0..runs {
             if round > 0 && is_over() {

@@ -234,8 +234,8 @@ impl Survey {
         loop {
             let gain = |k: usize| {
                 let fits = |&i: &usize| i != k && self.combine(i, k) && self.doubt[self.pair(i, k)] < SUSPECT;
-                let news = || group.iter().filter(|i| self.open(**i, k)).count();
-                group.iter().all(fits).then(news).filter(|n| *n > 0)
+                let untold = || group.iter().filter(|i| self.open(**i, k)).count();
+                group.iter().all(fits).then(untold).filter(|n| *n > 0)
             };
             let best = (0..self.flows.len())
                 .filter_map(|k| Some((gain(k)?, std::cmp::Reverse(k))))
