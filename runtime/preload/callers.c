@@ -1,5 +1,6 @@
 /* Which callers' large allocations get pages of their own: those cost a program that allocates and frees all the time.
  * Callers none of whose many objects fell under a rule get memory from the program's own malloc again. */
+/* Why: docs/decisions/placement.md */
 #include "preload.h"
 
 #define CALLERS 1024u

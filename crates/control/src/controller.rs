@@ -1,5 +1,7 @@
 //! Filters the proposals of a policy and accounts for the moves made.
 
+// Why: docs/decisions/live-loop.md
+
 use crate::budget::{Budget, Rate};
 use crate::failed_pages::FailedPages;
 use crate::ledger::History;

@@ -1,5 +1,7 @@
 //! The session loop: observe, decide, move.
 
+// Why: docs/decisions/structure.md
+
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
 use crate::mover::Mover;

@@ -11,6 +11,8 @@
 //! passes a node, unless that way's parts are somebody else's whole way. Losses under a twentieth. Requests
 //! have no bandwidth worth measuring; writes are flows the other way.
 
+// Why: docs/decisions/machines.md
+
 mod bottlenecks;
 mod estimate;
 mod graph;

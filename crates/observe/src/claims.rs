@@ -1,5 +1,7 @@
 //! The owner of each address range in a process image.
 
+// Why: docs/decisions/recording.md
+
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, SiteId};
 use std::collections::BTreeMap;
 

@@ -1,5 +1,7 @@
 //! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
+// Why: docs/decisions/structure.md
+
 use crate::format::count;
 use crate::markup::Text;
 use std::fmt::Write;

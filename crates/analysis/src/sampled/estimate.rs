@@ -1,5 +1,7 @@
 //! What samples of some pages say of the accesses to them, as intervals.
 
+// Why: docs/decisions/analysis.md
+
 use crate::interval::Interval;
 
 /// What is assumed of intensity, of which samples say nothing: a sample of one node's stands for at most so

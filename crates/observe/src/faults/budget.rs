@@ -1,5 +1,7 @@
 //! Limits the cost of observation: a budget that the program's CPU time adds to, and each sample takes from.
 
+// Why: docs/decisions/live-loop.md
+
 use super::pace::Pace;
 use std::time::Duration;
 

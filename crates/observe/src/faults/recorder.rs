@@ -1,5 +1,7 @@
 //! Records samples: watches a program that it starts, or running ones, and ends slices in time.
 
+// Why: docs/decisions/structure.md
+
 use super::traced::Traced;
 use super::{Figures, Kind, NotHere, Watch};
 use crate::control::Control;

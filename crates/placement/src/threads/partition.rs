@@ -5,6 +5,8 @@
 //! dealt out greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin,
 //! Bell Syst. Tech. J. 49(2), 1970, with Fiduccia's and Mattheyses's gains), in the cost of all parts at once.
 
+// Why: docs/decisions/placement.md
+
 mod coarsen;
 mod initial;
 mod parts;
