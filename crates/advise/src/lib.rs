@@ -124,10 +124,10 @@ pub fn advise(
         None => contended_pages(context.histogram),
     };
     let few_lines = few_lines::few_lines(context.histogram, &contended_pages);
-    let mut blame = blame::blame(context, simulation, first_touch, usage, &few_lines);
-    if let Some(samples) = &samples {
-        sampled::restate(samples, &mut blame);
-    }
+    let blame = match &samples {
+        Some(samples) => blame::of_samples(context, simulation, first_touch, usage, samples),
+        None => blame::blame(context, simulation, first_touch, usage, &few_lines),
+    };
     let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
     let objects: Vec<Advised> = blame.into_iter().map(said).collect();
     let program = samples.as_ref().map(|s| &s.program);
