@@ -5,7 +5,7 @@
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
 use crate::mover::Mover;
-use crate::options::{MOST_PAGES, Options, nanoseconds};
+use crate::options::{MOST_PAGES, Options};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
@@ -95,7 +95,7 @@ impl Session {
             .transpose()?;
         let mut watch = target.watch(&host, options.observe)?;
         if let Some(period) = options.scan_period {
-            watch.own_scans(milliseconds(period));
+            watch.own_scans(clock::milliseconds(period));
         }
         if options.freeze && !dry {
             watch.processes().into_iter().try_for_each(may_stop)?;
@@ -398,7 +398,7 @@ impl Session {
         let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
         self.observation.0.settle();
         let began = self.began;
-        let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
+        let mut now = || clock::nanoseconds(clock::monotonic().saturating_sub(began));
         let mut mover = TimedActuator::new(self.mover.actuator()); // has a budget of its own
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
         let moving = mover.cpu;
@@ -528,12 +528,8 @@ fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Hold
     }
 }
 
-fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
 fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {
-    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| {
+    scan::Held::take(host, Scan::every(clock::milliseconds(period))).map_err(|e| {
         LiveError::context(
             "--scan-period: the kernel's setting lies in /sys/kernel/debug, which is root's; leave it out, or run as root with debugfs mounted",
             &e,

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind};
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_store::Writer;
@@ -119,11 +120,11 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
 
 /// Takes the last slice, writes the tables and removes the raw files.
 fn complete(mut recording: Recording, raw: &Path, wall: Duration, status: u8) -> Result<Recorded, Error> {
-    recording.cut(nanoseconds(wall))?;
+    recording.cut(clock::nanoseconds(wall))?;
     recording.finish_samples();
     let missing = recording.unread().or_else(|| still_running(recording.running()));
     let meta = &mut recording.profile_mut().meta;
-    meta.wall_ns = nanoseconds(wall);
+    meta.wall_ns = clock::nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
     meta.truncated = meta.truncated.take().or(missing);
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
@@ -188,7 +189,7 @@ fn cut_slices(
         let now = start.elapsed();
         let is_due = due.is_some_and(|d| now >= d);
         if requested != taken || is_due {
-            recording.cut(nanoseconds(now))?;
+            recording.cut(clock::nanoseconds(now))?;
             taken = requested;
             control.set_taken(taken);
         }
@@ -233,8 +234,4 @@ pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
         kind,
         format!("cannot run {}: {error}", command.get_program().to_string_lossy()),
     )
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -33,7 +33,7 @@ pub use weighted::{Weighted, weights};
 
 use crate::rules::{nodes_by_number, object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
-use nodewise_analysis::{NodeCounts, first_touch_nodes};
+use nodewise_analysis::NodeCounts;
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 
@@ -258,10 +258,10 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
         profile,
         histogram,
         affinity,
-        machine,
+        ..
     } = *context;
     let threads = nodes_by_number(profile, affinity);
-    let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let mut nodes = context.first_touch();
     let pages = histogram.pages.iter().zip(&histogram.objects);
     for (node, (page, id)) in nodes.iter_mut().zip(pages) {
         let array = profile.object(*id).filter(|o| placeable(o.kind));

@@ -54,7 +54,13 @@ pub fn grouped(n: u64) -> String {
 /// `1 node`, `8 nodes`.
 #[must_use]
 pub fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+    format!("{n} {}", noun(n, what))
+}
+
+/// `node` for one, `nodes` for any other number.
+#[must_use]
+pub fn noun(n: usize, what: &str) -> String {
+    format!("{what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// `512 B`, `1.50 MiB`.

@@ -27,7 +27,7 @@ pub mod text;
 mod topology_svg;
 
 pub use findings::{Findings, coverage as recorded_coverage};
-pub use format::{between, bytes, count, gigabytes, percent, plural, ratio, seconds};
+pub use format::{between, bytes, count, gigabytes, noun, percent, plural, ratio, seconds};
 pub use markup::Text;
 pub use model::{
     Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,
@@ -37,5 +37,5 @@ pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJou
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
-pub use table::table;
+pub use table::{matrix_line, table};
 pub use topology_svg::{links_svg, places, topology_svg};

@@ -177,10 +177,9 @@ impl Following {
             if process.residents.is_stale()
                 && let Ok(pagemap) = Pagemap::of(pid)
             {
-                process.residents.refresh(
-                    &pagemap,
-                    u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
-                );
+                process
+                    .residents
+                    .refresh(&pagemap, clock::nanoseconds(clock::monotonic()));
             }
             if read_moves {
                 let (moved, known) = process.newly_moved(host, pid);
@@ -258,7 +257,7 @@ impl Process {
 }
 
 fn cpu_ns(pid: u32) -> Option<u64> {
-    u64::try_from(clock::cpu_time(pid)?.as_nanos()).ok()
+    clock::cpu_time(pid).map(clock::nanoseconds)
 }
 
 /// Whether the process still has a running thread, not only zombies.

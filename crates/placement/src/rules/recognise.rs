@@ -5,7 +5,7 @@ use super::samples::{Group, Piece, groups, name};
 use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply, nodes_by_number};
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
-use nodewise_analysis::{first_touch_nodes, measure};
+use nodewise_analysis::measure;
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 
@@ -43,7 +43,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
         affinity,
         machine,
     } = *context;
-    let first_touch = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let first_touch = context.first_touch();
     let threads = nodes_by_number(profile, affinity);
     let weighted = weighted_round(machine);
     let scene = Scene {
