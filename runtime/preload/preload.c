@@ -64,7 +64,7 @@ static void allocated(const nw_allocation *allocation) {
         nw_place(&object);
         nw_objects_add(&object);
         nw_caller_seen(allocation,
-                      object.rule < nw_placement->rules.count || nw_placement->fallback.kind != NW_FIRST_TOUCH);
+                       object.rule < nw_placement->rules.count || nw_placement->fallback.kind != NW_FIRST_TOUCH);
     }
     if (allocation->before != allocation->address || allocation->larger)
         nw_seen(&object);
