@@ -3,6 +3,7 @@
  * one ends the walk instead: at code of no module (what a program made itself; tables that it registered are not
  * asked), at a rule that leads anywhere but up the stack, at memory that cannot be read. It goes through the frames of
  * signal handlers, from the handler's stack to the interrupted one. */
+/* Why: docs/decisions/in-process.md */
 #include "backtrace.h"
 #include "cfi.h"
 

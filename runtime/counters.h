@@ -1,4 +1,5 @@
 /* The window of recent pages: lookup in line, everything else in counters.c. */
+/* Why: docs/decisions/recording.md */
 #ifndef NODEWISE_COUNTERS_H
 #define NODEWISE_COUNTERS_H
 

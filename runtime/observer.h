@@ -126,7 +126,7 @@ void nw_threads_lock(sigset_t *before);
 void nw_threads_unlock(const sigset_t *before);
 void nw_threads_after_fork(void);
 
-/* ---- seat.c: under an emulator ----------------------------------------------------------------- */
+/* ---- emulated.c: under an emulator ------------------------------------------------------------- */
 
 /* Whether the emulator's plugin counts, not this library: $NODEWISE_EMULATED. */
 bool nw_emulated(void);
@@ -134,7 +134,7 @@ bool nw_emulated(void);
 extern struct nw_functions nw_outlined;
 void nw_outlined_scan(const char *path, uint64_t bias);
 /* Tells it that this thread runs here from now on. */
-void nw_seat_take(const nw_observer *observer);
+void nw_announce_thread(const nw_observer *observer);
 
 /* ---- thread_files.c: where a thread's counters go --------------------------------------------- */
 

@@ -157,7 +157,7 @@ static void begin(nw_observer *observer) {
     if (nw_recording())
         log_started(observer);
     if (nw_recording() && nw_emulated())
-        nw_seat_take(observer);
+        nw_announce_thread(observer);
 }
 
 nw_observer *nw_here(void) {
@@ -221,7 +221,7 @@ void nw_threads_after_fork(void) {
     if (nw_recording())
         log_started(here);
     if (nw_recording() && nw_emulated())
-        nw_seat_take(here);
+        nw_announce_thread(here);
     if (nw_self == NULL)
         return;
     if (!nw_thread_reopen(here)) {

@@ -6,6 +6,8 @@ import os
 import pathlib
 import subprocess
 
+from built import built
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = os.environ.get("NODEWISE", ROOT / "target/release/nodewise")
 NODES = range(8)
@@ -43,6 +45,6 @@ def together(flows, name="machine-a"):
 @functools.cache
 def simulated(name="machine-a"):
     """Seconds of the simulator for a program that streams from one node's memory, by (master, other)."""
-    command = ["cargo", "run", "--quiet", "--release", "-p", "nodewise-simulation", "--example", "two_nodes", name]
+    command = [built("nodewise-simulation", "two_nodes"), name]
     lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()[1:]
     return {(int(m), int(o)): float(s) for m, o, s in (line.split(",") for line in lines)}

@@ -29,7 +29,7 @@ agree. Requests in flight come to {in_flight:.1f} lines a core at 2.1 GHz, withi
 
 **How far it can be off.** If at every moment all wait for who is slowest, time is 148 × 5,598/b: *slowest*, the other end of
 the same model. *Simulator* is what [`nodewise simulate`](model.md)'s model says of threads that stream from one memory
-(`crates/simulation/examples/two_nodes.rs`), with the machine file's assumed 10 GB/s a controller, scaled to 148 s.
+(`crates/simulation/benches/two_nodes.rs`), with the machine file's assumed 10 GB/s a controller, scaled to 148 s.
 
 {rows}
 Median error: time {time:.1f} %, latency {latency:.1f} %; *slowest* {slowest:.1f} %, *simulator* {simulator:.1f} %.

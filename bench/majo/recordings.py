@@ -94,11 +94,11 @@ def identity(machine, threads):
     """Threads dealt evenly over the nodes in order, as libnodewise binds them: a file for --affinity."""
     nodes, cpus = SHAPES[machine]
     file = FOLDER / f"{machine}-{threads}.affinity"
-    seats, rows = [0] * nodes, []
+    used, rows = [0] * nodes, []
     for thread in range(threads):
         node = thread * nodes // threads
-        rows.append(f"{thread},{node * cpus + seats[node]}")
-        seats[node] += 1
+        rows.append(f"{thread},{node * cpus + used[node]}")
+        used[node] += 1
     file.write_text("thread,cpu\n" + "\n".join(rows) + "\n")
     return f"file:{file}"
 

@@ -100,7 +100,7 @@ typedef struct nw_exclusive {
 } nw_exclusive;
 
 /* All that depends on neither bounds nor `id`. */
-__attribute__((unused)) static nw_exclusive nw_exclusive_seat(nw_cuts cuts, int thread, int threads) {
+__attribute__((unused)) static nw_exclusive nw_exclusive_share(nw_cuts cuts, int thread, int threads) {
     nw_exclusive e = {0, 0, 0, 0, cuts, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     if (cuts.parts <= 0 || thread < 0 || thread >= threads)
         return e;
@@ -122,31 +122,31 @@ __attribute__((unused)) static nw_exclusive nw_exclusive_seat(nw_cuts cuts, int 
     return e;
 }
 
-/* The seat a thread had last. */
+/* What a thread's share was last. */
 typedef struct nw_exclusive_memo {
     int thread, threads; /* threads negative: being written */
-    nw_exclusive seat;
+    nw_exclusive share;
 } nw_exclusive_memo;
 
-/* Another seat, kept unless this is a signal handler that came while one was being written. */
+/* Another share, kept unless this is a signal handler that came while one was being written. */
 __attribute__((noinline, unused)) static nw_exclusive nw_exclusive_move(nw_exclusive_memo *last, nw_cuts cuts,
                                                                         int thread, int threads) {
-    nw_exclusive seat = nw_exclusive_seat(cuts, thread, threads);
+    nw_exclusive share = nw_exclusive_share(cuts, thread, threads);
     if (threads < 0 || last->threads < 0)
-        return seat;
+        return share;
     last->threads = -1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     last->thread = thread;
-    last->seat = seat;
+    last->share = share;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     last->threads = threads;
-    return seat;
+    return share;
 }
 
-/* A thread keeps the seat it had last: loops over the same cuts divide once. */
+/* A thread keeps the share it had last: loops over the same cuts divide once. */
 NW_INLINE nw_exclusive nw_exclusive_begin(long begin, long end, nw_cuts cuts, int id, int thread, int threads) {
     static __thread nw_exclusive_memo last;
-    const nw_exclusive *s = &last.seat;
+    const nw_exclusive *s = &last.share;
     nw_exclusive moved;
     int other = (last.thread ^ thread) | (last.threads ^ threads) | (s->cuts.parts ^ cuts.parts);
     if (other || ((s->cuts.begin ^ cuts.begin) | (s->cuts.end ^ cuts.end))) {

@@ -205,17 +205,17 @@ static int even_cpu(const list *cpus, const list *nodes, long thread, long threa
     return cpus->items[0];
 }
 
-static int seat_threads(const reader *r, int threads, int **seats) {
+static int assign_cpus(const reader *r, int threads, int **thread_cpus) {
     list nodes = {0};
-    *seats = malloc(sizeof **seats * (size_t)threads);
-    if (!*seats || nodes_of(&r->cpus, &nodes) < 0) {
-        free(*seats);
+    *thread_cpus = malloc(sizeof **thread_cpus * (size_t)threads);
+    if (!*thread_cpus || nodes_of(&r->cpus, &nodes) < 0) {
+        free(*thread_cpus);
         free(nodes.items);
         return nw_fail(NW_NO_MEMORY, "no memory for MAI's configuration");
     }
     for (int thread = 0; thread < threads; thread++)
-        (*seats)[thread] = r->cpus.given ? r->cpus.items[thread % r->cpus.count]
-                                         : even_cpu(&r->cpus, &nodes, thread, threads);
+        (*thread_cpus)[thread] = r->cpus.given ? r->cpus.items[thread % r->cpus.count]
+                                               : even_cpu(&r->cpus, &nodes, thread, threads);
     free(nodes.items);
     return NW_OK;
 }
@@ -233,7 +233,7 @@ static int complete(reader *r, mai_config *config) {
     if (status < 0)
         return status;
     config->threads = r->threads.count ? r->threads.items[0] : default_threads(r);
-    status = seat_threads(r, config->threads, &config->thread_cpus);
+    status = assign_cpus(r, config->threads, &config->thread_cpus);
     if (status < 0)
         return status;
     config->nodes = r->nodes.items;

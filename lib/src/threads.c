@@ -16,24 +16,24 @@
 #include "threads.h"
 
 /* What has been bound, by thread number; guarded by `lock`. */
-typedef struct seat {
+typedef struct binding {
     pid_t tid; /* 0: never bound */
     int cpu;
-} seat;
+} binding;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static seat *seats;
-static int seat_count;
+static binding *bindings;
+static int binding_count;
 static atomic_int in_force; /* 0: not asked for yet */
 
-/* A child must not inherit a lock that a thread it does not have holds, and sits nowhere yet: its one
+/* A child must not inherit a lock that a thread it does not have holds, and is bound nowhere yet: its one
  * thread has a number of its own in the kernel. Early, so that MAI, which takes its lock before this
  * one, does so at a fork too. */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 static void renewed(void) {
-    for (int thread = 0; thread < seat_count; thread++)
-        seats[thread].tid = 0;
+    for (int thread = 0; thread < binding_count; thread++)
+        bindings[thread].tid = 0;
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 __attribute__((constructor(101))) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
@@ -98,8 +98,8 @@ int nw_thread_node(int thread) {
     if (thread < 0 || thread >= threads)
         return no_such_thread(thread, threads);
     pthread_mutex_lock(&lock);
-    if (thread < seat_count && seats[thread].tid)
-        cpu = seats[thread].cpu;
+    if (thread < binding_count && bindings[thread].tid)
+        cpu = bindings[thread].cpu;
     pthread_mutex_unlock(&lock);
     return cpu >= 0 ? machine->cpu_nodes[cpu] : machine->processors[node_index(thread, threads)];
 }
@@ -152,23 +152,23 @@ static int move(pid_t tid, int cpu) {
     return error;
 }
 
-/* Remembers where a numbered thread sits. */
-static int take_seat(int thread, pid_t tid, int cpu) {
+/* Remembers the CPU that a numbered thread is bound to. */
+static int remember(int thread, pid_t tid, int cpu) {
     int status = NW_OK;
     pthread_mutex_lock(&lock);
-    if (thread >= seat_count) {
-        int count = thread + 1 > 2 * seat_count ? thread + 1 : 2 * seat_count;
-        seat *more = realloc(seats, (size_t)count * sizeof *more);
+    if (thread >= binding_count) {
+        int count = thread + 1 > 2 * binding_count ? thread + 1 : 2 * binding_count;
+        binding *more = realloc(bindings, (size_t)count * sizeof *more);
         if (more) {
-            memset(more + seat_count, 0, (size_t)(count - seat_count) * sizeof *more);
-            seats = more;
-            seat_count = count;
+            memset(more + binding_count, 0, (size_t)(count - binding_count) * sizeof *more);
+            bindings = more;
+            binding_count = count;
         } else {
-            status = nw_fail(NW_NO_MEMORY, "no memory for the seats of %d threads", count);
+            status = nw_fail(NW_NO_MEMORY, "no memory for the bindings of %d threads", count);
         }
     }
     if (status == NW_OK)
-        seats[thread] = (seat){tid, cpu};
+        bindings[thread] = (binding){tid, cpu};
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -191,7 +191,7 @@ int nw_bind_thread(int thread) {
     if (pretending())
         return NW_NOT_DONE;
     int cpu = cpu_by_rule(thread, threads), error = move(gettid(), cpu);
-    return error ? not_bound("thread", thread, cpu, error) : take_seat(thread, gettid(), cpu);
+    return error ? not_bound("thread", thread, cpu, error) : remember(thread, gettid(), cpu);
 }
 
 /* ---- All threads, and one by its number in the kernel ---------------------------------------------- */
@@ -246,7 +246,7 @@ int nw_bind_threads(void) {
             continue;
         }
         bound++;
-        if (i < threads && take_seat(thread, list[i].tid, cpu) != NW_OK)
+        if (i < threads && remember(thread, list[i].tid, cpu) != NW_OK)
             count = NW_NO_MEMORY;
     }
     free(list);
@@ -273,9 +273,9 @@ int nw_migrate_thread(int tid, int cpu) {
     if (error)
         return not_bound("thread", who, cpu, error);
     pthread_mutex_lock(&lock);
-    for (int thread = 0; thread < seat_count; thread++)
-        if (seats[thread].tid == who)
-            seats[thread].cpu = cpu;
+    for (int thread = 0; thread < binding_count; thread++)
+        if (bindings[thread].tid == who)
+            bindings[thread].cpu = cpu;
     pthread_mutex_unlock(&lock);
     return NW_OK;
 }

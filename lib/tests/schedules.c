@@ -122,14 +122,14 @@ static void exclusive_covers_any_bounds(void) {
     CHECK(!nw_exclusive_next(&e), "one thread too many");
 }
 
-/* A signal handler's loop, come while the interrupted one keeps its seat. */
-static void a_seat_half_kept_is_nobodys(void) {
+/* A signal handler's loop, come while the interrupted one keeps its share. */
+static void a_share_half_kept_is_nobodys(void) {
     nw_cuts cuts = {0, 100, 4}, others = {0, 64, 2};
     nw_exclusive_memo memo = {0};
     nw_exclusive mine = nw_exclusive_move(&memo, cuts, 1, 8);
-    CHECK(memo.thread == 1 && memo.threads == 8 && memo.seat.each == mine.each, "kept");
+    CHECK(memo.thread == 1 && memo.threads == 8 && memo.share.each == mine.each, "kept");
     memo.threads = -1;
-    CHECK(nw_exclusive_move(&memo, others, 3, 4).each == 32 && memo.seat.each == 25 && memo.threads < 0, "left alone");
+    CHECK(nw_exclusive_move(&memo, others, 3, 4).each == 32 && memo.share.each == 25 && memo.threads < 0, "left alone");
 }
 
 /* With N nodes or more threads, an iteration goes to a thread of the node that owns its block. */
@@ -338,7 +338,7 @@ int main(void) {
     what_does_not_exist_is_empty();
     exclusive_covers_once();
     exclusive_covers_any_bounds();
-    a_seat_half_kept_is_nobodys();
+    a_share_half_kept_is_nobodys();
     exclusive_runs_on_the_owner();
     two_processors_swap_halves();
     sweeps_meet_the_owner();

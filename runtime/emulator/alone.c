@@ -6,8 +6,8 @@
 
 #include "outlined.h"
 #include "qemu.h"
-#include "seat.h"
-#include "seats.h"
+#include "thread_info.h"
+#include "vcpus.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int state; /* enum nw_state; NW_UNKNOWN until the image has a folder */
 static nw_control *control;
 static char folder[NW_PATH_BYTES];
 
-static __thread bool seated;
+static __thread bool assigned;
 static __thread uint64_t asked[5]; /* arguments of the system call under way */
 
 static struct {
@@ -84,7 +84,7 @@ void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size) {
 
 bool nw_alone(void) { return alone; }
 
-bool nw_alone_stands(void) { return alone && !seated; }
+bool nw_alone_unassigned(void) { return alone && !assigned; }
 
 void nw_alone_give_way(void) { alone = false; }
 
@@ -131,7 +131,7 @@ static void log_program(void) {
 static uint64_t events_before_fork;
 
 /* The first stack is what QEMU mapped for it; another's is for the recorder to find among mappings. */
-static void log_started(const nw_seat *seat, uint64_t stack, bool first) {
+static void log_started(const nw_thread_info *info, uint64_t stack, bool first) {
     FILE *maps = first && stack != 0 ? fopen("/proc/self/maps", "re") : NULL;
     static char line[4352]; /* of the first thread */
     uint64_t from = 0, to = 0;
@@ -141,26 +141,26 @@ static void log_started(const nw_seat *seat, uint64_t stack, bool first) {
     if (maps != NULL)
         fclose(maps);
     if (found)
-        log_numbers("start", seat->ordinal, seat->tid, from, to - from);
+        log_numbers("start", info->ordinal, info->tid, from, to - from);
     else
-        log_numbers("start", seat->ordinal, seat->tid, first ? 0 : stack, 0);
+        log_numbers("start", info->ordinal, info->tid, first ? 0 : stack, 0);
 }
 
 /* ---- The process image. ---- */
 
 /* Logged before anything is counted. */
-static void open_image(nw_seat *seat) {
+static void open_image(nw_thread_info *info) {
     static char parent[NW_PATH_BYTES];
     const char *raw = getenv("NODEWISE_RAW");
     strcpy(parent, folder);
     control = control == NULL ? nw_control_map(raw) : control;
     state = control != NULL && nw_folder_make(folder, raw) ? NW_RECORDING : NW_OFF;
-    nw_control_page = seat->control = control;
+    nw_control_page = info->control = control;
     if (state == NW_OFF) {
         nw_mark_truncated("a process cannot make its folder in the profile");
         return;
     }
-    nw_image_enter(seat);
+    nw_image_enter(info);
     log_process();
     if (parent[0] == 0)
         log_program();
@@ -168,13 +168,13 @@ static void open_image(nw_seat *seat) {
         nw_event_parent(parent, events_before_fork);
 }
 
-/* The first thread of an image sits down before there are others. */
-bool nw_alone_sit(unsigned vcpu, uint64_t stack) {
-    if (!nw_alone_stands())
+/* The first thread of an image is assigned before there are others. */
+bool nw_alone_assign(unsigned vcpu, uint64_t stack) {
+    if (!nw_alone_unassigned())
         return false;
-    seated = true;
-    nw_seat seat = {
-        .ordinal = (uint32_t)nw_place_of(vcpu)->ordinal,
+    assigned = true;
+    nw_thread_info info = {
+        .ordinal = (uint32_t)nw_vcpu_of(vcpu)->ordinal,
         .tid = (uint32_t)gettid(),
         .state = &state,
         .control = control,
@@ -183,18 +183,18 @@ bool nw_alone_sit(unsigned vcpu, uint64_t stack) {
     };
     bool first = state == NW_UNKNOWN;
     if (first)
-        open_image(&seat);
+        open_image(&info);
     if (state != NW_RECORDING)
         return false;
-    log_started(&seat, stack, first);
-    nw_place_sit(vcpu, &seat);
-    return nw_place_of(vcpu)->observer != NULL;
+    log_started(&info, stack, first);
+    nw_vcpu_assign(vcpu, &info);
+    return nw_vcpu_of(vcpu)->observer != NULL;
 }
 
 void nw_alone_before_fork(void) { events_before_fork = alone && state == NW_RECORDING ? nw_events_written() : 0; }
 
 void nw_alone_after_fork(void) {
-    seated = false;
+    assigned = false;
     state = state == NW_RECORDING ? NW_UNKNOWN : state;
 }
 
@@ -207,7 +207,7 @@ void nw_alone_asked(const uint64_t arguments[5]) {
 
 static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int file) {
     char link[64], *path = nw_scratch_take();
-    const uint64_t numbers[] = {address, bytes, nw_place_of(vcpu)->observer->ordinal};
+    const uint64_t numbers[] = {address, bytes, nw_vcpu_of(vcpu)->observer->ordinal};
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = file < 0 || path == NULL ? -1 : readlink(link, path, NW_SCRATCH_BYTES - 1);
     if (length >= 0)
@@ -225,7 +225,7 @@ static void log_break(uint64_t at) {
 
 void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result) {
     bool failed = result < 0 && result > -4096;
-    if (!alone || failed || nw_place_of(vcpu)->observer == NULL || !nw_recording())
+    if (!alone || failed || nw_vcpu_of(vcpu)->observer == NULL || !nw_recording())
         return;
     switch (number) {
     case SYS_mmap: log_mapping(vcpu, (uint64_t)result, asked[1], asked[3] & MAP_ANONYMOUS ? -1 : (int)asked[4]); break;

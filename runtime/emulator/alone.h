@@ -1,5 +1,5 @@
-/* A program that loads no libraries, a static one, has no preload that tells who sits where: the plugin
- * seats its threads itself, and logs what system calls show of its memory. */
+/* A program that loads no libraries, a static one, has no preload that announces its threads: the plugin
+ * numbers them itself, and logs what system calls show of its memory. */
 #ifndef NODEWISE_EMULATOR_ALONE_H
 #define NODEWISE_EMULATOR_ALONE_H
 
@@ -11,11 +11,11 @@
 void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size);
 bool nw_alone(void);
 
-/* Whether this thread has yet to be seated. */
-bool nw_alone_stands(void);
+/* Whether no virtual CPU is assigned to this thread yet. */
+bool nw_alone_unassigned(void);
 
-/* Seats it; `stack` is an address on its stack, or 0. False: nobody counts for it. */
-bool nw_alone_sit(unsigned vcpu, uint64_t stack);
+/* Assigns this one to it; `stack` is an address on its stack, or 0. False: its accesses are not counted. */
+bool nw_alone_assign(unsigned vcpu, uint64_t stack);
 
 /* A preload is there after all: a dynamic linker was run as a program. */
 void nw_alone_give_way(void);

@@ -1,6 +1,6 @@
 #include "regions.h"
 
-#include "seats.h"
+#include "vcpus.h"
 
 #define NESTED 15 /* deeper ones count as the last of these */
 
@@ -9,7 +9,7 @@ typedef struct calls {
     uint32_t region[NESTED];
 } calls;
 
-static calls under_way[NW_PLACES];
+static calls under_way[NW_VCPUS];
 static nw_functions *known;
 static uint32_t ids;
 
@@ -51,18 +51,18 @@ uint64_t nw_regions_current(unsigned vcpu) {
 }
 
 static void entered(unsigned vcpu, void *function) {
-    if (vcpu >= NW_PLACES)
+    if (vcpu >= NW_VCPUS)
         return;
     calls *calls = &under_way[vcpu];
     if (calls->depth < NESTED)
         calls->depth++;
     calls->region[calls->depth - 1] = identify(function);
-    nw_places[vcpu].region = nw_regions_current(vcpu);
+    nw_vcpus[vcpu].region = nw_regions_current(vcpu);
 }
 
 /* What was entered since and not left (longjmp, an exception) is left with it. */
 static void left(unsigned vcpu, void *function) {
-    if (vcpu >= NW_PLACES)
+    if (vcpu >= NW_VCPUS)
         return;
     calls *calls = &under_way[vcpu];
     uint32_t id = ((nw_function *)function)->id, depth = calls->depth;
@@ -70,7 +70,7 @@ static void left(unsigned vcpu, void *function) {
         depth--;
     if (depth > 0)
         calls->depth = depth - 1;
-    nw_places[vcpu].region = nw_regions_current(vcpu);
+    nw_vcpus[vcpu].region = nw_regions_current(vcpu);
 }
 
 void nw_regions_listen(struct qemu_plugin_insn *insn, const nw_instruction *seen, nw_function *function) {

@@ -1,6 +1,6 @@
 /* The plugin of `nodewise record --via emulate`: counts every access of an unmodified program under
  * QEMU's user mode, into the files that an instrumented program counts into. The program carries
- * libnodewise-rt.so, which logs its objects and threads and says who runs where (seat.h); a static one is
+ * libnodewise-rt.so, which logs its objects and threads and says which thread runs on which virtual CPU (thread_info.h); a static one is
  * alone (alone.h). */
 #define _GNU_SOURCE
 #include "alone.h"
@@ -9,7 +9,7 @@
 #include "mark.h"
 #include "qemu.h"
 #include "regions.h"
-#include "seats.h"
+#include "vcpus.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,12 +24,12 @@ static nw_meminfo at;
 
 /* ---- An access. ---- */
 
-static inline nw_thread *thread_of(const nw_place *place) { return &place->observer->thread; }
+static inline nw_thread *thread_of(const nw_vcpu *vcpu) { return &vcpu->observer->thread; }
 
-static NW_COLD nw_slot *missed(const nw_place *place, uint64_t key, uint64_t code) {
-    if (place->observer == NULL && !nw_alone_sit((unsigned)(place - nw_places), 0))
+static NW_COLD nw_slot *missed(const nw_vcpu *vcpu, uint64_t key, uint64_t code) {
+    if (vcpu->observer == NULL && !nw_alone_assign((unsigned)(vcpu - nw_vcpus), 0))
         return NULL;
-    return nw_fill(thread_of(place), key, (const void *)code);
+    return nw_fill(thread_of(vcpu), key, (const void *)code);
 }
 
 /* The lines from the first to the last byte that are on the page. */
@@ -38,18 +38,18 @@ static inline uint64_t lines(uint64_t address, unsigned bytes) {
     return nw_lines(first >> NW_LINE_SHIFT, (last > NW_PAGE_MASK ? NW_PAGE_MASK : last) >> NW_LINE_SHIFT);
 }
 
-static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, unsigned bytes, uint64_t code,
+static inline void count(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address, unsigned bytes, uint64_t code,
                          bool paced) {
-    uint64_t page = address >> NW_PAGE_SHIFT, key = page | place->region;
-    nw_slot *slot = nw_slot_of(place->window, page);
-    if (nw_unlikely(slot->key != key) && (slot = missed(place, key, code)) == NULL)
+    uint64_t page = address >> NW_PAGE_SHIFT, key = page | vcpu->region;
+    nw_slot *slot = nw_slot_of(vcpu->window, page);
+    if (nw_unlikely(slot->key != key) && (slot = missed(vcpu, key, code)) == NULL)
         return;
     unsigned reads = info >> at.direction & 1, writes = info >> (at.direction + 1) & 1;
     slot->bitmap |= lines(address, bytes);
     slot->counter->reads += reads;
     slot->counter->writes += writes;
-    if (paced && thread_of(place)->until_slice != INT64_MAX) {
-        nw_thread *thread = thread_of(place);
+    if (paced && thread_of(vcpu)->until_slice != INT64_MAX) {
+        nw_thread *thread = thread_of(vcpu);
         *nw_paced(thread, slot) += reads + writes;
         thread->until_slice -= (int64_t)(reads + writes);
         if (nw_unlikely(thread->until_slice <= 0))
@@ -58,33 +58,32 @@ static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t a
 }
 
 /* The pieces of one access ascend; the first one counts for all. */
-static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what,
-                              bool paced) {
+static inline void count_wide(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what, bool paced) {
     unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56, direction = info >> (at.direction + 1) & 1;
-    uint64_t *next = &place->pieces[direction].next, *end = &place->pieces[direction].end;
+    uint64_t *next = &vcpu->pieces[direction].next, *end = &vcpu->pieces[direction].end;
     if (address == *next) {
         *next = address + bytes < *end ? address + bytes : 0;
         return;
     }
     *end = address + width;
     *next = bytes < width ? address + bytes : 0;
-    count(place, info, address, width, what & ((1ull << 56) - 1), paced);
+    count(vcpu, info, address, width, what & ((1ull << 56) - 1), paced);
 }
 
 static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
-    count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
+    count(nw_vcpu_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)code, false);
 }
 
 static void access_wide(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what) {
-    count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, false);
+    count_wide(nw_vcpu_of(vcpu), info, address, (uint64_t)what, false);
 }
 
 /* For slices by accesses. */
 static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *what) {
     if ((uint64_t)what >> 56)
-        count_wide(nw_place_of(vcpu), info, address, (uint64_t)what, true);
+        count_wide(nw_vcpu_of(vcpu), info, address, (uint64_t)what, true);
     else
-        count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
+        count(nw_vcpu_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
 }
 
 /* push and call through memory read their operand, pop writes it; the rest is stack. */
@@ -101,7 +100,7 @@ static void access_written(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t a
 static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)info;
     (void)unused;
-    if (nw_place_take(vcpu, address))
+    if (nw_vcpu_announced(vcpu, address))
         nw_alone_give_way();
 }
 
@@ -109,7 +108,7 @@ static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, 
 static void stacked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)info;
     (void)unused;
-    nw_alone_sit(vcpu, address);
+    nw_alone_assign(vcpu, address);
 }
 
 /* ---- Translation. ---- */
@@ -160,9 +159,9 @@ static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }
 
-/* What a thread that has no seat translates is what it executes next. */
+/* What a thread that no virtual CPU is assigned to translates is what it executes next. */
 static void listen_for_stack(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
-    if (nw_alone_stands() && (seen->stack_reads || seen->stack_writes))
+    if (nw_alone_unassigned() && (seen->stack_reads || seen->stack_writes))
         qemu_plugin_register_vcpu_mem_cb(insn, stacked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
 }
 
@@ -198,12 +197,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
 
 static void vcpu_began(qemu_plugin_id_t id, unsigned vcpu) {
     (void)id;
-    nw_place_open(vcpu);
+    nw_vcpu_open(vcpu);
 }
 
 static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu) {
     (void)id;
-    nw_place_close(vcpu);
+    nw_vcpu_close(vcpu);
 }
 
 NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
@@ -230,7 +229,7 @@ static void answered(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t
 
 static void forked(void) {
     nw_image_copied(shares_memory);
-    nw_places_forget();
+    nw_vcpus_forget();
     nw_alone_after_fork();
 }
 

@@ -63,8 +63,8 @@ static void allocated(const nw_allocation *allocation) {
     if (nw_placing()) {
         nw_place(&object);
         nw_objects_add(&object);
-        nw_worth_seen(allocation,
-                      object.rule < nw_placement->rules.count || nw_placement->fallback.kind != NW_FIRST_TOUCH);
+        nw_caller_seen(allocation,
+                       object.rule < nw_placement->rules.count || nw_placement->fallback.kind != NW_FIRST_TOUCH);
     }
     if (allocation->before != allocation->address || allocation->larger)
         nw_seen(&object);
@@ -81,7 +81,7 @@ static void freed(void *address, size_t mapped, int kept) {
 }
 
 /* All of them where they are to be seen. */
-static int separate(uintptr_t caller, size_t bytes) { return nw_seeing() || nw_worth_separating(caller, bytes); }
+static int separate(uintptr_t caller, size_t bytes) { return nw_seeing() || nw_caller_separates(caller, bytes); }
 
 /* What the child inherits was counted by its parent. Most children only execute something else: a report of
  * its own has who places something. */

@@ -71,9 +71,9 @@ int nw_kernel_home_put_aside(void);
 void nw_kernel_home_take_up(void);
 uint64_t nw_kernel_free_bytes(void);
 
-/* worth.c: whether large allocations of a caller are worth pages of their own. */
-int nw_worth_separating(uintptr_t caller, size_t bytes);
-void nw_worth_seen(const nw_allocation *object, int matched);
+/* callers.c: whether large allocations of a caller get pages of their own. */
+int nw_caller_separates(uintptr_t caller, size_t bytes);
+void nw_caller_seen(const nw_allocation *object, int matched);
 
 /* match.c: which rule an object of a kind (enum nw_kind) falls under; rules.count is the fallback. */
 uint32_t nw_match(const nw_allocation *object, uint32_t kind);

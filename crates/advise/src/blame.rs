@@ -6,7 +6,7 @@ use crate::few_lines::FewLines;
 use crate::gain::saved;
 use crate::loops::conflict;
 use crate::users::{FirstTouched, Pass, UsedBy, first_touched, pass, used_by};
-use nodewise_analysis::{Affinity, Conflict, Metrics, Pattern, Remedy, SharingClass, Usage};
+use nodewise_analysis::{Affinity, Conflict, Metrics, Pattern, Remedy, Samples, SharingClass, Usage};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::ObjectId;
 use nodewise_simulation::Simulation;
@@ -98,6 +98,38 @@ pub(crate) fn blame(
         all.push(blame);
     }
     all
+}
+
+/// The same of a profile of samples, most remote samples first: without what only counted accesses show.
+pub(crate) fn of_samples(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    first_touch: &Mapping,
+    usage: &Usage,
+    samples: &Samples,
+) -> Vec<Blame> {
+    let counted = blame(context, simulation, first_touch, usage, &BTreeMap::new());
+    let mut all: Vec<Blame> = counted.into_iter().map(without_counts).collect();
+    let remote = |b: &Blame| samples.object(b.object).samples as f64 * (1.0 - b.local_fraction);
+    all.sort_by(|a, b| remote(b).total_cmp(&remote(a)));
+    all
+}
+
+/// Samples show neither cost nor intensity, nor which loop made them.
+fn without_counts(blame: Blame) -> Blame {
+    Blame {
+        pattern: match blame.pattern {
+            Pattern::ReadShared => Pattern::Uniform,
+            Pattern::Gather => Pattern::Random,
+            pattern => pattern,
+        },
+        cost_share: 0.0,
+        saved_share: 0.0,
+        conflict: None,
+        distribution: None,
+        passes: Vec::new(),
+        ..blame
+    }
 }
 
 /// What makes the cuts of a block-exclusive object.

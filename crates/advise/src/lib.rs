@@ -67,6 +67,49 @@ pub struct Advice {
 
 /// Facts first, then words; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
 /// program with matching loops, `asked` goes into the command to copy; `samples` is what a profile of samples says.
+///
+/// ```
+/// # use nodewise_advise::{Asked, VerdictKind, advise};
+/// # use nodewise_analysis::Usage;
+/// # use nodewise_simulation::{Parameters, simulate};
+/// # use nodewise_analysis::Histogram;
+/// # use nodewise_machine::Machine;
+/// # use nodewise_placement::policies::Nothing;
+/// # use nodewise_placement::{Context, page_policies, thread_policy};
+/// # use nodewise_profile::{Access, FirstTouch, InMemory, Object, ObjectId, ObjectKind, PageNumber, Profile, Thread, ThreadId};
+/// // Thread 0 touches all eight pages first; then each of four threads reads two of them.
+/// # let grid = Object { kind: ObjectKind::Heap, name: "grid".into(), pages: 8, bytes: 32_768, ..Object::default() };
+/// # let first = FirstTouch { len: 8, object: ObjectId(1), ..FirstTouch::default() };
+/// # let profile = Profile {
+/// #     objects: vec![Object::default(), grid],
+/// #     threads: vec![Thread::default(); 4],
+/// #     first_touches: vec![first],
+/// #     ..Profile::default()
+/// # };
+/// # let row = |t: u32| Access {
+/// #     object: ObjectId(1),
+/// #     thread: ThreadId(t),
+/// #     page: PageNumber(u64::from(2 * t)),
+/// #     len: 2,
+/// #     reads: 4_000_000,
+/// #     lines: 500_000,
+/// #     ..Access::default()
+/// # };
+/// # let accesses = InMemory::new((0..4).map(row).collect());
+/// let machine = Machine::named("nehalem-2s")?;
+/// let histogram = Histogram::build(&accesses, 4, 0)?;
+/// let affinity = thread_policy("scatter", &profile, &histogram, &machine, &Nothing)?;
+/// let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
+/// # let policies = page_policies("first-touch,locality", &machine, &Nothing)?;
+/// # let mappings: Vec<_> = policies.iter().map(|policy| policy.place(&context)).collect();
+/// let simulation = simulate(&context, &mappings, &accesses, &Parameters::default())?;
+/// let usage = Usage::of(&accesses, &profile, &histogram)?;
+/// let advice = advise(&context, &simulation, &mappings[0], &usage, None, &Asked::default(), None);
+/// assert_eq!(advice.verdict.outcome, VerdictKind::Place);
+/// assert_eq!(advice.verdict.policy, "locality");
+/// assert_eq!(advice.objects[0].blame.name, "grid");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn advise(
     context: &Context<'_>,
@@ -82,10 +125,10 @@ pub fn advise(
         None => contended_pages(context.histogram),
     };
     let few_lines = few_lines::few_lines(context.histogram, &contended_pages);
-    let mut blame = blame::blame(context, simulation, first_touch, usage, &few_lines);
-    if let Some(samples) = &samples {
-        sampled::restate(samples, &mut blame);
-    }
+    let blame = match &samples {
+        Some(samples) => blame::of_samples(context, simulation, first_touch, usage, samples),
+        None => blame::blame(context, simulation, first_touch, usage, &few_lines),
+    };
     let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
     let objects: Vec<Advised> = blame.into_iter().map(said).collect();
     let program = samples.as_ref().map(|s| &s.program);

@@ -17,7 +17,7 @@ pub struct Asked {
 
 /// A command that runs the program, or what is known of it.
 pub(crate) struct Runs {
-    /// Its words.
+    /// The command, word by word.
     pub command: Vec<String>,
     /// The recorded program, where only its instrumented build is known: that is not what one runs, and the command
     /// has a word in its place.

@@ -6,7 +6,7 @@
 use crate::blame::Blame;
 use crate::phrases::percent;
 use crate::verdict::{Verdict, VerdictKind};
-use nodewise_analysis::{Pattern, Sampled, Samples};
+use nodewise_analysis::Sampled;
 use nodewise_input::shell_line;
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
@@ -104,22 +104,6 @@ fn balance(context: &Context<'_>, options: &[&str]) -> String {
     let mut words: Vec<String> = words.map(|w| (*w).to_owned()).collect();
     words.extend_from_slice(&context.profile.meta.command);
     shell_line(&words)
-}
-
-/// Takes back what accesses would have to be counted for, and orders by remote samples.
-pub(crate) fn restate(samples: &Samples, blame: &mut [Blame]) {
-    for blame in blame.iter_mut() {
-        blame.pattern = match blame.pattern {
-            Pattern::ReadShared => Pattern::Uniform,
-            Pattern::Gather => Pattern::Random,
-            pattern => pattern,
-        };
-        (blame.cost_share, blame.saved_share) = (0.0, 0.0);
-        (blame.conflict, blame.distribution) = (None, None);
-        blame.passes.clear();
-    }
-    let remote = |b: &Blame| samples.object(b.object).samples as f64 * (1.0 - b.local_fraction);
-    blame.sort_by(|a, b| remote(b).total_cmp(&remote(a)));
 }
 
 /// What happened to an object, by samples.

@@ -9,6 +9,22 @@ use nodewise_profile::{AccessSource, SliceId};
 impl Histogram {
     /// The histogram over a whole run, at pages of `1 << shift` base pages: 0 for 4 KiB, 9 for 2 MiB.
     ///
+    /// ```
+    /// # use nodewise_analysis::Histogram;
+    /// # use nodewise_profile::{Access, InMemory, PageNumber, ThreadId};
+    /// // Two threads read four pages each, 100 times a page; the middle two are the same.
+    /// let row = |thread, page| Access {
+    ///     thread: ThreadId(thread),
+    ///     page: PageNumber(page),
+    ///     len: 4,
+    ///     reads: 100,
+    ///     ..Access::default()
+    /// };
+    /// let histogram = Histogram::build(&InMemory::new(vec![row(0, 8), row(1, 10)]), 2, 0)?;
+    /// let accesses: Vec<u64> = histogram.iter().map(|page| page.accesses()).collect();
+    /// assert_eq!(accesses, [100, 100, 200, 200, 100, 100]);
+    /// # Ok::<(), std::convert::Infallible>(())
+    /// ```
     /// # Errors
     /// When the source cannot be read to its end.
     pub fn build<S: AccessSource>(source: &S, threads: usize, shift: u32) -> Result<Self, S::Error> {

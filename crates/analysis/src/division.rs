@@ -1,9 +1,10 @@
 //! How each region divides each object, the pattern of the object as a whole, and uniform data sharing: pages that
 //! two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
 
+use crate::Affinity;
 use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
-use crate::{Affinity, Usage};
+use crate::region_sums::RegionSums;
 use nodewise_machine::NodeId;
 use nodewise_profile::{ObjectId, ObjectKind, Profile, RegionId, RegionKind, ThreadId};
 use std::collections::BTreeMap;
@@ -124,11 +125,11 @@ impl Division {
     fn new(
         map: &PageMap,
         (shape, part, pages): &(Shape, f64, Vec<PageUse>),
-        usage: &Usage,
+        sums: &RegionSums,
         is_loop: bool,
     ) -> Self {
-        let cell = usage.region(map.object, map.region);
-        let total: u64 = usage.regions(map.object).map(|(_, u)| u.accesses()).sum();
+        let cell = sums.region(map.object, map.region);
+        let total: u64 = sums.regions(map.object).map(|(_, u)| u.accesses()).sum();
         let own = |count: u64| (count as f64 * part) as u64;
         Self {
             region: map.region,
@@ -165,14 +166,14 @@ fn owners(map: &PageMap, pages: &[PageUse], pattern: Pattern) -> Vec<ThreadId> {
 /// The divisions of every object that has maps, its busiest region first.
 pub(crate) fn divisions(
     profile: &Profile,
-    usage: &Usage,
+    sums: &RegionSums,
     maps: Vec<PageMap>,
 ) -> BTreeMap<ObjectId, Vec<Division>> {
     let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
     for mut map in maps {
         let is_loop = is_loop(profile, map.region) && is_array(profile, map.object);
         let loops = recognise(&mut map, is_loop);
-        let divisions = loops.iter().map(|l| Division::new(&map, l, usage, is_loop));
+        let divisions = loops.iter().map(|l| Division::new(&map, l, sums, is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }
     for (object, divisions) in &mut all {

@@ -54,12 +54,18 @@ pub fn grouped(n: u64) -> String {
 /// `1 node`, `8 nodes`.
 #[must_use]
 pub fn plural(n: usize, what: &str) -> String {
+    format!("{n} {}", noun(n, what))
+}
+
+/// `node` for one, `nodes` and `accesses` for any other number.
+#[must_use]
+pub fn noun(n: usize, what: &str) -> String {
     let ending = match n {
         1 => "",
         _ if what.ends_with('s') => "es",
         _ => "s",
     };
-    format!("{n} {what}{ending}")
+    format!("{what}{ending}")
 }
 
 /// What a shortened list leaves out and where the whole is: ` and 3 more nodes (--json)`; nothing where it is whole.

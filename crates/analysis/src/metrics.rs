@@ -161,6 +161,31 @@ pub struct Measured {
 /// Measures a mapping: `homes` is the node of each page of the histogram, on a machine with `nodes`
 /// nodes.
 ///
+/// ```
+/// # use nodewise_analysis::{Affinity, Histogram, measure};
+/// # use nodewise_machine::{CpuId, NodeId};
+/// # use nodewise_profile::{Access, InMemory, PageNumber, Profile, ThreadId};
+/// // Thread 0 reads page 0 thirty times, thread 1 reads pages 0 and 1 ten times.
+/// # let row = |thread, page, reads| Access {
+/// #     thread: ThreadId(thread),
+/// #     page: PageNumber(page),
+/// #     len: 1,
+/// #     reads,
+/// #     ..Access::default()
+/// # };
+/// let accesses = InMemory::new(vec![row(0, 0, 30), row(1, 0, 10), row(1, 1, 10)]);
+/// let histogram = Histogram::build(&accesses, 2, 0)?;
+/// let affinity = Affinity {
+///     name: "one a node".into(),
+///     cpus: vec![CpuId(0), CpuId(1)],
+///     nodes: vec![NodeId(0), NodeId(1)],
+/// };
+/// let both_on_node_1 = [NodeId(1); 2];
+/// let program = measure(&Profile::default(), &histogram, &affinity, &both_on_node_1, 2).program;
+/// assert_eq!(program.local, 20, "what thread 1 reads");
+/// assert_eq!(program.exclusive, 40, "of page 0 what thread 0 reads, of page 1 all");
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
 /// # Panics
 /// If `homes` is shorter than the histogram or names a node that is not below `nodes`.
 #[must_use]

@@ -8,8 +8,9 @@
 //! A region may have several loops. Accesses that agree with a static block distribution (x-wise) are summed separately,
 //! so that a second pattern can be recognised.
 
+use crate::region_sums::RegionSums;
 use crate::visitor::Visitor;
-use crate::{Histogram, Usage, thread_numbers};
+use crate::{Histogram, thread_numbers};
 use nodewise_profile::{Access, Object, ObjectId, Profile, RegionId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
@@ -157,13 +158,13 @@ pub(crate) struct Maps<'a> {
 }
 
 impl<'a> Maps<'a> {
-    pub fn new(profile: &Profile, histogram: &'a Histogram, usage: &Usage) -> Self {
-        let teams = teams(profile, usage);
+    pub fn new(profile: &Profile, histogram: &'a Histogram, sums: &RegionSums) -> Self {
+        let teams = teams(profile, sums);
         let mut maps = Vec::new();
         let mut found = vec![Vec::new(); profile.objects.len()];
         for (index, object) in profile.objects.iter().enumerate().skip(1) {
             let id = ObjectId::from_index(index);
-            for region in regions_worth_a_map(usage, id, object) {
+            for region in regions_worth_a_map(sums, id, object) {
                 found[index].push((region, maps.len()));
                 maps.push(empty_map(histogram, (id, object), region, &teams));
             }
@@ -192,10 +193,10 @@ impl Visitor for Maps<'_> {
     }
 }
 
-fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<RegionThreads>> {
+fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Rc<RegionThreads>> {
     let numbers = thread_numbers(profile);
     let mut members: BTreeMap<RegionId, BTreeSet<ThreadId>> = BTreeMap::new();
-    for (_, region, cell) in usage.cells() {
+    for (_, region, cell) in sums.cells() {
         members.entry(region).or_default().extend(cell.thread_ids());
     }
     members
@@ -205,8 +206,8 @@ fn teams(profile: &Profile, usage: &Usage) -> BTreeMap<RegionId, Rc<RegionThread
 }
 
 /// The regions of an object that make [`WORTH_A_MAP`] of its accesses, at most [`MAPS`].
-fn regions_worth_a_map(usage: &Usage, id: ObjectId, object: &Object) -> Vec<RegionId> {
-    let mut regions: Vec<_> = usage.regions(id).map(|(r, cell)| (cell.accesses(), r)).collect();
+fn regions_worth_a_map(sums: &RegionSums, id: ObjectId, object: &Object) -> Vec<RegionId> {
+    let mut regions: Vec<_> = sums.regions(id).map(|(r, cell)| (cell.accesses(), r)).collect();
     let total: u64 = regions.iter().map(|r| r.0).sum();
     regions.retain(|r| !object.kind.is_private() && r.0 > 0 && r.0 as f64 >= WORTH_A_MAP * total as f64);
     regions.sort_unstable_by_key(|r| std::cmp::Reverse(*r));

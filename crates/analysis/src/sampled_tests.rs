@@ -2,6 +2,7 @@
 
 use super::blocks::left_out;
 use super::*;
+use crate::Interval;
 use crate::fixtures::thread_per_node;
 use nodewise_profile::{Access, FirstTouch, InMemory, Observer, PageNumber, Sampling, SliceId, ThreadId};
 use proptest::prelude::*;

@@ -141,7 +141,7 @@ pub fn printed(result: std::io::Result<()>) -> anyhow::Result<()> {
 /// Properties of the terminal that text on standard output is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Width in columns.
+    /// Width in columns; 100 where standard output is no terminal.
     pub width: usize,
     /// Whether escape sequences are understood and wanted (<https://no-color.org>).
     pub colour: bool,

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_shift)]
     pub page_size: u32,
     /// CPU time (user and system) of a plain run of the same work: nothing is then assumed about the cost of recording
-    #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::cpu_time)]
     pub plain_cpu: Option<Duration>,
 }
 

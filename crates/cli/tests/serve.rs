@@ -18,7 +18,7 @@ const MACHINE: [&str; 2] = ["--machine", "machine-a"];
 struct Served {
     process: Child,
     address: String,
-    /// `/TOKEN/`.
+    /// Path that all documents lie below: `/TOKEN/`.
     below: String,
 }
 
@@ -53,7 +53,7 @@ impl Served {
         stream
     }
 
-    /// Status and body.
+    /// HTTP status and body of a document.
     fn get(&self, name: &str) -> (u16, Vec<u8>) {
         let mut answer = Vec::new();
         self.ask(name).read_to_end(&mut answer).unwrap();

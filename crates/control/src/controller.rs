@@ -1,5 +1,7 @@
 //! Filters the proposals of a policy and accounts for the moves made.
 
+// Why: docs/decisions/live-loop.md
+
 use crate::budget::{Budget, Rate};
 use crate::failed_pages::FailedPages;
 use crate::ledger::History;
@@ -7,10 +9,11 @@ use crate::{BatchResult, Ledger, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
 use nodewise_profile::PageNumber;
+use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Proposals of one step that were not taken up, by the first reason that applied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Proposals of one step that were not taken up, by the first reason that applied; documents have it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeldBack {
     /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
     pub few_samples: u64,

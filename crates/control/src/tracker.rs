@@ -1,5 +1,7 @@
 //! Sampled access counts by page and node, in 16 bytes a page.
 
+// Why: docs/decisions/live-loop.md
+
 mod entry;
 #[cfg(test)]
 mod laws;

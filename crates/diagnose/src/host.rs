@@ -15,11 +15,11 @@ pub const GROUPS: [&str; 4] = ["observers", "actuators", "laboratory", "settings
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Usable.
+    /// Usable on this host as it is.
     Works,
     /// Usable in part, or something to know.
     Limited,
-    /// Not usable here.
+    /// Not usable on this host; `mend` says what helps.
     Missing,
     /// No part of this version.
     Later,
@@ -28,11 +28,11 @@ pub enum State {
 /// One thing looked at.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// One of [`GROUPS`].
+    /// The kind of finding, one of [`GROUPS`].
     pub group: &'static str,
-    /// Stable name.
+    /// Name in JSON, the same in all versions: `hint-faults`.
     pub name: &'static str,
-    /// Whether it works.
+    /// Whether it works here, and how far.
     pub state: State,
     /// What it is good for here, or why not.
     pub because: String,
@@ -62,7 +62,7 @@ impl Finding {
 /// Everything that was looked at; serialised as it is by `doctor --json`.
 #[derive(Serialize)]
 pub struct Diagnosis {
-    /// Of nodewise.
+    /// Version of nodewise that looked.
     pub version: &'static str,
     /// Whether programs can be recorded: without that there is nothing to decide from.
     pub usable: bool,

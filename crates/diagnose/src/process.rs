@@ -24,18 +24,18 @@ const MOST: usize = 12;
 /// Everything that was found out; serialised as it is by `check --json`.
 #[derive(Serialize)]
 pub struct Check {
-    /// The machine's name.
+    /// Name of the machine whose latencies were used.
     #[serde(rename = "machine")]
     pub name: String,
-    /// Its memory nodes.
+    /// Number of memory nodes of the machine.
     pub nodes: usize,
     /// Scores below this fail, 0 to 1.
     pub threshold: f64,
-    /// Whether none does.
+    /// Whether the score of every process reaches the threshold.
     pub passed: bool,
     /// Processes that may not be looked into.
     pub unreadable: usize,
-    /// Worst first.
+    /// The processes that were looked at, lowest score first.
     pub processes: Vec<Assessment>,
     /// The machine whose latencies were used.
     #[serde(skip)]

@@ -4,7 +4,7 @@ use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
 use crate::mover::{CHUNK, Cause, Moved, Mover, Target, present};
 use nodewise_control::{Actuator, BatchResult, PageResult};
-use nodewise_linux::Host;
+use nodewise_linux::{Host, clock};
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
 use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
@@ -195,7 +195,7 @@ impl Actuator for Linux {
         let took = begin.elapsed().saturating_sub(waited);
         BatchResult {
             results,
-            took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+            took_ns: clock::nanoseconds(took),
         }
     }
 }

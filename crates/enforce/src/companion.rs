@@ -42,7 +42,7 @@ pub enum Answer {
     Missing,
 }
 
-/// Connections to companions.
+/// The socket that companions connect to, and the connections of those that did.
 #[derive(Debug)]
 pub struct Companions {
     listener: UnixListener,
@@ -190,7 +190,7 @@ impl Companion {
     }
 }
 
-/// Encodes an `nw_request`.
+/// An `nw_request` (`runtime/preload/companion.h`) as bytes.
 fn encode((pages, request): &(Range<u64>, Request)) -> Vec<u8> {
     let (kind, node) = match request {
         Request::Hold(node) => (1u32, *node),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long and how often processes were stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Number of stops.
+    /// How many times a process was stopped.
     pub count: u64,
     /// Sum of their durations.
     pub total: Duration,

@@ -112,7 +112,7 @@ impl Put for Vec<u8> {
 }
 
 impl Table {
-    /// Serialises the table.
+    /// The table as the preload library maps it: `runtime/preload/table.h`.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let (frames, sites, ranges) = self.code();

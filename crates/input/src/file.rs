@@ -1,5 +1,7 @@
 //! Files that end: regular ones, read up to a bound.
 
+// Why: docs/decisions/input.md
+
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};

@@ -2,6 +2,13 @@
 
 /// The known name that `asked` means: the same but for case, or the only one that begins so.
 ///
+/// ```
+/// # use nodewise_input::resolve;
+/// let known = ["interleave", "locality", "balance"];
+/// assert_eq!(resolve("Locality", known.into_iter()), Ok("locality"));
+/// assert_eq!(resolve("inter", known.into_iter()), Ok("interleave"));
+/// assert_eq!(resolve("balanec", known.into_iter()), Err(" (did you mean balance?)".into()));
+/// ```
 /// # Errors
 /// There is none: ` (did you mean NAME?)` if one is near, else nothing, to go on in a message.
 pub fn resolve<'a>(asked: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {

@@ -1,4 +1,4 @@
-//! Clocks: the monotonic one, and the CPU time of threads and processes.
+//! Clocks: the monotonic one, and the CPU time of threads and processes; times as numbers.
 
 use std::time::Duration;
 
@@ -19,6 +19,18 @@ pub fn own_cpu_time() -> Duration {
 pub fn cpu_time(pid: u32) -> Option<Duration> {
     const SCHED: i32 = 2; // CPUCLOCK_SCHED, of a process
     read(!(pid as i32) << 3 | SCHED)
+}
+
+/// A time in nanoseconds; beyond 584 years it stays at the largest number.
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A time in whole milliseconds; beyond 49 days it stays at the largest number.
+#[must_use]
+pub fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 fn read(clock: libc::clockid_t) -> Option<Duration> {

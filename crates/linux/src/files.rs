@@ -1,4 +1,4 @@
-//! Atomic file replacement.
+//! Replaces files so that readers see the old content or the new one, never a part.
 
 use std::fs::{File, Permissions};
 use std::io::Write;

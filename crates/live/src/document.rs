@@ -3,6 +3,7 @@
 use crate::status::{Locality, Status};
 use crate::threads::ThreadSummary;
 use nodewise_analysis::Interval;
+use nodewise_control::HeldBack;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -50,14 +51,6 @@ struct Stalls {
     seconds: f64,
     longest_seconds: f64,
     refused: u64,
-}
-
-#[derive(Serialize)]
-struct HeldBack {
-    few_samples: u64,
-    resting: u64,
-    rate: u64,
-    budget: u64,
 }
 
 /// A figure of the first interval with samples and of the last.
@@ -157,12 +150,7 @@ impl Status {
                 refused: s.refused,
             }),
             threads: self.threads.as_ref().map(ThreadSummary::document),
-            held_back: HeldBack {
-                few_samples: self.held_back.few_samples,
-                resting: self.held_back.resting,
-                rate: self.held_back.rate,
-                budget: self.held_back.budget,
-            },
+            held_back: self.held_back,
             local_fraction: self.ends(Locality::fraction),
             local_accesses: self.ends(|l| l.accesses().map(|Interval { low, high, .. }| [low, high])),
             budget: Budget {

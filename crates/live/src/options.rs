@@ -2,6 +2,7 @@
 
 use nodewise_control::Settings;
 use nodewise_enforce::HugePages;
+use nodewise_linux::clock;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ impl Options {
     pub(crate) fn settings(&self, page_shift: u32) -> Settings {
         let page_bytes = BASE_PAGE_SIZE << page_shift;
         Settings {
-            interval_ns: nanoseconds(self.interval),
+            interval_ns: clock::nanoseconds(self.interval),
             budget: self.budget,
             pages_per_second: self.rate_limit.map(|mb| mb * 1e6 / page_bytes as f64),
             minimum_samples: self.minimum_samples,
@@ -80,8 +81,4 @@ impl Options {
             ..Settings::default()
         }
     }
-}
-
-pub fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

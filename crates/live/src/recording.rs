@@ -2,10 +2,10 @@
 
 use crate::error::LiveError;
 use crate::event::{Event, Found, MovedPages, Subscriber};
-use crate::options::{Options, nanoseconds};
+use crate::options::Options;
 use crate::status::Status;
 use crate::target::Target;
-use nodewise_linux::Host;
+use nodewise_linux::{Host, clock};
 use nodewise_observe::faults::Traced;
 use nodewise_observe::{command_of, host_meta};
 use nodewise_placement::Reason;
@@ -125,7 +125,7 @@ impl Subscriber for Recording {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
-        let now_ns = nanoseconds(at);
+        let now_ns = clock::nanoseconds(at);
         match event {
             Event::Sampled(watch) => open.traced.take(watch),
             Event::Found(Found { moved, by, reason }) => open.moved(now_ns, by, reason, moved),

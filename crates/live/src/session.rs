@@ -1,12 +1,14 @@
 //! The session loop: observe, decide, move.
 
+// Why: docs/decisions/structure.md
+
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
 use crate::mover::Mover;
-use crate::options::{MOST_PAGES, Options, nanoseconds};
+use crate::options::{MOST_PAGES, Options};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
-use crate::threads::{News, ThreadScheduler, pages_of};
+use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
 use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
 use crate::touched_pages::{Touched, asked, new_pages};
@@ -93,7 +95,7 @@ impl Session {
             .transpose()?;
         let mut watch = target.watch(&host, options.observe)?;
         if let Some(period) = options.scan_period {
-            watch.own_scans(milliseconds(period));
+            watch.own_scans(clock::milliseconds(period));
         }
         if options.freeze && !dry {
             watch.processes().into_iter().try_for_each(may_stop)?;
@@ -175,11 +177,11 @@ impl Session {
     }
 
     fn tell_of_threads(&mut self) {
-        let news = self.threads.as_mut().map(ThreadScheduler::take_news);
-        for news in news.into_iter().flatten() {
-            self.tell(&match &news {
-                News::Notice(line) => Event::Notice(line),
-                News::Moved(moved) => Event::ThreadsMoved(moved),
+        let events = self.threads.as_mut().map(ThreadScheduler::take_events);
+        for event in events.into_iter().flatten() {
+            self.tell(&match &event {
+                ThreadEvent::Notice(line) => Event::Notice(line),
+                ThreadEvent::Moved(moved) => Event::ThreadsMoved(moved),
             });
         }
     }
@@ -396,7 +398,7 @@ impl Session {
         let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
         self.observation.0.settle();
         let began = self.began;
-        let mut now = || nanoseconds(clock::monotonic().saturating_sub(began));
+        let mut now = || clock::nanoseconds(clock::monotonic().saturating_sub(began));
         let mut mover = TimedActuator::new(self.mover.actuator()); // has a budget of its own
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
         let moving = mover.cpu;
@@ -526,10 +528,6 @@ fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Hold
     }
 }
 
-fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
 fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {
-    scan::Held::take(host, Scan::every(milliseconds(period))).map_err(|e| LiveError::scan_period(&e))
+    scan::Held::take(host, Scan::every(clock::milliseconds(period))).map_err(|e| LiveError::scan_period(&e))
 }

@@ -7,17 +7,17 @@ mod census;
 mod counts;
 mod follow;
 mod loads;
-mod news;
 mod summary;
+mod thread_event;
 mod traffic;
 mod view;
 
 pub use follow::pages_of;
-pub use news::{News, ThreadsMoved};
 pub(crate) use summary::Process;
 pub use summary::ThreadSummary;
+pub use thread_event::{ThreadEvent, ThreadsMoved};
 
-use crate::options::{Options, nanoseconds};
+use crate::options::Options;
 use crate::topology::Topology;
 use census::Census;
 use counts::Counts;
@@ -25,7 +25,7 @@ use loads::Sampled;
 use nodewise_control::Interval;
 use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
 use nodewise_enforce::Affinities;
-use nodewise_linux::Host;
+use nodewise_linux::{Host, clock};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::Watch;
 use nodewise_placement::asym;
@@ -204,7 +204,7 @@ impl ThreadScheduler {
         };
         let scheduler = self.schedulers.entry(cpus.to_vec());
         let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, self.settings.clone()));
-        let decision = scheduler.step(nanoseconds(now), &places, &asked);
+        let decision = scheduler.step(clock::nanoseconds(now), &places, &asked);
         self.summary.decided(&decision, &places, &asked);
         self.enact(topology, &decision, seen, turned);
         turned.full.extend(decision.full);
@@ -285,8 +285,8 @@ impl ThreadScheduler {
     }
 
     /// Messages and moves since the last call, in order.
-    pub fn take_news(&mut self) -> Vec<News> {
-        self.summary.take_news()
+    pub fn take_events(&mut self) -> Vec<ThreadEvent> {
+        self.summary.take_events()
     }
 
     pub fn summary(&self) -> &ThreadSummary {

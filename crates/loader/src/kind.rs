@@ -43,6 +43,19 @@ pub fn kind(path: &Path) -> io::Result<Kind> {
     Program::read(&head, file).map(Kind::Elf)
 }
 
+impl Program {
+    /// The ELF file at `path`.
+    ///
+    /// # Errors
+    /// Unreadable, or no ELF file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        match kind(path)? {
+            Kind::Elf(program) => Ok(program),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "not an ELF file")),
+        }
+    }
+}
+
 /// The program that executing `path` runs in the end: itself, or its interpreter's, as far as the kernel goes; and
 /// the file that it was read from. `None`: no program.
 ///

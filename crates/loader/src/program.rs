@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The runtime of programs built by our wrappers, which answers ThreadSanitizer's calls itself.
 const OWN_RUNTIME: &str = "libnodewise-rt.so";
@@ -32,17 +32,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// The ELF file at `path`.
-    ///
-    /// # Errors
-    /// Unreadable, or no ELF file.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        match crate::kind(path)? {
-            crate::Kind::Elf(program) => Ok(program),
-            _ => Err(invalid("not an ELF file")),
-        }
-    }
-
     pub(crate) fn read(head: &[u8], file: File) -> io::Result<Self> {
         let data = ReadCache::new(file);
         let read = match head.get(4).copied() {

@@ -1,5 +1,7 @@
 //! Bandwidth of multi-hop routes: on some machines less than that of the narrowest link.
 
+// Why: docs/decisions/machines.md
+
 use crate::{Link, MachineError};
 use std::collections::BTreeSet;
 

@@ -11,18 +11,38 @@
 //! passes a node, unless that way's parts are somebody else's whole way. Losses under a twentieth. Requests
 //! have no bandwidth worth measuring; writes are flows the other way.
 
+// Why: docs/decisions/machines.md
+
 mod bottlenecks;
 mod estimate;
 mod graph;
 mod survey;
 mod wide;
 
-pub use bottlenecks::Bottleneck;
 pub use estimate::Estimate;
 pub use graph::Place;
-pub use survey::{Survey, Verdict, survey};
+pub use survey::{Bottleneck, Survey, Verdict};
 
-use crate::{Flow, Machine};
+use crate::{Flow, Machine, NodeId};
+
+/// Lets flows run together until every pair is known, then all that can at once, to find what only many of
+/// them fill. `alone` is what each has by itself; `divisible` forbids two flows of a reader whose CPUs
+/// cannot be divided; `measure` gives what these flows get together, MB/s, or `None` when time is up.
+pub fn survey(
+    alone: &[(Flow, Estimate)],
+    divisible: impl Fn(NodeId) -> bool,
+    mut measure: impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
+) -> Survey {
+    let mut survey = Survey::new(alone);
+    while let Some(group) = survey.next(&divisible) {
+        let Some(rates) = measure(&survey.of(&group)) else {
+            return survey;
+        };
+        survey.tell(&group, &rates);
+    }
+    wide::look(&mut survey, &mut measure);
+    survey
+}
 
 /// What a survey says about a machine's links.
 #[derive(Clone, Debug, PartialEq)]

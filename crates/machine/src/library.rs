@@ -40,6 +40,14 @@ impl Machine {
 
     /// A shipped machine, by its name or an alias.
     ///
+    /// ```
+    /// # use nodewise_machine::{Machine, NodeId};
+    /// let machine = Machine::named("nehalem-2s")?;
+    /// assert_eq!((machine.node_count(), machine.cpus().len()), (2, 8));
+    /// assert!(machine.latency(NodeId(0), NodeId(1)) > machine.latency(NodeId(0), NodeId(0)));
+    /// assert!(Machine::named("nehalem").is_ok(), "the only name that begins so");
+    /// # Ok::<(), nodewise_machine::MachineError>(())
+    /// ```
     /// # Errors
     /// There is none of that name; the message suggests the nearest.
     pub fn named(name: &str) -> Result<Self, MachineError> {
@@ -53,6 +61,13 @@ impl Machine {
 
     /// The machine that `--machine` names: a shipped name, the path of a machine file, or `this`.
     ///
+    /// ```
+    /// # use nodewise_machine::Machine;
+    /// assert_eq!(Machine::load("machine-a")?.node_count(), 8);
+    /// let error = Machine::load("no/such/file.toml").unwrap_err();
+    /// assert!(error.to_string().starts_with("cannot read machine file"));
+    /// # Ok::<(), nodewise_machine::MachineError>(())
+    /// ```
     /// # Errors
     /// No such machine, or its file or sysfs does not describe one.
     pub fn load(spec: &str) -> Result<Self, MachineError> {

@@ -1,6 +1,6 @@
 //! The machine: everything about the hardware that a placement decision can depend on.
 
-use crate::{CpuId, HopRule, NodeId};
+use crate::{CpuId, HopRule, Link, LinkId, NodeId};
 use serde::Serialize;
 
 /// A memory node: a controller with its memory, and the CPUs next to it (none for CXL or HBM).
@@ -14,23 +14,6 @@ pub struct Node {
     pub memory: u64,
     /// What the controller delivers to its own CPUs, MB/s (10⁶ bytes).
     pub bandwidth: f64,
-}
-
-/// A directed link, as an index into [`Machine::links`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinkId(pub u32);
-
-/// A directed link between two nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Link {
-    /// The node that data flows from.
-    pub from: NodeId,
-    /// The node that data flows to.
-    pub to: NodeId,
-    /// MB/s in this direction.
-    pub bandwidth: f64,
-    /// What kind of link it is, for [`Machine::hop_rules`]: `16bit`.
-    pub class: Option<String>,
 }
 
 /// How data travels from a memory node to a reading CPU node.

@@ -1,5 +1,7 @@
 //! The owner of each address range in a process image.
 
+// Why: docs/decisions/recording.md
+
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, SiteId};
 use std::collections::BTreeMap;
 
@@ -120,10 +122,15 @@ impl Claims {
 
     /// The claim that covers most of the page at `address`.
     pub fn owner(&mut self, address: u64) -> Option<&mut Claim> {
+        let start = self.covering(address)?.start;
+        self.0.get_mut(&start)
+    }
+
+    /// As [`Claims::owner`], to be looked at only.
+    pub fn covering(&self, address: u64) -> Option<&Claim> {
         let (page, end) = (address, address.saturating_add(BASE_PAGE_SIZE));
         let covers = |c: &Claim| c.end.min(end) - c.start.max(page);
-        let start = self.overlapping(page, end).max_by_key(|c| covers(c))?.start;
-        self.0.get_mut(&start)
+        self.overlapping(page, end).max_by_key(|c| covers(c))
     }
 
     /// The claim that begins at an address.

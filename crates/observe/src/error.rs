@@ -1,4 +1,4 @@
-//! Errors of recording.
+//! Why something cannot be recorded here, in one line with its remedy.
 
 use std::fmt::Display;
 use std::path::Path;

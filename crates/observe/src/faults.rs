@@ -7,6 +7,7 @@ mod attaching;
 mod budget;
 mod following;
 mod here;
+mod kind;
 mod mapped;
 mod measured;
 mod pace;
@@ -18,6 +19,7 @@ mod traced;
 pub use budget::{Budget, Costs, Interval, Rate};
 pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
+pub use kind::Kind;
 pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
 pub use traced::Traced;
 
@@ -33,20 +35,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-/// The cause of a page fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A NUMA hint fault: a sample of the accesses.
-    Hint,
-    /// The page was not resident: its first touch, or it was swapped out.
-    First,
-    /// A shared page was copied at its first write (copy-on-write).
-    Copy,
-    /// Either a hint or a copy; the kernel does not tell which.
-    Unknown,
-}
-
-/// An observed access.
+/// An access that faulted, with the cause of the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// Time, thread, address and CPU of the fault.
@@ -64,7 +53,7 @@ pub struct Figures {
     pub hints: u64,
     /// Faults at the first touch of a page.
     pub firsts: u64,
-    /// Copy-on-write faults.
+    /// Faults at the first write to a shared page (copy-on-write).
     pub copies: u64,
     /// Faults that were either hints or copies.
     pub unknown: u64,

@@ -3,8 +3,9 @@
 use crate::code::Library;
 use crate::coverage::{FREQUENCY, Samples};
 use crate::error::Error;
-use crate::recorder::{LOOK, cannot_start, nanoseconds};
+use crate::recorder::{LOOK, cannot_start};
 use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
+use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::Sampler;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -7,6 +7,7 @@ use crate::plain::PlainRun;
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_store::Writer;
@@ -31,7 +32,7 @@ pub struct Options<'a> {
     pub folder: &'a Path,
     /// Whether to replace an existing profile.
     pub force: bool,
-    /// Where slices end.
+    /// What ends a slice: time, a number of accesses, or a region.
     pub slicing: Slicing,
     /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
@@ -126,11 +127,11 @@ fn complete(
     wall: Duration,
     (status, plain): (u8, Option<PlainRun>),
 ) -> Result<Recorded, Error> {
-    recording.cut(nanoseconds(wall))?;
+    recording.cut(clock::nanoseconds(wall))?;
     recording.finish_samples();
     let missing = recording.unread().or_else(|| still_running(recording.running()));
     let meta = &mut recording.profile_mut().meta;
-    meta.wall_ns = nanoseconds(wall);
+    meta.wall_ns = clock::nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
     let plain = plain.filter(|plain| plain.status == status);
     meta.plain_wall_ns = plain.map(|plain| plain.wall_ns);
@@ -197,7 +198,7 @@ fn cut_slices(
         let now = start.elapsed();
         let is_due = due.is_some_and(|d| now >= d);
         if requested != taken || is_due {
-            recording.cut(nanoseconds(now))?;
+            recording.cut(clock::nanoseconds(now))?;
             taken = requested;
             control.set_taken(taken);
         }
@@ -242,8 +243,4 @@ pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
         kind,
         format!("cannot run {}: {error}", command.get_program().to_string_lossy()),
     )
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::damage::Damage;
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
+use nodewise_linux::clock;
 use nodewise_profile::{AccessSource, Migration, Object, ObjectId, PageNumber, Profile, SliceId};
 use nodewise_store::{Reader, Writer};
 use std::collections::BTreeSet;
@@ -145,7 +146,7 @@ fn last_written(raw: &Path) -> u64 {
         .max()
         .and_then(|t| t.duration_since(UNIX_EPOCH).ok())
         .unwrap_or_default();
-    u64::try_from(newest.as_nanos()).unwrap_or(u64::MAX)
+    clock::nanoseconds(newest)
 }
 
 fn beside(folder: &Path, what: &str) -> PathBuf {

@@ -1,5 +1,7 @@
 //! Sums over 2^level pages. Levels that cost a few bytes a page are kept, finer ones are recomputed.
 
+// Why: docs/decisions/page.md
+
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 //! Compares the predicted cost of policies.
 
 mod json;
+mod movers;
 mod moving;
 mod nodes;
 mod several;
@@ -15,9 +16,10 @@ pub use sweep::Sweep;
 use crate::folded::folded;
 use crate::{ASYM, Asym, Selected, Selection};
 use anyhow::bail;
+use movers::Movers;
 use nodes::NodeChoices;
 use nodewise_machine::Machine;
-use nodewise_simulation::{Moving, Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use nodewise_simulation::{Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
 
 /// The parameters of a comparison.
@@ -58,7 +60,8 @@ impl Question {
         let list = self.list();
         let (mappings, notes) = selected.mappings(&list.pages)?;
         let movers = Movers {
-            question: self,
+            limits: &self.limits,
+            traced: self.trace,
             selected: &selected,
             list: &list,
             parameters: &parameters,
@@ -183,33 +186,5 @@ impl Comparison {
             &self.simulation,
             self.node_choices.as_ref(),
         )
-    }
-}
-
-/// Policies that move pages, made anew for each pass.
-struct Movers<'a> {
-    question: &'a Question,
-    selected: &'a Selected,
-    list: &'a moving::Split,
-    parameters: &'a Parameters,
-}
-
-impl Movers<'_> {
-    fn one(&self, policy: &str) -> anyhow::Result<Moving> {
-        self.question
-            .limits
-            .moving(policy, self.selected, self.parameters)
-    }
-
-    fn all(&self) -> anyhow::Result<Vec<Moving>> {
-        let moving = self.list.moving.iter().map(|p| self.one(p));
-        let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
-        if self.question.trace {
-            let [one] = moving.as_mut_slice() else {
-                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
-            };
-            one.traced = true;
-        }
-        Ok(moving)
     }
 }

@@ -1,7 +1,7 @@
 //! Opens a profile for a machine, a page size and a thread placement.
 
 use anyhow::bail;
-use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, first_touch_nodes, read};
+use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, read};
 use nodewise_input::shell_word;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
@@ -167,12 +167,7 @@ impl Selected {
     /// Where the kernel's default puts each page.
     #[must_use]
     pub fn first_touch(&self) -> Vec<NodeId> {
-        first_touch_nodes(
-            self.profile(),
-            &self.histogram,
-            &self.affinity,
-            self.machine.node_count(),
-        )
+        self.context().first_touch()
     }
 }
 
@@ -196,10 +191,10 @@ impl Outside for Files {
 /// Lays a context out as the C interface has it.
 fn ask(plugin: &Plugin, context: &Context<'_>) -> Result<Vec<u32>, String> {
     let Context {
-        profile,
         histogram,
         affinity,
         machine,
+        ..
     } = *context;
     let numbers = |nodes: &[NodeId]| nodes.iter().map(|n| n.0).collect::<Vec<_>>();
     let cell = |e: &nodewise_analysis::Entry| Cell {
@@ -208,7 +203,7 @@ fn ask(plugin: &Plugin, context: &Context<'_>) -> Result<Vec<u32>, String> {
         lines: e.lines,
         thread: e.thread.0,
     };
-    let first_touch = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let first_touch = context.first_touch();
     plugin
         .place(&Input {
             page_size: histogram.page_size(),

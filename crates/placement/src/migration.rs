@@ -193,6 +193,15 @@ pub const BALANCE: &str = "balance:";
 
 /// The policy that `text` names: `out-w`, `balance:out-w:threshold=3`.
 ///
+/// ```
+/// # use nodewise_machine::Machine;
+/// # use nodewise_placement::migration_policy;
+/// let machine = Machine::named("machine-a")?;
+/// assert_eq!(migration_policy("balance:out-w:threshold=3", &machine)?.name(), "out-w:threshold=3");
+/// let error = migration_policy("out-w:treshold=3", &machine).err().unwrap();
+/// assert!(error.to_string().contains("unknown parameter"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 /// # Errors
 /// One line: the unknown name with the known ones, or what is wrong with a parameter.
 pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn MigrationPolicy>, PolicyError> {
@@ -208,7 +217,7 @@ pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn Migrati
     })?;
     let kind = MIGRATION_POLICIES.iter().find(|k| k.name == kind);
     let kind = kind.ok_or_else(|| PolicyError(format!("unknown online policy `{text}`")))?;
-    let mut parameters = Parameters::new(kind, rest);
+    let mut parameters = Parameters::new(kind.name, kind.parameters, rest);
     let policy = (kind.make)(&mut parameters, machine)?;
     parameters.finish()?;
     Ok(policy)

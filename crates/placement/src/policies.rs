@@ -33,7 +33,7 @@ pub use weighted::{Weighted, weights};
 
 use crate::rules::{nodes_by_number, object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
-use nodewise_analysis::{NodeCounts, first_touch_nodes};
+use nodewise_analysis::NodeCounts;
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 
@@ -138,6 +138,41 @@ impl Request<'_> {
 /// The policies that a comma-separated list names: `all`, names from the registry, `mixed:0.8..0.99`
 /// for one policy a percent, and paths of shared libraries (`./my-policy.so`).
 ///
+/// ```
+/// # use nodewise_analysis::Histogram;
+/// # use nodewise_machine::Machine;
+/// # use nodewise_placement::policies::Nothing;
+/// # use nodewise_placement::{Context, page_policies, thread_policy};
+/// # use nodewise_profile::{Access, FirstTouch, InMemory, Object, ObjectId, ObjectKind, PageNumber, Profile, Thread, ThreadId};
+/// // Thread 0 touches all eight pages first; then each of four threads reads two of them.
+/// # let grid = Object { kind: ObjectKind::Heap, name: "grid".into(), pages: 8, bytes: 32_768, ..Object::default() };
+/// # let first = FirstTouch { len: 8, object: ObjectId(1), ..FirstTouch::default() };
+/// # let profile = Profile {
+/// #     objects: vec![Object::default(), grid],
+/// #     threads: vec![Thread::default(); 4],
+/// #     first_touches: vec![first],
+/// #     ..Profile::default()
+/// # };
+/// # let row = |t: u32| Access {
+/// #     object: ObjectId(1),
+/// #     thread: ThreadId(t),
+/// #     page: PageNumber(u64::from(2 * t)),
+/// #     len: 2,
+/// #     reads: 4_000_000,
+/// #     lines: 500_000,
+/// #     ..Access::default()
+/// # };
+/// # let accesses = InMemory::new((0..4).map(row).collect());
+/// let machine = Machine::named("nehalem-2s")?;
+/// let histogram = Histogram::build(&accesses, 4, 0)?;
+/// let affinity = thread_policy("scatter", &profile, &histogram, &machine, &Nothing)?;
+/// let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
+/// let policies = page_policies("first-touch,locality", &machine, &Nothing)?;
+/// let nodes = |i: usize| policies[i].place(&context).nodes.iter().map(|n| n.0).collect::<Vec<_>>();
+/// assert_eq!(nodes(0), [0; 8]);
+/// assert_eq!(nodes(1), [0, 0, 1, 1, 0, 0, 1, 1], "where the threads are that read them");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 /// # Errors
 /// One line: the unknown name with the known ones, or what is wrong with a parameter.
 pub fn page_policies(
@@ -223,10 +258,10 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
         profile,
         histogram,
         affinity,
-        machine,
+        ..
     } = *context;
     let threads = nodes_by_number(profile, affinity);
-    let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let mut nodes = context.first_touch();
     let pages = histogram.pages.iter().zip(&histogram.objects);
     for (node, (page, id)) in nodes.iter_mut().zip(pages) {
         let array = profile.object(*id).filter(|o| placeable(o.kind));

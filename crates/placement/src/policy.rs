@@ -1,8 +1,8 @@
 //! The interface of page policies.
 
 use crate::{Mapping, PlacementError};
-use nodewise_analysis::{Affinity, Histogram};
-use nodewise_machine::Machine;
+use nodewise_analysis::{Affinity, Histogram, first_touch_nodes};
+use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::Profile;
 
 /// What a page policy may look at.
@@ -16,6 +16,19 @@ pub struct Context<'a> {
     pub affinity: &'a Affinity,
     /// The machine that pages are placed on.
     pub machine: &'a Machine,
+}
+
+impl Context<'_> {
+    /// The node of each page of the histogram under first touch, the kernel's default.
+    #[must_use]
+    pub fn first_touch(&self) -> Vec<NodeId> {
+        first_touch_nodes(
+            self.profile,
+            self.histogram,
+            self.affinity,
+            self.machine.node_count(),
+        )
+    }
 }
 
 /// Decides a home node for every page.

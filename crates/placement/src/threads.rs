@@ -58,6 +58,22 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
 /// The affinity a name stands for; `auto` is `recorded` on a machine of as many nodes as the profile was sampled on,
 /// else `sharing-aware`. More threads than CPUs begin again at the first CPU.
 ///
+/// ```
+/// # use nodewise_analysis::Histogram;
+/// # use nodewise_machine::Machine;
+/// # use nodewise_placement::{policies::Nothing, thread_policy};
+/// # use nodewise_profile::{Profile, Thread};
+/// let machine = Machine::named("nehalem-2s")?; // two nodes of four CPUs
+/// let profile = Profile { threads: vec![Thread::default(); 5], ..Profile::default() };
+/// let nodes = |policy| {
+///     let affinity = thread_policy(policy, &profile, &Histogram::default(), &machine, &Nothing);
+///     affinity.map(|a| a.nodes.iter().map(|n| n.0).collect::<Vec<_>>())
+/// };
+/// assert_eq!(nodes("compact")?, [0, 0, 0, 0, 1]);
+/// assert_eq!(nodes("scatter")?, [0, 1, 0, 1, 0]);
+/// assert_eq!(nodes("cpus:7,0")?, [1, 0, 1, 0, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 /// # Errors
 /// One line: the unknown name with the known ones, or what is wrong with the file.
 pub fn thread_policy(

@@ -33,10 +33,10 @@ pub use model::{
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
 pub use nodewise_analysis::figures::{
-    and_more, between, bytes, count, gigabytes, percent, plural, ratio, seconds,
+    and_more, between, bytes, count, gigabytes, noun, percent, plural, ratio, seconds,
 };
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
-pub use table::table;
+pub use table::{matrix_line, table};
 pub use topology_svg::{links_svg, places, topology_svg};

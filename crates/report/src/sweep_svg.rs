@@ -1,5 +1,7 @@
 //! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
 
+// Why: docs/decisions/structure.md
+
 use crate::markup::Text;
 use crate::{count, percent};
 use std::fmt::Write;

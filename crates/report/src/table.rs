@@ -1,6 +1,7 @@
 //! The layout of tables in text.
 
 use tabled::builder::Builder;
+use tabled::grid::util::string::get_line_width;
 use tabled::settings::object::Columns;
 use tabled::settings::{Alignment, Padding, Style};
 
@@ -25,9 +26,26 @@ where
         .collect()
 }
 
+/// A line of a matrix: cells at the right of columns that are at least so wide. Escape sequences take no room.
+#[must_use]
+pub fn matrix_line(cells: impl IntoIterator<Item = (usize, String)>) -> String {
+    let cell = |(width, text): (usize, String)| {
+        let missing = width.saturating_sub(get_line_width(&text));
+        " ".repeat(missing) + &text
+    };
+    cells.into_iter().map(cell).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_of_a_matrix_end_below_each_other() {
+        let line = |a: &str, b: &str| matrix_line([(4, a.to_owned()), (5, b.to_owned())]);
+        assert_eq!(line("1", "\x1b[1m23\x1b[0m"), "   1   \x1b[1m23\x1b[0m");
+        assert_eq!(line("12345", "2"), "12345    2");
+    }
 
     #[test]
     fn columns_are_aligned_by_what_is_seen() {

@@ -1,6 +1,8 @@
 //! SVG of a machine's topology and its latency matrix. Nodes are placed so that links can be told apart, or in their
 //! sockets; line width is bandwidth. Light and dark, with tooltips.
 
+// Why: docs/decisions/structure.md
+
 mod arrangement;
 mod layout;
 mod links;

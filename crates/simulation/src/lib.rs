@@ -64,6 +64,44 @@ pub const MEMORY_BOUND: f64 = 0.10;
 
 /// Predicts the cost of each mapping; `mappings[0]` is the baseline of every speed-up.
 ///
+/// ```
+/// # use nodewise_simulation::{Parameters, simulate};
+/// # use nodewise_analysis::Histogram;
+/// # use nodewise_machine::Machine;
+/// # use nodewise_placement::policies::Nothing;
+/// # use nodewise_placement::{Context, page_policies, thread_policy};
+/// # use nodewise_profile::{Access, FirstTouch, InMemory, Object, ObjectId, ObjectKind, PageNumber, Profile, Thread, ThreadId};
+/// // Thread 0 touches all eight pages first; then each of four threads reads two of them.
+/// # let grid = Object { kind: ObjectKind::Heap, name: "grid".into(), pages: 8, bytes: 32_768, ..Object::default() };
+/// # let first = FirstTouch { len: 8, object: ObjectId(1), ..FirstTouch::default() };
+/// # let profile = Profile {
+/// #     objects: vec![Object::default(), grid],
+/// #     threads: vec![Thread::default(); 4],
+/// #     first_touches: vec![first],
+/// #     ..Profile::default()
+/// # };
+/// # let row = |t: u32| Access {
+/// #     object: ObjectId(1),
+/// #     thread: ThreadId(t),
+/// #     page: PageNumber(u64::from(2 * t)),
+/// #     len: 2,
+/// #     reads: 4_000_000,
+/// #     lines: 500_000,
+/// #     ..Access::default()
+/// # };
+/// # let accesses = InMemory::new((0..4).map(row).collect());
+/// let machine = Machine::named("nehalem-2s")?;
+/// let histogram = Histogram::build(&accesses, 4, 0)?;
+/// let affinity = thread_policy("scatter", &profile, &histogram, &machine, &Nothing)?;
+/// let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
+/// let policies = page_policies("first-touch,locality", &machine, &Nothing)?;
+/// let mappings: Vec<_> = policies.iter().map(|policy| policy.place(&context)).collect();
+/// let simulation = simulate(&context, &mappings, &accesses, &Parameters::default())?;
+/// let [first_touch, locality] = &simulation.predictions[..] else { unreachable!("one a mapping") };
+/// assert_eq!((first_touch.local_fraction, locality.local_fraction), (0.5, 1.0));
+/// assert!(locality.seconds.typical < first_touch.seconds.typical);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 /// Mappings are parallel to `context.histogram.pages`, made for `context.affinity` and
 /// `context.machine`.
 ///

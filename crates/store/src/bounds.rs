@@ -126,7 +126,7 @@ impl Blocks {
 }
 
 impl Room {
-    /// Allows `most` cells.
+    /// Room for `most` cells of the page × thread histogram.
     pub fn new(most: u64) -> Self {
         Self {
             most,

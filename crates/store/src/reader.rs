@@ -22,6 +22,24 @@ pub struct Reader {
 impl Reader {
     /// Opens a profile. A truncated one is opened up to its last complete slice, and `meta.truncated` tells why.
     ///
+    /// ```
+    /// # use nodewise_profile::{Access, AccessSource, Meta, Object, Profile, Region, Site, Slice, Thread};
+    /// # use nodewise_store::{Reader, Writer};
+    /// # let folder = std::env::temp_dir().join(format!("nodewise-reader-{}", std::process::id()));
+    /// # let mut profile = Profile { objects: vec![Object::default()], threads: vec![Thread::default()], ..Profile::default() };
+    /// # (profile.regions, profile.sites) = (vec![Region::default()], vec![Site::default()]);
+    /// # profile.meta.command = vec!["./solver".into()];
+    /// # let mut writer = Writer::create(&folder, &Meta::default(), false)?;
+    /// # writer.slice(Slice::default(), &[Access { len: 4, reads: 25, ..Access::default() }])?;
+    /// # writer.finish(&profile)?;
+    /// let reader = Reader::open(&folder)?;
+    /// assert_eq!(reader.profile().program(), "solver");
+    /// let mut reads = 0;
+    /// reader.visit(&mut |rows| reads += rows.iter().map(|row| row.reads * u64::from(row.len)).sum::<u64>())?;
+    /// assert_eq!(reads, 100);
+    /// # std::fs::remove_dir_all(&folder).unwrap();
+    /// # Ok::<(), nodewise_store::Error>(())
+    /// ```
     /// # Errors
     /// There is no profile, it is damaged, or a newer version wrote it.
     pub fn open(folder: &Path) -> Result<Self> {
@@ -77,7 +95,7 @@ impl Reader {
         self.profile
     }
 
-    /// The profile's folder.
+    /// The folder that the profile was opened from.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

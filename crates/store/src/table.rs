@@ -22,17 +22,17 @@ use std::sync::Arc;
 /// A column's type on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Parquet type `UINT_32`.
+    /// Unsigned 32-bit numbers (`UINT_32`).
     U32,
-    /// Parquet type `UINT_64`.
+    /// Unsigned 64-bit numbers (`UINT_64`).
     U64,
     /// Parquet type `UINT_64`, mostly ascending: stored as differences.
     Ascending,
-    /// Parquet type `UTF8`.
+    /// Text in UTF-8 (`UTF8`).
     Text,
     /// Parquet type `UINT_32`, nullable.
     MaybeU32,
-    /// Parquet type `DOUBLE`.
+    /// Floating-point numbers of double precision (`DOUBLE`).
     F64,
     /// Parquet type `DOUBLE`, nullable.
     MaybeF64,
@@ -124,7 +124,7 @@ impl Column {
 pub struct Entry {
     /// File name in the profile's folder.
     pub file: String,
-    /// Number of rows.
+    /// Rows that the file holds, as its footer says.
     pub rows: u64,
     /// Size of the file in bytes.
     pub bytes: u64,

@@ -11,7 +11,7 @@ pub struct Variable {
     pub name: String,
     /// Address as linked; for thread-local ones the offset in the module's thread-local storage.
     pub address: u64,
-    /// Size in bytes.
+    /// Size in bytes, as the symbol table has it.
     pub size: u64,
     /// Whether it is thread-local.
     pub thread_local: bool,

@@ -1,6 +1,6 @@
 //! What is worth a real run: the best predictions, and what stock tools offer.
 
-use crate::{Listener, Way, note};
+use crate::{Invocation, Listener, note};
 use anyhow::{Context, bail};
 use nodewise_advise::{StockCommand, stock_command};
 use nodewise_input::shell_line;
@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 pub struct Candidate {
     /// The policy; `first-touch, bound` and `interleave, numactl` for stock commands.
     pub policy: String,
-    /// How to run it.
-    pub way: Way,
+    /// The command that runs it.
+    pub invocation: Invocation,
     /// Predicted speed-up over first-touch.
     pub predicted: Option<Range>,
     /// The line to copy if it wins: what is run, but for the map's name.
@@ -26,7 +26,7 @@ pub struct Candidate {
     pub map: Option<Map>,
 }
 
-/// A candidate's map.
+/// The file with the placement of a candidate, and how it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// While measuring: in the temporary folder.
@@ -49,7 +49,7 @@ impl Map {
     }
 }
 
-/// Where things are.
+/// What all candidates of a tuning have in common.
 pub struct Setting<'a> {
     pub command: &'a [OsString],
     pub profile: &'a Path,
@@ -142,7 +142,7 @@ impl Candidate {
         Self {
             policy: policy.into(),
             line: stock.line(),
-            way: Way {
+            invocation: Invocation {
                 command: stock.command,
                 environment: stock.environment,
             },
@@ -180,7 +180,7 @@ impl Candidate {
         let own = std::env::current_exe().map_or("nodewise".into(), PathBuf::into_os_string);
         Self {
             policy,
-            way: Way::plain(&[vec![own], run(&map.scratch)].concat()),
+            invocation: Invocation::plain(&[vec![own], run(&map.scratch)].concat()),
             predicted: Some(prediction.speedup),
             line: format!("nodewise {}", shell_line(&run(&map.kept))),
             stock: false,

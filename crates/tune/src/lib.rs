@@ -14,19 +14,23 @@
 mod candidates;
 mod conclusion;
 mod findings;
+mod options;
 mod profile;
 mod statistics;
 mod trial;
+mod tried;
 mod tuning;
 
 pub use candidates::{Candidate, Map};
 pub use conclusion::{Conclusion, FEWEST_RUNS};
-pub use findings::{Baseline, Findings, NotScored, Tried};
+pub use findings::{Baseline, Findings, NotScored};
+pub use options::Options;
 pub use statistics::{Comparison, compare, median};
-pub use trial::{Ran, Trial, Way};
-pub use tuning::{Options, Tuning};
+pub use trial::{Invocation, RunResult, Trial};
+pub use tried::Tried;
+pub use tuning::Tuning;
 
-/// What happens on the way.
+/// What happens while a tuning runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Something the user should know: one line.
@@ -35,7 +39,7 @@ pub enum Event {
     Begins(u64),
     /// One run has ended.
     Ran,
-    /// Measuring has ended.
+    /// All runs are done, or the time limit is reached.
     Ends,
 }
 

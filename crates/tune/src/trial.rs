@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// One way to run the program.
+/// A command line and environment that run the program.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Invocation {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Variables set for it.
@@ -17,14 +17,14 @@ pub struct Way {
 
 /// What one run came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ran {
-    /// Wall time.
+pub struct RunResult {
+    /// Wall time of the run, seconds.
     pub seconds: f64,
     /// Hash of standard output.
     pub output: u64,
 }
 
-impl Way {
+impl Invocation {
     /// The command as it is.
     pub fn plain(command: &[OsString]) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Way {
     ///
     /// # Errors
     /// It cannot be started, or fails: the last line of its standard error says why.
-    pub fn run(&self) -> anyhow::Result<Ran> {
+    pub fn run(&self) -> anyhow::Result<RunResult> {
         let program = &self.command[0];
         let mut command = Command::new(program);
         command
@@ -60,41 +60,41 @@ impl Way {
         }
         let mut hash = DefaultHasher::new();
         hash.write(&done.stdout);
-        Ok(Ran {
+        Ok(RunResult {
             seconds,
             output: hash.finish(),
         })
     }
 }
 
-/// Ways run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
+/// Invocations run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
 pub struct Trial<'a> {
-    /// The ways compared.
-    pub ways: Vec<&'a Way>,
+    /// What is compared, the plain command first.
+    pub invocations: Vec<&'a Invocation>,
     /// What every run must print; `None` to not compare.
     pub output: Option<u64>,
 }
 
 impl Trial<'_> {
-    /// One round; wall times in the order of `ways`. `tick` is called after each run.
+    /// One round; wall times in the order of `invocations`. `tick` is called after each run.
     ///
     /// # Errors
     /// A run fails, or prints something else.
     pub fn round(&self, backwards: bool, tick: &mut dyn FnMut()) -> anyhow::Result<Vec<f64>> {
-        let mut seconds = vec![0.0; self.ways.len()];
-        let mut order: Vec<usize> = (0..self.ways.len()).collect();
+        let mut seconds = vec![0.0; self.invocations.len()];
+        let mut order: Vec<usize> = (0..self.invocations.len()).collect();
         if backwards {
             order.reverse();
         }
-        for way in order {
-            let ran = self.ways[way].run()?;
+        for at in order {
+            let ran = self.invocations[at].run()?;
             if self.output.is_some_and(|wanted| wanted != ran.output) {
-                let line = nodewise_input::shell_line(&self.ways[way].command);
+                let line = nodewise_input::shell_line(&self.invocations[at].command);
                 bail!(
                     "`{line}` printed something else than the first run; add --any-output if it prints times"
                 );
             }
-            seconds[way] = ran.seconds;
+            seconds[at] = ran.seconds;
             tick();
         }
         Ok(seconds)
@@ -105,8 +105,8 @@ impl Trial<'_> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Way {
-        Way::plain(&["sh", "-c", script].map(OsString::from))
+    fn shell(script: &str) -> Invocation {
+        Invocation::plain(&["sh", "-c", script].map(OsString::from))
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let output = Some(a.run().unwrap().output);
         let mut ticks = 0;
         let error = Trial {
-            ways: vec![&a, &b],
+            invocations: vec![&a, &b],
             output,
         }
         .round(false, &mut || ticks += 1)

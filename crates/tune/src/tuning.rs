@@ -2,9 +2,9 @@
 
 use crate::candidates::{self, Candidate, Setting};
 use crate::conclusion::{Conclusion, conclude};
-use crate::findings::{Baseline, Findings, NotScored, Tried};
-use crate::trial::{Trial, Way};
-use crate::{Event, FEWEST_RUNS, Listener, note, profile, statistics};
+use crate::findings::{Baseline, Findings, NotScored};
+use crate::trial::{Invocation, Trial};
+use crate::{Event, FEWEST_RUNS, Listener, Options, Tried, note, profile, statistics};
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
 use nodewise_input::shell_line;
@@ -12,36 +12,8 @@ use nodewise_pipeline::{Selected, Selection};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Thread;
 use nodewise_simulation::{Parameters, Simulation, simulate};
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// What to tune, and how long.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The plain program and its arguments; not empty.
-    pub command: Vec<OsString>,
-    /// Decide from this profile; `None`: the latest one here of the same program.
-    pub profile: Option<PathBuf>,
-    /// Record this build of the program first.
-    pub instrumented: Option<PathBuf>,
-    /// The machine to decide for, as [`nodewise_pipeline::Selection`] takes it.
-    pub machine: String,
-    /// Where threads run, likewise.
-    pub affinity: String,
-    /// Runs of each candidate and of the plain command, at least 1.
-    pub runs: u32,
-    /// No further round starts after this time.
-    pub time_limit: Option<Duration>,
-    /// How many of the best predictions to run.
-    pub candidates: usize,
-    /// Outputs need not be equal.
-    pub any_output: bool,
-    /// Seed of the bootstrap.
-    pub seed: u64,
-    /// Where the winner's map goes; `None`: a new file named after program and policy.
-    pub map: Option<PathBuf>,
-}
+use std::time::Instant;
 
 /// A profile, a machine, and a command to be made faster.
 pub struct Tuning {
@@ -95,7 +67,7 @@ impl Tuning {
     pub fn measure(&self, listener: Listener<'_>) -> anyhow::Result<Findings> {
         let started = Instant::now();
         let options = &self.options;
-        let plain = Way::plain(&options.command);
+        let plain = Invocation::plain(&options.command);
         let warm = plain.run().context("the plain command must work first")?;
         let again = plain.run()?;
         if warm.output != again.output && !options.any_output {
@@ -108,11 +80,11 @@ impl Tuning {
         let predicted = self.predict(same.then_some(again.seconds), listener)?;
         let candidates = self.chosen(&predicted, listener);
         candidates.iter().try_for_each(Candidate::prepare)?;
-        let ways: Vec<&Way> = std::iter::once(&plain)
-            .chain(candidates.iter().map(|c| &c.way))
+        let invocations: Vec<&Invocation> = std::iter::once(&plain)
+            .chain(candidates.iter().map(|c| &c.invocation))
             .collect();
         let output = (!options.any_output).then_some(warm.output);
-        let times = self.rounds(&Trial { ways, output }, started, listener)?;
+        let times = self.rounds(&Trial { invocations, output }, started, listener)?;
         let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
         let baseline = column(0);
         let tried = candidates.iter().enumerate();
@@ -177,7 +149,7 @@ impl Tuning {
     ) -> anyhow::Result<Vec<Vec<f64>>> {
         let runs = self.options.runs;
         let is_over = || self.options.time_limit.is_some_and(|t| started.elapsed() >= t);
-        listener(Event::Begins(u64::from(runs) * trial.ways.len() as u64));
+        listener(Event::Begins(u64::from(runs) * trial.invocations.len() as u64));
         let mut times = Vec::new();
         for round in 0..runs {
             if round > 0 && is_over() {

@@ -1,7 +1,7 @@
 //! Standard errors of means over pages: variance between blocks of neighbouring pages, and the effect of leaving out one
 //! slice at a time.
 
-use super::{EXCEPTED, INTENSITY, Sampled};
+use super::estimate::{EXCEPTED, INTENSITY, Sampled};
 use crate::interval::{Interval, Z, between, effective_samples, student};
 use std::ops::{Add, AddAssign, Sub};
 

@@ -1,5 +1,7 @@
 //! `nodewise record`: records a program that counts by itself, runs under an emulator, or is sampled.
 
+// Why: docs/decisions/structure.md
+
 mod faults;
 mod summary;
 

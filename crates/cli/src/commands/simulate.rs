@@ -1,5 +1,7 @@
 //! `nodewise simulate`: predicts the cost of each policy, side by side.
 
+// Why: docs/decisions/structure.md
+
 use crate::arguments::share_or_none;
 use crate::exit::Outcome;
 use crate::output;

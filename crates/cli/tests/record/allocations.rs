@@ -215,7 +215,7 @@ fn arrays_of_every_step_are_one_object_counted_exactly() {
 }
 
 /// Arrays of threads that live for one step: objects, and how many they were all in all.
-fn crews(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
+fn with_short_threads(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
     const WORDS: u64 = 1 << 17;
     let output = record(folder, &["--via", way, "--force"], &[program, &steps.to_string()]);
     assert_eq!(status(&output), 0, "{}", said(&output));
@@ -234,16 +234,22 @@ const LANES: usize = 16;
 
 #[test]
 fn arrays_of_threads_of_one_step_are_no_more_than_one_steps() {
-    let folder = scratch("crews");
-    build(&folder, "nodewise-cc", &["crews.c"], "program", &["-pthread"]);
-    let objects = crews(&folder, "instrument", "./program", 100);
+    let folder = scratch("short-threads");
+    build(
+        &folder,
+        "nodewise-cc",
+        &["short_threads.c"],
+        "program",
+        &["-pthread"],
+    );
+    let objects = with_short_threads(&folder, "instrument", "./program", 100);
     assert!(objects <= LANES, "{objects} objects");
 }
 
 #[test]
 fn arrays_of_emulated_threads_of_one_step_are_no_more_than_one_steps() {
-    let folder = scratch("emulated-crews");
-    plain(&folder, "cc", "crews.c", &["-O1", "-pthread"]);
-    let objects = crews(&folder, "emulate", "./plain", 60);
+    let folder = scratch("emulated-short-threads");
+    plain(&folder, "cc", "short_threads.c", &["-O1", "-pthread"]);
+    let objects = with_short_threads(&folder, "emulate", "./plain", 60);
     assert!(objects <= LANES, "{objects} objects");
 }

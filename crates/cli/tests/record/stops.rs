@@ -153,7 +153,7 @@ fn open_to_all(test: &str) -> PathBuf {
 
 /// A program that starts another one, and whether the recording then says it lacks that.
 fn handing(folder: &Path, way: &str, program: &str) -> Option<(Recorded, String)> {
-    let output = record(folder, &["--force"], &["./hands", way, program]);
+    let output = record(folder, &["--force"], &["./spawns_program", way, program]);
     if status(&output) == 126 || status(&output) == 124 {
         eprintln!("skipped: {way} is not permitted");
         return None;
@@ -165,9 +165,15 @@ fn handing(folder: &Path, way: &str, program: &str) -> Option<(Recorded, String)
 
 #[test]
 fn a_program_started_as_another_user_is_said_to_be_missing() {
-    let folder = open_to_all("hands");
+    let folder = open_to_all("spawns");
     let libraries = ["-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN"];
-    build(&folder, "nodewise-cc", &["hands.c"], "hands", &libraries);
+    build(
+        &folder,
+        "nodewise-cc",
+        &["spawns_program.c"],
+        "spawns_program",
+        &libraries,
+    );
     build(&folder, "nodewise-cc", &["handed.c"], "handed", &libraries);
     for (way, reason) in [
         ("user", "cannot write the profile"),

@@ -75,16 +75,16 @@ pub fn record(folder: &Path, arguments: &[&str], command: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What was recorded.
+/// A profile, read back whole.
 pub struct Recorded {
-    /// The small tables.
+    /// All tables but the accesses.
     pub profile: Profile,
-    /// All rows.
+    /// The access table, slice after slice.
     pub rows: Vec<Access>,
 }
 
 impl Recorded {
-    /// Reads `folder/profile`.
+    /// Reads the profile that a recording in `folder` wrote.
     pub fn read(folder: &Path) -> Self {
         let reader = Reader::open(&folder.join("profile")).unwrap();
         let mut rows = Vec::new();

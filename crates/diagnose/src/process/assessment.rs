@@ -5,7 +5,8 @@
 //! used equally, no assignment of pages to threads would keep more of the accesses local; did every thread use
 //! every page alike too, Σ c·p would be.
 
-use super::{Observation, Reason, reason};
+use super::Observation;
+use super::reason::{self, Figures, Reason};
 use nodewise_analysis::balance;
 use nodewise_linux::Host;
 use nodewise_linux::numa_maps::{Range, RangeKind};
@@ -20,7 +21,7 @@ const RANGES: usize = 5;
 /// How well placed a process is; the keys are documented in `docs/check.md`.
 #[derive(Serialize)]
 pub struct Assessment {
-    /// Its number.
+    /// Process identifier, as the kernel counts.
     pub pid: u32,
     /// Its name, as the kernel has it.
     pub name: String,
@@ -30,7 +31,7 @@ pub struct Assessment {
     pub expected_locality: f64,
     /// Of bytes over nodes, Diener et al. equation 3.
     pub page_balance: f64,
-    /// Σ c·p·latency, nanoseconds.
+    /// Mean latency if every thread used every page alike, Σ c·p·latency, nanoseconds.
     pub mean_latency_ns: f64,
     /// The share of its memory traffic that stayed local, where resctrl measures it.
     pub measured_local: Option<f64>,
@@ -60,12 +61,12 @@ pub struct Assessment {
 /// A range of addresses and where it lies.
 #[derive(Serialize)]
 pub struct Placed {
-    /// Its first address.
+    /// First address of the range.
     #[serde(serialize_with = "hexadecimal")]
     pub start: u64,
     /// `heap`, `stack`, `anonymous`, or the file's path.
     pub what: String,
-    /// Its memory policy.
+    /// Memory policy as `numa_maps` writes it: `default`, `interleave:0-3`.
     pub policy: String,
     /// Resident bytes by node.
     pub bytes: Vec<u64>,
@@ -95,26 +96,37 @@ impl Assessment {
         );
         let bounds = Bounds::of(&c, &p, machine);
         let moves = observation.threads.iter().map(|t| t.moves);
-        let mut assessment = Self {
+        let policies = policies(&placed);
+        let figures = Figures {
+            cpu_share: &c,
+            memory: &memory,
+            memory_share: &p,
+            policies: &policies,
+            threads: observation.threads.len(),
+            moved_threads: moves.clone().filter(|m| *m > 0).count(),
+            moves: moves.sum(),
+            watched: observation.watched,
+            measured_local: observation.measured_local,
+        };
+        let reasons = reason::of(&figures, &observation.status, machine, host);
+        Self {
             pid: observation.pid,
             name: observation.status.name.clone(),
             score: bounds.most,
             expected_locality: bounds.alike,
             page_balance: balance(&memory),
             mean_latency_ns: bounds.latency_ns,
-            threads: observation.threads.len(),
-            moved_threads: moves.clone().filter(|m| *m > 0).count(),
-            moves: moves.sum(),
-            watched: observation.watched,
-            measured_local: observation.measured_local,
-            policies: policies(&placed),
+            threads: figures.threads,
+            moved_threads: figures.moved_threads,
+            moves: figures.moves,
+            watched: figures.watched,
+            measured_local: figures.measured_local,
+            policies,
             ranges: filling(placed, &c, &p),
             cpu_share: c,
             memory,
-            reasons: Vec::new(),
-        };
-        assessment.reasons = reason::of(&assessment, &observation.status, machine, host);
-        assessment
+            reasons,
+        }
     }
 
     /// Share of memory by node.

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// How often threads are looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A watched process.
+/// What was seen of a process while it was watched.
 pub struct Observation {
-    /// Its number.
+    /// Process identifier, as the kernel counts.
     pub pid: u32,
     /// What the kernel says of it.
     pub status: Status,

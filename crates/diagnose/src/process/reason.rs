@@ -1,21 +1,44 @@
 //! Why the number is what it is, and its remedy.
 
-use super::Assessment;
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
 use nodewise_machine::Machine;
 use nodewise_report::bytes;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// One finding.
+/// One reason for a score, with its remedy.
 #[derive(Serialize)]
 pub struct Reason {
-    /// Stable name.
+    /// Name in JSON, the same in all versions: `overfull-node`.
     pub kind: &'static str,
-    /// A sentence.
+    /// The finding in one sentence, with its figures.
     pub text: String,
     /// What to do, where something can be done.
     pub mend: Option<&'static str>,
+}
+
+/// What the findings follow from.
+pub struct Figures<'a> {
+    /// Share of CPU time by node.
+    pub cpu_share: &'a [f64],
+    /// Resident bytes by node.
+    pub memory: &'a [u64],
+    /// Share of the memory by node.
+    pub memory_share: &'a [f64],
+    /// Bytes by memory policy.
+    pub policies: &'a BTreeMap<String, u64>,
+    /// Threads that were seen.
+    pub threads: usize,
+    /// Threads that changed node.
+    pub moved_threads: usize,
+    /// How often all of them did.
+    pub moves: u32,
+    /// How long threads were watched; `None` when they were idle.
+    pub watched: Option<Duration>,
+    /// The share of its memory traffic that stayed local, where resctrl measures it.
+    pub measured_local: Option<f64>,
 }
 
 fn reason(kind: &'static str, text: String, mend: &'static str) -> Reason {
@@ -27,7 +50,7 @@ fn reason(kind: &'static str, text: String, mend: &'static str) -> Reason {
 }
 
 /// Findings about a process, the weightiest first.
-pub fn of(process: &Assessment, status: &Status, machine: &Machine, host: &Host) -> Vec<Reason> {
+pub fn of(process: &Figures<'_>, status: &Status, machine: &Machine, host: &Host) -> Vec<Reason> {
     if machine.node_count() == 1 {
         return vec![reason(
             "one-node",
@@ -58,8 +81,8 @@ pub fn of(process: &Assessment, status: &Status, machine: &Machine, host: &Host)
 }
 
 /// A node with much more memory than threads.
-fn overfull(process: &Assessment) -> Option<Reason> {
-    let memory = process.memory_share();
+fn overfull(process: &Figures<'_>) -> Option<Reason> {
+    let memory = process.memory_share;
     let excess = |n: usize| memory[n] - process.cpu_share[n];
     let node = (0..memory.len()).max_by(|a, b| excess(*a).total_cmp(&excess(*b)))?;
     if excess(node) < 0.1 {
@@ -85,7 +108,7 @@ fn overfull(process: &Assessment) -> Option<Reason> {
     Some(reason("overfull-node", text, mend))
 }
 
-fn without_cpus(process: &Assessment, machine: &Machine) -> Option<Reason> {
+fn without_cpus(process: &Figures<'_>, machine: &Machine) -> Option<Reason> {
     let far = machine
         .node_ids()
         .filter(|n| machine.nodes[n.index()].cpus.is_empty());
@@ -97,7 +120,7 @@ fn without_cpus(process: &Assessment, machine: &Machine) -> Option<Reason> {
     (held > 0).then(|| reason("memory-without-cpus", text, ""))
 }
 
-fn moving(process: &Assessment) -> Option<Reason> {
+fn moving(process: &Figures<'_>) -> Option<Reason> {
     let watched = process.watched?.as_secs_f64();
     let text = format!(
         "{} of {} threads changed node while watched, {} times in {watched:.1} s",
@@ -107,7 +130,7 @@ fn moving(process: &Assessment) -> Option<Reason> {
     (process.moved_threads > 0).then(|| reason("moving-threads", text, mend))
 }
 
-fn not_allowed(process: &Assessment, status: &Status, machine: &Machine) -> Option<Reason> {
+fn not_allowed(process: &Figures<'_>, status: &Status, machine: &Machine) -> Option<Reason> {
     let allowed = &status.mems_allowed;
     let outside = machine
         .node_ids()
@@ -118,7 +141,7 @@ fn not_allowed(process: &Assessment, status: &Status, machine: &Machine) -> Opti
     (held > 0 && !allowed.is_empty()).then(|| reason("outside-cpuset", text, mend))
 }
 
-fn policies(process: &Assessment) -> Option<Reason> {
+fn policies(process: &Figures<'_>) -> Option<Reason> {
     let set = process
         .policies
         .iter()
@@ -135,7 +158,7 @@ fn policies(process: &Assessment) -> Option<Reason> {
     })
 }
 
-fn measured(process: &Assessment) -> Option<Reason> {
+fn measured(process: &Figures<'_>) -> Option<Reason> {
     let share = process.measured_local?;
     let text = format!(
         "measured by resctrl while watched: {:.0} % of its memory traffic stayed local",

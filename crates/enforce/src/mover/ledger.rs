@@ -5,8 +5,8 @@ use super::moved::{Batch, Moved, PairMoved};
 use super::plan::{Pair, Plan};
 use super::run::Run;
 use super::stayed::Cause;
-use nodewise_linux::affinity;
 use nodewise_linux::pages::CallError;
+use nodewise_linux::{affinity, clock};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ impl<'a> Ledger<'a> {
     }
 
     pub fn now_ns(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        clock::nanoseconds(self.start.elapsed())
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Moved, &mut Option<CallError>) -> T) -> T {

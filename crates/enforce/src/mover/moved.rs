@@ -53,7 +53,7 @@ pub struct Moved {
     pub batches: Vec<Batch>,
     /// Number of threads that took part.
     pub workers: usize,
-    /// Duration in nanoseconds.
+    /// Duration of all batches together, nanoseconds of wall time.
     pub ns: u64,
     /// Whether the process ended meanwhile.
     pub gone: bool,

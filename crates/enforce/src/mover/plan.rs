@@ -66,7 +66,7 @@ impl Pair {
 /// The pages of a process that will move, and those that cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Process identifier.
+    /// Process whose pages will move.
     pub pid: u32,
     /// Pages to move for each pair of nodes.
     pub pairs: Vec<Pair>,

@@ -31,7 +31,7 @@ impl Cause {
         Self::Unmovable,
     ];
 
-    /// Name in JSON.
+    /// The stable name used in JSON: `no_room`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

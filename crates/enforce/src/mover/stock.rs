@@ -6,6 +6,7 @@ use super::refusal;
 use super::run::{BASE, Run};
 use super::stayed::{Cause, Stayed};
 use crate::EnforceError;
+use nodewise_linux::clock;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 use std::time::Instant;
 
@@ -20,7 +21,7 @@ pub fn migrate_pages(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Moved, Enforce
     let from = pairs.iter().map(|p| p.0).collect();
     let to = pairs.iter().map(|p| p.1).collect();
     let answer = pages::migrate_all(plan.pid, &from, &to);
-    let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let ns = clock::nanoseconds(start.elapsed());
     let mut moved = Moved::nothing_of(plan);
     match answer {
         Err(CallError::Gone) => moved.gone = true,

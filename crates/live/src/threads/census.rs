@@ -4,7 +4,7 @@ use super::view::{Seen, Thread};
 use crate::topology::Topology;
 use nodewise_enforce::Affinities;
 use nodewise_linux::process::Task;
-use nodewise_linux::{Host, affinity};
+use nodewise_linux::{Host, affinity, clock};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::is_companion;
 use std::collections::{BTreeSet, HashMap};
@@ -94,7 +94,7 @@ impl Census {
         Some(Seen {
             pid,
             name: known.name.clone(),
-            run_ns: u64::try_from(known.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            run_ns: clock::nanoseconds(known.since.elapsed()),
             threads: threads.filter_map(thread).collect(),
             all: tasks.iter().map(|t| t.tid).collect(),
             resident: known.resident.clone(),

@@ -1,6 +1,6 @@
 //! Messages on thread migration while a session runs, and its totals at the end.
 
-use super::news::{News, ThreadsMoved};
+use super::thread_event::{ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::topology::Topology;
 use nodewise_control::asym::{Application, Decision, Refused};
@@ -36,7 +36,7 @@ pub struct ThreadSummary {
     pub(crate) trouble: Option<String>,
     /// The last error that was reported.
     said: Option<String>,
-    news: Vec<News>,
+    events: Vec<ThreadEvent>,
 }
 
 /// Totals of one process.
@@ -61,11 +61,11 @@ impl ThreadSummary {
 
     /// Adds a message for the user.
     pub(super) fn notice(&mut self, line: impl Into<String>) {
-        self.news.push(News::Notice(line.into()));
+        self.events.push(ThreadEvent::Notice(line.into()));
     }
 
-    pub(super) fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_events(&mut self) -> Vec<ThreadEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// Records which nodes each process runs on.
@@ -130,7 +130,7 @@ impl ThreadSummary {
             if let Some(process) = self.processes.get_mut(&refused.application)
                 && process.refused.replace(*refused).is_none()
             {
-                self.news.push(News::Notice(refused.to_string()));
+                self.events.push(ThreadEvent::Notice(refused.to_string()));
             }
         }
     }
@@ -147,7 +147,7 @@ impl ThreadSummary {
                 process.before.clone_from(&from);
             }
         }
-        self.news.push(News::Moved(ThreadsMoved {
+        self.events.push(ThreadEvent::Moved(ThreadsMoved {
             pid: one.pid,
             name: one.name.clone(),
             from,

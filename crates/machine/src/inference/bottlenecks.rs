@@ -1,25 +1,14 @@
 //! Derives bottlenecks, sets of flows that share one capacity, from pairs of flows.
 
-use super::{Survey, Verdict};
+use super::{Bottleneck, Survey, Verdict};
 use std::collections::BTreeSet;
 
 /// Capacities that differ by less are taken for one: sums of two measured rates are no better.
 const ALIKE: f64 = 0.06;
 
-/// Something of limited width that several flows cross.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bottleneck {
-    /// Capacity of the bottleneck, MB/s.
-    pub capacity: f64,
-    /// Who crosses it: indices of the survey's flows, ascending.
-    pub flows: Vec<usize>,
-}
-
-impl Bottleneck {
-    fn covers(&self, other: &Self) -> bool {
-        alike(self.capacity, other.capacity)
-            && other.flows.iter().all(|f| self.flows.binary_search(f).is_ok())
-    }
+/// Whether a bottleneck explains all that another does.
+fn covers(one: &Bottleneck, other: &Bottleneck) -> bool {
+    alike(one.capacity, other.capacity) && other.flows.iter().all(|f| one.flows.binary_search(f).is_ok())
 }
 
 pub(super) fn alike(a: f64, b: f64) -> bool {
@@ -48,7 +37,7 @@ fn widest(mut all: Vec<Bottleneck>) -> Vec<Bottleneck> {
     });
     let mut kept: Vec<Bottleneck> = Vec::new();
     for one in all {
-        if !kept.iter().any(|k| k.covers(&one)) {
+        if !kept.iter().any(|k| covers(k, &one)) {
             kept.push(one);
         }
     }

@@ -1,6 +1,7 @@
 //! Derives directed links and routes from bottlenecks.
 
-use super::bottlenecks::{Bottleneck, alike};
+use super::Bottleneck;
+use super::bottlenecks::alike;
 use crate::{Flow, Link, LinkId, Machine, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,6 @@
 //! Chooses the next group of flows to measure together, and keeps what is known of each pair.
 
-use super::bottlenecks::Bottleneck;
-use super::{Estimate, wide};
+use super::Estimate;
 use crate::{Flow, NodeId};
 
 /// A loss below this share of what a flow has alone is not told from noise.
@@ -44,28 +43,18 @@ pub struct Survey {
     pub(super) wide: Vec<Bottleneck>,
 }
 
-/// Lets flows run together until every pair is known, then all that can at once, to find what only many of
-/// them fill. `alone` is what each has by itself; `divisible` forbids two flows of a reader whose CPUs
-/// cannot be divided; `measure` gives what these flows get together, MB/s, or `None` when time is up.
-pub fn survey(
-    alone: &[(Flow, Estimate)],
-    divisible: impl Fn(NodeId) -> bool,
-    mut measure: impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
-) -> Survey {
-    let mut survey = Survey::new(alone);
-    while let Some(group) = survey.next(&divisible) {
-        let Some(rates) = measure(&survey.of(&group)) else {
-            return survey;
-        };
-        survey.tell(&group, &rates);
-    }
-    wide::look(&mut survey, &mut measure);
-    survey
+/// Something of limited width that several flows cross.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bottleneck {
+    /// Capacity of the bottleneck, MB/s.
+    pub capacity: f64,
+    /// Who crosses it: indices of the survey's flows, ascending.
+    pub flows: Vec<usize>,
 }
 
 impl Survey {
     /// A survey of these flows, each with what it has alone, MB/s.
-    fn new(flows: &[(Flow, Estimate)]) -> Self {
+    pub(super) fn new(flows: &[(Flow, Estimate)]) -> Self {
         let pairs = flows.len() * flows.len().saturating_sub(1) / 2;
         Self {
             flows: flows.iter().map(|f| f.0).collect(),
@@ -128,7 +117,7 @@ impl Survey {
 
     /// What to let run together next, by index; `None` when every pair is known but those that `divisible`
     /// forbids: two flows of a reader whose CPUs cannot be divided between them.
-    fn next(&mut self, divisible: impl Fn(NodeId) -> bool) -> Option<Vec<usize>> {
+    pub(super) fn next(&mut self, divisible: impl Fn(NodeId) -> bool) -> Option<Vec<usize>> {
         if let Some(seed) = self.seed() {
             return Some(self.grown(seed));
         }
@@ -146,7 +135,7 @@ impl Survey {
     }
 
     /// What the flows of [`Survey::next`] got together, MB/s.
-    fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
+    pub(super) fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
         if let ([i, j], [a, b]) = (group, rates) {
             let pair = self.pair(*i, *j);
             self.together[pair] = self.of_two([*i, *j], [*a, *b]);
@@ -245,8 +234,8 @@ impl Survey {
         loop {
             let gain = |k: usize| {
                 let fits = |&i: &usize| i != k && self.combine(i, k) && self.doubt[self.pair(i, k)] < SUSPECT;
-                let news = || group.iter().filter(|i| self.open(**i, k)).count();
-                group.iter().all(fits).then(news).filter(|n| *n > 0)
+                let untold = || group.iter().filter(|i| self.open(**i, k)).count();
+                group.iter().all(fits).then(untold).filter(|n| *n > 0)
             };
             let best = (0..self.flows.len())
                 .filter_map(|k| Some((gain(k)?, std::cmp::Reverse(k))))

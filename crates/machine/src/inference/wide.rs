@@ -1,7 +1,6 @@
 //! Bottlenecks that two flows cannot saturate, such as the link between two sockets of several nodes each.
 
-use super::bottlenecks::Bottleneck;
-use super::{Estimate, Survey};
+use super::{Bottleneck, Estimate, Survey};
 use crate::Flow;
 
 /// Crowds are at least so many; two are a pair.

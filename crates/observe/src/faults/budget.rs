@@ -1,5 +1,7 @@
 //! Limits the cost of observation: a budget that the program's CPU time adds to, and each sample takes from.
 
+// Why: docs/decisions/live-loop.md
+
 use super::pace::Pace;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ pub struct Interval {
     pub hints: u64,
     /// The share of the time during which faults were reported, 0 to 1.
     pub open: f64,
-    /// Elapsed wall-clock time.
+    /// Wall-clock time since the last look.
     pub wall: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Keeps track of the followed processes and their children: from their start, or from when we attached, until they
 //! end.
 
-use super::Kind;
+use super::kind::Kind;
 use super::residents::Residents;
 use nodewise_linux::faults::{Fault, Record};
 use nodewise_linux::pagemap::Pagemap;
@@ -20,7 +20,7 @@ pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
     tid != pid && name == "nodewise"
 }
 
-/// The followed processes.
+/// The processes whose faults are taken, with what is known of their pages and threads.
 pub struct Following {
     processes: BTreeMap<u32, Process>,
     /// Whether every process that faults is followed.
@@ -177,10 +177,9 @@ impl Following {
             if process.residents.is_stale()
                 && let Ok(pagemap) = Pagemap::of(pid)
             {
-                process.residents.refresh(
-                    &pagemap,
-                    u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
-                );
+                process
+                    .residents
+                    .refresh(&pagemap, clock::nanoseconds(clock::monotonic()));
             }
             if read_moves {
                 let (moved, known) = process.newly_moved(host, pid);
@@ -258,7 +257,7 @@ impl Process {
 }
 
 fn cpu_ns(pid: u32) -> Option<u64> {
-    u64::try_from(clock::cpu_time(pid)?.as_nanos()).ok()
+    clock::cpu_time(pid).map(clock::nanoseconds)
 }
 
 /// Whether the process still has a running thread, not only zombies.

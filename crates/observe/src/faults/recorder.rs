@@ -1,10 +1,12 @@
 //! Records samples: watches a program that it starts, or running ones, and ends slices in time.
 
+// Why: docs/decisions/structure.md
+
 use super::traced::Traced;
 use super::{Figures, Kind, NotHere, Watch};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{LOOKS_TO_END, cannot_start, make_raw, nanoseconds, still_running};
+use crate::recorder::{LOOKS_TO_END, cannot_start, make_raw, still_running};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -39,7 +41,7 @@ pub enum Target {
     },
     /// Running processes, watched until they end, a signal arrives, or `duration` is over.
     Processes {
-        /// Their process identifiers.
+        /// Process identifiers; their children are watched, too.
         pids: Vec<u32>,
         /// The longest time to watch.
         duration: Option<Duration>,
@@ -275,7 +277,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
     fn cut(&mut self, elapsed: Duration) -> Result<(), Error> {
         let began = clock::own_cpu_time();
         self.traced.look_at_threads();
-        self.traced.cut(nanoseconds(elapsed))?;
+        self.traced.cut(clock::nanoseconds(elapsed))?;
         let describe = self.description(elapsed);
         self.traced.checkpoint(describe)?;
         self.watch.charge_upkeep(clock::own_cpu_time() - began);
@@ -287,7 +289,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let figures = self.watch.figures();
         let sampling = figures.sampling(self.budget, self.minimum_samples, wall);
         move |meta| {
-            meta.wall_ns = nanoseconds(wall);
+            meta.wall_ns = clock::nanoseconds(wall);
             meta.kernel_migrations = figures.kernel_moved;
             meta.sampling = Some(sampling);
         }

@@ -1,6 +1,6 @@
 //! Tracks which pages of a process were resident before a fault: this distinguishes hint faults from first touches.
 
-use super::Kind;
+use super::kind::Kind;
 use nodewise_linux::faults::Fault;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE};

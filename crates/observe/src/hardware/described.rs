@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Nobody loses anything.
+    /// Measures flows none of which loses anything beside the others.
     fn together(flows: &[Flow]) -> Option<Vec<Estimate>> {
         Some(vec![Estimate::exact(1100.0); flows.len()])
     }

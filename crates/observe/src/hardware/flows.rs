@@ -1,9 +1,10 @@
 //! Measures figure after figure, each with its CPUs and memory.
 
+use super::chase;
 use super::pace::Pace;
+use super::settings::{Matrix, Progress};
 use super::site::{Place, Site};
 use super::stream::{self, Lane, Part};
-use super::{Matrix, Progress, chase};
 use nodewise_linux::{affinity, clock};
 use nodewise_machine::inference::Estimate;
 use nodewise_machine::{Flow, NodeId};

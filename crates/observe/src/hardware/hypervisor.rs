@@ -1,4 +1,4 @@
-//! Detects virtual machines.
+//! Tells virtual machines by the CPU's flag or by names in the firmware's tables.
 
 use nodewise_linux::Host;
 

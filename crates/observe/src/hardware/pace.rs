@@ -1,6 +1,6 @@
 //! Decides how often to repeat a measurement, and when to stop.
 
-use super::Settings;
+use super::settings::Settings;
 use nodewise_linux::clock;
 use nodewise_machine::inference::Estimate;
 use std::io;

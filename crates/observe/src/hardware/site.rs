@@ -1,7 +1,8 @@
 //! CPUs and memory of each node that measurements may use.
 
 use super::caches::caches;
-use super::{Settings, chase, room};
+use super::settings::Settings;
+use super::{chase, room};
 use crate::{Error, ErrorKind};
 use nodewise_linux::node_memory::NodeMemory;
 use nodewise_linux::{Host, affinity, mempolicy, probe};

@@ -100,7 +100,7 @@ impl Image {
         let mut fresh = Vec::with_capacity(deltas.len());
         for delta in deltas {
             let known = self.object(number, delta.counter).and_then(|o| *o);
-            if known.is_none() && self.is_runtimes(delta.address) {
+            if known.is_none() && self.is_runtime_data(delta.address) {
                 continue;
             }
             let object = known.unwrap_or_else(|| {
@@ -132,11 +132,11 @@ impl Image {
 
     /// Whether an address is in the data of our own library, which the emulated loader relocates: such accesses are not
     /// the program's.
-    fn is_runtimes(&mut self, address: u64) -> bool {
+    fn is_runtime_data(&self, address: u64) -> bool {
         let Some(runtime) = self.runtime else {
             return false;
         };
-        let claim = self.claims.owner(address);
+        let claim = self.claims.covering(address);
         claim.is_some_and(|c| c.what == Content::Image { module: runtime })
     }
 
@@ -147,7 +147,7 @@ impl Image {
         let id = self.thread(tables, thread);
         let mut fresh = Vec::with_capacity(touches.len());
         for touch in touches {
-            if self.is_runtimes(touch.address) {
+            if self.is_runtime_data(touch.address) {
                 continue;
             }
             fresh.push(FirstTouch {

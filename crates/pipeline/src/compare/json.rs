@@ -1,6 +1,7 @@
 //! JSON output of `simulate`; its keys are documented in `docs/model.md` and stable.
 
 use super::nodes::{self, NodeChoices};
+use nodewise_control::HeldBack;
 use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use serde::Serialize;
@@ -74,15 +75,6 @@ struct Policy<'a> {
     messages: u64,
     held_back: HeldBack,
     slices: Vec<Slice>,
-}
-
-/// Moves that a policy wanted and that were not made, by reason.
-#[derive(Serialize)]
-struct HeldBack {
-    few_samples: u64,
-    resting: u64,
-    rate: u64,
-    budget: u64,
 }
 
 #[derive(Serialize)]
@@ -236,12 +228,7 @@ fn policy(p: &Prediction) -> Policy<'_> {
         incorrect: ledger.incorrect.or((ledger.migrations == 0).then_some(0)),
         migration_seconds: moved.seconds,
         messages: ledger.messages,
-        held_back: HeldBack {
-            few_samples: moved.held_back.few_samples,
-            resting: moved.held_back.resting,
-            rate: moved.held_back.rate,
-            budget: moved.held_back.budget,
-        },
+        held_back: moved.held_back,
         slices: slices.collect(),
     }
 }

@@ -1,12 +1,12 @@
 //! `simulate --affinity asym`: each policy on the nodes on which it is fastest, and the spread over all choices of
 //! nodes.
 
-use super::Movers;
+use super::movers::Movers;
 use super::table::{Row, significant};
 use crate::Asym;
 use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
-use nodewise_report::table;
+use nodewise_report::{plural, table};
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
@@ -159,14 +159,16 @@ impl NodeChoices {
                 self.predicted, self.possible
             ),
         };
-        let plural = if self.sizes.len() == 1 { "" } else { "s" };
         let rows = self.choices.iter().map(|(choice, places)| row(choice, places));
         let mut out = format!(
-            "{threads} threads need {} node{plural} of {}; {all}.\n\n",
-            self.sizes.len(),
+            "{threads} threads need {} of {}; {all}.\n\n",
+            plural(self.sizes.len(), "node"),
             self.of
         );
-        out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
+        out += &table(
+            "lrrrrrrrl",
+            std::iter::once(header(["policy", "nodes"], &["by bandwidth alone"])).chain(rows),
+        );
         out += "Best and worst are compared with the mean over placements; latency is that of a line from memory.\n";
         if self.slices_together > 1 {
             out += &format!("Slices are taken {} at a time for that.\n", self.slices_together);
@@ -191,20 +193,11 @@ impl NodeChoices {
     }
 }
 
-fn header() -> Row {
-    [
-        "policy",
-        "nodes",
-        "seconds",
-        "best",
-        "worst",
-        "latency",
-        "best",
-        "worst",
-        "by bandwidth alone",
-    ]
-    .map(str::to_owned)
-    .into()
+/// Titles of the columns: between these of the first and the last, times and latencies over placements.
+pub fn header(first: [&str; 2], last: &[&str]) -> Row {
+    let spreads = ["seconds", "best", "worst", "latency", "best", "worst"];
+    let all = first.iter().chain(&spreads).chain(last);
+    all.map(|title| (*title).to_owned()).collect()
 }
 
 pub fn list(nodes: &[NodeId]) -> String {

@@ -3,8 +3,9 @@
 mod json;
 mod text;
 
+use super::movers::Movers;
 use super::nodes::{DYNAMIC, STARTS};
-use super::{Movers, Question, moving};
+use super::{Question, moving};
 use crate::asym::{ASYM, DRAWN, MOST, dealt};
 use crate::{Selected, Selection};
 use anyhow::{Context as _, bail};
@@ -266,7 +267,8 @@ impl Runs<'_> {
 
     fn movers<'p>(&'p self, program: &'p Program) -> Movers<'p> {
         Movers {
-            question: self.question,
+            limits: &self.question.limits,
+            traced: self.question.trace,
             selected: &program.selected,
             list: self.list,
             parameters: self.parameters,

@@ -52,14 +52,14 @@ fn assign_single_nodes(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mu
 impl Cluster {
     /// Orders these nodes by virtual node: a virtual node that is on one of them keeps it.
     fn in_virtual_node_order(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
-        let mut seats: Vec<Option<NodeId>> = vec![None; nodes.len()];
-        for (seat, at) in seats.iter_mut().zip(&self.at) {
+        let mut assigned: Vec<Option<NodeId>> = vec![None; nodes.len()];
+        for (slot, at) in assigned.iter_mut().zip(&self.at) {
             if let Some(found) = nodes.iter().position(|n| n == at) {
-                *seat = Some(nodes.remove(found));
+                *slot = Some(nodes.remove(found));
             }
         }
         let mut rest = nodes.into_iter();
-        seats
+        assigned
             .into_iter()
             .filter_map(|s| s.or_else(|| rest.next()))
             .collect()

@@ -1,21 +1,23 @@
 //! Parses `key=value` parameters of policies.
 
-use super::MigrationPolicyKind;
 use crate::PolicyError;
 use std::fmt::Display;
 use std::str::FromStr;
 
 /// The parameters of one policy as written; what is asked for is taken out, what is left is unknown.
 pub struct Parameters<'a> {
-    kind: &'a MigrationPolicyKind,
+    policy: &'static str,
+    /// All that the policy takes, with their defaults.
+    known: &'static str,
     text: Option<&'a str>,
     left: Vec<&'a str>,
 }
 
 impl<'a> Parameters<'a> {
-    pub(super) fn new(kind: &'a MigrationPolicyKind, text: Option<&'a str>) -> Self {
+    pub(super) fn new(policy: &'static str, known: &'static str, text: Option<&'a str>) -> Self {
         Self {
-            kind,
+            policy,
+            known,
             text,
             left: text.map(|t| t.split(':').collect()).unwrap_or_default(),
         }
@@ -24,7 +26,7 @@ impl<'a> Parameters<'a> {
     /// The policy's name, as written.
     pub(super) fn name(&self) -> String {
         self.text
-            .map_or(self.kind.name.to_owned(), |t| format!("{}:{t}", self.kind.name))
+            .map_or(self.policy.to_owned(), |t| format!("{}:{t}", self.policy))
     }
 
     /// The value of `key`, if it is written and holds what `good` says (`must`: the same for people).
@@ -52,17 +54,17 @@ impl<'a> Parameters<'a> {
     }
 
     pub(super) fn error(&self, what: impl Display) -> PolicyError {
-        PolicyError(format!("{}:{what}", self.kind.name))
+        PolicyError(format!("{}:{what}", self.policy))
     }
 
     pub(super) fn finish(self) -> Result<(), PolicyError> {
         let Some(unknown) = self.left.first() else {
             return Ok(());
         };
-        let known = if self.kind.parameters.is_empty() {
+        let known = if self.known.is_empty() {
             "it takes none".to_owned()
         } else {
-            format!("write {}:{}", self.kind.name, self.kind.parameters)
+            format!("write {}:{}", self.policy, self.known)
         };
         Err(self.error(format_args!("{unknown}: unknown parameter; {known}")))
     }

@@ -1,7 +1,6 @@
 //! First touch, the kernel's default.
 
 use crate::{Context, Mapping, PagePolicy};
-use nodewise_analysis::first_touch_nodes;
 
 /// Each page on the node of the thread that touched it first: Linux's default and the baseline of
 /// every comparison (Diener III).
@@ -14,16 +13,9 @@ impl PagePolicy for FirstTouch {
     }
 
     fn place(&self, context: &Context<'_>) -> Mapping {
-        let Context {
-            profile,
-            histogram,
-            affinity,
-            machine,
-        } = context;
-        let nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
         Mapping {
             policy: self.name(),
-            nodes,
+            nodes: context.first_touch(),
         }
     }
 }

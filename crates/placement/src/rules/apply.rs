@@ -2,7 +2,7 @@
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};
-use nodewise_analysis::{Affinity, first_touch_nodes, thread_numbers};
+use nodewise_analysis::{Affinity, thread_numbers};
 use nodewise_machine::NodeId;
 use nodewise_profile::{Object, PageNumber, Profile};
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
     let placement = placement.folded(machine.node_count() as u32);
     let threads = nodes_by_number(profile, affinity);
     let rules = rule_of_objects(&placement, profile);
-    let mut nodes = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let mut nodes = context.first_touch();
     let mut applied = Applied {
         pages: histogram.len() as u64,
         folded: matches!(placement, Cow::Owned(_)),

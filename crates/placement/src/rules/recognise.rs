@@ -6,7 +6,7 @@ use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply,
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
 use nodewise_analysis::figures::{bytes, percent};
-use nodewise_analysis::{first_touch_nodes, measure};
+use nodewise_analysis::measure;
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 
@@ -44,7 +44,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
         affinity,
         machine,
     } = *context;
-    let first_touch = first_touch_nodes(profile, histogram, affinity, machine.node_count());
+    let first_touch = context.first_touch();
     let threads = nodes_by_number(profile, affinity);
     let weighted = weighted_round(machine);
     let scene = Scene {

@@ -4,6 +4,8 @@
 //! `pu` both are its CPUs, numbered node by node (hwloc's logical order). hwloc-calc itself knows no machine of ours
 //! that is simulated; what it prints for this host, `cpus:LIST` takes.
 
+// Why: docs/decisions/structure.md
+
 use super::node_cpus::{NodeCpus, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;

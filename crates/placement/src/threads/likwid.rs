@@ -6,6 +6,8 @@
 //! likwid-pin itself prints lists for the host it runs on (`cpus:LIST` takes those); it cannot for a machine that is
 //! simulated, or for the CPUs that a cpuset leaves, and that is what this is for.
 
+// Why: docs/decisions/structure.md
+
 use super::node_cpus::{NodeCpus, beyond, numbered, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;

@@ -5,9 +5,14 @@
 //! dealt out greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin,
 //! Bell Syst. Tech. J. 49(2), 1970, with Fiduccia's and Mattheyses's gains), in the cost of all parts at once.
 
+// Why: docs/decisions/placement.md
+
 mod coarsen;
 mod initial;
+mod parts;
 mod refine;
+
+pub use parts::Parts;
 
 use super::SharingGraph;
 use coarsen::{Coarse, coarsen};
@@ -25,51 +30,6 @@ const DENSE: usize = 128;
 /// Different beginnings of the smallest graph.
 const BEGINNINGS: u64 = 6;
 
-/// The parts to deal out to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parts {
-    /// Threads of each part.
-    pub sizes: Vec<u32>,
-    /// What a unit of communication costs between two parts, `[part * parts + other]`: symmetric, 0 inside.
-    pub costs: Vec<f64>,
-}
-
-impl Parts {
-    /// Parts that are equally far from each other.
-    #[must_use]
-    pub fn equal(sizes: Vec<u32>) -> Self {
-        let count = sizes.len();
-        let cost = |i: usize| f64::from(u8::from(i / count != i % count));
-        Self {
-            costs: (0..count * count).map(cost).collect(),
-            sizes,
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.sizes.len()
-    }
-
-    /// What communication costs with threads in parts.
-    #[must_use]
-    pub fn cost(&self, graph: &SharingGraph, places: &[u32]) -> f64 {
-        let row = |v: usize| &self.costs[places[v] as usize * self.count()..][..self.count()];
-        let of = |v: usize| -> f64 {
-            let row = row(v);
-            let edges = graph.neighbours(v).iter();
-            edges.map(|(u, w)| w * row[places[*u as usize] as usize]).sum()
-        };
-        (0..graph.len()).map(of).sum()
-    }
-
-    /// The parts in order, each filled before the next.
-    #[must_use]
-    pub fn blocks(&self) -> Vec<u32> {
-        let part = |(p, size): (usize, &u32)| std::iter::repeat_n(p as u32, *size as usize);
-        self.sizes.iter().enumerate().flat_map(part).collect()
-    }
-}
-
 /// The part of each thread; each part has exactly its size. Deterministic. Never costs more than blocks.
 ///
 /// # Panics
@@ -77,7 +37,7 @@ impl Parts {
 #[must_use]
 pub fn partition(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
     let threads: u32 = parts.sizes.iter().sum();
-    assert_eq!(threads as usize, graph.len(), "as many seats as threads");
+    assert_eq!(threads as usize, graph.len(), "as many places as threads");
     let blocks = parts.blocks();
     if graph.edge_count() == 0 || parts.count() < 2 {
         return blocks;

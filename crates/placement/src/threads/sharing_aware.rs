@@ -35,7 +35,7 @@ fn parts(threads: usize, machine: &Machine) -> Parts {
         .node_ids()
         .flat_map(|a| machine.node_ids().map(move |b| (a, b)));
     Parts {
-        sizes: seats(threads, &cpus(machine)),
+        sizes: threads_a_node(threads, &cpus(machine)),
         // Both ends wait; where remote is as near as local, only what is told to whom is gone.
         costs: pairs.map(|(a, b)| farther(a, b) + farther(b, a)).collect(),
     }
@@ -47,7 +47,7 @@ fn cpus(machine: &Machine) -> Vec<u32> {
 }
 
 /// How many threads each node takes, by its CPUs.
-pub(super) fn seats(threads: usize, cpus: &[u32]) -> Vec<u32> {
+pub(super) fn threads_a_node(threads: usize, cpus: &[u32]) -> Vec<u32> {
     let mut taken = vec![0u32; cpus.len()];
     for _ in 0..threads {
         let next = (0..cpus.len())
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn nodes_with_more_cpus_take_more_threads_once_the_others_are_full() {
         for (threads, expected) in [(4, [2, 2]), (6, [4, 2]), (12, [8, 4])] {
-            assert_eq!(seats(threads, &[4, 2]), expected);
+            assert_eq!(threads_a_node(threads, &[4, 2]), expected);
         }
     }
 

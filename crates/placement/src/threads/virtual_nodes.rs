@@ -1,6 +1,6 @@
 //! Assigns threads to as few virtual nodes as they fill; AsymSched (4.2) places these on real nodes.
 
-use super::sharing_aware::{dealt, on_cpus, seats};
+use super::sharing_aware::{dealt, on_cpus, threads_a_node};
 use super::{Parts, SharingGraph};
 use crate::PolicyError;
 use crate::asym::{Cluster, Options, Place, search};
@@ -50,7 +50,7 @@ impl VirtualNodes {
             Some(*sum)
         });
         let needed = 1 + filled.take_while(|sum| *sum < graph.len()).count();
-        let parts = Parts::equal(seats(graph.len(), &cpus[..needed.min(cpus.len())]));
+        let parts = Parts::equal(threads_a_node(graph.len(), &cpus[..needed.min(cpus.len())]));
         Self {
             of: dealt(&graph, &parts),
             sizes: parts.sizes,
@@ -207,15 +207,15 @@ pub fn virtual_affinity(name: &str, groups: &[u32], of: &[u32], machine: &Machin
         first.push(first[first.len() - 1] + node.cpus.len() as u32);
     }
     let mut taken = vec![0; machine.nodes.len()];
-    let seat = |node: &u32| {
+    let cpu_of = |node: &u32| {
         let node = *node as usize;
         taken[node] += 1;
         CpuId(first[node] + (taken[node] - 1) % machine.nodes[node].cpus.len() as u32)
     };
-    let seats: Vec<CpuId> = of.iter().map(seat).collect();
+    let cpus: Vec<CpuId> = of.iter().map(cpu_of).collect();
     Affinity {
         name: name.to_owned(),
-        cpus: groups.iter().map(|g| seats[*g as usize]).collect(),
+        cpus: groups.iter().map(|g| cpus[*g as usize]).collect(),
         nodes: groups.iter().map(|g| NodeId(of[*g as usize])).collect(),
     }
 }

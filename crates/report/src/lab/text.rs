@@ -2,7 +2,7 @@
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
-use crate::table::table;
+use crate::table::{matrix_line, table};
 use crate::text::{Screen, clean, wrap};
 use crate::{count, percent};
 use std::fmt::Write;
@@ -93,14 +93,15 @@ impl Writer<'_> {
         let memories = 0..self.experiment.nodes.len();
         let width = if memories.len() > 10 { 5 } else { 7 };
         let mut row = |head: &str, cells: Vec<String>, last: &str| {
-            let _ = writeln!(out, "{head:>7}{}{last:>8}", cells.concat());
+            let cells = cells.into_iter().map(|cell| (width, cell));
+            let (head, last) = ([(7, head.to_owned())], [(8, last.to_owned())]);
+            let _ = writeln!(out, "{}", matrix_line(head.into_iter().chain(cells).chain(last)));
         };
-        let plain = |text: String| format!("{text:>width$}");
-        let numbers = memories.clone().map(|m| plain(m.to_string())).collect();
+        let numbers = memories.clone().map(|m| m.to_string()).collect();
         row("", numbers, "all");
         for reader in self.experiment.readers() {
             let cell = |memory: usize| {
-                let text = plain(short(shares.cell(reader, memory)));
+                let text = short(shares.cell(reader, memory));
                 if memory == reader {
                     self.paint(1, &text)
                 } else {
@@ -113,10 +114,10 @@ impl Writer<'_> {
                 &short(shares.by_reader(reader)),
             );
         }
-        let sums = memories.map(|m| plain(short(shares.by_memory(m)))).collect();
+        let sums = memories.map(|m| short(shares.by_memory(m))).collect();
         row("all", sums, "100");
         if !pages.is_empty() {
-            let counts = pages.iter().map(|p| plain(tiny(*p))).collect();
+            let counts = pages.iter().map(|p| tiny(*p)).collect();
             row("pages", counts, &tiny(pages.iter().sum()));
         }
     }

@@ -50,12 +50,12 @@ fn note(x: f64, y: f64, text: &str) -> String {
 struct Pair {
     a: Anchor,
     b: Anchor,
-    both: [Option<Way>; 2],
+    both: [Option<Direction>; 2],
 }
 
 /// One direction of a link, MB/s.
 #[derive(Clone, Copy)]
-struct Way {
+struct Direction {
     bandwidth: f64,
     /// Where loads are shown.
     load: Option<f64>,
@@ -98,13 +98,13 @@ struct Anchor {
 /// Links by the pair of their ends.
 fn anchored(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> Vec<Pair> {
     type Group = Vec<NodeId>;
-    let mut pairs: BTreeMap<(Group, Group), [Option<Way>; 2]> = BTreeMap::new();
+    let mut pairs: BTreeMap<(Group, Group), [Option<Direction>; 2]> = BTreeMap::new();
     for (id, link) in machine.links.iter().enumerate() {
         let (from, to) = machine.link_ends(LinkId(id as u32));
         let back = usize::from(from > to);
         let key = if back == 1 { (to, from) } else { (from, to) };
         let load = load.map(|l| l[id]);
-        pairs.entry(key).or_default()[back] = Some(Way {
+        pairs.entry(key).or_default()[back] = Some(Direction {
             bandwidth: link.bandwidth,
             load,
         });
@@ -163,7 +163,7 @@ fn line(pair: &Pair, widest: f64) -> String {
     }
     let bend = pair.bend();
     let one_way = if bend > 0.0 { "" } else { ", one way" };
-    let arrow = |from: &Anchor, to: &Anchor, way: Way| {
+    let arrow = |from: &Anchor, to: &Anchor, way: Direction| {
         let load = way.load.filter(|_| way.busy()).map_or(String::new(), |load| {
             format!(", of which {} are used", gigabytes(load))
         });
@@ -187,7 +187,7 @@ fn tags(pair: &Pair) -> String {
     there.into_iter().chain(back).collect()
 }
 
-impl Way {
+impl Direction {
     fn busy(self) -> bool {
         self.load.is_some_and(|load| load > 0.0)
     }
@@ -222,7 +222,7 @@ fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
 }
 
 /// A line that ends where an arrow's head begins, if `what` speaks of one direction.
-fn stroke(a: &Anchor, b: &Anchor, way: Way, widest: f64, aside: f64, what: &str) -> String {
+fn stroke(a: &Anchor, b: &Anchor, way: Direction, widest: f64, aside: f64, what: &str) -> String {
     let (from, to) = (edge(a, b, aside), edge(b, a, -aside));
     let mut svg = format!(
         "<g><title>{what}</title><line class=\"link{}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke-width=\"{:.1}\"/>",
@@ -246,7 +246,7 @@ fn stroke(a: &Anchor, b: &Anchor, way: Way, widest: f64, aside: f64, what: &str)
     svg
 }
 
-fn head(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
+fn head(from: &Anchor, to: &Anchor, way: Direction, aside: f64) -> String {
     let tip = edge(to, from, -aside);
     let (ux, uy) = direction(from, to);
     let wing = |side: f64| {
@@ -267,7 +267,7 @@ fn head(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
 }
 
 /// What a busy link carries, on its line; beside it where the other direction has a line too.
-fn tag(from: &Anchor, to: &Anchor, way: Way, aside: f64) -> String {
+fn tag(from: &Anchor, to: &Anchor, way: Direction, aside: f64) -> String {
     let Some(load) = way.load.filter(|_| way.busy()) else {
         return String::new();
     };
@@ -310,7 +310,7 @@ fn backplane(machine: &Machine, layout: &Layout, total: f64, load: Option<&[f64]
         let (way, what) = port(machine, node, load);
         stroke(&anchor(&[node], layout), &hub, way, total, 0.0, &what)
     });
-    let way = Way {
+    let way = Direction {
         bandwidth: total,
         load: load.map(|l| l[machine.links.len()]),
     };
@@ -318,7 +318,7 @@ fn backplane(machine: &Machine, layout: &Layout, total: f64, load: Option<&[f64]
 }
 
 /// What joins a node to the backplane, as full as the fullest of the node's links, and what it does.
-fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) {
+fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Direction, String) {
     let ends = |end: fn(&Link) -> NodeId| {
         let links = machine.links.iter().enumerate();
         links.filter(move |(_, l)| end(l) == node)
@@ -328,7 +328,7 @@ fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) 
     let what = format!("node {node} and backplane: {} each way", gigabytes(bandwidth));
     let Some(load) = load else {
         return (
-            Way {
+            Direction {
                 bandwidth,
                 load: None,
             },
@@ -339,7 +339,7 @@ fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) 
     let share = all.map(|(id, l)| load[id] / l.bandwidth).fold(0.0, f64::max);
     let sum = |end| gigabytes(ends(end).map(|(id, _)| load[id]).sum());
     let (sent, received) = (sum(|l| l.from), sum(|l| l.to));
-    let way = Way {
+    let way = Direction {
         bandwidth,
         load: Some(share * bandwidth),
     };
@@ -347,7 +347,7 @@ fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Way, String) 
 }
 
 /// The hub itself, ringed by the colour of its load.
-fn middle((x, y): (f64, f64), way: Way) -> String {
+fn middle((x, y): (f64, f64), way: Direction) -> String {
     let shape = format!(
         "x=\"{:.1}\" y=\"{:.1}\" width=\"116\" height=\"52\" rx=\"26\"",
         x - 58.0,

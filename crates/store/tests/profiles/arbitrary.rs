@@ -1,4 +1,4 @@
-//! Arbitrary recordings.
+//! Recordings that are valid but otherwise arbitrary, for property tests.
 
 use nodewise_profile::{
     Access, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer, PageNumber,

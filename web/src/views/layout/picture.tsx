@@ -12,7 +12,7 @@ import { Segments } from "../../segments";
 import { update } from "../../state";
 import { useTheme } from "../../theme";
 import type { ViewProps } from "../../view";
-import { hands } from "./hands";
+import { followPointer } from "./pointer";
 import { inspect, told, type Seen } from "./inspect";
 import { Legend, ReachLegend } from "./legend";
 import { Source } from "./object";
@@ -85,7 +85,7 @@ export function Picture(props: Props) {
       clearTimeout(timer);
       timer = window.setTimeout(() => say(made.look.selected), PAUSE);
     };
-    const drop = hands(made, { moved, chose: choose });
+    const drop = followPointer(made, { moved, chose: choose });
     let most = 0;
     made.onFrame = () => {
       see(inspect(made, report.page_size));

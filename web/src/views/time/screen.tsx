@@ -14,7 +14,7 @@ import type { Palette } from "../../palette";
 import { Segments } from "../../segments";
 import { update, type State } from "../../state";
 import { NodeKeys, Outline, Ramp } from "../layout/legend";
-import { Reel, type ReelLook } from "./reel";
+import { Frames, type FramesLook } from "./frames";
 
 /** Steps a second. */
 const SPEED = 10;
@@ -32,7 +32,7 @@ type Hover = { column: number; step: number } | null;
 
 export function Screen({ report, strip, film, palette, selected, state }: ScreenProps) {
   const mode: FilmMode = FILM_MODES.find((m) => m === state.colour) ?? "node";
-  const look = useMemo((): ReelLook => {
+  const look = useMemo((): FramesLook => {
     const [first, last] = selected
       ? [stepAt(film, selected[0]), stepAt(film, Math.max(selected[0], selected[1] - 1e-9))]
       : [0, film.steps - 1];
@@ -44,7 +44,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
   const [hover, setHover] = useState<Hover>(null);
   const step = inRange(frame);
   const body = useRef<HTMLDivElement>(null);
-  const reel = useReel(film, strip, look, step, hover);
+  const canvas = useFrames(film, strip, look, step, hover);
 
   useEffect(() => {
     if (!playing) return;
@@ -68,7 +68,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     return () => removeEventListener("keydown", pressed);
   }, []);
 
-  const point = (event: PointerEvent) => setHover(reel.reel.current?.at(event.offsetX, event.offsetY) ?? null);
+  const point = (event: PointerEvent) => setHover(canvas.frames.current?.at(event.offsetX, event.offsetY) ?? null);
   const key = (event: KeyboardEvent) => {
     const at = hover ?? { column: film.width >> 1, step };
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
@@ -91,7 +91,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
       title="Film"
       what="The address space from left to right, time downwards: each line is a step, coloured by the node that used the pages most in it. Upright stripes stay where they are; slanted ones wander from node to node, and no fixed placement follows them."
       element={() => {
-        finely(reel.draw);
+        finely(canvas.draw);
         return body.current;
       }}
       rows={() => rows(film)}
@@ -125,18 +125,18 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
       }
     >
       <div ref={body}>
-        <div class="plate" ref={reel.frame}>
-          <canvas ref={reel.base} />
+        <div class="plate" ref={canvas.frame}>
+          <canvas ref={canvas.base} />
           <canvas
             class="above"
-            ref={reel.above}
+            ref={canvas.above}
             tabIndex={0}
             role="application"
             aria-label="Film: address space from left to right, time downwards. Arrow keys move, space plays, [ and ] select from and up to a step."
             aria-describedby="film-said"
             onPointerMove={point}
             onPointerLeave={() => setHover(null)}
-            onPointerDown={(e) => setFrame(reel.reel.current?.at(e.offsetX, e.offsetY)?.step ?? step)}
+            onPointerDown={(e) => setFrame(canvas.frames.current?.at(e.offsetX, e.offsetY)?.step ?? step)}
             onKeyDown={key}
           />
         </div>
@@ -152,20 +152,20 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
 }
 
 /** The canvases, drawn when something has changed. */
-function useReel(film: Film, strip: Strip, look: ReelLook, step: number, hover: Hover) {
+function useFrames(film: Film, strip: Strip, look: FramesLook, step: number, hover: Hover) {
   const frame = useRef<HTMLDivElement>(null);
   const base = useRef<HTMLCanvasElement>(null);
   const above = useRef<HTMLCanvasElement>(null);
-  const reel = useRef<Reel>();
+  const frames = useRef<Frames>();
   const latest = useRef({ step, hover });
   latest.current = { step, hover };
   const draw = useCallback(() => {
-    reel.current?.draw();
-    reel.current?.play(latest.current.step, latest.current.hover);
+    frames.current?.draw();
+    frames.current?.play(latest.current.step, latest.current.hover);
   }, []);
   useLayoutEffect(() => {
-    const made = new Reel(base.current!, above.current!, film, strip, look);
-    reel.current = made;
+    const made = new Frames(base.current!, above.current!, film, strip, look);
+    frames.current = made;
     const fit = () => {
       made.width = frame.current?.clientWidth || made.width;
       draw();
@@ -176,10 +176,10 @@ function useReel(film: Film, strip: Strip, look: ReelLook, step: number, hover: 
     return () => watch.disconnect();
   }, [film, strip, look]);
   useLayoutEffect(() => {
-    const next = requestAnimationFrame(() => reel.current?.play(step, hover));
+    const next = requestAnimationFrame(() => frames.current?.play(step, hover));
     return () => cancelAnimationFrame(next);
   }, [step, hover, look]);
-  return { frame, base, above, reel, draw };
+  return { frame, base, above, frames, draw };
 }
 
 function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: Palette; nodes: number; film: Film }) {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Writes the summary at the end.
 pub struct Document {
-    /// To standard output.
+    /// Whether it goes to standard output (`--json`).
     print: bool,
-    /// To a file.
+    /// The file that it goes to as well (`-o`), if any.
     file: Option<PathBuf>,
 }
 

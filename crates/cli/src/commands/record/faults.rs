@@ -4,7 +4,7 @@ use super::{Arguments, cpus, folder, meta, set_openmp, show, summary};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Holder;
-use nodewise_linux::{Host, companion};
+use nodewise_linux::{Host, clock, companion};
 use nodewise_observe::faults::{Options, Target, Tend, record};
 use nodewise_observe::{Error, ErrorKind, Slicing, host_meta};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         meta: meta(arguments, cpus()),
         budget: faults.observe_budget,
         minimum_samples: faults.minimum_samples,
-        scan: faults.scan_period.map(milliseconds),
+        scan: faults.scan_period.map(clock::milliseconds),
     };
     let bar = super::progress_bar();
     let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
@@ -68,10 +68,6 @@ fn named(error: Error) -> anyhow::Error {
     } else {
         error
     }
-}
-
-fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// The processes to watch, and why nothing can be preloaded into the program, if so.

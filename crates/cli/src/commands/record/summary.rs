@@ -3,7 +3,7 @@
 use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, PlainRun, Recorded};
 use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
-use nodewise_report::percent;
+use nodewise_report::{noun, percent};
 use std::path::Path;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
@@ -235,9 +235,5 @@ fn placeable(profile: &Profile) -> usize {
 }
 
 fn count(number: usize, what: &str) -> String {
-    format!(
-        "{} {what}{}",
-        short(number as f64),
-        if number == 1 { "" } else { "s" }
-    )
+    format!("{} {}", short(number as f64), noun(number, what))
 }

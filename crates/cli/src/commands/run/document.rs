@@ -14,7 +14,7 @@ pub struct Document<'a> {
     achieved: Option<Placed<'a>>,
 }
 
-/// What is planned.
+/// What `run --dry-run` shows: the resolved rules and the environment they are handed over in.
 #[derive(Serialize)]
 pub struct Planned<'a> {
     program: Option<String>,

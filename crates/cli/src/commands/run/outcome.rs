@@ -4,7 +4,7 @@ use super::document::{self, Document};
 use super::{listing, warnings};
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
-use nodewise_report::percent;
+use nodewise_report::{percent, plural};
 use std::io::Write;
 
 /// A dry run, on standard output.
@@ -111,7 +111,7 @@ fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
 }
 
 fn objects(count: u64) -> String {
-    format!("{count} object{}", if count == 1 { "" } else { "s" })
+    plural(count as usize, "object")
 }
 
 fn share(rule: &RuleAchieved) -> String {

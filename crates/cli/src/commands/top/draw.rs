@@ -1,4 +1,4 @@
-//! Draws the screen.
+//! Draws the screen of `top`: the head, the objects or the matrix, and whatever lies over them.
 
 use super::figures::{Figures, Rate};
 use super::screen::{Overlay, Screen};

@@ -77,7 +77,7 @@ impl Screen {
         objects
     }
 
-    /// The selected object.
+    /// The object in the selected row, in the current order; `None` while there are none.
     pub fn object(&self) -> Option<&Object> {
         self.objects().get(self.cursor()).copied()
     }

@@ -38,9 +38,9 @@ pub fn live(profile: Followed<Figures>, mut recorder: Option<Recorder>) -> anyho
         ..Screen::default()
     };
     show_first(&mut profile, recorder.is_some(), &mut screen)?;
-    let news = follow(profile);
+    let updates = follow(profile);
     let mut terminal = ratatui::try_init().context("cannot use this terminal")?;
-    let shown = event_loop(&mut terminal, &mut screen, &news, &signals, recorder.as_mut());
+    let shown = event_loop(&mut terminal, &mut screen, &updates, &signals, recorder.as_mut());
     ratatui::restore();
     shown
 }
@@ -70,8 +70,8 @@ fn follow(mut profile: Followed<Figures>) -> Receiver<Update> {
                 Look::Waits(why) => Some(Update::Message(why)),
                 Look::Failed(error) => Some(Update::Message(format!("{error:#}"))),
             };
-            let news = found.into_iter().chain([Update::Live(profile.live())]);
-            if news.map(|n| sender.send(n)).any(|sent| sent.is_err()) {
+            let updates = found.into_iter().chain([Update::Live(profile.live())]);
+            if updates.map(|n| sender.send(n)).any(|sent| sent.is_err()) {
                 return; // the screen has been closed
             }
             std::thread::sleep(followed::pause_after(began));
@@ -83,12 +83,12 @@ fn follow(mut profile: Followed<Figures>) -> Receiver<Update> {
 fn event_loop(
     terminal: &mut ratatui::DefaultTerminal,
     screen: &mut Screen,
-    news: &Receiver<Update>,
+    updates: &Receiver<Update>,
     signals: &Signals,
     mut recorder: Option<&mut Recorder>,
 ) -> anyhow::Result<()> {
     loop {
-        apply_updates(news, screen)?;
+        apply_updates(updates, screen)?;
         if let Some(said) = recorder.as_mut().and_then(|r| r.ended()) {
             if screen.figures.is_none() && !screen.live {
                 bail!("{said}");
@@ -103,9 +103,9 @@ fn event_loop(
 }
 
 /// Applies all changes that have arrived.
-fn apply_updates(news: &Receiver<Update>, screen: &mut Screen) -> anyhow::Result<()> {
+fn apply_updates(updates: &Receiver<Update>, screen: &mut Screen) -> anyhow::Result<()> {
     loop {
-        match news.try_recv() {
+        match updates.try_recv() {
             Ok(Update::Figures(figures)) => screen.update(*figures),
             Ok(Update::Message(message)) => screen.message = Some(plain(&message)),
             Ok(Update::Live(live)) => screen.live = live,

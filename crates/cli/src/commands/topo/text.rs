@@ -3,7 +3,7 @@
 use super::graph;
 use crate::output::Screen;
 use nodewise_machine::{Machine, NodeId, Source, format_list};
-use nodewise_report::{bytes, gigabytes, plural, table};
+use nodewise_report::{bytes, gigabytes, matrix_line, plural, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -83,26 +83,24 @@ fn latencies(machine: &Machine, screen: Screen) -> String {
         "\n{}\n",
         format!("{:<pad$}{}", titles.0, second(titles.1)).trim_end()
     );
-    let header: String = machine.node_ids().map(|m| format!("{m:>width$}")).collect();
-    let _ = writeln!(out, "{:>5}{header}{}", "", second(&format!("{:>5}{header}", "")));
+    let line = |head: String, cells: &mut dyn Iterator<Item = String>| {
+        matrix_line([(5, head)].into_iter().chain(cells.map(|cell| (width, cell))))
+    };
+    let header = line(String::new(), &mut machine.node_ids().map(|m| m.to_string()));
+    let _ = writeln!(out, "{header}{}", second(&header));
     for reader in machine.cpu_nodes() {
-        let row: String = machine
+        let latencies = &mut machine
             .node_ids()
-            .map(|m| latency_cell(machine, reader, m, width, screen))
-            .collect();
-        let alone = |m| {
-            format!(
-                "{:>width$}",
-                gigabytes(machine.route(reader, m).bandwidth).trim_end_matches(" GB/s")
-            )
-        };
-        let alone: String = machine.node_ids().map(alone).collect();
-        let _ = writeln!(out, "{reader:>5}{row}{}", second(&format!("{reader:>5}{alone}")));
+            .map(|m| latency_cell(machine, reader, m, screen));
+        let alone = |m| gigabytes(machine.route(reader, m).bandwidth).replace(" GB/s", "");
+        let alone = &mut machine.node_ids().map(alone);
+        let row = line(reader.to_string(), latencies);
+        let _ = writeln!(out, "{row}{}", second(&line(reader.to_string(), alone)));
     }
     out
 }
 
-fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, width: usize, screen: Screen) -> String {
+fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, screen: Screen) -> String {
     let latency = machine.latency(reader, memory);
     let nearest = machine
         .node_ids()
@@ -114,7 +112,7 @@ fn latency_cell(machine: &Machine, reader: NodeId, memory: NodeId, width: usize,
         _ => 31,
     };
     let digits = usize::from(latency < 99.95 && latency.fract() != 0.0);
-    screen.paint(colour, &format!("{latency:>width$.digits$}"))
+    screen.paint(colour, &format!("{latency:.digits$}"))
 }
 
 /// Number of pairs of nodes by latency.

@@ -1,7 +1,7 @@
 //! Terminal output for several programs at once.
 
 use super::{Dynamic, Policy, Together};
-use crate::compare::nodes::{DYNAMIC, difference, faster, list};
+use crate::compare::nodes::{DYNAMIC, difference, faster, header, list};
 use crate::compare::table::{Row, significant};
 use nodewise_report::table;
 use nodewise_simulation::{Afterwards, Places, Spread};
@@ -16,7 +16,14 @@ pub fn write(done: &Together) -> String {
     );
     for policy in &done.policies {
         let rows = (0..done.programs.len()).map(|p| row(done, policy, p));
-        out += &table("lrrrrrrrrl", std::iter::once(header(&policy.name)).chain(rows));
+        out += &table(
+            "lrrrrrrrrl",
+            std::iter::once(header(
+                [&policy.name, "threads"],
+                &["together", "by bandwidth alone"],
+            ))
+            .chain(rows),
+        );
         let _ = writeln!(
             out,
             "Together best on {}, worst on {}; by bandwidth alone {}.\n",
@@ -52,23 +59,6 @@ fn heading(done: &Together) -> String {
         needed.join(" + "),
         done.machine.cpu_nodes().count(),
     )
-}
-
-fn header(policy: &str) -> Row {
-    [
-        policy,
-        "threads",
-        "seconds",
-        "best",
-        "worst",
-        "latency",
-        "best",
-        "worst",
-        "together",
-        "by bandwidth alone",
-    ]
-    .map(str::to_owned)
-    .into()
 }
 
 fn row(done: &Together, policy: &Policy, program: usize) -> Row {

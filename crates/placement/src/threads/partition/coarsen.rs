@@ -1,6 +1,6 @@
 //! Coarsening by heavy-edge matching: pairs of vertices that share most are merged.
 
-use super::Parts;
+use super::parts::Parts;
 use crate::formulas::mix;
 use crate::threads::SharingGraph;
 

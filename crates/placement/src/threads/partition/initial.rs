@@ -1,6 +1,6 @@
 //! Initial partition of a small graph: parts grown greedily.
 
-use super::Parts;
+use super::parts::Parts;
 use crate::formulas::mix;
 use crate::threads::SharingGraph;
 

@@ -1,6 +1,6 @@
 //! Refinement: pairs of parts exchange vertices while the cost falls, with exact sizes at the end.
 
-use super::Parts;
+use super::parts::Parts;
 use crate::threads::SharingGraph;
 
 /// Rounds over all pairs of parts.

@@ -57,13 +57,13 @@ struct Together {
 
 #[derive(Serialize)]
 struct Sharing {
-    flows: [Way; 2],
+    flows: [FlowEnds; 2],
     #[serde(rename = "together_MBps")]
     together: f64,
 }
 
 #[derive(Serialize)]
-struct Way {
+struct FlowEnds {
     memory: u32,
     reader: u32,
 }
@@ -75,7 +75,7 @@ struct Bottleneck {
     kind: &'static str,
     from: Vec<u32>,
     to: Vec<u32>,
-    flows: Vec<Way>,
+    flows: Vec<FlowEnds>,
 }
 
 impl Found {
@@ -152,8 +152,8 @@ fn sharing(survey: &Survey) -> Vec<Sharing> {
     pairs.filter_map(shared).collect()
 }
 
-fn way(flow: Flow) -> Way {
-    Way {
+fn way(flow: Flow) -> FlowEnds {
+    FlowEnds {
         memory: flow.memory.0,
         reader: flow.reader.0,
     }

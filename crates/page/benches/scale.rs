@@ -1,4 +1,4 @@
-//! How a view of many pages does: `cargo run --release -p nodewise-page --example scale [PAGES [THREADS]]`.
+//! How a view of many pages does: `cargo bench -p nodewise-page --bench scale -- [PAGES [THREADS]]`.
 //! Each page is used by four threads. Prints what making it takes, what it keeps, and what a tile takes.
 
 #[path = "../tests/sample/mod.rs"]
@@ -12,7 +12,8 @@ use std::time::Instant;
 const BLOCK: u64 = 64;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|a| a.parse().expect("a number"));
+    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let mut arguments = given.map(|a| a.parse().expect("a number"));
     let pages: u64 = arguments.next().unwrap_or(1_000_000);
     let threads: u64 = arguments.next().unwrap_or(64);
     let row = |block: u64, user: u64| Access {

@@ -1,6 +1,6 @@
 //! Rows a second through the simulator, for eight mappings of eight nodes at once.
 //!
-//! Usage: `RAYON_NUM_THREADS=1 cargo run --release -p nodewise-simulation --example rate [ROWS]`; prints one number of rows
+//! `RAYON_NUM_THREADS=1 cargo bench -p nodewise-simulation --bench rate -- [ROWS]` prints one number of rows
 //! a second. 64 threads; each page is touched by four of them; a million rows a slice.
 
 use nodewise_analysis::{Affinity, Histogram};
@@ -65,7 +65,8 @@ fn rows(count: u32) -> Vec<Access> {
 
 fn main() {
     let count = std::env::args()
-        .nth(1)
+        .skip(1)
+        .find(|a| a != "--bench") // which cargo bench adds
         .and_then(|n| n.parse().ok())
         .unwrap_or(20_000_000);
     let pages = (ROWS_PER_SLICE / 4) as usize;

@@ -10,7 +10,7 @@ import { css, type Palette } from "../../palette";
 import { GUTTER, RIGHT } from "../layout/geometry";
 import { moments, ticks } from "../layout/ticks";
 
-export interface ReelLook {
+export interface FramesLook {
   mode: FilmMode;
   palette: Palette;
   inks: Inks;
@@ -21,7 +21,7 @@ export interface ReelLook {
 
 const ZONES = { bands: { y: 0, h: 20 }, step: { y: 24, h: 44 }, whole: { y: 73, h: 26 }, film: { y: 108, h: 0 } };
 
-export class Reel {
+export class Frames {
   width = 800;
   readonly height: number;
   private readonly plate = new Plate();
@@ -32,7 +32,7 @@ export class Reel {
     readonly above: HTMLCanvasElement,
     readonly film: Film,
     readonly made: Strip,
-    public look: ReelLook,
+    public look: FramesLook,
   ) {
     this.height = Math.max(120, Math.min(420, film.steps * 9));
   }

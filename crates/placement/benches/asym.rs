@@ -1,5 +1,5 @@
 //! What the search for nodes saves, takes and misses:
-//! `cargo run --release -p nodewise-placement --example asym -- saved|time|planted|rival [SECONDS]`.
+//! `cargo bench -p nodewise-placement --bench asym -- saved|time|planted|rival [SECONDS]`.
 //!
 //! `saved`: placements on machine A, how many had their bandwidth computed, milliseconds. `time`: median
 //! milliseconds of a decision by nodes, threads and kind of machine, forming clusters included. `planted`:
@@ -369,7 +369,8 @@ fn rivals(seconds: f64) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let arguments: Vec<String> = given.collect();
     let seconds = arguments.get(1).map_or(1.0, |a| a.parse().expect("seconds"));
     match arguments.first().map(String::as_str) {
         Some("saved") => saved(),

@@ -5,7 +5,7 @@ import { inside } from "./geometry";
 import type { Cursor, Scene } from "./scene";
 import { clamped, panned, whole, zoomed, type Span } from "./span";
 
-export interface Acts {
+export interface PointerActions {
   /** The span has changed by hand. */
   moved(): void;
   /** An object is chosen; −1 none. */
@@ -14,12 +14,12 @@ export interface Acts {
 
 type Drag = { kind: "pan" | "brush" | "carry"; x: number; span: Span; far: boolean };
 
-export function hands(scene: Scene, acts: Acts): () => void {
+export function followPointer(scene: Scene, actions: PointerActions): () => void {
   const target = scene.base;
   let drag: Drag | null = null;
   const show = (span: Span) => {
     scene.show(span);
-    acts.moved();
+    actions.moved();
   };
   const pages = () => scene.strip.pages;
   const share = (x: number) => (x - scene.geometry.x) / scene.geometry.w;
@@ -71,12 +71,12 @@ export function hands(scene: Scene, acts: Acts): () => void {
       return show(clamped({ from: inWhole(x) - half, to: inWhole(x) + half }, pages()));
     }
     const run = scene.strip.objects[runAt(scene.strip.objects, onMap(y) ? inWhole(x) : inSpan(x))];
-    if (run) acts.chose(run.object);
+    if (run) actions.chose(run.object);
   };
   const twice = (event: MouseEvent) => {
     const run = scene.strip.objects[runAt(scene.strip.objects, onMap(event.offsetY) ? inWhole(event.offsetX) : inSpan(event.offsetX))];
     if (!run) return;
-    acts.chose(run.object);
+    actions.chose(run.object);
     show(clamped({ from: run.first, to: run.first + run.pages }, pages()));
   };
   const leave = () => !drag && scene.point(null);
@@ -122,12 +122,12 @@ export function hands(scene: Scene, acts: Acts): () => void {
         return true;
       case "Enter": {
         const run = scene.strip.objects[runAt(scene.strip.objects, at.position)];
-        if (run) acts.chose(run.object);
+        if (run) actions.chose(run.object);
         return true;
       }
       case "Escape":
         show(whole(pages()));
-        acts.chose(-1);
+        actions.chose(-1);
         return true;
     }
     return false;

@@ -1,5 +1,5 @@
 //! How long each policy takes to decide over sampled pages, and the bytes that tracking one takes:
-//! `cargo run --release -p nodewise-control --example decide [PAGES [POLICY…]]`.
+//! `cargo bench -p nodewise-control --bench decide -- [PAGES [POLICY…]]`.
 //!
 //! Prints first the bytes a page and the nanoseconds a sample; then a line a policy: name, milliseconds
 //! and moves with nearly all pages on wrong nodes, the same once the policy has had its way for three
@@ -55,8 +55,9 @@ fn sampled(pages: u64) -> Tracker {
 }
 
 fn main() {
-    let pages = std::env::args()
-        .nth(1)
+    let mut arguments = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let pages = arguments
+        .next()
         .map_or(1_000_000, |a| a.parse().expect("a number of pages"));
     let start = Instant::now();
     let tracker = sampled(pages);
@@ -68,7 +69,7 @@ fn main() {
     );
     let machine = Machine::named("opteron-6386").expect("a shipped machine");
     assert_eq!(machine.node_count() as u64, NODES);
-    let wanted: Vec<String> = std::env::args().skip(2).collect();
+    let wanted: Vec<String> = arguments.collect();
     let all = wanted.is_empty();
     for kind in MIGRATION_POLICIES
         .iter()

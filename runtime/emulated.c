@@ -1,7 +1,7 @@
-/* Under an emulator nothing is instrumented: its plugin counts, and is told here for whom. */
-#include "emulator/seat.h"
+/* Under an emulator no code counts in the program: the emulator's plugin does, and is told here for which thread. */
 #include "emulator/mark.h"
 #include "emulator/outlined.h"
+#include "emulator/thread_info.h"
 #include "observer.h"
 
 #include <stdlib.h>
@@ -13,9 +13,9 @@ bool nw_emulated(void) {
     return known == 2;
 }
 
-void nw_seat_take(const nw_observer *observer) {
-    nw_seat seat = {
-        .magic = NW_SEAT_MAGIC,
+void nw_announce_thread(const nw_observer *observer) {
+    nw_thread_info info = {
+        .magic = NW_THREAD_INFO_MAGIC,
         .version = NW_LAYOUT_VERSION,
         .ordinal = observer->ordinal,
         .tid = observer->tid,
@@ -24,7 +24,7 @@ void nw_seat_take(const nw_observer *observer) {
         .folder = nw_folder,
         .outlined = &nw_outlined,
     };
-    nw_mark(NW_MARK_HERE, &seat);
-    if (!*(volatile uint32_t *)&seat.taken)
+    nw_mark(NW_MARK_HERE, &info);
+    if (!*(volatile uint32_t *)&info.taken)
         nw_switch_off("no plugin answers: this program does not run under nodewise's emulator");
 }

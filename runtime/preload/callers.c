@@ -1,5 +1,6 @@
-/* A program that allocates and frees large buffers all the time pays for pages of its own each time.
- * Callers none of whose many objects fell under a rule are sent back to the program's own malloc. */
+/* Which callers' large allocations get pages of their own: those cost a program that allocates and frees all the time.
+ * Callers none of whose many objects fell under a rule get memory from the program's own malloc again. */
+/* Why: docs/decisions/placement.md */
 #include "preload.h"
 
 #define CALLERS 1024u
@@ -18,7 +19,7 @@ static uint64_t key_of(uintptr_t caller, size_t bytes) {
 /* Two callers that collide share an entry only until the second takes it over. */
 static uint32_t slot_of(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 54) % CALLERS; }
 
-int nw_worth_separating(uintptr_t caller, size_t bytes) {
+int nw_caller_separates(uintptr_t caller, size_t bytes) {
     uint64_t key = key_of(caller, bytes);
     uint32_t slot = slot_of(key);
     return __atomic_load_n(&callers[slot].key, __ATOMIC_RELAXED) != key ||
@@ -26,7 +27,7 @@ int nw_worth_separating(uintptr_t caller, size_t bytes) {
            __atomic_load_n(&callers[slot].unmatched, __ATOMIC_RELAXED) < PATIENCE;
 }
 
-void nw_worth_seen(const nw_allocation *object, int matched) {
+void nw_caller_seen(const nw_allocation *object, int matched) {
     uint64_t key = key_of(object->chain[0], object->bytes);
     uint32_t slot = slot_of(key);
     if (__atomic_exchange_n(&callers[slot].key, key, __ATOMIC_RELAXED) != key) {

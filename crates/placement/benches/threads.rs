@@ -1,4 +1,4 @@
-//! Sharing-aware mapping at scale: a line a matrix, of `threads` threads on `nodes` nodes: name, milliseconds of
+//! Sharing-aware mapping at scale, `cargo bench -p nodewise-placement --bench threads -- [THREADS [NODES]]`: a line a matrix, of `threads` threads on `nodes` nodes: name, milliseconds of
 //! CPU time (best of five), share of communication kept inside nodes, and what greedy pairing, bisection and blocks keep.
 
 #[path = "../tests/partition/matrices.rs"]
@@ -9,7 +9,8 @@ mod reference;
 use nodewise_placement::{Parts, partition};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|a| a.parse().expect("a number"));
+    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let mut arguments = given.map(|a| a.parse().expect("a number"));
     let threads: u32 = arguments.next().unwrap_or(1024);
     let nodes: u32 = arguments.next().unwrap_or(8);
     let parts = Parts::equal(vec![threads / nodes; nodes as usize]);

@@ -21,7 +21,7 @@ struct Shape {
     pages: u64,
     threads: u64,
     names: Vec<String>,
-    /// Before every name.
+    /// What every name begins with, to see whether it is escaped.
     prefix: &'static str,
     sampled: bool,
 }

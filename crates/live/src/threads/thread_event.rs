@@ -19,7 +19,7 @@ pub struct ThreadsMoved {
 
 /// A message for the user, or moved threads for subscribers.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ThreadEvent {
     Notice(String),
     Moved(ThreadsMoved),
 }

@@ -1,5 +1,5 @@
 //! Time and memory of histogram, metrics and all policies on synthetic profiles of 64 threads,
-//! each page touched by four: `cargo run --release -p nodewise-placement --example scale [PAGES…]`.
+//! each page touched by four: `cargo bench -p nodewise-placement --bench scale -- [PAGES…]`.
 
 use nodewise_analysis::{
     Affinity, Histogram, SharingMatrix, Timeline, compact_order, first_touch_nodes, measure,
@@ -146,6 +146,7 @@ fn peak() -> f64 {
 fn main() {
     let sizes: Vec<u64> = std::env::args()
         .skip(1)
+        .filter(|a| a != "--bench") // which cargo bench adds
         .map(|a| a.parse().expect("a number of pages"))
         .collect();
     let sizes = if sizes.is_empty() {

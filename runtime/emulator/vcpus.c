@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "seats.h"
+#include "vcpus.h"
 
 #include "regions.h"
 
@@ -11,10 +11,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-_Alignas(64) nw_place nw_places[NW_PLACES + 1];
-static unsigned places; /* the highest in use, and one */
+_Alignas(64) nw_vcpu nw_vcpus[NW_VCPUS + 1];
+static unsigned opened; /* the highest in use, and one */
 static uint64_t ordinals;
-static const char no_place[] = "more threads at a time than can be counted";
+static const char no_vcpu[] = "more threads at a time than can be counted";
 static nw_slot nothing[NW_WINDOW_SLOTS];
 
 /* ---- The process image, as counters.c and its files ask for it. ---- */
@@ -45,20 +45,20 @@ void nw_image_ends(void) {
     uncounted = false;
 }
 
-void nw_image_enter(const nw_seat *seat) {
+void nw_image_enter(const nw_thread_info *info) {
     uncounted = false;
-    state = seat->state;
-    nw_control_page = seat->control;
-    nw_regions_known(seat->outlined);
-    if (strcmp(nw_folder, seat->folder) == 0)
+    state = info->state;
+    nw_control_page = info->control;
+    nw_regions_known(info->outlined);
+    if (strcmp(nw_folder, info->folder) == 0)
         return;
-    strncpy(nw_folder, seat->folder, sizeof nw_folder - 1);
+    strncpy(nw_folder, info->folder, sizeof nw_folder - 1);
     nw_touched_forget();
     if (!nw_touched_prepare())
         nw_switch_off("out of address space");
 }
 
-/* ---- Places. ---- */
+/* ---- Virtual CPUs. ---- */
 
 static nw_observer *vacant; /* of threads that have ended, for those to come */
 static int locked;
@@ -80,34 +80,34 @@ static void leave_vacant(nw_observer *observer) {
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
 }
 
-static void empty(nw_place *place) { *place = (nw_place){.window = nothing}; }
+static void empty(nw_vcpu *vcpu) { *vcpu = (nw_vcpu){.window = nothing}; }
 
-void nw_place_open(unsigned vcpu) {
+void nw_vcpu_open(unsigned vcpu) {
     if (nothing[0].key != NW_KEY_NONE)
         nw_window_clear(nothing);
-    empty(nw_place_of(vcpu));
-    if (vcpu >= NW_PLACES) {
-        nw_switch_off(no_place);
+    empty(nw_vcpu_of(vcpu));
+    if (vcpu >= NW_VCPUS) {
+        nw_switch_off(no_vcpu);
         return;
     }
-    unsigned known = __atomic_load_n(&places, __ATOMIC_RELAXED);
+    unsigned known = __atomic_load_n(&opened, __ATOMIC_RELAXED);
     while (known <= vcpu &&
-           !__atomic_compare_exchange_n(&places, &known, vcpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+           !__atomic_compare_exchange_n(&opened, &known, vcpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
-    nw_places[vcpu].ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
+    nw_vcpus[vcpu].ordinal = __atomic_fetch_add(&ordinals, 1, __ATOMIC_RELAXED);
 }
 
-void nw_place_close(unsigned vcpu) {
-    nw_observer *observer = nw_place_of(vcpu)->observer;
-    empty(nw_place_of(vcpu));
+void nw_vcpu_close(unsigned vcpu) {
+    nw_observer *observer = nw_vcpu_of(vcpu)->observer;
+    empty(nw_vcpu_of(vcpu));
     if (observer != NULL)
         leave_vacant(observer);
 }
 
-void nw_places_forget(void) {
+void nw_vcpus_forget(void) {
     __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); /* whoever held it is not in the child */
-    for (unsigned i = 0; i < places; i++)
-        nw_place_close(i);
+    for (unsigned i = 0; i < opened; i++)
+        nw_vcpu_close(i);
     while (vacant != NULL) {
         nw_observer *observer = take_vacant();
         nw_thread_close(observer);
@@ -121,26 +121,26 @@ void nw_places_forget(void) {
 }
 
 /* The program may use a mark by accident: what is there is looked at with care. */
-static bool read_seat(uint64_t address, nw_seat *seat) {
-    struct iovec to = {seat, sizeof *seat}, from = {(void *)address, sizeof *seat};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *seat && seat->magic == NW_SEAT_MAGIC &&
-           seat->version == NW_LAYOUT_VERSION;
+static bool read_info(uint64_t address, nw_thread_info *info) {
+    struct iovec to = {info, sizeof *info}, from = {(void *)address, sizeof *info};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *info &&
+           info->magic == NW_THREAD_INFO_MAGIC && info->version == NW_LAYOUT_VERSION;
 }
 
-bool nw_place_take(unsigned vcpu, uint64_t address) {
-    nw_seat seat;
-    if (!read_seat(address, &seat))
+bool nw_vcpu_announced(unsigned vcpu, uint64_t address) {
+    nw_thread_info info;
+    if (!read_info(address, &info))
         return false;
-    ((nw_seat *)address)->taken = 1;
-    nw_place_sit(vcpu, &seat);
+    ((nw_thread_info *)address)->taken = 1;
+    nw_vcpu_assign(vcpu, &info);
     return true;
 }
 
-void nw_place_sit(unsigned vcpu, const nw_seat *seat) {
-    nw_place_close(vcpu);
-    nw_image_enter(seat);
-    if (vcpu >= NW_PLACES) {
-        nw_switch_off(no_place);
+void nw_vcpu_assign(unsigned vcpu, const nw_thread_info *info) {
+    nw_vcpu_close(vcpu);
+    nw_image_enter(info);
+    if (vcpu >= NW_VCPUS) {
+        nw_switch_off(no_vcpu);
         return;
     }
     nw_observer *observer = take_vacant();
@@ -148,14 +148,14 @@ void nw_place_sit(unsigned vcpu, const nw_seat *seat) {
         nw_switch_off("out of memory");
         return;
     }
-    observer->ordinal = seat->ordinal;
-    observer->tid = seat->tid;
+    observer->ordinal = info->ordinal;
+    observer->tid = info->tid;
     observer->thread.observer = observer;
     if (!nw_thread_open(observer)) {
         nw_switch_off("out of address space");
         return;
     }
-    nw_places[vcpu].observer = observer;
-    nw_places[vcpu].window = observer->thread.window;
-    nw_places[vcpu].region = nw_regions_current(vcpu);
+    nw_vcpus[vcpu].observer = observer;
+    nw_vcpus[vcpu].window = observer->thread.window;
+    nw_vcpus[vcpu].region = nw_regions_current(vcpu);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CREW = 2, WORDS = 1 << 17 };
+enum { THREADS = 2, WORDS = 1 << 17 };
 
 static void *work(void *unused) {
     volatile long *cells = malloc(WORDS * sizeof *cells);
@@ -19,11 +19,11 @@ static void *work(void *unused) {
 int main(int count, char **arguments) {
     long steps = count > 1 ? atol(arguments[1]) : 10;
     for (long step = 0; step < steps; step++) {
-        pthread_t crew[CREW];
-        for (int i = 0; i < CREW; i++)
-            pthread_create(&crew[i], NULL, work, NULL);
-        for (int i = 0; i < CREW; i++)
-            pthread_join(crew[i], NULL);
+        pthread_t threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, work, NULL);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
     }
     puts("done");
     return 0;

@@ -1,0 +1,14 @@
+//! What a page fault tells of the access that caused it.
+
+/// The cause of a page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A NUMA hint fault: a sample of the accesses.
+    Hint,
+    /// The page was not resident: its first touch, or it was swapped out.
+    First,
+    /// A shared page was copied at its first write (copy-on-write).
+    Copy,
+    /// Either a hint or a copy; the kernel does not tell which.
+    Unknown,
+}

@@ -1,0 +1,34 @@
+//! The policies of a comparison that move pages.
+
+use super::moving::{Limits, Split};
+use crate::Selected;
+use anyhow::bail;
+use nodewise_simulation::{Moving, Parameters};
+
+/// Policies that move pages, made anew for each pass.
+pub struct Movers<'a> {
+    pub limits: &'a Limits,
+    /// The one policy that moves pages is to be drawn.
+    pub traced: bool,
+    pub selected: &'a Selected,
+    pub list: &'a Split,
+    pub parameters: &'a Parameters,
+}
+
+impl Movers<'_> {
+    pub fn one(&self, policy: &str) -> anyhow::Result<Moving> {
+        self.limits.moving(policy, self.selected, self.parameters)
+    }
+
+    pub fn all(&self) -> anyhow::Result<Vec<Moving>> {
+        let moving = self.list.moving.iter().map(|p| self.one(p));
+        let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
+        if self.traced {
+            let [one] = moving.as_mut_slice() else {
+                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
+            };
+            one.traced = true;
+        }
+        Ok(moving)
+    }
+}
