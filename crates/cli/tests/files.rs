@@ -71,7 +71,7 @@ impl Line {
         command.output().unwrap()
     }
 
-    /// Command and option.
+    /// A command line whose option takes a file, and the option.
     fn option(&self) -> (String, String) {
         let words: Vec<&str> = self.0.split(' ').collect();
         let file = words.iter().position(|word| *word == "FILE").unwrap();

@@ -1,6 +1,7 @@
 //! Finds the processes that still write to the raw files of a recording.
 
-use crate::recorder::{LOOK, LOOKS_TO_END};
+use crate::LOOK;
+use crate::recorder::LOOKS_TO_END;
 use crate::recording::image_name;
 use nodewise_analysis::figures::and_more;
 use nodewise_linux::Host;

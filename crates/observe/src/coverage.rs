@@ -174,7 +174,7 @@ fn is_counting(library: &mut Library, file: usize, address: u64) -> Option<bool>
 }
 
 enum Class {
-    /// In our runtime.
+    /// In our runtime, which does nothing but count.
     Runtime,
     /// In a function that counts, at this address as linked.
     Instrumented(u64),

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::path::Path;
+use std::process::Command;
 
 /// An error in one line: what is wrong, where, and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -63,4 +64,16 @@ impl From<nodewise_store::Error> for Error {
     fn from(error: nodewise_store::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string())
     }
+}
+
+/// That a command could not be started, and of which kind that is for the exit status.
+pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+        _ => ErrorKind::NotExecutable,
+    };
+    Error::new(
+        kind,
+        format!("cannot run {}: {error}", command.get_program().to_string_lossy()),
+    )
 }

@@ -1,22 +1,22 @@
 //! Times one run of the plain build: what recording cost is then known, instead of bounded.
 
+use crate::LOOK;
 use crate::code::Library;
 use crate::coverage::{FREQUENCY, Samples};
-use crate::error::Error;
-use crate::recorder::{LOOK, cannot_start};
+use crate::error::{Error, cannot_start};
 use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
 use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::Sampler;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A plain run.
+/// Times of one run of the plain build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainRun {
     /// CPU time of its own work, waiting in the threading runtime apart, nanoseconds; `None` where CPU time may not be
     /// sampled: the recorded run's is not known either then.
     pub cpu_ns: Option<u64>,
-    /// Wall time, nanoseconds.
+    /// Wall time of the run, nanoseconds.
     pub wall_ns: u64,
     /// Exit status, in a shell's form.
     pub status: u8,

@@ -1,8 +1,9 @@
 //! Records a program that counts its accesses: runs it and ends slices until it ends.
 
+use crate::LOOK;
 use crate::control::Control;
 use crate::coverage::FREQUENCY;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, cannot_start};
 use crate::plain::PlainRun;
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
@@ -17,9 +18,6 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
-
-/// How often the recorder checks the program, independent of slices.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Number of checks that processes left behind by the command have to end in.
 pub(crate) const LOOKS_TO_END: u32 = 3;
@@ -232,15 +230,4 @@ pub(crate) fn make_raw(folder: &Path) -> Result<PathBuf, Error> {
     std::fs::create_dir(&raw)
         .and_then(|()| raw.canonicalize())
         .map_err(|e| Error::raw(&raw, &e))
-}
-
-pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
-    let kind = match error.kind() {
-        std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-        _ => ErrorKind::NotExecutable,
-    };
-    Error::new(
-        kind,
-        format!("cannot run {}: {error}", command.get_program().to_string_lossy()),
-    )
 }

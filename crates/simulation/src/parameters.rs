@@ -113,11 +113,11 @@ impl Default for Parameters {
 pub enum Varied {
     /// None: all are typical.
     Nothing,
-    /// [`Parameters::parallelism`].
+    /// Misses in flight: [`Parameters::parallelism`].
     Parallelism,
-    /// [`Parameters::miss`].
+    /// The share of lines that reaches memory: [`Parameters::miss`].
     Miss,
-    /// [`Parameters::queue_ns`].
+    /// Delay at a loaded controller or link: [`Parameters::queue_ns`].
     Queue,
     /// What recording cost, as long as no plain run was measured.
     RecordingCost,

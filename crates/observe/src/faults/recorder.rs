@@ -4,9 +4,11 @@
 
 use super::traced::Traced;
 use super::{Figures, Kind, NotHere, Watch};
+use crate::LOOK;
 use crate::control::Control;
+use crate::error::cannot_start;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{LOOKS_TO_END, cannot_start, make_raw, still_running};
+use crate::recorder::{LOOKS_TO_END, make_raw, still_running};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -21,9 +23,6 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
-
-/// How soon the recorder notices that the programs have ended.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A regular task for the caller, such as keeping the kernel from moving the program's pages.
 pub type Tend = Box<dyn FnMut() + Send>;
