@@ -9,7 +9,7 @@ use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Prediction, Simulation};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How threads are placed where sharing alone decides, and where nobody has thought about it.
 const SHARING: &str = "sharing-aware";
@@ -73,7 +73,11 @@ impl Analysed {
         let asked = Asked {
             profile: selected.reader.folder().display().to_string(),
             machine: selection.machine.clone(),
-            plain: selection.plain.as_ref().map(|p| typed(p)),
+            plain: selection
+                .plain
+                .clone()
+                .or_else(|| selected.profile().meta.plain_program.as_ref().map(PathBuf::from))
+                .map(|p| typed(&p)),
         };
         let advice = advise(
             &context,

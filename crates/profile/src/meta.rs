@@ -129,6 +129,8 @@ pub struct Meta {
     /// CPU time of the plain build's own work on the same host, waiting in the threading runtime apart, when it was
     /// measured, nanoseconds.
     pub plain_cpu_ns: Option<u64>,
+    /// The plain build, as it was named when it was timed.
+    pub plain_program: Option<String>,
     /// How slices were cut, as given: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
     /// CPUs the recorded run could use.

@@ -49,6 +49,8 @@ pub struct MetaOnDisk {
     plain_wall_ns: Option<u64>,
     #[serde(default)]
     plain_cpu_ns: Option<u64>,
+    #[serde(default)]
+    plain_program: Option<String>,
     slicing: String,
     host_cpus: u32,
     host_nodes: u32,
@@ -216,6 +218,7 @@ impl From<&Meta> for MetaOnDisk {
             wall_ns: m.wall_ns,
             plain_wall_ns: m.plain_wall_ns,
             plain_cpu_ns: m.plain_cpu_ns,
+            plain_program: m.plain_program.clone(),
             slicing: m.slicing.clone(),
             host_cpus: m.host_cpus,
             host_nodes: m.host_nodes,
@@ -251,6 +254,7 @@ impl MetaOnDisk {
             wall_ns: self.wall_ns,
             plain_wall_ns: self.plain_wall_ns,
             plain_cpu_ns: self.plain_cpu_ns,
+            plain_program: self.plain_program,
             slicing: self.slicing,
             host_cpus: self.host_cpus,
             host_nodes: self.host_nodes,

@@ -74,6 +74,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let attach = !arguments.faults.pids.is_empty();
     match arguments.via {
+        Via::Faults if arguments.plain.is_some() => {
+            anyhow::bail!("--plain: samples at 2 % of the time are not calibrated; leave it out")
+        }
         Via::Faults => return faults::run(arguments),
         Via::Auto if attach => return faults::run(arguments),
         _ if attach => anyhow::bail!(
@@ -193,6 +196,7 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
         command: command(arguments, &host),
         slicing: arguments.slice.to_string(),
         host_cpus: cpus as u32,
+        plain_program: arguments.plain.as_ref().map(|p| p.to_string_lossy().into_owned()),
         ..host_meta(&host)
     }
 }

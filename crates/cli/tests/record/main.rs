@@ -11,6 +11,7 @@ mod instructions;
 mod lines;
 mod loader;
 mod names;
+mod plain;
 mod recovery;
 mod stops;
 mod support;

@@ -96,6 +96,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                     wall_ns,
                     plain_wall_ns,
                     plain_cpu_ns: plain_wall_ns.map(|ns| ns / 2),
+                    plain_program: exit_status.map(|_| "./a plain".into()),
                     slicing: "accesses:7".into(),
                     host_cpus: 3,
                     host_nodes: 2,

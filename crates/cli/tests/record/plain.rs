@@ -1,0 +1,118 @@
+//! The plain build, timed beside the recording: what recording costs is then known.
+
+use crate::support::{NODEWISE, Recorded, build, said, scratch, status};
+use serde_json::Value;
+use std::fs::{File, write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn plain_build(folder: &Path, output: &str, flags: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/programs/timed.c");
+    let mut compiler = Command::new("cc");
+    compiler
+        .current_dir(folder)
+        .args(["-O1", "-o", output])
+        .arg(source)
+        .args(flags);
+    assert!(compiler.status().unwrap().success());
+}
+
+/// A folder with both builds, and an input of 30 rounds.
+fn builds(test: &str) -> std::path::PathBuf {
+    let folder = scratch(test);
+    build(&folder, "nodewise-cc", &["timed.c"], "program", &[]);
+    plain_build(&folder, "program.plain", &[]);
+    write(folder.join("input"), "30\nsecond\n").unwrap();
+    folder
+}
+
+fn record(folder: &Path, plain: &[&str]) -> Output {
+    let mut record = Command::new(NODEWISE);
+    record.current_dir(folder).arg("record").args(plain);
+    record.args(["--force", "-o", "profile", "--", "./program"]);
+    record.stdin(File::open(folder.join("input")).unwrap());
+    record.output().unwrap()
+}
+
+fn ask(folder: &Path, arguments: &[&str]) -> Value {
+    let mut command = Command::new(NODEWISE);
+    command.current_dir(folder).args(arguments).args(["profile", "--json"]);
+    let output = command.args(["--machine", "nehalem-2s"]).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// `[min, typical, max]` and whether it was measured.
+fn cost(folder: &Path) -> ([f64; 3], bool) {
+    let calibration = &ask(folder, &["simulate"])["calibration"];
+    let range = serde_json::from_value(calibration["recording_cost"].clone()).unwrap();
+    (range, calibration["recording_cost_measured"].as_bool().unwrap())
+}
+
+#[test]
+fn the_measured_cost_lies_between_the_bounds_of_a_recording_without_it() {
+    let folder = builds("plain-cost");
+    let output = record(&folder, &["--plain", "./program.plain"]);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    // The plain run read the input itself, and its output is nowhere.
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("2 lines, "));
+    assert_eq!(output.stdout.iter().filter(|c| **c == b'\n').count(), 1);
+    assert!(said(&output).contains("recording slowed the program"), "{}", said(&output));
+    let meta = Recorded::read(&folder).profile.meta;
+    assert_eq!(meta.plain_program.as_deref(), Some("./program.plain"));
+    let ([measured, typical, most], known) = cost(&folder);
+    assert!(known && measured == typical && typical == most);
+
+    assert_eq!(status(&record(&folder, &[])), 0);
+    let ([least, _, most], known) = cost(&folder);
+    assert!(!known && least < most);
+    assert!(
+        (least..=most).contains(&measured),
+        "measured {measured}, bounds {least} to {most}"
+    );
+}
+
+#[test]
+fn the_next_command_runs_the_plain_build_that_was_timed() {
+    let folder = builds("plain-next");
+    assert_eq!(status(&record(&folder, &["--plain", "./program.plain"])), 0);
+    let report = ask(&folder, &["report"]);
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("was not timed"), "{notes}");
+    let said = report["verdict"].to_string();
+    assert!(!said.contains("PROGRAM"), "{said}");
+    assert_eq!(status(&record(&folder, &[])), 0);
+    let notes = ask(&folder, &["report"])["notes"].to_string();
+    assert!(notes.contains("was not timed"), "{notes}");
+}
+
+#[test]
+fn a_plain_run_that_ends_otherwise_is_not_used() {
+    let folder = builds("plain-status");
+    plain_build(&folder, "program.fails", &["-DFAILS"]);
+    let output = record(&folder, &["--plain", "./program.fails"]);
+    assert_eq!(status(&output), 0);
+    assert!(
+        said(&output).contains("the plain build ended with status 3") && said(&output).contains("its time is not used"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(Recorded::read(&folder).profile.meta.plain_cpu_ns, None);
+}
+
+#[test]
+fn what_cannot_be_the_plain_build_is_refused_before_anything_runs() {
+    let folder = builds("plain-refused");
+    for (plain, expected) in [("./program", "this build counts its accesses"), ("./missing", "missing")] {
+        let output = record(&folder, &["--plain", plain]);
+        let code = status(&output);
+        assert!((125..=127).contains(&code), "{plain}: {code}");
+        assert!(said(&output).contains(expected), "{}", said(&output));
+        assert_eq!(said(&output).lines().count(), 1);
+        assert!(output.stdout.is_empty() && !folder.join("profile").exists());
+    }
+    let mut faults = Command::new(NODEWISE);
+    faults.args(["record", "--via", "faults", "--plain", "/bin/true", "--", "true"]);
+    let output = faults.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(status(&output), 125, "{}", said(&output));
+}
