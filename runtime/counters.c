@@ -260,3 +260,13 @@ void nw_thread_release(nw_thread *thread) {
     thread->index_slots = 0;
     thread->busy = 0;
 }
+
+void nw_thread_renew(nw_thread *thread) {
+    if (thread->index_slots != INDEX_SLOTS || !thread->recent) {
+        nw_thread_release(thread);
+        return;
+    }
+    __builtin_memset(thread->index, 0, INDEX_SLOTS * sizeof *thread->index);
+    __builtin_memset(thread->recent, 0, sizeof *thread->recent);
+    thread->busy = 0;
+}

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "heap.h"
+#include "mappings.h"
 #include "observer.h"
 #include "scratch.h"
 
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -186,13 +188,17 @@ static void put_file(nw_line *line, unsigned file) {
     nw_scratch_give(path);
 }
 
-static void log_mapping(void *address, size_t bytes, int file, uintptr_t caller) {
+typedef struct calls {
+    uint32_t depth;
     uintptr_t chain[NW_CHAIN];
+} calls;
+
+static void log_mapping(void *address, size_t bytes, int file, const calls *by) {
     nw_line line = {0};
     nw_line_begin(&line, "map");
     nw_line_number(&line, (uintptr_t)address);
     nw_line_number(&line, bytes);
-    put_chain(&line, chain, nw_backtrace(caller, chain));
+    put_chain(&line, by->chain, by->depth);
     if (file >= 0)
         put_file(&line, (unsigned)file);
     nw_event(&line);
@@ -216,11 +222,41 @@ static void *returned(long result) {
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
+/* These calls of this thread's, and this file. */
+static uint64_t place_of(const calls *by, int file) {
+    const nw_observer *observer = nw_here();
+    struct stat status;
+    bool known = file >= 0 && !nw_failed(nw_system(SYS_fstat, file, &status));
+    uint64_t words[] = {observer == NULL ? 0 : observer->lane, known ? status.st_dev : 0, known ? status.st_ino : 0};
+    uint64_t place = 0xcbf29ce484222325ull;
+    for (uint32_t i = 0; i < sizeof words / sizeof *words + by->depth; i++) {
+        uint64_t word = i < by->depth ? by->chain[i] : words[i - by->depth];
+        place = (place ^ word) * 0x9e3779b97f4a7c15ull;
+        place ^= place >> 29;
+    }
+    return place;
+}
+
+#ifndef MAP_32BIT /* other processors have none */
+#define MAP_32BIT 0
+#endif
+
 static void *map(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
+    enum { ELSEWHERE = MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | MAP_32BIT };
+    calls by;
+    nw_mapping *mapping = NULL;
+    int mapped = flags & MAP_ANONYMOUS ? -1 : file;
+    bool logged = nw_recording();
+    if (logged)
+        by.depth = nw_backtrace(caller, by.chain);
+    if (logged && nw_emulated() && at == NULL && !(flags & ELSEWHERE))
+        mapping = nw_mapping_begin(place_of(&by, mapped), bytes, &at);
     void *address = returned(nw_system(SYS_mmap, at, bytes, protection, flags, file, offset));
+    if (mapping != NULL)
+        nw_mapping_made(mapping, address == MAP_FAILED ? NULL : address, bytes);
     nw_look_for_copy();
-    if (address != MAP_FAILED && nw_recording())
-        log_mapping(address, bytes, flags & MAP_ANONYMOUS ? -1 : file, caller);
+    if (address != MAP_FAILED && logged && nw_recording())
+        log_mapping(address, bytes, mapped, &by);
     return address;
 }
 
@@ -233,9 +269,13 @@ NW_EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int fi
 }
 
 NW_EXPORT int munmap(void *address, size_t bytes) {
+    nw_mapping *mapping = nw_mapping_ends(address, bytes);
     if (nw_recording())
         log_unmapped(address, bytes);
-    return returned(nw_system(SYS_munmap, address, bytes)) == MAP_FAILED ? -1 : 0;
+    bool unmapped = returned(nw_system(SYS_munmap, address, bytes)) != MAP_FAILED;
+    if (mapping != NULL)
+        nw_mapping_ended(mapping, unmapped);
+    return unmapped ? 0 : -1;
 }
 
 NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...) {
@@ -243,10 +283,17 @@ NW_EXPORT void *mremap(void *address, size_t old, size_t bytes, int flags, ...) 
     va_start(more, flags);
     void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
+    nw_mapping *mapping = nw_mapping_ends(address, old);
     void *moved = returned(nw_system(SYS_mremap, address, old, bytes, flags, to));
+    if (mapping != NULL && moved == address)
+        nw_mapping_made(mapping, address, bytes);
+    else if (mapping != NULL)
+        nw_mapping_ended(mapping, moved != MAP_FAILED);
     if (moved != MAP_FAILED && nw_recording()) {
+        calls by;
+        by.depth = nw_backtrace(CALLER, by.chain);
         log_unmapped(address, old);
-        log_mapping(moved, bytes, -1, CALLER);
+        log_mapping(moved, bytes, -1, &by);
     }
     return moved;
 }

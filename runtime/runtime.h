@@ -101,6 +101,8 @@ extern void (*nw_copied)(void);
 /* Frees the private index; and, after fork in the child, forgets everything counted so far. The
  * window's slots must be empty (NW_KEY_NONE) afterwards: nw_window_clear does that. */
 void nw_thread_release(nw_thread *thread);
+/* The same, for another thread that counts from `first` on: with the memory there is, if that is little. */
+void nw_thread_renew(nw_thread *thread);
 void nw_window_clear(nw_slot *window);
 
 /* Pays the counters what the window still owes them, and empties it. */

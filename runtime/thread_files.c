@@ -108,7 +108,7 @@ static bool open_file(nw_observer *observer) {
 /* Goes on where a finished thread ended: its entries are final. */
 static void take_over(nw_thread *thread) {
     nw_window_settle(thread);
-    nw_thread_release(thread);
+    nw_thread_renew(thread);
     thread->first = thread->header->counters;
     thread->region = 0;
     drop_segments(thread->header->counter_segment, thread->counters, nw_segment_of(thread->first), sizeof(nw_counter),

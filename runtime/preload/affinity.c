@@ -108,6 +108,9 @@ static void know_before(void) {
     errno = error;
 }
 
+/* Before there are threads that would all find it unknown. */
+__attribute__((constructor(102))) static void know_early(void) { know_before(); }
+
 static uint32_t me(void) { return number ? number : (uint32_t)syscall(SYS_gettid); }
 
 static int is_me(pid_t tid) { return tid == 0 || tid == (pid_t)syscall(SYS_gettid); }

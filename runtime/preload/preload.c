@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,16 +26,28 @@ static char folder[512];
 
 int nw_placing(void) { return nw_placement && nw_placement != &nothing; }
 
-void nw_preload_off(const char *why) {
-    char line[256];
-    int length = snprintf(line, sizeof line, "nodewise: placement switched off: %s\n", why);
-    nw_stderr_line(line, (size_t)length);
+/* Said by `run` at its end. */
+static void off(const char *why) {
     nw_heap_stop();
     nw_placement = NULL;
     if (!nw_report || nw_report_is_inherited())
         return;
     snprintf(nw_report->off, sizeof nw_report->off, "%s", why);
     nw_report->state = NW_OFF;
+}
+
+void nw_preload_off(const char *why) {
+    char line[256];
+    int length = snprintf(line, sizeof line, "nodewise: placement switched off: %s\n", why);
+    nw_stderr_line(line, (size_t)length);
+    off(why);
+}
+
+/* valgrind's helgrind and drd know locks, not what is kept without: they would find races among our own accesses and
+ * change the program's status. Each loads a library of its own into the program. */
+static int is_race_detector(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    return strstr(info->dlpi_name, "/vgpreload_helgrind-") || strstr(info->dlpi_name, "/vgpreload_drd-");
 }
 
 /* A place keeps the rule of its first object: they are one to a recording. */
@@ -152,14 +165,17 @@ static void place_rest(void) {
 
 __attribute__((constructor)) static void begin(void) {
     static const nw_heap_hooks hooks = {.allocated = allocated, .freed = freed, .separate = separate};
-    int before = errno;
+    int before = errno, races_watched = dl_iterate_phdr(is_race_detector, NULL);
     nw_stderr_start();
-    nw_companion_prepare();
+    if (!races_watched)
+        nw_companion_prepare();
     nw_placement = table_for_me();
     if (nw_seen_start() && !nw_placement)
         nw_placement = &nothing;
     if (nw_placement && !nw_report_open(folder))
         nw_preload_off("no memory for the summary");
+    if (nw_placement && races_watched)
+        off("helgrind and drd would report nodewise's own accesses");
     if (nw_placement && nw_match_start()) {
         nw_kernel_start(nw_placement);
         place_rest();

@@ -253,3 +253,51 @@ fn arrays_of_emulated_threads_of_one_step_are_no_more_than_one_steps() {
     let objects = with_short_threads(&folder, "emulate", "./plain", 60);
     assert!(objects <= LANES, "{objects} objects");
 }
+
+/// What the program maps in each of so many steps: name, pages, reads and writes of each mapping, and all pages.
+fn mappings(folder: &Path, steps: u64) -> (BTreeSet<(String, u64, u64, u64)>, u64) {
+    let command = ["./plain", &steps.to_string()];
+    let output = record(folder, &["--via", "emulate", "--force"], &command);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    let recorded = Recorded::read(folder);
+    let objects = recorded.profile.objects.iter().enumerate();
+    let found: Vec<_> = objects
+        .filter(|(_, o)| matches!(o.kind, ObjectKind::Mapping | ObjectKind::File) && o.pages >= SMALL)
+        .map(|(i, o)| {
+            let (reads, writes) = recorded.counts(|a| a.object.index() == i);
+            let name = Path::new(&o.name).file_name().unwrap().to_string_lossy();
+            (name.into_owned(), o.pages, reads, writes)
+        })
+        .collect();
+    let touched = recorded.profile.first_touches.iter();
+    let pages = touched.map(|t| u64::from(t.len)).sum();
+    let set: BTreeSet<_> = found.iter().cloned().collect();
+    assert_eq!(set.len(), found.len(), "{found:?}");
+    (set, pages)
+}
+
+#[test]
+fn emulated_mappings_of_every_step_are_one_object_each() {
+    let folder = scratch("emulated-maps");
+    plain(&folder, "cc", "maps.c", &["-O1"]);
+    let counted = |steps: u64| {
+        let of = |name: &str, pages, reads, writes| (name.to_owned(), pages, steps * reads, steps * writes);
+        let each = |name, reads, writes| of(name, LARGE, reads, writes);
+        BTreeSet::from([
+            each("first", 0, LARGE),
+            each("second", 0, 2 * LARGE),
+            each("third", 0, 3 * LARGE),
+            of("fourth", LARGE + 2, 0, 4 * LARGE),
+            each("odd", LARGE, 0),
+            each("even", 2 * LARGE, 0),
+        ])
+    };
+    let (few, few_pages) = mappings(&folder, 5);
+    assert_eq!(few, counted(5));
+    let (more, more_pages) = mappings(&folder, 50);
+    assert_eq!(more, counted(50));
+    assert!(
+        more_pages <= few_pages + 2, // the stack is as it likes
+        "{few_pages} pages become {more_pages}"
+    );
+}

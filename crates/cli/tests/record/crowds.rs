@@ -52,6 +52,11 @@ fn threads_that_follow_one_another_use_the_same_memory_and_files() {
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.profile.meta.truncated, None, "{}", said(&output));
     assert_eq!(writers(&recorded, 64), 3000);
+    // Pages of their own, some 16 each, would cost more time than all else of counting.
+    let said = said(&output);
+    let faults = said.lines().find_map(|l| l.strip_prefix("faults "));
+    let faults: u64 = faults.unwrap_or_default().parse().unwrap();
+    assert!(faults < 8 * 3000, "{faults} page faults of 3000 threads");
 }
 
 /// nodewise beside plugins that have room for 256 threads.
