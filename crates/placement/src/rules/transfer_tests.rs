@@ -154,7 +154,7 @@ fn objects_of_one_site_share_a_rule() {
     let found = recognised(&recorded, "locality");
     assert_eq!(words(&found), ["own: allocator"]);
     assert!(
-        found.evidence[0].starts_with("own × 16: 512.0 KiB, "),
+        found.evidence[0].starts_with("own × 16: 512 KiB, "),
         "{}",
         found.evidence[0]
     );
