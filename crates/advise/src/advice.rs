@@ -7,7 +7,7 @@ use crate::matched::Matched;
 use crate::phrases::{dimension_names, faster, percent, places};
 use crate::snippet::{self, Place};
 use crate::users::FirstTouched;
-use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
+use nodewise_analysis::{Conflict, Pattern, Remedy};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};
 
@@ -203,7 +203,7 @@ fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) 
                 "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
                 percent(blame.exclusivity)
             ),
-            alone
+            (alone && blame.pattern != Pattern::Strided)
                 .then(|| place.code(snippet::parallel_initialisation))
                 .flatten(),
         ),
@@ -237,16 +237,13 @@ fn blocks(blame: &Blame, to: &str) -> String {
 /// Blocks that begin again: a profile does not know an array's extents.
 fn columns(blame: &Blame, place: &Place) -> String {
     let (from, to) = (&place.touched, &place.used);
-    let again = blame
-        .passes
-        .iter()
-        .map(|p| &p.division)
-        .find(|d| d.has_owners() && d.repeat > 1);
-    let rows = again.map_or(0, |d| d.repeat);
-    let chunk = again.map_or(1, Division::pages_a_block).max(1);
+    let mut all = blame.passes.iter().map(|p| &p.division);
+    let rows = all
+        .find(|d| d.has_owners() && d.repeat > 1)
+        .map_or(0, |d| d.repeat);
     format!(
-        "if it is a matrix of about {rows} rows, bind its columns to the threads that use them at {to}; if {to} deals \
-         chunks of {chunk} pages in turn, deal its pages so; or initialise it at {from} with the loops of {to}"
+        "if it is a matrix of about {rows} rows, bind its columns to the threads that use them at {to}; or initialise it \
+         at {from} with the loops of {to}"
     )
 }
 

@@ -6,7 +6,7 @@
 use crate::blame::Blame;
 use crate::phrases::percent;
 use crate::verdict::{Verdict, VerdictKind};
-use nodewise_analysis::Sampled;
+use nodewise_analysis::{Interval, Sampled};
 use nodewise_input::shell_line;
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
@@ -132,12 +132,32 @@ pub(crate) fn sentence(blame: &Blame, seen: &Sampled) -> String {
 
 /// What to do about it.
 pub(crate) fn advice(blame: &Blame, seen: &Sampled) -> String {
-    match seen.shares {
-        None => "Watch it for longer".into(),
-        Some(_) if blame.local_fraction >= LOCAL => "Leave it alone".into(),
-        Some(e) if e.low >= OWNED => {
-            "move its pages to the nodes that use them: `nodewise balance` does".into()
+    to_do(seen.shares, blame.local_fraction).into()
+}
+
+/// The same, of the share of a page's samples that is from the node with most, and of the share that is local.
+fn to_do(shares: Option<Interval>, local: f64) -> &'static str {
+    match shares {
+        None => "Watch it for longer",
+        Some(_) if local >= LOCAL => "Leave it alone",
+        Some(e) if e.low >= OWNED => "move its pages to the nodes that use them: `nodewise balance` does",
+        Some(e) if e.high < OWNED => {
+            "leave it where it is: by samples no node uses most of a page, so no home makes most of it local"
         }
-        Some(_) => "Its pages have no single owner: no home makes them local".into(),
+        Some(_) => "watch it for longer: its samples leave open whether one node or several use a page",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_denied_only_where_the_interval_does() {
+        let says = |low, value, high| to_do(Some(Interval { low, value, high }), 0.5);
+        assert!(says(0.5, 1.0, 1.0).starts_with("watch it for longer"));
+        assert!(says(0.3, 0.5, 0.7).starts_with("watch it for longer"));
+        assert!(says(0.3, 0.4, 0.5).contains("no node uses most of a page"));
+        assert!(says(0.8, 0.9, 1.0).starts_with("move its pages"));
     }
 }

@@ -61,6 +61,7 @@ fn divided(blame: &Blame) -> String {
         let down = if way.1 { " counting down" } else { "" };
         let name = match way.0 {
             Pattern::Blocks => "in blocks out of the threads' order",
+            Pattern::Strided => "in chunks dealt in turn",
             pattern => pattern.name(),
         };
         format!("{name}{down} {}", places(passes))

@@ -229,10 +229,12 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
     let Place { variable, .. } = place;
     let name = passes[0].division.pattern.name();
     let others: Vec<usize> = dealt.iter().copied().filter(|d| *d != dimension).collect();
+    let down = match passes.iter().any(|p| p.division.inverse) {
+        true => "; counting down, parts go from the last to the first",
+        false => "",
+    };
     let mut text = format!(
-        "\n/* {}: {name} */\n\
-         /* first, last: the loop's own bounds; counting down, parts go from the last to the first */\n\
-         #pragma omp parallel\n",
+        "\n/* {}: {name} */\n/* first, last: the loop's own bounds{down} */\n#pragma omp parallel\n",
         list(passes)
     );
     for &d in &others {

@@ -50,7 +50,8 @@ impl Conflict {
         let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_of_loops()).collect();
         let (owned, others): (Vec<_>, Vec<_>) = significant.iter().copied().partition(|d| d.has_owners());
         let inside_pages = others.iter().any(|d| d.pattern == Pattern::ZWise);
-        let kind = |d: &&Division| (d.pattern, d.inverse);
+        let chunks = |d: &Division| (d.pattern == Pattern::Strided).then_some(d.repeat);
+        let kind = |d: &&Division| (d.pattern, d.inverse, chunks(d));
         // Blocks of one name may still be in different orders.
         let ordered = owned.len() < 2 || owned.iter().all(|d| d.pattern != Pattern::Blocks);
         let alike = ordered && owned.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));

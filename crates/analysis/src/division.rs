@@ -34,8 +34,6 @@ pub struct Division {
     first: usize,
     /// Owner of each of the object's pages; [`NOBODY`] where there is none.
     owners: Vec<ThreadId>,
-    /// A cyclic schedule would look the same.
-    cyclic: bool,
     /// Whether the region is one construct, whose schedule can change.
     is_loop: bool,
     doubtful: bool,
@@ -47,6 +45,8 @@ const NOBODY: ThreadId = ThreadId(u32::MAX);
 const SIGNIFICANT: f64 = 0.05;
 /// A pattern that makes this share of the accesses of those that divide an object is the object's.
 const DOMINANT: f64 = 0.75;
+/// Pages by which a row may seem longer or shorter than it is.
+const BORDER: f64 = 1.5;
 
 impl Division {
     /// Whether the region has a say in what the object is: several threads, a fair share.
@@ -78,6 +78,10 @@ impl Division {
             Pattern::Blocks => Some(
                 "the blocks are not in the order of the threads' numbers, as after a shift or where threads take \
                  them as they arrive; a second recording shows whether it is always the same",
+            ),
+            Pattern::Strided if self.doubtful => Some(
+                "chunks dealt in turn and the columns of a matrix look alike; in a recording with another number of \
+                 threads a matrix has as many rows as before, and chunks come round more or less often",
             ),
             Pattern::ZWise if self.doubtful => Some(
                 "threads divide each page, or have whole pages in turn, as a dynamic schedule deals them; a \
@@ -113,6 +117,34 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
+    /// Pages before the first that has an owner, in each part in which blocks begin again, and after the last.
+    fn rows(&self) -> Option<(f64, f64, f64)> {
+        let owned = |owner: &ThreadId| *owner != NOBODY;
+        let first = self.owners.iter().position(owned)?;
+        let last = self.owners.iter().rposition(owned)?;
+        let row = (last + 1 - first) as f64 / f64::from(self.repeat.max(1));
+        Some((first as f64, row, (self.owners.len() - 1 - last) as f64))
+    }
+
+    /// Rows of the whole array, as long as those in which blocks begin again.
+    fn all_rows(&self) -> Option<u64> {
+        let (_, row, _) = self.rows()?;
+        Some((self.owners.len() as f64 / row).round().max(1.0) as u64)
+    }
+
+    /// Whether it leaves out whole rows at both ends, as a loop over the inner points of a grid does: of rows this long
+    /// chance would do that less than once in 20 times.
+    fn leaves_out_rows(&self) -> bool {
+        let Some((before, row, after)) = self.rows() else {
+            return false;
+        };
+        let whole = |pages: f64| {
+            let rows = (pages / row).round();
+            rows >= 1.0 && (pages - rows * row).abs() <= BORDER
+        };
+        (2.0 * BORDER / row).powi(2) <= 0.05 && whole(before) && whole(after)
+    }
+
     /// Marks the division of a pool of many allocations as irregular: one allocation does not tell how the others are
     /// divided.
     fn mark_pooled(&mut self) {
@@ -143,7 +175,6 @@ impl Division {
             threads: cell.threads(),
             first: map.first,
             owners: owners(map, pages, shape.pattern),
-            cyclic: shape.cyclic,
             is_loop,
             doubtful: shape.doubtful,
         }
@@ -178,11 +209,15 @@ pub(crate) fn divisions(
     }
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
+        // Of a mapping only whole pages are known.
+        let is_exact = profile
+            .object(*object)
+            .is_some_and(|o| o.kind != ObjectKind::Mapping);
         if !is_array(profile, *object) {
             divisions.iter_mut().for_each(Division::mark_pooled);
             continue;
         }
-        tell_cyclic(divisions, bytes);
+        tell_chunks(divisions, bytes, is_exact);
         tell_nested(divisions);
     }
     all
@@ -201,28 +236,54 @@ fn is_array(profile: &Profile, object: ObjectId) -> bool {
         .is_none_or(|o| o.kind.is_mappable() || o.kind == ObjectKind::File)
 }
 
-/// A page or two to each thread in turn is what a cyclic schedule makes, and what a matrix whose rows
-/// have so many pages looks like when its columns are dealt. It is a matrix if other loops deal its
-/// rows, or if it would be a square of common items.
-fn tell_cyclic(divisions: &mut [Division], bytes: u64) {
-    let rows = divisions
+/// Chunks dealt in turn and the columns of a matrix that are dealt look alike: blocks that begin again. They are columns
+/// where nothing else would be so long, or begin and end there; else they are called what a cyclic schedule makes.
+fn tell_chunks(divisions: &mut [Division], bytes: u64, is_exact: bool) {
+    let again = |d: &Division| d.pattern == Pattern::YWise;
+    let matrix = |d: &&Division| again(d) && is_matrix(d, bytes);
+    let known = divisions
         .iter()
-        .any(|d| d.is_significant() && d.pattern == Pattern::XWise);
-    for division in divisions
-        .iter_mut()
-        .filter(|d| d.cyclic && d.pattern == Pattern::YWise)
-    {
-        if !rows && !is_square(bytes, division.repeat) {
+        .filter(matrix)
+        .filter_map(Division::all_rows)
+        .min();
+    for division in divisions.iter_mut().filter(|d| again(d)) {
+        let rows = division.all_rows();
+        // The same rows, or rows of rows.
+        let inside = known
+            .zip(rows)
+            .is_some_and(|(known, rows)| rows.is_multiple_of(known));
+        if !inside && !is_matrix(division, bytes) {
             division.pattern = Pattern::Strided;
+            division.doubtful = !is_exact || whole_rows(division, bytes).is_some();
         }
     }
 }
 
-fn is_square(bytes: u64, rows: u32) -> bool {
-    let items = u64::from(rows).pow(2);
-    [4, 8, 16]
-        .iter()
-        .any(|item| items.checked_mul(*item) == Some(bytes))
+fn is_matrix(division: &Division, bytes: u64) -> bool {
+    division.leaves_out_rows()
+        || whole_rows(division, bytes).is_some_and(|rows| {
+            is_regular(bytes, rows) || !can_be_chunks(bytes, rows, division.threads as u64)
+        })
+}
+
+/// Rows of the whole array; `None` if it has no whole number of them.
+fn whole_rows(division: &Division, bytes: u64) -> Option<u64> {
+    let is_whole = |rows: &u64| bytes.is_multiple_of(*rows) && (bytes / rows).is_multiple_of(4);
+    division.all_rows().filter(is_whole)
+}
+
+/// Whether the array would be a square or, of doubles, a cube: seldom is a chunk so long that it would be one.
+fn is_regular(bytes: u64, rows: u64) -> bool {
+    let of =
+        |power, item: u64| rows.checked_pow(power).and_then(|items| items.checked_mul(item)) == Some(bytes);
+    [4, 8, 16].iter().any(|item| of(2, *item)) || of(3, 8)
+}
+
+/// Whether chunks of whole items, four bytes or more each, come round about as often: within half a round.
+fn can_be_chunks(bytes: u64, rows: u64, threads: u64) -> bool {
+    let (row, grid) = (bytes / rows, 4 * threads.max(1));
+    let away = (row % grid).min(grid - row % grid);
+    2 * away * rows <= row
 }
 
 /// Of blocks that begin again, those that do so twice as often as others in as many rounds are nested

@@ -17,11 +17,11 @@ pub enum Pattern {
     /// Contiguous blocks, one a thread, in another order than the threads': shifted, by arrival, or counting
     /// down with too few threads to tell it from those.
     Blocks,
-    /// The same blocks again in each part: the second dimension is dealt.
+    /// The same blocks again in each row of a matrix: the second dimension is dealt.
     YWise,
     /// Blocks inside y-wise blocks, or inside every page: the innermost dimension is dealt.
     ZWise,
-    /// One or two pages to each thread in turn, as a cyclic schedule deals them.
+    /// Chunks to each thread in turn, as a cyclic schedule deals them, or columns of what nothing shows to be a matrix.
     Strided,
     /// Blocks that begin again like y-wise ones, but with other owners further on: what the schedule
     /// block-exclusive makes.
@@ -82,8 +82,6 @@ const MOSTLY: f64 = 0.75;
 const STEP: f64 = 0.5;
 /// Steps are in order when those forwards outweigh those backwards nine to one.
 const ORDERED: f64 = 0.8;
-/// Blocks of so many whole pages may be a cyclic schedule's.
-const FEW_PAGES: f64 = 2.5;
 /// Pages that agree this much have one owner.
 const ALONE: f64 = 0.97;
 /// Accesses a line below this: words are picked, not swept.
@@ -125,8 +123,6 @@ pub(crate) struct Shape {
     pub inverse: bool,
     /// Share of the accesses that the pattern accounts for.
     pub explained: f64,
-    /// A cyclic schedule would look the same.
-    pub cyclic: bool,
     /// Something else than what its name says would look the same.
     pub doubtful: bool,
 }
@@ -226,7 +222,6 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
         pattern => pattern,
     };
     let named = matches!(pattern, Pattern::XWise | Pattern::YWise | Pattern::BlockExclusive);
-    let pages_a_block = placed.len() as f64 / trace.blocks;
     Shape {
         pattern,
         repeat: if named { repeat } else { 1 },
@@ -236,7 +231,6 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
         } else {
             owned
         },
-        cyclic: repeat > 1 && agreed >= ALONE && pages_a_block <= FEW_PAGES,
         doubtful: pattern == Pattern::Blocks,
     }
 }
@@ -304,7 +298,6 @@ fn shape(pattern: Pattern, explained: f64) -> Shape {
         repeat: 1,
         inverse: false,
         explained,
-        cyclic: false,
         doubtful: false,
     }
 }

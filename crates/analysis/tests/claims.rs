@@ -155,11 +155,17 @@ impl Maker {
 /// One object used by these loops, each a region of its own; `kind` says what regions are.
 fn divisions(threads: u32, loops: &[Vec<Uses>], kind: RegionKind) -> Vec<Division> {
     let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    divisions_of(threads, loops, kind, pages * 4096 - 8)
+}
+
+/// The same of an array of so many bytes.
+fn divisions_of(threads: u32, loops: &[Vec<Uses>], kind: RegionKind, bytes: u64) -> Vec<Division> {
+    let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let object = Object {
         kind: ObjectKind::Heap,
         first_page: PageNumber(FIRST),
         pages,
-        bytes: pages * 4096 - 8,
+        bytes,
         ..Object::default()
     };
     let region = Region {
@@ -199,6 +205,19 @@ fn divisions(threads: u32, loops: &[Vec<Uses>], kind: RegionKind) -> Vec<Divisio
     let histogram = Histogram::build(&accesses, threads as usize, 0).expect("in memory");
     let usage = Usage::of(&accesses, &profile, &histogram).expect("in memory");
     usage.divisions(ObjectId(1)).to_vec()
+}
+
+/// One sweep over an array of doubles, as `schedule(static, chunk)` deals its items.
+fn dealt(threads: u64, items: u64, chunk: u64) -> Vec<Uses> {
+    let page = |page: u64| {
+        let (first, last) = (page * 512, (page * 512 + 512).min(items));
+        let part = |c: u64| {
+            let own = last.min(c * chunk + chunk) - first.max(c * chunk);
+            ((c % threads) as u32, 4 * own, own.div_ceil(8))
+        };
+        (first / chunk..=(last - 1) / chunk).map(part).collect()
+    };
+    (0..items.div_ceil(512)).map(page).collect()
 }
 
 fn in_order(threads: u32, nodes: u32) -> Affinity {
@@ -256,6 +275,25 @@ proptest! {
         }
     }
 
+    /// Chunks of one dimension are no columns, whatever another loop makes of the array.
+    #[test]
+    fn chunks_dealt_in_turn_get_no_second_dimension(threads in 1u64..=16, pages in 1u64..9, more in 0u64..600, rounds in 2u64..40, rest in 0u64..100) {
+        let (chunk, round) = (512 * pages + more / 2 * (more % 2), 512 * pages * threads);
+        let items = rounds * chunk * threads + if rest < 50 { 0 } else { rest * round / 100 };
+        // That a chunk makes a square or a cube of it is chance.
+        let regular = |rounds: u64| [rounds * rounds / 2, rounds * rounds, 2 * rounds * rounds, rounds * rounds * rounds];
+        prop_assume!((rounds..=rounds + 1).all(|r| !regular(r).contains(&items)));
+        let loops = [dealt(threads, items, chunk), dealt(threads, items, items.div_ceil(threads))];
+        let found = divisions_of(threads as u32, &loops, RegionKind::OpenMp, items * 8);
+        let second = |p: Pattern| matches!(p, Pattern::YWise | Pattern::BlockExclusive);
+        prop_assert!(!found.iter().any(|d| second(d.pattern)), "{} items, {} a chunk, {} threads: {:?}", items, chunk, threads,
+            found.iter().map(|d| (d.pattern, d.repeat)).collect::<Vec<_>>());
+        let all = in_order(threads as u32, threads.min(4) as u32);
+        let conflict = Conflict::of(&found, &all, &all);
+        let square = conflict.is_some_and(|c| matches!(c.remedy, Remedy::BlockExclusive { .. }));
+        prop_assert!(!square, "{:?}", found);
+    }
+
     /// Code that is no construct has no loops to change, whatever its threads do.
     #[test]
     fn serial_code_and_threads_of_the_program_get_no_schedule(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
@@ -298,5 +336,23 @@ fn an_order_that_resembles_another_is_not_called_by_its_name() {
             found.iter().all(|d| maker.made(threads, d)) && !decided(&found),
             "{maker:?}: {found:?}"
         );
+    }
+}
+
+/// A plain loop and one whose chunks are dealt in turn, over the same arrays of one dimension.
+#[test]
+fn chunks_of_an_array_are_no_columns() {
+    for (items, chunk) in [(400_000, 4096), (1 << 20, 4096), (1 << 20, 2048), (1 << 18, 1024)] {
+        for threads in 2..=16 {
+            let loops = [
+                dealt(threads, items, items.div_ceil(threads)),
+                dealt(threads, items, chunk),
+            ];
+            let found = divisions_of(threads as u32, &loops, RegionKind::OpenMp, items * 8);
+            // 2¹⁸ doubles are a cube of 64.
+            let is_cube = chunk * threads * 64 == items && items == 1 << 18;
+            let columns = found.iter().any(|d| d.pattern == Pattern::YWise);
+            assert_eq!(columns, is_cube, "{items} by {chunk} to {threads}: {found:?}");
+        }
     }
 }

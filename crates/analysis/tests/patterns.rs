@@ -59,8 +59,17 @@ fn divisions(threads: u32, pages: u32, loops: &[Loop<'_>]) -> Vec<Division> {
     usage.divisions(ObjectId(1)).to_vec()
 }
 
+/// The same of a square of so many rows, whose items have eight bytes.
+fn square(threads: u32, pages: u32, rows: u32, loops: &[Loop<'_>]) -> Vec<Division> {
+    let usage = usage(threads, pages, u64::from(rows).pow(2) * 8, loops);
+    usage.divisions(ObjectId(1)).to_vec()
+}
+
 fn one(threads: u32, pages: u32, of: Loop<'_>) -> (Pattern, u32, bool) {
-    let all = divisions(threads, pages, &[of]);
+    first(divisions(threads, pages, &[of]))
+}
+
+fn first(all: Vec<Division>) -> (Pattern, u32, bool) {
     assert_eq!(all.len(), 1, "{all:?}");
     (all[0].pattern, all[0].repeat, all[0].inverse)
 }
@@ -106,7 +115,7 @@ fn blocks_keep_their_name_despite_shared_borders_and_neighbours() {
 fn blocks_smaller_than_a_page_still_have_an_order() {
     // Rows of two pages, eight threads: four of them on each page.
     let columns = |page: u32| (0..4).map(|t| (page % 2 * 4 + t, 128, 128, 16)).collect();
-    assert_eq!(one(8, 64, &columns), (Pattern::YWise, 32, false));
+    assert_eq!(first(square(8, 64, 32, &[&columns])), (Pattern::YWise, 32, false));
     // Four pages for eight threads.
     let rows = |page: u32| (0..2).map(|t| (page * 2 + t, 256, 256, 32)).collect();
     assert_eq!(one(8, 4, &rows), (Pattern::XWise, 1, false));
@@ -125,33 +134,54 @@ fn every_page_divided_by_all_is_z_wise_swept_by_all_uniform_and_picked_random() 
 }
 
 #[test]
-fn pages_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
+fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let turns = y_wise(8, 1);
     assert_eq!(one(8, 1000, &turns).0, Pattern::Strided);
     // A square of doubles whose rows are eight pages long.
     let side = 8 * 4096 / 8;
-    let square = usage(8, side * 8, u64::from(side).pow(2) * 8, &[&turns]);
-    assert_eq!(square.divisions(ObjectId(1))[0].pattern, Pattern::YWise);
-    // Another loop deals rows.
+    let matrix = square(8, side * 8, side, &[&turns]);
+    assert_eq!(matrix[0].pattern, Pattern::YWise);
+    // That another loop deals rows is no proof: rows are what a plain static schedule makes of any array.
     let both = divisions(8, 1000, &[&turns, &x_wise(8, 1000)]);
-    assert!(both.iter().any(|d| d.pattern == Pattern::YWise));
-    // Blocks of many pages are no cyclic schedule's.
-    assert_eq!(one(8, 1000, &y_wise(8, 5)).0, Pattern::YWise);
+    assert!(both.iter().all(|d| d.pattern != Pattern::YWise), "{both:?}");
+    // Chunks may have many pages.
+    let chunks = divisions(8, 1000, &[&y_wise(8, 5)]);
+    assert_eq!(chunks[0].pattern, Pattern::Strided);
+    assert!(
+        chunks[0]
+            .or_else()
+            .is_some_and(|doubt| doubt.contains("columns of a matrix"))
+    );
+    // Of an array that has no whole number of such rows they are nothing else.
+    let odd = usage(8, 1000, 1000 * 4096 - 8, &[&y_wise(8, 5)]);
+    let odd = &odd.divisions(ObjectId(1))[0];
+    assert_eq!((odd.pattern, odd.or_else()), (Pattern::Strided, None));
+    // A loop over the inner points of a grid leaves out its first row and its last.
+    let inner = |page: u32| match page / 40 {
+        0 | 24 => Vec::new(),
+        _ => own(page / 5 % 8),
+    };
+    let both = divisions(8, 1000, &[&inner, &x_wise(8, 1000)]);
+    let inner = both.iter().find(|d| d.region == RegionId(1)).unwrap();
+    assert_eq!((inner.pattern, inner.repeat), (Pattern::YWise, 23));
+    // 4,096 rows of 2,048 doubles: three threads' chunks of whole items never have a third of that.
+    let thirds = |page: u32| (0..3).filter(|t| *t == page % 3).flat_map(own).collect();
+    let rows = usage(3, 3 * 4096, 4096 * 2048 * 8, &[&thirds]);
+    assert_eq!(rows.divisions(ObjectId(1))[0].pattern, Pattern::YWise);
 }
 
 #[test]
 fn blocks_inside_blocks_are_z_wise() {
-    let all = divisions(
-        8,
-        8 * 8 * 3 * 8,
-        &[&x_wise(8, 1536), &y_wise(8, 24), &y_wise(8, 3)],
-    );
+    // A cube of doubles.
+    let loops: [Loop<'_>; 3] = [&x_wise(8, 1536), &y_wise(8, 24), &y_wise(8, 3)];
+    let cube = usage(8, 8 * 8 * 3 * 8, 8 * 8 * 8 * 8, &loops);
+    let all = cube.divisions(ObjectId(1));
     let of = |region| all.iter().find(|d| d.region == RegionId(region)).unwrap();
     assert_eq!(
         [1, 2, 3].map(|r| (of(r).pattern, of(r).repeat)),
         [(Pattern::XWise, 1), (Pattern::YWise, 8), (Pattern::ZWise, 64)]
     );
-    let conflict = Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)).unwrap();
+    let conflict = Conflict::of(all, &in_order(8, 2), &in_order(8, 2)).unwrap();
     assert_eq!(conflict.remedy, Remedy::BlockExclusive { dimensions: 0b111 });
 }
 
@@ -165,7 +195,7 @@ fn owners_in_no_order_are_irregular() {
 fn two_loops_of_one_region_are_told_apart() {
     let (rows, columns) = (x_wise(8, 1024), y_wise(8, 4));
     let both = |page: u32| rows(page).into_iter().chain(columns(page)).collect();
-    let all = divisions(8, 1024, &[&both]);
+    let all = square(8, 1024, 32, &[&both]);
     let found: Vec<_> = all.iter().map(|d| (d.pattern, d.repeat)).collect();
     assert_eq!(found, [(Pattern::XWise, 1), (Pattern::YWise, 32)]);
     assert!(all.iter().all(|d| (d.share - 0.5).abs() < 0.1), "{all:?}");
@@ -197,6 +227,15 @@ fn loops_that_agree_do_not_conflict() {
         let all = divisions(8, 512, &[of, of]);
         assert_eq!(Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)), None);
     }
+}
+
+/// Chunks of two lengths are two ways of dealing, which nothing reconciles.
+#[test]
+fn chunks_of_two_lengths_conflict_and_get_no_square() {
+    let all = divisions(8, 960, &[&y_wise(8, 5), &y_wise(8, 2)]);
+    assert!(all.iter().all(|d| d.pattern == Pattern::Strided), "{all:?}");
+    let conflict = Conflict::of(&all, &in_order(8, 2), &in_order(8, 2)).unwrap();
+    assert_eq!(conflict.remedy, Remedy::None);
 }
 
 #[test]
@@ -251,7 +290,7 @@ proptest! {
     #[test]
     fn blocks_that_begin_again_are_counted(threads in 2u32..12, block in 3u32..9, repeat in 2u32..20) {
         let columns = y_wise(threads, block);
-        let found = one(threads, threads * block * repeat, &columns);
+        let found = first(square(threads, threads * block * repeat, repeat, &[&columns]));
         let claimed = if tells(threads, repeat) { (Pattern::YWise, repeat) } else { (Pattern::Irregular, 1) };
         prop_assert_eq!((found.0, found.1), claimed);
     }
@@ -260,7 +299,7 @@ proptest! {
     fn rows_and_columns_share_all_but_one_nth_of_the_pages(nodes in 2u32..5, each in 1u32..5, block in 3u32..5) {
         let threads = nodes * each;
         let pages = threads * block * threads;
-        let all = divisions(threads, pages, &[&x_wise(threads, pages), &y_wise(threads, block)]);
+        let all = square(threads, pages, threads, &[&x_wise(threads, pages), &y_wise(threads, block)]);
         let conflict = Conflict::of(&all, &in_order(threads, nodes), &in_order(threads, nodes)).unwrap();
         prop_assert!((conflict.share - (1.0 - 1.0 / f64::from(nodes))).abs() < 1e-9, "{:?}", conflict);
         let remedy = if tells(threads, threads) { Remedy::BlockExclusive { dimensions: 0b11 } } else { Remedy::None };

@@ -13,8 +13,8 @@ pub enum Content {
         site: SiteId,
         ordinal: u32,
         sequence: u32,
-        /// Column of the source line that allocates it; 0 if unknown.
-        column: u32,
+        /// Where its name is from; see `Library::object_name`.
+        origin: u32,
         bytes: u64,
         mapped: bool,
         /// The address where it was first allocated, which distinguishes an object that moved when it grew.
@@ -48,14 +48,14 @@ impl Content {
                 site,
                 ordinal,
                 sequence,
-                column,
+                origin,
                 mapped,
                 ..
             } => Some(Self::Allocation {
                 site,
                 ordinal,
                 sequence,
-                column,
+                origin,
                 bytes: size,
                 mapped,
                 address: to,
@@ -194,7 +194,7 @@ mod tests {
             site: SiteId(1),
             ordinal: 0,
             sequence: 0,
-            column: 0,
+            origin: 0,
             bytes,
             mapped: false,
             address: 0x1000,

@@ -23,6 +23,9 @@ pub struct Library {
     files: Vec<ModuleFile>,
     by_path: HashMap<String, usize>,
     sources: HashMap<String, Option<Vec<String>>>,
+    /// Where allocations have their names from: the frame, and the column in its line.
+    origins: Vec<(Frame, u32)>,
+    by_origin: HashMap<(Frame, u32), u32>,
 }
 
 struct ModuleFile {
@@ -111,8 +114,9 @@ impl Library {
         self.allocation_site(modules, chain).0
     }
 
-    /// As [`Library::site`], with the column of the frame that names the allocation: it distinguishes objects that are
-    /// allocated on the same line.
+    /// As [`Library::site`], with the number of where its name is from, for [`Library::object_name`]; 0 if that is
+    /// unknown. It distinguishes objects that are allocated on the same line. The line may be further out than a site
+    /// goes: between it and the allocation are the frames of the language's library.
     pub fn allocation_site(&mut self, modules: &[Loaded], chain: &[u64]) -> (Site, u32) {
         let mut all: Vec<(Frame, u32)> = Vec::new();
         for &pc in chain {
@@ -128,10 +132,20 @@ impl Library {
         let sourced = all.iter().any(|f| !f.0.file.is_empty());
         all.retain(|f| !sourced || !f.0.file.is_empty());
         let main = all.iter().position(|f| f.0.function == "main");
-        all.truncate(main.map_or(Site::DEPTH, |i| (i + 1).min(Site::DEPTH)));
-        let (frames, columns): (Vec<Frame>, Vec<u32>) = all.into_iter().unzip();
-        let column = columns.get(naming_frame(&frames)).copied().unwrap_or(0);
-        (Site { frames }, column)
+        all.truncate(main.map_or(all.len(), |i| i + 1));
+        let named = all.iter().find(|f| !is_allocator(&f.0)).or(all.first()).cloned();
+        let origin = named.map_or(0, |named| self.origin(named));
+        let frames = all.into_iter().map(|f| f.0).take(Site::DEPTH).collect();
+        (Site { frames }, origin)
+    }
+
+    /// The number of where a name is from, from 1.
+    fn origin(&mut self, named: (Frame, u32)) -> u32 {
+        let origins = &mut self.origins;
+        *self.by_origin.entry(named).or_insert_with_key(|named| {
+            origins.push(named.clone());
+            origins.len() as u32
+        })
     }
 
     /// The site of one access, for display: frames of the language's own library are left out unless there are no
@@ -172,13 +186,14 @@ impl Library {
             .as_ref()
     }
 
-    /// The name of an object allocated at `site`: the variable it is assigned to, else the function that allocated it.
-    /// Frames of allocation helpers are skipped. `column` comes from [`Library::allocation_site`].
-    pub fn object_name(&mut self, site: &Site, column: u32) -> String {
-        let Some(frame) = site.frames.get(naming_frame(&site.frames)) else {
+    /// The name of an object: the variable it is assigned to, else the function that allocated it. Frames of allocation
+    /// helpers are skipped. `origin` comes from [`Library::allocation_site`].
+    pub fn object_name(&mut self, origin: u32) -> String {
+        let origin = (origin as usize).checked_sub(1).and_then(|i| self.origins.get(i));
+        let Some((frame, column)) = origin.cloned() else {
             return "heap".to_owned();
         };
-        self.variable_at(frame, column)
+        self.variable_at(&frame, column)
             .unwrap_or_else(|| match frame.line {
                 0 => short(&frame.function).to_owned(),
                 line if is_initialiser(&frame.function) => {
@@ -209,6 +224,9 @@ impl Library {
             if above > 0 && line.trim_end().ends_with([';', '{', '}']) {
                 return None;
             }
+            if line.trim_start().starts_with('#') {
+                continue;
+            }
             // On a line above, the continued statement is at the end of the line.
             let column = if above > 0 {
                 line.len() + 1
@@ -223,11 +241,6 @@ impl Library {
         }
         None
     }
-}
-
-/// Index of the frame whose line names the allocation: the first that is no allocation helper.
-fn naming_frame(frames: &[Frame]) -> usize {
-    frames.iter().position(|f| !is_allocator(f)).unwrap_or(0)
 }
 
 /// Whether the code came with the compiler, or has no source.

@@ -223,7 +223,7 @@ impl Image {
         bytes: u64,
         mapped: bool,
     ) -> Content {
-        let (site, column) = tables.library.allocation_site(&self.modules, chain);
+        let (site, origin) = tables.library.allocation_site(&self.modules, chain);
         let site = tables.site(site);
         let next = self.sequences.entry((site, ordinal)).or_default();
         let sequence = *next;
@@ -232,7 +232,7 @@ impl Image {
             site,
             ordinal,
             sequence,
-            column,
+            origin,
             bytes,
             mapped,
             address,

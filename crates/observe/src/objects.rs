@@ -141,7 +141,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: Content) -> Object {
             site,
             ordinal,
             sequence,
-            column,
+            origin,
             bytes,
             mapped,
             ..
@@ -154,7 +154,7 @@ fn describe(image: &mut Image, tables: &mut Tables, what: Content) -> Object {
             let name = if mapped && tables.profile.sites[site.index()].frames.is_empty() {
                 "mapping".to_owned() // the log does not tell where it was made
             } else {
-                allocation_name(tables, site, column)
+                tables.library.object_name(origin)
             };
             let thread = image.thread(tables, ordinal);
             Object {
@@ -194,11 +194,6 @@ fn describe(image: &mut Image, tables: &mut Tables, what: Content) -> Object {
 fn owned(image: &mut Image, tables: &mut Tables, ordinal: u32, object: Object) -> Object {
     let thread: ThreadId = image.thread(tables, ordinal);
     Object { thread, ..object }
-}
-
-fn allocation_name(tables: &mut Tables, site: SiteId, column: u32) -> String {
-    let frames = tables.profile.sites[site.index()].clone();
-    tables.library.object_name(&frames, column)
 }
 
 fn variable_name(

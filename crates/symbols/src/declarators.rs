@@ -1,9 +1,11 @@
 //! Names of objects when several are allocated on one line.
 
+use crate::members::qualified;
 use crate::naming::{
-    allocation, allocations, assigned_variable, by_argument, is_identifier, is_word, last_word,
-    plain_assignments,
+    allocation, allocations, assigned_variable, by_argument, by_declaration, declared_at, is_identifier,
+    is_word, last_word, plain_assignments,
 };
+use crate::statements::{Statement, statement_at, statements};
 use crate::{assigned_member, declared_variable};
 use std::ops::Range;
 
@@ -24,43 +26,96 @@ pub enum Named {
 /// is set, the line initialises objects at file scope, and a definition gives its variable's name.
 #[must_use]
 pub fn named_at(line: &str, column: usize, function: &str, initialiser: bool) -> Named {
-    let code = line.split("//").next().unwrap_or(line);
-    let pieces = pieces(code);
-    // A member in a constructor's initialiser list is recognised by the comma before it.
-    let comma = |range: &Range<usize>| range.start - usize::from(code[..range.start].ends_with(','));
-    let whole = |text: &str, piece: Option<&Piece>| {
-        assigned_member(
-            piece.map_or(text, |p| &code[comma(&p.range)..p.range.end]),
-            function,
-        )
-        .or_else(|| piece.and_then(|p| p.name.clone()))
-        .or_else(|| assigned_variable(text))
-        .or_else(|| declared_variable(text).filter(|_| initialiser))
-    };
-    let makes: Vec<&Piece> = pieces.iter().filter(|p| p.makes > 0).collect();
-    let several = match makes.iter().map(|p| p.makes).sum::<usize>() {
-        0 => plain_assignments(code) > 1,
-        all => all > 1,
+    let statements = statements(line);
+    let place = Place {
+        line,
+        function,
+        initialiser,
     };
     let Some(at) = column.checked_sub(1) else {
-        let name = || assigned_member(code, function).or_else(|| whole(code, makes.first().copied()));
-        return match several {
-            true => Named::Several,
-            false => name().map_or(Named::Nothing, Named::Variable),
-        };
+        return place.anywhere(&statements);
     };
-    let Some(piece) = pieces.iter().find(|p| at <= p.range.end).or(pieces.last()) else {
-        return Named::Nothing;
-    };
-    let text = &code[piece.range.clone()];
-    if piece.makes > 1 || (piece.makes == 0 && plain_assignments(text) > 1) {
-        let name = assigned_before(code, at).or_else(|| pointed_at(code.get(at..)?));
-        return name.map_or(Named::Several, Named::Variable);
+    match statement_at(&statements, at.min(line.len())) {
+        Some(statement) => place.at(statement, at),
+        None => Named::Nothing,
     }
-    match whole(text, Some(piece)) {
-        Some(name) => Named::Variable(name),
-        None if code[..piece.range.start].trim().is_empty() => Named::Nothing,
-        None => Named::Several,
+}
+
+/// Where an object is allocated.
+struct Place<'a> {
+    line: &'a str,
+    function: &'a str,
+    initialiser: bool,
+}
+
+impl Place<'_> {
+    /// The name that a line gives if it allocates once.
+    fn anywhere(&self, statements: &[Statement]) -> Named {
+        let calls = |s: &&Statement| {
+            let right = s.text.split_once('=').map_or("", |(_, right)| right);
+            pieces(&s.text).iter().any(|p| p.makes > 0)
+                || by_declaration(&s.text).is_some()
+                || (plain_assignments(&s.text) > 0 && right.contains('('))
+        };
+        let mut all = statements.iter().filter(calls);
+        let named = |s: &Statement| {
+            let pieces = pieces(&s.text);
+            let makes: Vec<&Piece> = pieces.iter().filter(|p| p.makes > 0).collect();
+            let several = match makes.iter().map(|p| p.makes).sum::<usize>() {
+                0 => plain_assignments(&s.text) > 1,
+                all => all > 1,
+            };
+            if several {
+                return Named::Several;
+            }
+            let name = assigned_member(&s.text, self.function);
+            name.or_else(|| self.whole(&s.text, makes.first().copied()))
+                .map_or(Named::Nothing, Named::Variable)
+        };
+        match (all.next(), all.next()) {
+            (Some(one), None) => named(one),
+            (Some(_), Some(_)) => Named::Several,
+            (None, _) => statements
+                .iter()
+                .map(named)
+                .find(|n| *n != Named::Nothing)
+                .unwrap_or(Named::Nothing),
+        }
+    }
+
+    /// The name that a statement gives to what it allocates at a byte of the line.
+    fn at(&self, statement: &Statement, at: usize) -> Named {
+        let (code, start) = (&*statement.text, statement.range.start);
+        let within = at.saturating_sub(start);
+        let all = pieces(code);
+        let Some(piece) = all.iter().find(|p| within <= p.range.end).or(all.last()) else {
+            return Named::Nothing;
+        };
+        if let Some(name) = declared_at(code, within) {
+            return Named::Variable(name);
+        }
+        let text = &code[piece.range.clone()];
+        if piece.makes > 1 || (piece.makes == 0 && plain_assignments(text) > 1) {
+            let called = code.get(within..).unwrap_or_default();
+            let name = assigned_before(code, within).or_else(|| pointed_at(called));
+            let name = name.map(|name| qualified(&name, text, self.function).unwrap_or(name));
+            return name.map_or(Named::Several, Named::Variable);
+        }
+        // A member in a constructor's initialiser list is recognised by the comma before it.
+        let comma = piece.range.start - usize::from(code[..piece.range.start].ends_with(','));
+        let listed = assigned_member(&code[comma..piece.range.end], self.function);
+        match listed.or_else(|| self.whole(text, Some(piece))) {
+            Some(name) => Named::Variable(name),
+            None if self.line[..start + piece.range.start].trim().is_empty() => Named::Nothing,
+            None => Named::Several,
+        }
+    }
+
+    fn whole(&self, text: &str, piece: Option<&Piece>) -> Option<String> {
+        piece
+            .and_then(|p| p.name.clone())
+            .or_else(|| assigned_variable(text))
+            .or_else(|| declared_variable(text).filter(|_| self.initialiser))
     }
 }
 
@@ -72,15 +127,9 @@ struct Piece {
     makes: usize,
 }
 
+/// The parts of a statement between commas.
 fn pieces(code: &str) -> Vec<Piece> {
-    split(code, 0..code.len(), ';')
-        .into_iter()
-        .flat_map(|statement| of_statement(code, statement))
-        .collect()
-}
-
-fn of_statement(code: &str, statement: Range<usize>) -> Vec<Piece> {
-    let parts = split(code, statement.clone(), ',');
+    let parts = split(code, ',');
     let first = &code[parts[0].clone()];
     let ends = first.rfind('>').map_or("", |end| &first[..=end]);
     let container = if ends.contains('<') && !ends.ends_with("->") {
@@ -161,12 +210,11 @@ fn allocates(piece: &str) -> bool {
     piece[..at].contains('=')
 }
 
-/// Splits a part of the code at a character outside all brackets; `<` counts as a bracket only directly after a word.
-fn split(code: &str, part: Range<usize>, at: char) -> Vec<Range<usize>> {
-    let (mut parts, mut start, mut depth, mut before) = (Vec::new(), part.start, 0, ' ');
+/// Splits code at a character outside all brackets; `<` counts as a bracket only directly after a word.
+fn split(code: &str, at: char) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut depth, mut before) = (Vec::new(), 0, 0, ' ');
     let mut angles = 0usize;
-    for (i, c) in code[part.clone()].char_indices() {
-        let i = part.start + i;
+    for (i, c) in code.char_indices() {
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth -= 1,
@@ -180,7 +228,7 @@ fn split(code: &str, part: Range<usize>, at: char) -> Vec<Range<usize>> {
         }
         before = c;
     }
-    parts.push(start..part.end);
+    parts.push(start..code.len());
     parts
 }
 
@@ -319,6 +367,106 @@ mod tests {
         let at = |text| named_at(line, line.find(text).unwrap() + 1, "Grid::Grid(long)", false);
         assert_eq!(at("new"), Named::Variable("Grid::cells".into()));
         assert_eq!(at("more"), Named::Variable("Grid::more".into()));
+    }
+
+    /// Each statement of a line names what it allocates, whatever the blocks around it.
+    #[test]
+    fn no_statement_has_the_name_of_another() {
+        let grow = "M::grow(int)";
+        for (line, function, names) in [
+            (
+                "namespace deep { std::vector<int> counts(300000); float *w = new float[150000]; }",
+                "__cxx_global_var_init",
+                &[("counts(", "counts"), ("new", "w")][..],
+            ),
+            (
+                " void grow(int n){ nodes_.resize(n); faces_=std::make_unique<int[]>(n); }",
+                grow,
+                &[("resize", "M::nodes_"), ("std::make", "M::faces_")],
+            ),
+            (
+                " void grow(int n){ nodes_.resize(n); faces_=std::make_unique<int[]>(n); e_=new double[n]; }",
+                grow,
+                &[
+                    ("resize", "M::nodes_"),
+                    ("std::make", "M::faces_"),
+                    ("new", "M::e_"),
+                ],
+            ),
+            (
+                " void grow(int n){ e_=new double[n]; nodes_.reserve(2*n); }",
+                grow,
+                &[("new", "M::e_"), ("reserve", "M::nodes_")],
+            ),
+            (
+                " auto a=std::make_shared<std::vector<double>>(80000,1.0); std::string s(n, 'x');",
+                "main",
+                &[("std::make", "a"), ("s(n", "s")],
+            ),
+            (
+                " std::vector<std::vector<double>> rows(4, std::vector<double>(20000));",
+                "main",
+                &[("rows", "rows"), ("std::vector<double>(2", "rows")],
+            ),
+            (
+                " std::thread t([&]{ std::vector<int> worker(90000); fill(worker); }); t.join();",
+                "main::{lambda()#1}::operator()() const",
+                &[("worker(", "worker")],
+            ),
+            (
+                "struct Cfg{ float*w; Cfg():w(new float[150000]){} } cfg;",
+                "Cfg::Cfg()",
+                &[("new", "Cfg::w")],
+            ),
+            (
+                " Mesh(int n):nodes_(n),edges_(new double[2*n]){rows_.resize(4); own = new int[n];}",
+                "Mesh::Mesh(int)",
+                &[
+                    ("nodes_", "Mesh::nodes_"),
+                    ("new double", "Mesh::edges_"),
+                    ("resize", "Mesh::rows_"),
+                    ("new int", "own"),
+                ],
+            ),
+            (
+                " if ((a_ = malloc(n)) && (b_ = malloc(n))) { c = malloc(n); puts(\"d = malloc(n);\"); }",
+                grow,
+                &[
+                    ("malloc", "M::a_"),
+                    ("malloc(n)))", "M::b_"),
+                    ("malloc(n); p", "c"),
+                ],
+            ),
+        ] {
+            for (call, name) in names {
+                let column = line.find(call).unwrap() + 1;
+                let found = named_at(line, column, function, false);
+                assert_eq!(found, Named::Variable((*name).to_owned()), "{line}: {call}");
+            }
+        }
+    }
+
+    #[test]
+    fn types_and_keywords_are_no_names() {
+        for line in [
+            "  return std::vector<int>(n);",
+            "  fill(std::vector<int>(n), std::vector<float>(n));",
+            "  auto = new int[n];",
+            "  return new (std::nothrow) double[n]{};",
+            "  throw std::string(n, c);",
+        ] {
+            for column in 0..=line.len() {
+                let found = named_at(line, column, "M::grow(int)", false);
+                assert!(
+                    !matches!(found, Named::Variable(_)),
+                    "{line}: {column}: {found:?}"
+                );
+            }
+        }
+        let line = " void grow(int n){ nodes_.resize(n); faces_=std::make_unique<int[]>(n); }";
+        assert_eq!(named_at(line, 0, "M::grow(int)", false), Named::Several);
+        let line = "namespace deep { std::vector<int> counts(300000); float *w = new float[150000]; }";
+        assert_eq!(named_at(line, 0, "__cxx_global_var_init", true), Named::Several);
     }
 
     #[test]

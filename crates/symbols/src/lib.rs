@@ -19,6 +19,7 @@ mod members;
 mod module;
 mod naming;
 mod ranges;
+mod statements;
 mod variables;
 
 pub use avx512::needs_avx512;

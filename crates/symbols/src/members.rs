@@ -9,13 +9,18 @@ use crate::{assigned_variable, base_name};
 pub fn assigned_member(line: &str, function: &str) -> Option<String> {
     let class = class(function)?;
     let code = line.split("//").next()?;
-    let member = match initialised(code, class, base_name(function)) {
-        Some(member) => member,
-        None => assigned_variable(code).filter(|name| {
-            name.ends_with('_') || name.starts_with("m_") || code.contains(&format!("this->{name}"))
-        })?,
-    };
-    Some(format!("{class}::{member}"))
+    match initialised(code, class, base_name(function)) {
+        Some(member) => Some(format!("{class}::{member}")),
+        None => qualified(&assigned_variable(code)?, code, function),
+    }
+}
+
+/// The name with its class, if the function is a member of one and the name cannot be a local variable's.
+pub(crate) fn qualified(name: &str, code: &str, function: &str) -> Option<String> {
+    let is_member = name.ends_with('_') || name.starts_with("m_") || code.contains(&format!("this->{name}"));
+    class(function)
+        .filter(|_| is_member)
+        .map(|class| format!("{class}::{name}"))
 }
 
 /// The class of a member function: `Grid` for `geometry::Grid<double>::fill(long)`.

@@ -123,16 +123,48 @@ pub fn declared_variable(line: &str) -> Option<String> {
     let name = last_word(declared);
     let typed = declared[..declared.len() - name.len()].trim_end();
     let is_type = typed.ends_with(|c: char| is_word(c) || ">*&".contains(c));
-    (is_identifier(name) && is_type && !typed.ends_with("return")).then(|| name.to_owned())
+    (is_identifier(name) && is_type && !STATEMENTS.contains(&last_word(typed))).then(|| name.to_owned())
 }
 
-/// The identifier in `std::vector<double> x(n);`.
-fn by_declaration(code: &str) -> Option<String> {
-    let end = code.rfind('>').filter(|end| !code[..*end].ends_with('-'))?;
-    let rest = code[end + 1..].trim_start();
+/// The identifier in `std::vector<double> x(n);`: it follows the type's own closing bracket.
+pub(crate) fn by_declaration(code: &str) -> Option<String> {
+    let (mut angles, mut before) = (0usize, ' ');
+    let end = code.char_indices().find_map(|(i, c)| {
+        let closes = c == '>' && before != '-' && angles > 0;
+        match c {
+            '<' if is_word(before) => angles += 1,
+            '>' if closes => angles -= 1,
+            _ => {}
+        }
+        before = c;
+        let rest = code[i + c.len_utf8()..].trim_start();
+        (closes && angles == 0 && rest.starts_with(is_word)).then_some(i + 1)
+    })?;
+    let outside = code[..end].matches('(').count() == code[..end].matches(')').count();
+    let rest = code[end..].trim_start();
     let end = rest.find(|c: char| !is_word(c))?;
+    let (name, rest) = rest.split_at(end);
+    // What is followed by a body is a function.
+    let is_function =
+        rest.trim_end().ends_with('{') || rest.trim_end().ends_with('}') && rest.starts_with('(');
+    (outside && is_identifier(name) && rest.starts_with(['(', '{']) && !is_function).then(|| name.to_owned())
+}
+
+/// The variable that is declared at a byte of a statement: `b` in `Field b(n)`, where `b` begins.
+pub(crate) fn declared_at(code: &str, at: usize) -> Option<String> {
+    let (typed, rest) = (code.get(..at)?, code.get(at..)?);
+    let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
     let name = &rest[..end];
-    (is_identifier(name) && rest[end..].starts_with(['(', '{'])).then(|| name.to_owned())
+    let follows = rest[end..].trim_start();
+    let begins = !typed.ends_with(is_word);
+    let typed = typed.trim();
+    let is_type = typed.chars().all(|c| is_word(c) || " :<>,*&".contains(c))
+        && typed.ends_with(|c| is_word(c) || ">*&".contains(c))
+        && !typed.ends_with("->")
+        && !STATEMENTS.contains(&last_word(typed))
+        && !STATEMENTS.contains(&typed.split(|c| !is_word(c)).next().unwrap_or_default());
+    let is_declared = follows.is_empty() || follows.starts_with(['(', '{', '=', ',']);
+    (begins && is_type && is_declared && is_identifier(name)).then(|| name.to_owned())
 }
 
 /// The identifier on the left of the last plain `=` before the allocation, without its subscript.
@@ -183,9 +215,66 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
+/// Whether a word may be a variable's name.
 pub(crate) fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && !TYPES.contains(&name)
+        && !STATEMENTS.contains(&name)
 }
+
+/// Words of C and C++ that a type may have.
+const TYPES: [&str; 23] = [
+    "auto",
+    "bool",
+    "char",
+    "class",
+    "const",
+    "constexpr",
+    "decltype",
+    "double",
+    "enum",
+    "extern",
+    "float",
+    "inline",
+    "int",
+    "long",
+    "short",
+    "signed",
+    "size_t",
+    "static",
+    "struct",
+    "typename",
+    "unsigned",
+    "void",
+    "volatile",
+];
+
+/// Words that no type has and no variable either.
+const STATEMENTS: [&str; 23] = [
+    "case",
+    "catch",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "for",
+    "goto",
+    "if",
+    "namespace",
+    "new",
+    "nullptr",
+    "operator",
+    "return",
+    "sizeof",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "try",
+    "typedef",
+    "using",
+    "while",
+];
 
 #[cfg(test)]
 mod tests {

@@ -42,6 +42,36 @@ fn of_two_threads_nothing_says_that_a_loop_counts_down() {
     assert_eq!(doubts, 4);
 }
 
+/// Chunks dealt in turn make the same pages as columns: no second dimension follows from them.
+#[test]
+fn chunks_dealt_in_turn_are_not_distributed_over_two_dimensions() {
+    let found = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
+    let rhs = &found.objects[0];
+    assert_ne!(found.verdict.outcome, VerdictKind::Match);
+    assert_eq!(rhs.blame.distribution, Some(Distribution::Cyclic { pages: 1 }));
+    assert!(
+        rhs.sentence
+            .contains("used in chunks dealt in turn at solve.c:99, x-wise at solve.c:88"),
+        "{}",
+        rhs.sentence
+    );
+    assert!(!rhs.advice.contains("block-exclusive"), "{}", rhs.advice);
+    // Alone, it is to be initialised as it is used: not by a plain static schedule.
+    let alone = advice(
+        "opteron-6386",
+        &program(|_| 0, |p| vec![p / 4 % 64], 64_000, 512_000),
+    );
+    let alone = &alone.objects[0];
+    assert!(
+        alone
+            .advice
+            .starts_with("initialise it in parallel as solve.c:88"),
+        "{}",
+        alone.advice
+    );
+    assert_eq!(alone.snippet, None);
+}
+
 /// Code of `main` is no array, and neither is what a library keeps.
 #[test]
 fn code_is_written_about_variables_only() {

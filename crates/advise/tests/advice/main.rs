@@ -392,9 +392,20 @@ fn loops(toucher: fn(u32) -> u32, once: fn(u32) -> Vec<u32>, again: fn(u32) -> u
     (profile, InMemory::new(rows))
 }
 
+/// A loop over rows, and one over columns of a grid's inner points: rows have 64 pages, the first and the last are left
+/// out.
+fn rows_and_columns(toucher: fn(u32) -> u32) -> (Profile, InMemory) {
+    let (profile, both) = two_loops(toucher, |p| p % 64);
+    let mut rows = Vec::new();
+    nodewise_profile::AccessSource::visit(&both, &mut |r| rows.extend_from_slice(r)).expect("in memory");
+    let inner = (1 << 20) + 64..(1 << 20) + u64::from(PAGES) - 64;
+    rows.retain(|r| r.region != RegionId(2) || inner.contains(&r.page.0));
+    (profile, InMemory::new(rows))
+}
+
 #[test]
 fn loops_over_rows_and_columns_are_to_match_their_data() {
-    let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
+    let advice = advice("opteron-6386", &rows_and_columns(|p| p / 16));
     assert_eq!(
         advice.verdict.outcome,
         VerdictKind::Match,
@@ -408,8 +419,11 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
         Some(Distribution::BlockExclusive { dimensions: 0b11 })
     );
     let share = rhs.blame.conflict.as_ref().unwrap().share;
-    assert!((share - 7.0 / 8.0).abs() < 1e-9, "{share} on eight nodes");
-    let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 88 % of its pages are uniformly shared";
+    assert!(
+        (share - 7.0 / 8.0 * 14.0 / 16.0).abs() < 1e-9,
+        "{share} on eight nodes"
+    );
+    let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 77 % of its pages are uniformly shared";
     assert!(rhs.sentence.contains(said), "{}", rhs.sentence);
     let snippet = rhs.snippet.as_ref().unwrap();
     assert!(
@@ -421,7 +435,7 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
 /// Recurrences keep their bounds, nothing that a profile cannot know is made up, nothing is left behind.
 #[test]
 fn a_snippet_is_whole() {
-    let advice = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
+    let advice = advice("opteron-6386", &rows_and_columns(|p| p / 16));
     let snippet = advice.objects[0].snippet.as_ref().unwrap();
     for line in [
         "static nw_cuts rows, columns; /* at file scope",
@@ -435,11 +449,13 @@ fn a_snippet_is_whole() {
         assert!(snippet.contains(line), "no {line} in\n{snippet}");
     }
     assert!(!snippet.contains("nx ="), "{snippet}");
+    // Both loops ascend.
+    assert!(!snippet.contains("counting down"), "{snippet}");
 }
 
 #[test]
 fn the_second_array_of_the_same_loops_gets_the_cuts_of_the_first() {
-    let (mut profile, accesses) = two_loops(|p| p / 16, |p| p % 64);
+    let (mut profile, accesses) = rows_and_columns(|p| p / 16);
     let far = 1 << 24;
     let second = Object {
         name: "lhs".into(),
@@ -511,7 +527,7 @@ fn blocks_finer_than_pages_are_not_advised() {
 #[test]
 fn the_verdict_names_what_beats_the_best_placement() {
     // The master fills it, so that placement helps; rows and columns, so that matching helps more.
-    let advice = advice("opteron-6386", &two_loops(|_| 0, |p| p % 64));
+    let advice = advice("opteron-6386", &rows_and_columns(|_| 0));
     assert!(matches!(
         advice.verdict.outcome,
         VerdictKind::Place | VerdictKind::Stock
@@ -535,21 +551,26 @@ fn loops_that_count_down_get_the_inverse_schedule() {
 fn every_snippet_is_c() {
     let everybody = |_| (0..THREADS).step_by(4).collect();
     let rows = |p: u32| p / 16;
+    let inner_columns = |p: u32| match p / 128 {
+        0 | 7 => vec![],
+        _ => vec![p % 128 / 2],
+    };
     let mut snippets = Vec::new();
     for program in [
         program(|_| 0, owner, 64_000, 512_000),
-        program(|_| 0, |p| vec![p % 128 / 2], 64_000, 512_000),
+        program(|_| 0, inner_columns, 64_000, 512_000),
         program(|_| 0, |p| vec![p % 64], 64_000, 512_000),
         program(|_| 0, |p| vec![p * p * 31 % 97 % 64], 64_000, 512_000),
         program(|_| 0, everybody, 6_400, 51_200),
-        two_loops(rows, |p| p % 64),
+        rows_and_columns(rows),
         two_loops(rows, |p| 63 - p / 16),
         two_loops(|_| 0, |p| p * p * 31 % 97 % 64),
     ] {
         snippets.extend(advice("opteron-6386", &program).objects[0].snippet.clone());
     }
+    // Chunks dealt in turn are no plain schedule's.
     // Whether a loop whose pages have owners in no order could be scheduled statically, a profile does not say.
-    assert_eq!(snippets.len(), 7);
+    assert_eq!(snippets.len(), 6);
     for snippet in &snippets {
         compile(snippet);
     }

@@ -82,3 +82,38 @@ fn objects_of_one_line_are_told_apart() {
         }
     }
 }
+
+/// Each statement of a line names its own objects; between a statement and its allocation there may be a dozen frames of
+/// the standard library.
+#[test]
+fn objects_have_the_name_of_their_own_statement() {
+    let folder = scratch("statements");
+    build(&folder, "nodewise-cxx", &["statements.cpp"], "program", &[]);
+    let output = record(&folder, &[], &["./program"]);
+    assert_eq!(status(&output), 0, "{}", said(&output));
+    let recorded = Recorded::read(&folder);
+    let mut names: Vec<(String, u64)> = recorded
+        .profile
+        .objects
+        .iter()
+        .filter(|o| o.kind == ObjectKind::Heap)
+        .map(|o| (o.name.clone(), o.bytes))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let expected = [
+        ("Mesh::edges_", 90001 * 8),
+        ("Mesh::edges_", 90002 * 8),
+        ("Mesh::faces_", 90000 * 4),
+        ("Mesh::faces_", 90002 * 4),
+        ("Mesh::nodes_", 90000 * 8),
+        ("Mesh::nodes_", 90002 * 8),
+        ("Mesh::nodes_", 2 * 90001 * 8),
+        ("counts", 300_000 * 4),
+        ("rows", 20000 * 8),
+        ("shared", 80000 * 8),
+        ("weights", 150_000 * 4),
+    ];
+    let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
+    assert_eq!(names, expected);
+}

@@ -35,7 +35,7 @@ fn anonymous(area: &Area, number: usize) -> Content {
         site: SiteId(0),
         ordinal: 0,
         sequence: number as u32,
-        column: 0,
+        origin: 0,
         bytes: area.end - area.start,
         mapped: true,
         address: area.start,

@@ -76,7 +76,7 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
         ));
     } else if plan.environment.iter().any(|(k, _)| k == "OMP_PLACES") {
         lines.push(format!(
-            "{} OpenMP threads bound ({})",
+            "OpenMP is told to bind {} threads ({}), if the program uses it",
             plan.threads.cpus.len(),
             plan.threads.name
         ));
