@@ -17,6 +17,9 @@ pub struct Reader {
     folder: PathBuf,
     profile: Profile,
     groups: Vec<Group>,
+    /// Cells that there is room for, the same each time that the accesses are read: what the first time takes is not
+    /// held against the next.
+    room: u64,
 }
 
 impl Reader {
@@ -43,6 +46,7 @@ impl Reader {
             folder: folder.to_owned(),
             profile,
             groups: manifest.accesses,
+            room: bounds::cells_here(),
         };
         reader.drop_missing_tail()?;
         Ok(reader)
@@ -117,7 +121,7 @@ impl Reader {
         Ok(())
     }
 
-    fn visit_table(&self, group: &Group, check: &mut validate::Rows, visit: Visit<'_>) -> Result<()> {
+    fn visit_table(&self, group: &Group, check: &mut validate::Rows<'_>, visit: Visit<'_>) -> Result<()> {
         let table = Table::open(&self.folder, &group.entry)?;
         table.check_density(bounds::ROWS)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
@@ -168,7 +172,7 @@ impl AccessSource for Reader {
     type Error = Error;
 
     fn visit(&self, visit: &mut dyn FnMut(&[Access])) -> Result<()> {
-        let mut check = validate::Rows::new(&self.profile);
+        let mut check = validate::Rows::new(&self.profile, self.room);
         self.groups
             .iter()
             .try_for_each(|group| self.visit_table(group, &mut check, visit))
