@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Group, Manifest, MetaOnDisk};
 use crate::table::Table;
 use crate::{bounds, tables, validate};
-use nodewise_profile::{Access, AccessSource, Meta, Profile, SliceId};
+use nodewise_profile::{Access, AccessSource, Meta, Profile};
 use std::path::{Path, PathBuf};
 
 /// Rows handed to a visitor at a time: few enough to stay in the cache.
@@ -20,6 +20,8 @@ pub struct Reader {
     /// Cells that there is room for, the same each time that the accesses are read: what the first time takes is not
     /// held against the next.
     room: u64,
+    /// Slices that were recorded, those of a lost file included.
+    recorded: usize,
 }
 
 impl Reader {
@@ -44,6 +46,7 @@ impl Reader {
         }
         let mut reader = Self {
             folder: folder.to_owned(),
+            recorded: profile.slices.len(),
             profile,
             groups: manifest.accesses,
             room: bounds::cells_here(),
@@ -148,12 +151,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes the rows of a slice whose remaining rows were in the missing file.
+    /// Removes the rows of a slice whose remaining rows were in the missing file; not those of slices that there never
+    /// were.
     fn drop_incomplete(&self, batch: &mut Vec<Access>) {
-        let slices = SliceId::from_index(self.profile.slices.len());
-        let cut = self.profile.meta.truncated.is_some();
-        if cut && batch.last().is_some_and(|a| a.slice >= slices) {
-            batch.retain(|a| a.slice < slices);
+        let lost = self.profile.slices.len()..self.recorded;
+        if !lost.is_empty() && batch.last().is_some_and(|a| a.slice.index() >= lost.start) {
+            batch.retain(|a| !lost.contains(&a.slice.index()));
         }
     }
 }

@@ -54,7 +54,7 @@ fn rewrite(folder: &Path, mut manifest: Value) {
 fn table(path: &Path, columns: &[(&str, u32)], rows: usize) {
     let kind = |name: &str| match name {
         "kind" | "name" | "function" | "file" => "binary {} (UTF8)",
-        "cpu_ns" => "int64 {} (INTEGER(64,false))",
+        "cpu_ns" | "start_ns" | "end_ns" => "int64 {} (INTEGER(64,false))",
         _ => "int32 {} (INTEGER(32,false))",
     };
     let field = |name: &str| format!("required {};", kind(name).replace("{}", name));
@@ -216,6 +216,25 @@ fn ten_million_pages_of_64_threads_are_a_recording() {
             error.to_string().contains("read it where there is more memory"),
             "{error}"
         ),
+    }
+}
+
+#[test]
+fn rows_of_slices_that_there_never_were() {
+    for truncated in [None, Some("the recorder was interrupted".to_owned())] {
+        let folder = Folder::new();
+        let mut told = plainest();
+        told.meta.truncated = truncated;
+        let mut writer = Writer::create(&folder.profile(), &told.meta, false).unwrap();
+        for _ in 0..8 {
+            writer.slice(Slice::default(), &[row(1)]).unwrap();
+        }
+        writer.finish(&told).unwrap();
+        assert_eq!(read_all(&folder.profile()).unwrap().1.len(), 8);
+        let one = [("slice", 0), ("start_ns", 7), ("end_ns", 7)];
+        table(&folder.profile().join("slices.parquet"), &one, 1);
+        signed(&folder.profile(), "slices", 1);
+        assert!(refusal(&folder.profile()).contains("a row names a slice"));
     }
 }
 
