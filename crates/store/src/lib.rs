@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod accesses;
+mod accounted;
 mod bounds;
 mod error;
 mod locate;
@@ -20,6 +21,7 @@ mod manifest;
 mod pages;
 mod panics;
 mod reader;
+mod runs;
 mod table;
 mod tables;
 mod validate;

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Group, Manifest, MetaOnDisk};
 use crate::table::Table;
 use crate::{bounds, tables, validate};
-use nodewise_profile::{Access, AccessSource, Meta, Profile, SliceId};
+use nodewise_profile::{Access, AccessSource, Meta, Profile};
 use std::path::{Path, PathBuf};
 
 /// Rows handed to a visitor at a time: few enough to stay in the cache.
@@ -17,6 +17,11 @@ pub struct Reader {
     folder: PathBuf,
     profile: Profile,
     groups: Vec<Group>,
+    /// Cells that there is room for, the same each time that the accesses are read: what the first time takes is not
+    /// held against the next.
+    room: u64,
+    /// Slices that were recorded, those of a lost file included.
+    recorded: usize,
 }
 
 impl Reader {
@@ -59,8 +64,10 @@ impl Reader {
         }
         let mut reader = Self {
             folder: folder.to_owned(),
+            recorded: profile.slices.len(),
             profile,
             groups: manifest.accesses,
+            room: bounds::cells_here(),
         };
         reader.drop_missing_tail()?;
         Ok(reader)
@@ -135,7 +142,7 @@ impl Reader {
         Ok(())
     }
 
-    fn visit_table(&self, group: &Group, check: &mut validate::Rows, visit: Visit<'_>) -> Result<()> {
+    fn visit_table(&self, group: &Group, check: &mut validate::Rows<'_>, visit: Visit<'_>) -> Result<()> {
         let table = Table::open(&self.folder, &group.entry)?;
         table.check_density(bounds::ROWS)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
@@ -162,12 +169,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes the rows of a slice whose remaining rows were in the missing file.
+    /// Removes the rows of a slice whose remaining rows were in the missing file; not those of slices that there never
+    /// were.
     fn drop_incomplete(&self, batch: &mut Vec<Access>) {
-        let slices = SliceId::from_index(self.profile.slices.len());
-        let cut = self.profile.meta.truncated.is_some();
-        if cut && batch.last().is_some_and(|a| a.slice >= slices) {
-            batch.retain(|a| a.slice < slices);
+        let lost = self.profile.slices.len()..self.recorded;
+        if !lost.is_empty() && batch.last().is_some_and(|a| a.slice.index() >= lost.start) {
+            batch.retain(|a| !lost.contains(&a.slice.index()));
         }
     }
 }
@@ -186,7 +193,7 @@ impl AccessSource for Reader {
     type Error = Error;
 
     fn visit(&self, visit: &mut dyn FnMut(&[Access])) -> Result<()> {
-        let mut check = validate::Rows::new(&self.profile);
+        let mut check = validate::Rows::new(&self.profile, self.room);
         self.groups
             .iter()
             .try_for_each(|group| self.visit_table(group, &mut check, visit))

@@ -1,5 +1,6 @@
 //! Invariants of a profile, checked when writing and reading: later code indexes tables without checks.
 
+use crate::accounted::Accounted;
 use crate::bounds::{self, Room};
 use nodewise_profile::{Access, PageNumber, Profile, Slice};
 
@@ -94,7 +95,7 @@ fn end(page: PageNumber, len: u32) -> Option<PageNumber> {
 
 /// Checks rows of the access table in their order.
 #[derive(Debug)]
-pub struct Rows {
+pub struct Rows<'p> {
     /// Number of regions, to which rows refer; likewise for the tables below.
     regions: usize,
     objects: usize,
@@ -104,10 +105,12 @@ pub struct Rows {
     accesses: u64,
     lines: u64,
     room: Room,
+    accounted: Accounted<'p>,
 }
 
-impl Rows {
-    pub fn new(p: &Profile) -> Self {
+impl<'p> Rows<'p> {
+    /// Of a profile for which there is room for so many cells.
+    pub fn new(p: &'p Profile, room: u64) -> Self {
         Self {
             regions: p.regions.len(),
             objects: p.objects.len(),
@@ -116,11 +119,13 @@ impl Rows {
             last: (0, 0),
             accesses: 0,
             lines: 0,
-            room: Room::here(),
+            room: Room::new(room),
+            accounted: Accounted::new(p),
         }
     }
 
-    /// Checks that everything a row refers to exists, that it comes after the row before, and that no sum overflows.
+    /// Checks that everything a row refers to exists, that it comes after the row before, that no sum overflows, and
+    /// that there may be as many pages.
     pub fn check(&mut self, a: &Access) -> Result<(), Refusal> {
         let known = a.slice.index() < self.slices
             && a.region.index() < self.regions
@@ -132,6 +137,7 @@ impl Rows {
         self.ordered(a)?;
         self.tally(a)
             .ok_or_else(|| "counts beyond any that could have been made".to_owned())?;
+        self.accounted.check(a)?;
         self.room.check(a)
     }
 

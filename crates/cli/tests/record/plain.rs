@@ -36,7 +36,10 @@ fn record(folder: &Path, plain: &[&str]) -> Output {
 
 fn ask(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = Command::new(NODEWISE);
-    command.current_dir(folder).args(arguments).args(["profile", "--json"]);
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .args(["profile", "--json"]);
     let output = command.args(["--machine", "nehalem-2s"]).output().unwrap();
     assert_eq!(status(&output), 0, "{}", said(&output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -57,7 +60,11 @@ fn the_measured_cost_lies_between_the_bounds_of_a_recording_without_it() {
     // The plain run read the input itself, and its output is nowhere.
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("2 lines, "));
     assert_eq!(output.stdout.iter().filter(|c| **c == b'\n').count(), 1);
-    assert!(said(&output).contains("recording slowed the program"), "{}", said(&output));
+    assert!(
+        said(&output).contains("recording slowed the program"),
+        "{}",
+        said(&output)
+    );
     let meta = Recorded::read(&folder).profile.meta;
     assert_eq!(meta.plain_program.as_deref(), Some("./program.plain"));
     let ([measured, typical, most], known) = cost(&folder);
@@ -93,7 +100,8 @@ fn a_plain_run_that_ends_otherwise_is_not_used() {
     let output = record(&folder, &["--plain", "./program.fails"]);
     assert_eq!(status(&output), 0);
     assert!(
-        said(&output).contains("the plain build ended with status 3") && said(&output).contains("its time is not used"),
+        said(&output).contains("the plain build ended with status 3")
+            && said(&output).contains("its time is not used"),
         "{}",
         said(&output)
     );
@@ -103,7 +111,10 @@ fn a_plain_run_that_ends_otherwise_is_not_used() {
 #[test]
 fn what_cannot_be_the_plain_build_is_refused_before_anything_runs() {
     let folder = builds("plain-refused");
-    for (plain, expected) in [("./program", "this build counts its accesses"), ("./missing", "missing")] {
+    for (plain, expected) in [
+        ("./program", "this build counts its accesses"),
+        ("./missing", "missing"),
+    ] {
         let output = record(&folder, &["--plain", plain]);
         let code = status(&output);
         assert!((125..=127).contains(&code), "{plain}: {code}");

@@ -1,8 +1,8 @@
 //! Small profiles that ask for much: each is refused in one line, at once.
 
 use crate::{Folder, manifest, plainest, read_all};
-use nodewise_profile::{Access, PageNumber, Slice};
-use nodewise_store::{ErrorKind, Writer};
+use nodewise_profile::{Access, AccessSource, FirstTouch, PageNumber, Profile, Slice, Thread, ThreadId};
+use nodewise_store::{ErrorKind, Reader, Writer};
 use parquet::basic::Repetition;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
@@ -13,12 +13,22 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A profile of one thread, one object and these rows.
+/// A profile of one thread, one object that has no pages, and these rows.
 fn profile(folder: &Path, rows: &[Access]) {
-    let profile = plainest();
+    write(folder, &plainest(), rows);
+}
+
+/// The plainest profile, with an object of all pages below 2³⁴.
+fn spacious() -> Profile {
+    let mut profile = plainest();
+    profile.objects[0].pages = 1 << 34;
+    profile
+}
+
+fn write(folder: &Path, profile: &Profile, rows: &[Access]) {
     let mut writer = Writer::create(folder, &profile.meta, false).unwrap();
     writer.slice(Slice::default(), rows).unwrap();
-    writer.finish(&profile).unwrap();
+    writer.finish(profile).unwrap();
 }
 
 /// Puts the size and checksum of a table that was replaced into the manifest.
@@ -44,7 +54,7 @@ fn rewrite(folder: &Path, mut manifest: Value) {
 fn table(path: &Path, columns: &[(&str, u32)], rows: usize) {
     let kind = |name: &str| match name {
         "kind" | "name" | "function" | "file" => "binary {} (UTF8)",
-        "cpu_ns" => "int64 {} (INTEGER(64,false))",
+        "cpu_ns" | "start_ns" | "end_ns" => "int64 {} (INTEGER(64,false))",
         _ => "int32 {} (INTEGER(32,false))",
     };
     let field = |name: &str| format!("required {};", kind(name).replace("{}", name));
@@ -140,14 +150,14 @@ fn runs_beyond_the_memory_there_is() {
     for (i, row) in rows.iter_mut().enumerate() {
         row.page = PageNumber((i as u64) << 30);
     }
-    profile(&folder.profile(), &rows);
+    write(&folder.profile(), &spacious(), &rows);
     assert!(refusal(&folder.profile()).contains("its pages and threads take"));
 }
 
 #[test]
 fn the_same_run_in_ever_new_slices() {
     let folder = Folder::new();
-    let profile = plainest();
+    let profile = spacious();
     let mut writer = Writer::create(&folder.profile(), &profile.meta, false).unwrap();
     for _ in 0..=1 << 18 {
         writer.slice(Slice::default(), &[row(1 << 22)]).unwrap();
@@ -157,10 +167,75 @@ fn the_same_run_in_ever_new_slices() {
 }
 
 #[test]
-fn a_run_of_a_hundred_gigabytes_is_none() {
+fn a_run_as_large_as_its_object_is_read() {
     let folder = Folder::new();
-    profile(&folder.profile(), &[row(1 << 22)]);
+    write(&folder.profile(), &spacious(), &[row(1 << 22)]);
     assert_eq!(read_all(&folder.profile()).unwrap().1.len(), 1);
+}
+
+#[test]
+fn runs_beyond_their_object_and_what_was_touched_first() {
+    for length in [1 << 22, 1 << 25, 1 << 26] {
+        let (folder, mut told) = (Folder::new(), plainest());
+        profile(&folder.profile(), &[row(length)]);
+        assert!(refusal(&folder.profile()).contains("in no object and that nothing touched first"));
+        // Nothing is shown before.
+        let mut shown = 0;
+        let reader = Reader::open(&folder.profile()).unwrap();
+        assert!(reader.visit(&mut |rows| shown += rows.len()).is_err());
+        assert_eq!(shown, 0);
+        // The same where somebody touched them is read, where there is memory for it.
+        told.first_touches = vec![FirstTouch {
+            len: length,
+            ..FirstTouch::default()
+        }];
+        fs::remove_dir_all(folder.profile()).unwrap();
+        write(&folder.profile(), &told, &[row(length)]);
+        if length <= 1 << 22 {
+            assert_eq!(read_all(&folder.profile()).unwrap().1.len(), 1);
+        }
+    }
+}
+
+#[test]
+fn ten_million_pages_of_64_threads_are_a_recording() {
+    let folder = Folder::new();
+    let mut told = spacious();
+    told.threads = vec![Thread::default(); 64];
+    let shared: Vec<Access> = (0..64)
+        .map(|thread| Access {
+            thread: ThreadId(thread),
+            ..row(10_000_000)
+        })
+        .collect();
+    write(&folder.profile(), &told, &shared);
+    match read_all(&folder.profile()) {
+        Ok((_, rows)) => assert_eq!(rows.len(), 64),
+        // Where there is little memory, that is said.
+        Err(error) => assert!(
+            error.to_string().contains("read it where there is more memory"),
+            "{error}"
+        ),
+    }
+}
+
+#[test]
+fn rows_of_slices_that_there_never_were() {
+    for truncated in [None, Some("the recorder was interrupted".to_owned())] {
+        let folder = Folder::new();
+        let mut told = plainest();
+        told.meta.truncated = truncated;
+        let mut writer = Writer::create(&folder.profile(), &told.meta, false).unwrap();
+        for _ in 0..8 {
+            writer.slice(Slice::default(), &[row(1)]).unwrap();
+        }
+        writer.finish(&told).unwrap();
+        assert_eq!(read_all(&folder.profile()).unwrap().1.len(), 8);
+        let one = [("slice", 0), ("start_ns", 7), ("end_ns", 7)];
+        table(&folder.profile().join("slices.parquet"), &one, 1);
+        signed(&folder.profile(), "slices", 1);
+        assert!(refusal(&folder.profile()).contains("a row names a slice"));
+    }
 }
 
 #[test]
