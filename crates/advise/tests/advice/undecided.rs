@@ -1,6 +1,6 @@
 //! A verdict is given only where no plausible value of an unknown quantity would turn it.
 
-use super::{THREADS, advice_with, owner, program};
+use super::programs::{THREADS, advice_with, owner, program};
 use nodewise_advise::{Verdict, VerdictKind};
 use nodewise_profile::{Coverage, InMemory, Profile};
 use nodewise_simulation::{Parameters, Range};
