@@ -49,6 +49,8 @@ public:
   // Of memcpy, memmove or memset of a constant length; none: the library's, or a repeated instruction.
   std::optional<Pieces> copied(const llvm::AnyMemIntrinsic &I, uint64_t Bytes) const;
 
+  bool optimises() const { return Lowering && Optimised; }
+
   // Whether one instruction copies so many adjacent elements of a type.
   bool holds(llvm::Type *Element, unsigned Count) const;
 

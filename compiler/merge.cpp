@@ -1,5 +1,6 @@
-// Copies and constants side by side that the code generator makes one instruction of: of two loads and two
-// stores of eight bytes one each of sixteen. It does so where nothing between them could tell, in one block.
+// What the code generator makes one instruction of, in one block, where nothing between could tell: copies and
+// constants side by side (of two loads and two stores of eight bytes one each of sixteen), and loads of the
+// same bytes.
 #include "instrument.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -13,7 +14,7 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-constexpr unsigned MostStores = 64; // looked at together
+constexpr unsigned MostStores = 64, MostLoads = 64; // looked at together
 
 // A store that may merge: of a constant, or of what was loaded for this alone.
 struct Stored {
@@ -38,6 +39,7 @@ public:
       if (Load && Load->isSimple()) {
         if (!Stores.empty())
           flush();
+        reuse(*Load);
         Loads.insert(Load);
       } else if (Store && Store->isSimple()) {
         Stores.push_back(Store);
@@ -61,8 +63,28 @@ private:
   DenseMap<const Instruction *, SmallVector<Access *, 2>> Of;
   // Loads, then stores, with nothing else between that touches memory.
   SmallPtrSet<const LoadInst *, 16> Loads;
+  SmallVector<Access *, 16> Read;              // by them
+  SmallPtrSet<const Access *, 16> Reused; // for another load too: not merely copied
   SmallVector<StoreInst *, 16> Stores;
   SmallVector<Stored, 16> Candidates;
+
+  // What was loaded already, as the same type: loop unrolling and vectorising leave such loads.
+  void reuse(const LoadInst &Load) {
+    if (!Code.optimises())
+      return;
+    for (Access *X : Of[&Load]) {
+      auto Same = [&](const Access *Y) {
+        return Y->Size == X->Size && Y->At->getType()->getScalarType() == Load.getType()->getScalarType() &&
+               distance(*Y, *X) == 0;
+      };
+      if (auto *Known = find_if(Read, Same); Known != Read.end()) {
+        Reused.insert(*Known);
+        X->Size = 0;
+      } else if (Read.size() < MostLoads) {
+        Read.push_back(X);
+      }
+    }
+  }
 
   void note(StoreInst &S) {
     Value *V = S.getValueOperand();
@@ -73,11 +95,11 @@ private:
     if (Candidates.size() >= MostStores || T->isVectorTy() || T->isAggregateType() || !(Copies || Constant))
       return;
     auto &To = Of[&S];
-    SmallVector<Access *, 2> None(To.size(), nullptr), &Read = Copies ? Of[From] : None;
-    if (To.size() != Read.size())
+    SmallVector<Access *, 2> None(To.size(), nullptr), &Sources = Copies ? Of[From] : None;
+    if (To.size() != Sources.size())
       return;
-    for (auto [Written, Loaded] : zip(To, Read)) {
-      if (Loaded && (Loaded->Size != Written->Size || Loaded->Offset != Written->Offset))
+    for (auto [Written, Loaded] : zip(To, Sources)) {
+      if (Loaded && (Reused.contains(Loaded) || Loaded->Size != Written->Size || Loaded->Offset != Written->Offset))
         return;
       bool Whole = Written->Size == DL.getTypeStoreSize(T) && !T->isPointerTy();
       Type *Element = Whole ? T : Type::getIntNTy(S.getContext(), Written->Size * 8);
@@ -108,6 +130,8 @@ private:
     Candidates.clear();
     Stores.clear();
     Loads.clear();
+    Read.clear();
+    Reused.clear();
   }
 
   const Stored *next(const Stored &X, int64_t Distance) {
