@@ -57,8 +57,11 @@ public:
 private:
   Pieces pieces(llvm::Type *T, llvm::Align Alignment, bool Read) const;
   void pieces(llvm::EVT T, llvm::Align Alignment, bool Read, uint64_t Offset, Pieces &Found) const;
-  bool halved(llvm::Type *T, llvm::function_ref<bool()> Computed) const;
-  Pieces broadcast(const llvm::LoadInst &I) const;
+  bool wide(llvm::Type *T) const;
+  bool computedByHalves(llvm::Type *T) const;
+  bool takesHalves(const llvm::Use &U, bool (&Taken)[2]) const;
+  bool joinsHalves(const llvm::Value *V) const;
+  std::optional<Piece> broadcast(const llvm::LoadInst &I, const llvm::Instruction &User) const;
   static void powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found);
   bool slow(llvm::EVT T, llvm::Align Alignment) const;
   unsigned widest() const;

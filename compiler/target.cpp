@@ -57,11 +57,26 @@ Target::Target(const Function &F) : F(F), DL(F.getDataLayout()) {
 }
 
 Pieces Target::loaded(const LoadInst &I) const {
-  auto Users = [&] { return all_of(I.users(), calculates); };
-  if (halved(I.getType(), Users))
-    return halves(DL.getTypeStoreSize(I.getType()));
-  Pieces Found = broadcast(I);
-  bool Whole = Found.empty() || any_of(I.users(), [](const User *U) { return !isa<ShuffleVectorInst>(U); });
+  unsigned Bytes = DL.getTypeStoreSize(I.getType());
+  Pieces Found;
+  bool Whole = I.use_empty(), Halves[2] = {};
+  auto Add = [&](int64_t Offset, unsigned Bytes) {
+    if (none_of(Found, [&](const Piece &P) { return P.Offset == Offset && P.Bytes == Bytes; }))
+      Found.push_back({Offset, Bytes});
+  };
+  for (const Use &U : I.uses()) {
+    auto *User = cast<Instruction>(U.getUser());
+    bool Here = User->getParent() == I.getParent() && !isa<PHINode>(User) && Optimised && I.isSimple();
+    if (std::optional<Piece> Element = Here ? broadcast(I, *User) : std::nullopt)
+      Add(Element->Offset, Element->Bytes);
+    else if (Here && computedByHalves(I.getType()) && calculates(User))
+      Halves[0] = Halves[1] = true;
+    else if (!Here || !takesHalves(U, Halves))
+      Whole = true;
+  }
+  for (unsigned Half : {0, 1})
+    if (Halves[Half])
+      Found.push_back(halves(Bytes)[Half]);
   if (Whole)
     Found.append(pieces(I.getType(), I.getAlign(), true));
   return Found;
@@ -69,38 +84,64 @@ Pieces Target::loaded(const LoadInst &I) const {
 
 Pieces Target::stored(const StoreInst &I) const {
   const Value *V = I.getValueOperand();
-  if (halved(V->getType(), [&] { return calculates(V); }))
+  bool Alone = Optimised && V->hasOneUse() && isa<Instruction>(V) &&
+               cast<Instruction>(V)->getParent() == I.getParent();
+  if (Alone && ((computedByHalves(V->getType()) && calculates(V)) || joinsHalves(V)))
     return halves(DL.getTypeStoreSize(V->getType()));
   return pieces(V->getType(), I.getAlign(), false);
 }
 
 // A vector that the target holds but computes by halves: whole numbers under AVX without AVX2.
-bool Target::halved(Type *T, function_ref<bool()> Computed) const {
-  if (!Lowering || !Optimised || !isa<FixedVectorType>(T) || !T->isIntOrIntVectorTy())
+bool Target::computedByHalves(Type *T) const {
+  return wide(T) && T->isIntOrIntVectorTy() && !Lowering->isOperationLegal(ISD::ADD, Lowering->getValueType(DL, T));
+}
+
+// x86 has its vectors of more than 16 bytes since AVX, in which halves are apart.
+bool Target::wide(Type *T) const {
+  if (!Lowering || !isa<FixedVectorType>(T) || !isX86(F))
     return false;
   EVT Type = Lowering->getValueType(DL, T);
-  return Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128 && !Lowering->isOperationLegal(ISD::ADD, Type) &&
-         Computed();
+  return Type.isSimple() && Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128;
+}
+
+// Whether a vector is shuffled into one of half its length: only the halves needed are loaded, those apart.
+bool Target::takesHalves(const Use &U, bool (&Taken)[2]) const {
+  auto *Shuffle = dyn_cast<ShuffleVectorInst>(U.getUser());
+  if (!Shuffle || !wide(U->getType()))
+    return false;
+  int Length = cast<FixedVectorType>(U->getType())->getNumElements();
+  if (int(Shuffle->getShuffleMask().size()) * 2 != Length)
+    return false;
+  for (int Index : Shuffle->getShuffleMask())
+    if (Index >= 0 && Index / Length == int(U.getOperandNo()))
+      Taken[Index % Length * 2 / Length] = true;
+  return true;
+}
+
+// Whether a vector is put together of two of half its length: such are stored apart.
+bool Target::joinsHalves(const Value *V) const {
+  auto *Shuffle = dyn_cast<ShuffleVectorInst>(V);
+  if (!Shuffle || !wide(V->getType()))
+    return false;
+  unsigned Half = cast<FixedVectorType>(Shuffle->getOperand(0)->getType())->getNumElements();
+  return Half * 2 == Shuffle->getShuffleMask().size() && !isa<Constant>(Shuffle->getOperand(1));
 }
 
 // x86 reads an element that fills a vector from memory again.
-Pieces Target::broadcast(const LoadInst &I) const {
-  Pieces Found;
+std::optional<Piece> Target::broadcast(const LoadInst &I, const Instruction &User) const {
   auto *T = dyn_cast<FixedVectorType>(I.getType());
-  if (!T || !Lowering || !Optimised || !I.isSimple() || !Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
-    return Found;
+  auto *Shuffle = dyn_cast<ShuffleVectorInst>(&User);
+  if (!T || !Shuffle || !Lowering || !isX86(F) || !Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
+    return std::nullopt;
   bool Doubles = T->getElementType()->isDoubleTy() && T->getNumElements() == 2;
   StringRef Needs = Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2";
-  if (!isX86(F) || !Subtarget->checkFeatures(Needs))
-    return Found;
+  if (!Subtarget->checkFeatures(Needs))
+    return std::nullopt;
   unsigned Bytes = DL.getTypeStoreSize(T->getElementType());
-  for (const User *U : I.users()) {
-    auto *Shuffle = dyn_cast<ShuffleVectorInst>(U);
-    int Index = Shuffle && isa<PoisonValue>(Shuffle->getOperand(1)) ? getSplatIndex(Shuffle->getShuffleMask()) : -1;
-    if (Index >= 0 && none_of(Found, [&](const Piece &P) { return P.Offset == int64_t(Index) * Bytes; }))
-      Found.push_back({int64_t(Index) * Bytes, Bytes});
-  }
-  return Found;
+  int Index = isa<PoisonValue>(Shuffle->getOperand(1)) ? getSplatIndex(Shuffle->getShuffleMask()) : -1;
+  if (Index < 0)
+    return std::nullopt;
+  return Piece{int64_t(Index) * Bytes, Bytes};
 }
 
 Pieces Target::pieces(Type *T, Align Alignment, bool Read) const {
@@ -130,6 +171,8 @@ void Target::pieces(EVT T, Align Alignment, bool Read, uint64_t Offset, Pieces &
     pieces(Low, Alignment, Read, Offset, Found);
     return pieces(High, commonAlignment(Alignment, Half), Read, Offset + Half, Found);
   }
+  case TargetLoweringBase::TypeScalarizeVector:
+    return pieces(T.getVectorElementType(), Alignment, Read, Offset, Found);
   case TargetLoweringBase::TypeLegal:
     if (!T.isVector() || !slow(T, Alignment))
       return Found.push_back({int64_t(Offset), Bytes});
