@@ -61,7 +61,7 @@ private:
   bool computedByHalves(llvm::Type *T) const;
   bool takesHalves(const llvm::Use &U, bool (&Taken)[2]) const;
   bool joinsHalves(const llvm::Value *V) const;
-  std::optional<Piece> broadcast(const llvm::LoadInst &I, const llvm::Instruction &User) const;
+  std::optional<Piece> element(const llvm::LoadInst &I, const llvm::Instruction &User) const;
   static void powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found);
   bool slow(llvm::EVT T, llvm::Align Alignment) const;
   unsigned widest() const;

@@ -7,7 +7,7 @@
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -15,6 +15,8 @@ namespace nodewise {
 namespace {
 
 constexpr unsigned MostStores = 64, MostLoads = 64; // looked at together
+
+constexpr unsigned ZeroBytes = 4; // the elements that vectors of zeros are taken as
 
 // A store that may merge: of a constant, or of what was loaded for this alone.
 struct Stored {
@@ -36,6 +38,7 @@ public:
     for (Instruction &I : B) {
       auto *Load = dyn_cast<LoadInst>(&I);
       auto *Store = dyn_cast<StoreInst>(&I);
+      auto *Set = dyn_cast<MemSetInst>(&I);
       if (Load && Load->isSimple()) {
         if (!Stores.empty())
           flush();
@@ -44,6 +47,9 @@ public:
       } else if (Store && Store->isSimple()) {
         Stores.push_back(Store);
         note(*Store);
+      } else if (Set && !Set->isVolatile() && !Of[Set].empty()) {
+        Stores.push_back(Set);
+        note(*Set);
       } else if (I.mayReadOrWriteMemory() || I.mayHaveSideEffects()) {
         flush();
       }
@@ -65,7 +71,7 @@ private:
   SmallPtrSet<const LoadInst *, 16> Loads;
   SmallVector<Access *, 16> Read;              // by them
   SmallPtrSet<const Access *, 16> Reused; // for another load too: not merely copied
-  SmallVector<StoreInst *, 16> Stores;
+  SmallVector<Instruction *, 16> Stores;
   SmallVector<Stored, 16> Candidates;
 
   // What was loaded already, as the same type: loop unrolling and vectorising leave such loads.
@@ -92,6 +98,8 @@ private:
     auto *From = dyn_cast<LoadInst>(V);
     bool Copies = From && From->hasOneUse() && Loads.contains(From);
     bool Constant = isa<ConstantInt, ConstantFP, ConstantPointerNull>(V);
+    if (isa<ConstantAggregateZero>(V) && T->isVectorTy() && Of[&S].size() == 1)
+      return zeros(S);
     if (Candidates.size() >= MostStores || T->isVectorTy() || T->isAggregateType() || !(Copies || Constant))
       return;
     auto &To = Of[&S];
@@ -106,6 +114,19 @@ private:
       bool Zero = Constant && cast<llvm::Constant>(V)->isNullValue();
       Candidates.push_back({Written, Loaded, Element, Zero, unsigned(Stores.size() - 1)});
     }
+  }
+
+  void note(MemSetInst &S) {
+    auto *Byte = dyn_cast<ConstantInt>(S.getValue());
+    if (Byte && Byte->isZero())
+      zeros(S);
+  }
+
+  void zeros(Instruction &S) {
+    for (Access *To : Of[&S])
+      if (Candidates.size() < MostStores && To->Size % ZeroBytes == 0)
+        Candidates.push_back({To, nullptr, FixedVectorType::get(Type::getInt32Ty(S.getContext()), To->Size / ZeroBytes),
+                              true, unsigned(Stores.size() - 1)});
   }
 
   std::optional<int64_t> distance(const Access &From, const Access &To) {
@@ -172,7 +193,9 @@ private:
                                            [](const Stored *X, const Stored *Y) { return X->Order < Y->Order; });
     const Value *Object = getUnderlyingObject(Run.front()->To->Pointer);
     for (unsigned I = (*Low)->Order; I <= (*High)->Order; I++) {
-      const Value *Pointer = Stores[I]->getPointerOperand(), *Other = getUnderlyingObject(Pointer);
+      auto *Set = dyn_cast<MemSetInst>(Stores[I]);
+      const Value *Pointer = Set ? Set->getDest() : getLoadStorePointerOperand(Stores[I]);
+      const Value *Other = getUnderlyingObject(Pointer);
       bool Apart = Other != Object && isIdentifiedObject(Other) && isIdentifiedObject(Object);
       Access There{Stores[I], const_cast<Value *>(Pointer), 0, 0, Align(), false, true};
       if (!Apart && !distance(*Run.front()->To, There))

@@ -48,6 +48,11 @@ bool calculates(const Value *V) {
   return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) || isa<ICmpInst, SExtInst, ZExtInst, TruncInst>(I);
 }
 
+// Takes a single number, in a register of its own.
+bool isScalar(const Instruction &I) {
+  return !I.getType()->isVectorTy() && isa<BinaryOperator, UnaryOperator, CmpInst, SExtInst, ZExtInst, GetElementPtrInst>(I);
+}
+
 } // namespace
 
 Target::Target(const Function &F) : F(F), DL(F.getDataLayout()) {
@@ -67,7 +72,7 @@ Pieces Target::loaded(const LoadInst &I) const {
   for (const Use &U : I.uses()) {
     auto *User = cast<Instruction>(U.getUser());
     bool Here = User->getParent() == I.getParent() && !isa<PHINode>(User) && Optimised && I.isSimple();
-    if (std::optional<Piece> Element = Here ? broadcast(I, *User) : std::nullopt)
+    if (std::optional<Piece> Element = Here ? element(I, *User) : std::nullopt)
       Add(Element->Offset, Element->Bytes);
     else if (Here && computedByHalves(I.getType()) && calculates(User))
       Halves[0] = Halves[1] = true;
@@ -127,21 +132,35 @@ bool Target::joinsHalves(const Value *V) const {
   return Half * 2 == Shuffle->getShuffleMask().size() && !isa<Constant>(Shuffle->getOperand(1));
 }
 
-// x86 reads an element that fills a vector from memory again.
-std::optional<Piece> Target::broadcast(const LoadInst &I, const Instruction &User) const {
+// x86 reads an element that fills a vector, or is taken out of it, from memory again.
+std::optional<Piece> Target::element(const LoadInst &I, const Instruction &User) const {
   auto *T = dyn_cast<FixedVectorType>(I.getType());
-  auto *Shuffle = dyn_cast<ShuffleVectorInst>(&User);
-  if (!T || !Shuffle || !Lowering || !isX86(F) || !Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
+  if (!T || !Lowering || !isX86(F) || T->getPrimitiveSizeInBits() % 128 != 0)
     return std::nullopt;
-  bool Doubles = T->getElementType()->isDoubleTy() && T->getNumElements() == 2;
-  StringRef Needs = Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2";
-  if (!Subtarget->checkFeatures(Needs))
-    return std::nullopt;
-  unsigned Bytes = DL.getTypeStoreSize(T->getElementType());
-  int Index = isa<PoisonValue>(Shuffle->getOperand(1)) ? getSplatIndex(Shuffle->getShuffleMask()) : -1;
+  Type *Of = T->getElementType();
+  unsigned Bytes = DL.getTypeStoreSize(Of);
+  int64_t Index = -1;
+  bool Fills = false;
+  if (auto *Shuffle = dyn_cast<ShuffleVectorInst>(&User)) {
+    Fills = true;
+    if (isa<PoisonValue>(Shuffle->getOperand(1)) && Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
+      Index = getSplatIndex(Shuffle->getShuffleMask());
+  } else if (auto *Extract = dyn_cast<ExtractElementInst>(&User)) {
+    auto *Constant = dyn_cast<ConstantInt>(Extract->getIndexOperand());
+    bool Calculated = any_of(User.users(), [&](auto *U) { return isScalar(*cast<Instruction>(U)); });
+    if (Constant && Calculated && Constant->getValue().ult(T->getNumElements()))
+      Index = Constant->getZExtValue();
+  }
   if (Index < 0)
     return std::nullopt;
-  return Piece{int64_t(Index) * Bytes, Bytes};
+  if (!Fills && Of->isIntegerTy())
+    return Bytes >= 4 ? std::optional(Piece{Index * Bytes, Bytes}) : std::nullopt;
+  if (!Fills && Index == 0) // in the register's lowest bits
+    return wide(T) ? std::optional(Piece{0, 16}) : std::nullopt;
+  bool Doubles = Of->isDoubleTy() && (!Fills || T->getNumElements() == 2);
+  if (!Subtarget->checkFeatures(Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2"))
+    return std::nullopt;
+  return Piece{Index * Bytes, Bytes};
 }
 
 Pieces Target::pieces(Type *T, Align Alignment, bool Read) const {
@@ -217,8 +236,10 @@ bool Target::holds(Type *Element, unsigned Count) const {
   if (!Lowering || !Optimised)
     return false;
   unsigned Bytes = DL.getTypeStoreSize(Element) * Count;
+  if (auto *Vector = dyn_cast<FixedVectorType>(Element))
+    Element = Vector->getElementType(), Count *= Vector->getNumElements();
   EVT Whole = EVT::getVectorVT(F.getContext(), Lowering->getValueType(DL, Element), Count);
-  return Lowering->isTypeLegal(Whole) || (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
+  return (Lowering->isTypeLegal(Whole) && !slow(Whole, Align(1))) || (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
 }
 
 // As SelectionDAG does: the last one may overlap the one before.
