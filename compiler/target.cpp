@@ -45,7 +45,16 @@ bool calculates(const Value *V) {
   auto *I = dyn_cast<Instruction>(V);
   if (!I || !I->getOperand(0)->getType()->isIntOrIntVectorTy())
     return false;
-  return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) || isa<ICmpInst, SExtInst, ZExtInst, TruncInst>(I);
+  return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) ||
+         isa<ICmpInst, SExtInst, ZExtInst, TruncInst, MinMaxIntrinsic>(I);
+}
+
+// Bit by bit, for other calculations alone: it goes along with how those are done.
+bool accompanies(const Instruction &I) {
+  return I.isBitwiseLogicOp() && all_of(I.users(), [&](const User *U) {
+           return cast<Instruction>(U)->getParent() == I.getParent() &&
+                  (calculates(U) || cast<Instruction>(U)->isBitwiseLogicOp());
+         });
 }
 
 // Takes a single number, in a register of its own.
@@ -64,7 +73,7 @@ Target::Target(const Function &F) : F(F), DL(F.getDataLayout()) {
 Pieces Target::loaded(const LoadInst &I) const {
   unsigned Bytes = DL.getTypeStoreSize(I.getType());
   Pieces Found;
-  bool Whole = I.use_empty(), Halves[2] = {};
+  bool Whole = I.use_empty(), Bitwise = false, Halves[2] = {};
   auto Add = [&](int64_t Offset, unsigned Bytes) {
     if (none_of(Found, [&](const Piece &P) { return P.Offset == Offset && P.Bytes == Bytes; }))
       Found.push_back({Offset, Bytes});
@@ -76,13 +85,15 @@ Pieces Target::loaded(const LoadInst &I) const {
       Add(Element->Offset, Element->Bytes);
     else if (Here && computedByHalves(I.getType()) && calculates(User))
       Halves[0] = Halves[1] = true;
+    else if (Here && computedByHalves(I.getType()) && accompanies(*User))
+      Bitwise = true;
     else if (!Here || !takesHalves(U, Halves))
       Whole = true;
   }
   for (unsigned Half : {0, 1})
     if (Halves[Half])
       Found.push_back(halves(Bytes)[Half]);
-  if (Whole)
+  if (Whole || (Bitwise && !(Halves[0] && Halves[1])))
     Found.append(pieces(I.getType(), I.getAlign(), true));
   return Found;
 }
@@ -129,7 +140,7 @@ bool Target::joinsHalves(const Value *V) const {
   if (!Shuffle || !wide(V->getType()))
     return false;
   unsigned Half = cast<FixedVectorType>(Shuffle->getOperand(0)->getType())->getNumElements();
-  return Half * 2 == Shuffle->getShuffleMask().size() && !isa<Constant>(Shuffle->getOperand(1));
+  return Half * 2 == Shuffle->getShuffleMask().size() && !isa<UndefValue>(Shuffle->getOperand(1));
 }
 
 // x86 reads an element that fills a vector, or is taken out of it, from memory again.
