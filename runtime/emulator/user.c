@@ -57,10 +57,16 @@ static inline void count(nw_place *place, qemu_plugin_meminfo_t info, uint64_t a
     }
 }
 
+/* The upper byte of what a listener is told: the bytes read; from bit 6 on the operand's, in fours, if fewer. */
+static uint64_t extent(const nw_instruction *seen) {
+    return (uint64_t)(seen->width + seen->word + (seen->scalar >> 2 << 6)) << 56;
+}
+
 /* The pieces of one access ascend; the first one counts for all. */
 static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what,
                               bool paced) {
-    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56, direction = info >> (at.direction + 1) & 1;
+    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56 & 63, scalar = what >> 62 << 2;
+    unsigned direction = info >> (at.direction + 1) & 1;
     uint64_t *next = &place->pieces[direction].next, *end = &place->pieces[direction].end;
     if (address == *next) {
         *next = address + bytes < *end ? address + bytes : 0;
@@ -68,7 +74,7 @@ static inline void count_wide(nw_place *place, qemu_plugin_meminfo_t info, uint6
     }
     *end = address + width;
     *next = bytes < width ? address + bytes : 0;
-    count(place, info, address, width, what & ((1ull << 56) - 1), paced);
+    count(place, info, address, scalar ? scalar : width, what & ((1ull << 56) - 1), paced);
 }
 
 static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
@@ -155,7 +161,7 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
     /* As a return address would be: inside the instruction. */
-    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)(seen->width + seen->word) << 56;
+    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | extent(seen);
     if (callback != NULL)
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }

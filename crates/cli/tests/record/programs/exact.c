@@ -28,6 +28,8 @@ enum { TIMES = 1000, PAGE = 4096 };
     X(load32_across_pages, "vmovups 4072(%1), %%ymm0")              \
     X(load_scalar, "vaddsd 8(%1), %%xmm0, %%xmm0")                  \
     X(load_fused, "vfmadd231pd 32(%1), %%ymm0, %%ymm0")             \
+    X(load_fused_scalar, "vfmadd231sd 56(%1), %%xmm0, %%xmm0")        \
+    X(load_masked, "vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvpmaskmovd 32(%1), %%ymm0, %%ymm0") \
     X(load_half, "vpmovzxbw 16(%1), %%ymm0")                        \
     X(load10, "fldt (%1)\n\tfstp %%st(0)")                          \
     X(store1, "movb %%al, 5(%1)")                                   \
