@@ -185,6 +185,12 @@ static uint8_t width(const code *code, uint8_t reg) {
     return 0;
 }
 
+/* vmaskmovps, vmaskmovpd, vpmaskmovd and q, to memory. */
+static bool is_masked_store(const code *code) {
+    static const range stores[] = {{0x2e, 0x2f}, {0x8e, 0x8e}};
+    return code->vex && code->map == MAP_0F38 && code->prefix == P66 && IN(stores, code->opcode);
+}
+
 /* ---- Read-modify-write. ---- */
 
 /* The operand is read, then written; those that only may write it (cmpxchg8b) are none. */
@@ -258,6 +264,7 @@ static void memory_operand(const code *code, uint8_t modrm, nw_instruction *foun
     found->operand = true;
     found->width = width(code, reg);
     found->scalar = scalar(code);
+    found->masked = is_masked_store(code);
     found->modifies = modifies(code, reg);
     if (code->map == MAP_0F && code->opcode == 0x01 && reg == 7)
         found->flushes = true;

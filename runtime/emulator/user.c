@@ -93,6 +93,19 @@ static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t add
         count(nw_place_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
 }
 
+/* A store under a mask is one access, at its first lane that is written. */
+static void masked_begins(unsigned vcpu, void *unused) {
+    (void)unused;
+    nw_place_of(vcpu)->pieces[1].next = nw_place_of(vcpu)->pieces[1].end = 0;
+}
+
+static void access_masked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+    nw_place *place = nw_place_of(vcpu);
+    if (place->pieces[1].end == 0)
+        count(place, info, address, nw_mem_bytes(&at, info), (uint64_t)code, true);
+    place->pieces[1].end = address + 1;
+}
+
 /* push and call through memory read their operand, pop writes it; the rest is stack. */
 static void access_read(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     if (info >> at.direction & 1)
@@ -155,6 +168,8 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
         return NULL;
     if (stack)
         return seen->stack_writes ? access_read : access_written;
+    if (seen->masked)
+        return access_masked;
     return by_accesses ? access_paced : seen->width || seen->word ? access_wide : access_narrow;
 }
 
@@ -162,6 +177,8 @@ static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
     /* As a return address would be: inside the instruction. */
     uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | extent(seen);
+    if (callback == access_masked)
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, masked_begins, QEMU_PLUGIN_CB_NO_REGS, NULL);
     if (callback != NULL)
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }

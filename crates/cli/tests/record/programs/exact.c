@@ -37,6 +37,7 @@ enum { TIMES = 1000, PAGE = 4096 };
     X(store8_across_pages, "movq %%rax, 4093(%1)")                  \
     X(store16, "movups %%xmm0, 24(%1)")                             \
     X(store32, "vmovdqu %%ymm0, 31(%1)")                            \
+    X(store_masked, "vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvmaskmovps %%ymm0, %%ymm0, 8(%1)") \
     X(store10, "fldz\n\tfstpt (%1)")                                \
     X(add8, "addq $1, 8(%1)")                                       \
     X(atomic_add8, "movl $1, %%eax\n\tlock xaddq %%rax, 8(%1)")     \
