@@ -59,7 +59,8 @@ bool accompanies(const Instruction &I) {
 
 // Takes a single number, in a register of its own.
 bool isScalar(const Instruction &I) {
-  return !I.getType()->isVectorTy() && isa<BinaryOperator, UnaryOperator, CmpInst, SExtInst, ZExtInst, GetElementPtrInst>(I);
+  return !I.getType()->isVectorTy() &&
+         isa<BinaryOperator, UnaryOperator, CmpInst, SExtInst, ZExtInst, GetElementPtrInst>(I);
 }
 
 } // namespace
@@ -100,8 +101,7 @@ Pieces Target::loaded(const LoadInst &I) const {
 
 Pieces Target::stored(const StoreInst &I) const {
   const Value *V = I.getValueOperand();
-  bool Alone = Optimised && V->hasOneUse() && isa<Instruction>(V) &&
-               cast<Instruction>(V)->getParent() == I.getParent();
+  bool Alone = Optimised && V->hasOneUse() && isa<Instruction>(V) && cast<Instruction>(V)->getParent() == I.getParent();
   if (Alone && ((computedByHalves(V->getType()) && calculates(V)) || joinsHalves(V)))
     return halves(DL.getTypeStoreSize(V->getType()));
   return pieces(V->getType(), I.getAlign(), false);
@@ -250,7 +250,8 @@ bool Target::holds(Type *Element, unsigned Count) const {
   if (auto *Vector = dyn_cast<FixedVectorType>(Element))
     Element = Vector->getElementType(), Count *= Vector->getNumElements();
   EVT Whole = EVT::getVectorVT(F.getContext(), Lowering->getValueType(DL, Element), Count);
-  return (Lowering->isTypeLegal(Whole) && !slow(Whole, Align(1))) || (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
+  return (Lowering->isTypeLegal(Whole) && !slow(Whole, Align(1))) ||
+         (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
 }
 
 // As SelectionDAG does: the last one may overlap the one before.

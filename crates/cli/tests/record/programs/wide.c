@@ -198,6 +198,23 @@ APART count_sixteens(long n) {
     for (long i = 0; i < n; i++)
         sixteens[i] += i;
 }
+/* Loads and stores under a mask, and a multiplication that adds, of one number. */
+APART scale_some(long n) {
+    for (long i = 0; i < n; i++)
+        if (from_floats[i] > 5)
+            floats[i] *= from_floats[i];
+}
+APART copy_some(long n) {
+    for (long i = 0; i < n; i++)
+        if (from_ints[i] % 3)
+            ints[i] = from_ints[i];
+}
+APART accumulate(long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += from_doubles[i] * from_doubles[scattered(i)];
+    doubles[0] = sum;
+}
 APART number(void) {
     for (int i = 0; i < N; i++)
         from_floats[i] = from_ints[i] = i;
@@ -215,5 +232,6 @@ int main(void) {
     convert(n), tally(n), set_bits(n);
     three_points(n), three_points_again(), four_neighbours(), five_points(), differences();
     add_neighbours(), rotate(n), clear_pairs_in_order(n), count_sixteens(n);
+    scale_some(n), copy_some(n), accumulate(n);
     return printf("%f\n", doubles[N - 1]) < 0;
 }
