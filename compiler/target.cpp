@@ -93,9 +93,10 @@ Pieces Target::loaded(const LoadInst &I) const {
   }
   for (unsigned Half : {0, 1})
     if (Halves[Half])
-      Found.push_back(halves(Bytes)[Half]);
+      Add(halves(Bytes)[Half].Offset, Bytes / 2);
   if (Whole || (Bitwise && !(Halves[0] && Halves[1])))
-    Found.append(pieces(I.getType(), I.getAlign(), true));
+    for (const Piece &P : pieces(I.getType(), I.getAlign(), true))
+      Add(P.Offset, P.Bytes);
   return Found;
 }
 
@@ -281,7 +282,7 @@ std::optional<Pieces> Target::copied(const AnyMemIntrinsic &I, uint64_t Bytes) c
   for (EVT T : Types) {
     uint64_t Size = T.getStoreSize();
     At = std::min(At, Bytes - std::min(Size, Bytes));
-    Found.push_back({int64_t(At), unsigned(Size)});
+    powers(Size, slow(T, commonAlignment(Sets ? To : std::min(To, From), At)) ? Size / 2 : Size, At, Found);
     At += Size;
   }
   return Found;
