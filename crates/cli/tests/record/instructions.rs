@@ -68,7 +68,11 @@ fn optimised_code_counts_as_it_executes() {
 
 #[test]
 fn wider_registers_count_as_they_execute() {
-    for flags in [&["-O3", "-mavx"][..], &["-O3", "-mavx2", "-mfma"]] {
+    for flags in [
+        &["-O3", "-mavx"][..],
+        &["-O3", "-march=sandybridge"],
+        &["-O3", "-mavx2", "-mfma"],
+    ] {
         assert_eq!(differ(flags), BTreeSet::new(), "{flags:?}");
     }
 }
