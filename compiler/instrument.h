@@ -49,14 +49,19 @@ public:
   // Of memcpy, memmove or memset of a constant length; none: the library's, or a repeated instruction.
   std::optional<Pieces> copied(const llvm::AnyMemIntrinsic &I, uint64_t Bytes) const;
 
+  bool optimises() const { return Lowering && Optimised; }
+
   // Whether one instruction copies so many adjacent elements of a type.
   bool holds(llvm::Type *Element, unsigned Count) const;
 
 private:
   Pieces pieces(llvm::Type *T, llvm::Align Alignment, bool Read) const;
   void pieces(llvm::EVT T, llvm::Align Alignment, bool Read, uint64_t Offset, Pieces &Found) const;
-  bool halved(llvm::Type *T, llvm::function_ref<bool()> Computed) const;
-  Pieces broadcast(const llvm::LoadInst &I) const;
+  bool wide(llvm::Type *T) const;
+  bool computedByHalves(llvm::Type *T) const;
+  bool takesHalves(const llvm::Use &U, bool (&Taken)[2]) const;
+  bool joinsHalves(const llvm::Value *V) const;
+  std::optional<Piece> element(const llvm::LoadInst &I, const llvm::Instruction &User) const;
   static void powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found);
   bool slow(llvm::EVT T, llvm::Align Alignment) const;
   unsigned widest() const;

@@ -1,19 +1,22 @@
-// Copies and constants side by side that the code generator makes one instruction of: of two loads and two
-// stores of eight bytes one each of sixteen. It does so where nothing between them could tell, in one block.
+// What the code generator makes one instruction of, in one block, where nothing between could tell: copies and
+// constants side by side (of two loads and two stores of eight bytes one each of sixteen), and loads of the
+// same bytes.
 #include "instrument.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
 namespace nodewise {
 namespace {
 
-constexpr unsigned MostStores = 64; // looked at together
+constexpr unsigned MostStores = 64, MostLoads = 64; // looked at together
+
+constexpr unsigned ZeroBytes = 4; // the elements that vectors of zeros are taken as
 
 // A store that may merge: of a constant, or of what was loaded for this alone.
 struct Stored {
@@ -35,13 +38,18 @@ public:
     for (Instruction &I : B) {
       auto *Load = dyn_cast<LoadInst>(&I);
       auto *Store = dyn_cast<StoreInst>(&I);
+      auto *Set = dyn_cast<MemSetInst>(&I);
       if (Load && Load->isSimple()) {
         if (!Stores.empty())
           flush();
+        reuse(*Load);
         Loads.insert(Load);
       } else if (Store && Store->isSimple()) {
         Stores.push_back(Store);
         note(*Store);
+      } else if (Set && !Set->isVolatile() && !Of[Set].empty()) {
+        Stores.push_back(Set);
+        note(*Set);
       } else if (I.mayReadOrWriteMemory() || I.mayHaveSideEffects()) {
         flush();
       }
@@ -61,8 +69,28 @@ private:
   DenseMap<const Instruction *, SmallVector<Access *, 2>> Of;
   // Loads, then stores, with nothing else between that touches memory.
   SmallPtrSet<const LoadInst *, 16> Loads;
-  SmallVector<StoreInst *, 16> Stores;
+  SmallVector<Access *, 16> Read;              // by them
+  SmallPtrSet<const Access *, 16> Reused; // for another load too: not merely copied
+  SmallVector<Instruction *, 16> Stores;
   SmallVector<Stored, 16> Candidates;
+
+  // What was loaded already, as the same type: loop unrolling and vectorising leave such loads.
+  void reuse(const LoadInst &Load) {
+    if (!Code.optimises())
+      return;
+    for (Access *X : Of[&Load]) {
+      auto Same = [&](const Access *Y) {
+        return Y->Size == X->Size && Y->At->getType()->getScalarType() == Load.getType()->getScalarType() &&
+               distance(*Y, *X) == 0;
+      };
+      if (auto *Known = find_if(Read, Same); Known != Read.end()) {
+        Reused.insert(*Known);
+        X->Size = 0;
+      } else if (Read.size() < MostLoads) {
+        Read.push_back(X);
+      }
+    }
+  }
 
   void note(StoreInst &S) {
     Value *V = S.getValueOperand();
@@ -70,20 +98,35 @@ private:
     auto *From = dyn_cast<LoadInst>(V);
     bool Copies = From && From->hasOneUse() && Loads.contains(From);
     bool Constant = isa<ConstantInt, ConstantFP, ConstantPointerNull>(V);
+    if (isa<ConstantAggregateZero>(V) && T->isVectorTy() && Of[&S].size() == 1)
+      return zeros(S);
     if (Candidates.size() >= MostStores || T->isVectorTy() || T->isAggregateType() || !(Copies || Constant))
       return;
     auto &To = Of[&S];
-    SmallVector<Access *, 2> None(To.size(), nullptr), &Read = Copies ? Of[From] : None;
-    if (To.size() != Read.size())
+    SmallVector<Access *, 2> None(To.size(), nullptr), &Sources = Copies ? Of[From] : None;
+    if (To.size() != Sources.size())
       return;
-    for (auto [Written, Loaded] : zip(To, Read)) {
-      if (Loaded && (Loaded->Size != Written->Size || Loaded->Offset != Written->Offset))
+    for (auto [Written, Loaded] : zip(To, Sources)) {
+      if (Loaded && (Reused.contains(Loaded) || Loaded->Size != Written->Size || Loaded->Offset != Written->Offset))
         return;
       bool Whole = Written->Size == DL.getTypeStoreSize(T) && !T->isPointerTy();
       Type *Element = Whole ? T : Type::getIntNTy(S.getContext(), Written->Size * 8);
       bool Zero = Constant && cast<llvm::Constant>(V)->isNullValue();
       Candidates.push_back({Written, Loaded, Element, Zero, unsigned(Stores.size() - 1)});
     }
+  }
+
+  void note(MemSetInst &S) {
+    auto *Byte = dyn_cast<ConstantInt>(S.getValue());
+    if (Byte && Byte->isZero())
+      zeros(S);
+  }
+
+  void zeros(Instruction &S) {
+    for (Access *To : Of[&S])
+      if (Candidates.size() < MostStores && To->Size % ZeroBytes == 0)
+        Candidates.push_back({To, nullptr, FixedVectorType::get(Type::getInt32Ty(S.getContext()), To->Size / ZeroBytes),
+                              true, unsigned(Stores.size() - 1)});
   }
 
   std::optional<int64_t> distance(const Access &From, const Access &To) {
@@ -108,6 +151,8 @@ private:
     Candidates.clear();
     Stores.clear();
     Loads.clear();
+    Read.clear();
+    Reused.clear();
   }
 
   const Stored *next(const Stored &X, int64_t Distance) {
@@ -148,7 +193,9 @@ private:
                                            [](const Stored *X, const Stored *Y) { return X->Order < Y->Order; });
     const Value *Object = getUnderlyingObject(Run.front()->To->Pointer);
     for (unsigned I = (*Low)->Order; I <= (*High)->Order; I++) {
-      const Value *Pointer = Stores[I]->getPointerOperand(), *Other = getUnderlyingObject(Pointer);
+      auto *Set = dyn_cast<MemSetInst>(Stores[I]);
+      const Value *Pointer = Set ? Set->getDest() : getLoadStorePointerOperand(Stores[I]);
+      const Value *Other = getUnderlyingObject(Pointer);
       bool Apart = Other != Object && isIdentifiedObject(Other) && isIdentifiedObject(Object);
       Access There{Stores[I], const_cast<Value *>(Pointer), 0, 0, Align(), false, true};
       if (!Apart && !distance(*Run.front()->To, There))

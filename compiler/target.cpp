@@ -45,7 +45,22 @@ bool calculates(const Value *V) {
   auto *I = dyn_cast<Instruction>(V);
   if (!I || !I->getOperand(0)->getType()->isIntOrIntVectorTy())
     return false;
-  return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) || isa<ICmpInst, SExtInst, ZExtInst, TruncInst>(I);
+  return (isa<BinaryOperator>(I) && !I->isBitwiseLogicOp()) ||
+         isa<ICmpInst, SExtInst, ZExtInst, TruncInst, MinMaxIntrinsic>(I);
+}
+
+// Bit by bit, for other calculations alone: it goes along with how those are done.
+bool accompanies(const Instruction &I) {
+  return I.isBitwiseLogicOp() && all_of(I.users(), [&](const User *U) {
+           return cast<Instruction>(U)->getParent() == I.getParent() &&
+                  (calculates(U) || cast<Instruction>(U)->isBitwiseLogicOp());
+         });
+}
+
+// Takes a single number, in a register of its own.
+bool isScalar(const Instruction &I) {
+  return !I.getType()->isVectorTy() &&
+         isa<BinaryOperator, UnaryOperator, CmpInst, SExtInst, ZExtInst, GetElementPtrInst>(I);
 }
 
 } // namespace
@@ -57,50 +72,107 @@ Target::Target(const Function &F) : F(F), DL(F.getDataLayout()) {
 }
 
 Pieces Target::loaded(const LoadInst &I) const {
-  auto Users = [&] { return all_of(I.users(), calculates); };
-  if (halved(I.getType(), Users))
-    return halves(DL.getTypeStoreSize(I.getType()));
-  Pieces Found = broadcast(I);
-  bool Whole = Found.empty() || any_of(I.users(), [](const User *U) { return !isa<ShuffleVectorInst>(U); });
-  if (Whole)
-    Found.append(pieces(I.getType(), I.getAlign(), true));
+  unsigned Bytes = DL.getTypeStoreSize(I.getType());
+  Pieces Found;
+  bool Whole = I.use_empty(), Bitwise = false, Halves[2] = {};
+  auto Add = [&](int64_t Offset, unsigned Bytes) {
+    if (none_of(Found, [&](const Piece &P) { return P.Offset == Offset && P.Bytes == Bytes; }))
+      Found.push_back({Offset, Bytes});
+  };
+  for (const Use &U : I.uses()) {
+    auto *User = cast<Instruction>(U.getUser());
+    bool Here = User->getParent() == I.getParent() && !isa<PHINode>(User) && Optimised && I.isSimple();
+    if (std::optional<Piece> Element = Here ? element(I, *User) : std::nullopt)
+      Add(Element->Offset, Element->Bytes);
+    else if (Here && computedByHalves(I.getType()) && calculates(User))
+      Halves[0] = Halves[1] = true;
+    else if (Here && computedByHalves(I.getType()) && accompanies(*User))
+      Bitwise = true;
+    else if (!Here || !takesHalves(U, Halves))
+      Whole = true;
+  }
+  for (unsigned Half : {0, 1})
+    if (Halves[Half])
+      Add(halves(Bytes)[Half].Offset, Bytes / 2);
+  if (Whole || (Bitwise && !(Halves[0] && Halves[1])))
+    for (const Piece &P : pieces(I.getType(), I.getAlign(), true))
+      Add(P.Offset, P.Bytes);
   return Found;
 }
 
 Pieces Target::stored(const StoreInst &I) const {
   const Value *V = I.getValueOperand();
-  if (halved(V->getType(), [&] { return calculates(V); }))
+  bool Alone = Optimised && V->hasOneUse() && isa<Instruction>(V) && cast<Instruction>(V)->getParent() == I.getParent();
+  if (Alone && ((computedByHalves(V->getType()) && calculates(V)) || joinsHalves(V)))
     return halves(DL.getTypeStoreSize(V->getType()));
   return pieces(V->getType(), I.getAlign(), false);
 }
 
 // A vector that the target holds but computes by halves: whole numbers under AVX without AVX2.
-bool Target::halved(Type *T, function_ref<bool()> Computed) const {
-  if (!Lowering || !Optimised || !isa<FixedVectorType>(T) || !T->isIntOrIntVectorTy())
-    return false;
-  EVT Type = Lowering->getValueType(DL, T);
-  return Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128 && !Lowering->isOperationLegal(ISD::ADD, Type) &&
-         Computed();
+bool Target::computedByHalves(Type *T) const {
+  return wide(T) && T->isIntOrIntVectorTy() && !Lowering->isOperationLegal(ISD::ADD, Lowering->getValueType(DL, T));
 }
 
-// x86 reads an element that fills a vector from memory again.
-Pieces Target::broadcast(const LoadInst &I) const {
-  Pieces Found;
+// x86 has its vectors of more than 16 bytes since AVX, in which halves are apart.
+bool Target::wide(Type *T) const {
+  if (!Lowering || !isa<FixedVectorType>(T) || !isX86(F))
+    return false;
+  EVT Type = Lowering->getValueType(DL, T);
+  return Type.isSimple() && Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128;
+}
+
+// Whether a vector is shuffled into one of half its length: only the halves needed are loaded, those apart.
+bool Target::takesHalves(const Use &U, bool (&Taken)[2]) const {
+  auto *Shuffle = dyn_cast<ShuffleVectorInst>(U.getUser());
+  if (!Shuffle || !wide(U->getType()))
+    return false;
+  int Length = cast<FixedVectorType>(U->getType())->getNumElements();
+  if (int(Shuffle->getShuffleMask().size()) * 2 != Length)
+    return false;
+  for (int Index : Shuffle->getShuffleMask())
+    if (Index >= 0 && Index / Length == int(U.getOperandNo()))
+      Taken[Index % Length * 2 / Length] = true;
+  return true;
+}
+
+// Whether a vector is put together of two of half its length: such are stored apart.
+bool Target::joinsHalves(const Value *V) const {
+  auto *Shuffle = dyn_cast<ShuffleVectorInst>(V);
+  if (!Shuffle || !wide(V->getType()))
+    return false;
+  unsigned Half = cast<FixedVectorType>(Shuffle->getOperand(0)->getType())->getNumElements();
+  return Half * 2 == Shuffle->getShuffleMask().size() && !isa<UndefValue>(Shuffle->getOperand(1));
+}
+
+// x86 reads an element that fills a vector, or is taken out of it, from memory again.
+std::optional<Piece> Target::element(const LoadInst &I, const Instruction &User) const {
   auto *T = dyn_cast<FixedVectorType>(I.getType());
-  if (!T || !Lowering || !Optimised || !I.isSimple() || !Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
-    return Found;
-  bool Doubles = T->getElementType()->isDoubleTy() && T->getNumElements() == 2;
-  StringRef Needs = Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2";
-  if (!isX86(F) || !Subtarget->checkFeatures(Needs))
-    return Found;
-  unsigned Bytes = DL.getTypeStoreSize(T->getElementType());
-  for (const User *U : I.users()) {
-    auto *Shuffle = dyn_cast<ShuffleVectorInst>(U);
-    int Index = Shuffle && isa<PoisonValue>(Shuffle->getOperand(1)) ? getSplatIndex(Shuffle->getShuffleMask()) : -1;
-    if (Index >= 0 && none_of(Found, [&](const Piece &P) { return P.Offset == int64_t(Index) * Bytes; }))
-      Found.push_back({int64_t(Index) * Bytes, Bytes});
+  if (!T || !Lowering || !isX86(F) || T->getPrimitiveSizeInBits() % 128 != 0)
+    return std::nullopt;
+  Type *Of = T->getElementType();
+  unsigned Bytes = DL.getTypeStoreSize(Of);
+  int64_t Index = -1;
+  bool Fills = false;
+  if (auto *Shuffle = dyn_cast<ShuffleVectorInst>(&User)) {
+    Fills = true;
+    if (isa<PoisonValue>(Shuffle->getOperand(1)) && Lowering->isTypeLegal(Lowering->getValueType(DL, T)))
+      Index = getSplatIndex(Shuffle->getShuffleMask());
+  } else if (auto *Extract = dyn_cast<ExtractElementInst>(&User)) {
+    auto *Constant = dyn_cast<ConstantInt>(Extract->getIndexOperand());
+    bool Calculated = any_of(User.users(), [&](auto *U) { return isScalar(*cast<Instruction>(U)); });
+    if (Constant && Calculated && Constant->getValue().ult(T->getNumElements()))
+      Index = Constant->getZExtValue();
   }
-  return Found;
+  if (Index < 0)
+    return std::nullopt;
+  if (!Fills && Of->isIntegerTy())
+    return Bytes >= 4 ? std::optional(Piece{Index * Bytes, Bytes}) : std::nullopt;
+  if (!Fills && Index == 0) // in the register's lowest bits
+    return wide(T) ? std::optional(Piece{0, 16}) : std::nullopt;
+  bool Doubles = Of->isDoubleTy() && (!Fills || T->getNumElements() == 2);
+  if (!Subtarget->checkFeatures(Doubles ? "+sse3" : T->isFPOrFPVectorTy() ? "+avx" : "+avx2"))
+    return std::nullopt;
+  return Piece{Index * Bytes, Bytes};
 }
 
 Pieces Target::pieces(Type *T, Align Alignment, bool Read) const {
@@ -130,6 +202,8 @@ void Target::pieces(EVT T, Align Alignment, bool Read, uint64_t Offset, Pieces &
     pieces(Low, Alignment, Read, Offset, Found);
     return pieces(High, commonAlignment(Alignment, Half), Read, Offset + Half, Found);
   }
+  case TargetLoweringBase::TypeScalarizeVector:
+    return pieces(T.getVectorElementType(), Alignment, Read, Offset, Found);
   case TargetLoweringBase::TypeLegal:
     if (!T.isVector() || !slow(T, Alignment))
       return Found.push_back({int64_t(Offset), Bytes});
@@ -174,8 +248,11 @@ bool Target::holds(Type *Element, unsigned Count) const {
   if (!Lowering || !Optimised)
     return false;
   unsigned Bytes = DL.getTypeStoreSize(Element) * Count;
+  if (auto *Vector = dyn_cast<FixedVectorType>(Element))
+    Element = Vector->getElementType(), Count *= Vector->getNumElements();
   EVT Whole = EVT::getVectorVT(F.getContext(), Lowering->getValueType(DL, Element), Count);
-  return Lowering->isTypeLegal(Whole) || (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
+  return (Lowering->isTypeLegal(Whole) && !slow(Whole, Align(1))) ||
+         (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
 }
 
 // As SelectionDAG does: the last one may overlap the one before.
@@ -205,7 +282,7 @@ std::optional<Pieces> Target::copied(const AnyMemIntrinsic &I, uint64_t Bytes) c
   for (EVT T : Types) {
     uint64_t Size = T.getStoreSize();
     At = std::min(At, Bytes - std::min(Size, Bytes));
-    Found.push_back({int64_t(At), unsigned(Size)});
+    powers(Size, slow(T, commonAlignment(Sets ? To : std::min(To, From), At)) ? Size / 2 : Size, At, Found);
     At += Size;
   }
   return Found;

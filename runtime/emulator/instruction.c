@@ -125,9 +125,20 @@ static uint8_t width_0f(const code *code, uint8_t full) {
     return 0;
 }
 
+/* Fused multiply-add: 96..9f, a6..af, b6..bf. */
+static bool is_fused(const code *code) {
+    return code->map == MAP_0F38 && code->prefix == P66 && code->opcode >= 0x96 && code->opcode <= 0xbf &&
+           (code->opcode & 15) >= 6;
+}
+
+/* The odd ones from 9 on are scalar, of which QEMU reads a register's bytes. */
+static uint8_t scalar(const code *code) {
+    return is_fused(code) && (code->opcode & 15) >= 9 && code->opcode & 1 ? code->rex_w ? 8 : 4 : 0;
+}
+
 static uint8_t width_0f38(const code *code, uint8_t full) {
-    static const range whole[] = {{0x00, 0x0f}, {0x10, 0x10}, {0x14, 0x17}, {0x1c, 0x1e}, {0x28, 0x2b},
-                                  {0x36, 0x41}, {0x45, 0x47}, {0xcf, 0xcf}, {0xdb, 0xdf}};
+    static const range whole[] = {{0x00, 0x0f}, {0x10, 0x10}, {0x14, 0x17}, {0x1c, 0x1e}, {0x28, 0x2d},
+                                  {0x36, 0x41}, {0x45, 0x47}, {0x8c, 0x8c}, {0xcf, 0xcf}, {0xdb, 0xdf}};
     static const range sha[] = {{0xc8, 0xcd}};
     static const range halves[] = {{0x13, 0x13}, {0x20, 0x20}, {0x23, 0x23}, {0x25, 0x25},
                                    {0x30, 0x30}, {0x33, 0x33}, {0x35, 0x35}};
@@ -142,10 +153,7 @@ static uint8_t width_0f38(const code *code, uint8_t full) {
         return full == 32 ? 16 : 0;
     if (opcode == 0x1a || opcode == 0x5a) /* broadcasts of 16 bytes */
         return 16;
-    /* Fused multiply-add: 96..9f, a6..af, b6..bf; the odd ones from 9 on are scalar. */
-    if (opcode >= 0x96 && opcode <= 0xbf && (opcode & 15) >= 6)
-        return (opcode & 15) >= 9 && opcode & 1 ? 0 : full;
-    return 0;
+    return is_fused(code) ? full : 0;
 }
 
 static uint8_t width_0f3a(const code *code, uint8_t full) {
@@ -175,6 +183,12 @@ static uint8_t width(const code *code, uint8_t reg) {
     case MAP_0F3A: return width_0f3a(code, full);
     }
     return 0;
+}
+
+/* vmaskmovps, vmaskmovpd, vpmaskmovd and q, to memory. */
+static bool is_masked_store(const code *code) {
+    static const range stores[] = {{0x2e, 0x2f}, {0x8e, 0x8e}};
+    return code->vex && code->map == MAP_0F38 && code->prefix == P66 && IN(stores, code->opcode);
 }
 
 /* ---- Read-modify-write. ---- */
@@ -249,6 +263,8 @@ static void memory_operand(const code *code, uint8_t modrm, nw_instruction *foun
     uint8_t reg = modrm >> 3 & 7;
     found->operand = true;
     found->width = width(code, reg);
+    found->scalar = scalar(code);
+    found->masked = is_masked_store(code);
     found->modifies = modifies(code, reg);
     if (code->map == MAP_0F && code->opcode == 0x01 && reg == 7)
         found->flushes = true;

@@ -9,9 +9,11 @@
 typedef struct nw_instruction {
     uint8_t mark;  /* NW_MARK_*: the access of the *next* instruction carries this mark's address; or 0 */
     uint8_t width; /* bytes of a memory operand that is wider than 8 (10, 16, 32), else 0: an emulator may
-                      show it as ascending pieces; a masked or gathered operand is none */
+                      show it as ascending pieces; a gathered operand is none, nor a masked store's */
+    uint8_t scalar; /* 4 or 8 where an emulator may read `width` bytes though the operand has fewer; else 0 */
     uint8_t word;  /* 8 for a repeated string instruction on smaller elements (rep movsb, stosb, lodsb): what
                       memcpy and memset are made of, which count words whatever they move at a time; else 0 */
+    bool masked;         /* a store under a mask, which an emulator may show lane by lane */
     bool operand;        /* a memory operand is named */
     bool stack_reads;    /* whatever it reads is the thread's own stack: pop, ret, 8(%rsp) */
     bool stack_writes;   /* likewise: push, call */

@@ -57,9 +57,15 @@ static inline void count(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t add
     }
 }
 
+/* The upper byte of what a listener is told: the bytes read; from bit 6 on the operand's, in fours, if fewer. */
+static uint64_t extent(const nw_instruction *seen) {
+    return (uint64_t)(seen->width + seen->word + (seen->scalar >> 2 << 6)) << 56;
+}
+
 /* The pieces of one access ascend; the first one counts for all. */
 static inline void count_wide(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address, uint64_t what, bool paced) {
-    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56, direction = info >> (at.direction + 1) & 1;
+    unsigned bytes = nw_mem_bytes(&at, info), width = what >> 56 & 63, scalar = what >> 62 << 2;
+    unsigned direction = info >> (at.direction + 1) & 1;
     uint64_t *next = &vcpu->pieces[direction].next, *end = &vcpu->pieces[direction].end;
     if (address == *next) {
         *next = address + bytes < *end ? address + bytes : 0;
@@ -67,7 +73,7 @@ static inline void count_wide(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_
     }
     *end = address + width;
     *next = bytes < width ? address + bytes : 0;
-    count(vcpu, info, address, width, what & ((1ull << 56) - 1), paced);
+    count(vcpu, info, address, scalar ? scalar : width, what & ((1ull << 56) - 1), paced);
 }
 
 static void access_narrow(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
@@ -84,6 +90,19 @@ static void access_paced(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t add
         count_wide(nw_vcpu_of(vcpu), info, address, (uint64_t)what, true);
     else
         count(nw_vcpu_of(vcpu), info, address, nw_mem_bytes(&at, info), (uint64_t)what, true);
+}
+
+/* A store under a mask is one access, at its first lane that is written. */
+static void masked_begins(unsigned vcpu, void *unused) {
+    (void)unused;
+    nw_vcpu_of(vcpu)->pieces[1].next = nw_vcpu_of(vcpu)->pieces[1].end = 0;
+}
+
+static void access_masked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+    nw_vcpu *here = nw_vcpu_of(vcpu);
+    if (here->pieces[1].end == 0)
+        count(here, info, address, nw_mem_bytes(&at, info), (uint64_t)code, true);
+    here->pieces[1].end = address + 1;
 }
 
 /* push and call through memory read their operand, pop writes it; the rest is stack. */
@@ -148,13 +167,17 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
         return NULL;
     if (stack)
         return seen->stack_writes ? access_read : access_written;
+    if (seen->masked)
+        return access_masked;
     return by_accesses ? access_paced : seen->width || seen->word ? access_wide : access_narrow;
 }
 
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
     /* As a return address would be: inside the instruction. */
-    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | (uint64_t)(seen->width + seen->word) << 56;
+    uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | extent(seen);
+    if (callback == access_masked)
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, masked_begins, QEMU_PLUGIN_CB_NO_REGS, NULL);
     if (callback != NULL)
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }

@@ -66,7 +66,7 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
     assert_eq!(found, None, "our own library's data is not the program's");
     let known = |o: &&nodewise_profile::Object| o.kind == ObjectKind::Static && o.bytes == 8192;
     let objects: Vec<_> = recorded.profile.objects.iter().filter(known).collect();
-    assert_eq!(objects.len(), 30);
+    assert_eq!(objects.len(), 33);
     for object in objects {
         let expected = match object.name.as_str() {
             // By two threads at once again.

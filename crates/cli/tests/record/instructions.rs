@@ -61,14 +61,18 @@ fn differ(flags: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn optimised_code_counts_as_it_executes() {
-    for flags in [&["-O2"][..], &["-Os"], &["-O2", "-msse4.2"]] {
+    for flags in [&["-O2"][..], &["-O3"], &["-Os"], &["-O2", "-msse4.2"]] {
         assert_eq!(differ(flags), BTreeSet::new(), "{flags:?}");
     }
 }
 
 #[test]
 fn wider_registers_count_as_they_execute() {
-    for flags in [&["-O3", "-mavx"][..], &["-O3", "-mavx2", "-mfma"]] {
+    for flags in [
+        &["-O3", "-mavx"][..],
+        &["-O3", "-march=sandybridge"],
+        &["-O3", "-mavx2", "-mfma"],
+    ] {
         assert_eq!(differ(flags), BTreeSet::new(), "{flags:?}");
     }
 }

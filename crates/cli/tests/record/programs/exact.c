@@ -15,34 +15,37 @@ enum { TIMES = 1000, PAGE = 4096 };
         return unused;                                                                 \
     }
 
-#define STEPS(X)                                                    \
-    X(load1, "movb 3(%1), %%al")                                    \
-    X(load2, "movw 2(%1), %%ax")                                    \
-    X(load4, "addl 4(%1), %%eax")                                   \
-    X(load8, "movq 8(%1), %%rax")                                   \
-    X(load8_across_lines, "movq 60(%1), %%rax")                     \
-    X(load8_across_pages, "movq 4092(%1), %%rax")                   \
-    X(load16, "movaps 32(%1), %%xmm0")                              \
-    X(load16_across_pages, "movups 4090(%1), %%xmm0")               \
-    X(load32, "vmovups 64(%1), %%ymm0")                             \
-    X(load32_across_pages, "vmovups 4072(%1), %%ymm0")              \
-    X(load_scalar, "vaddsd 8(%1), %%xmm0, %%xmm0")                  \
-    X(load_fused, "vfmadd231pd 32(%1), %%ymm0, %%ymm0")             \
-    X(load_half, "vpmovzxbw 16(%1), %%ymm0")                        \
-    X(load10, "fldt (%1)\n\tfstp %%st(0)")                          \
-    X(store1, "movb %%al, 5(%1)")                                   \
-    X(store8, "movq $7, 16(%1)")                                    \
-    X(store8_across_pages, "movq %%rax, 4093(%1)")                  \
-    X(store16, "movups %%xmm0, 24(%1)")                             \
-    X(store32, "vmovdqu %%ymm0, 31(%1)")                            \
-    X(store10, "fldz\n\tfstpt (%1)")                                \
-    X(add8, "addq $1, 8(%1)")                                       \
-    X(atomic_add8, "movl $1, %%eax\n\tlock xaddq %%rax, 8(%1)")     \
-    X(exchange4, "xchgl %%eax, 4(%1)")                              \
-    X(exchange16, "lock cmpxchg16b 16(%1)")                         \
-    X(pushed, "pushq 8(%1)\n\tpopq %%rax")                          \
-    X(popped, "pushq %%rax\n\tpopq 8(%1)")                          \
-    X(filled, "leaq 8(%1), %%rdi\n\tmovl $100, %%ecx\n\trep stosb") \
+#define STEPS(X)                                                                           \
+    X(load1, "movb 3(%1), %%al")                                                           \
+    X(load2, "movw 2(%1), %%ax")                                                           \
+    X(load4, "addl 4(%1), %%eax")                                                          \
+    X(load8, "movq 8(%1), %%rax")                                                          \
+    X(load8_across_lines, "movq 60(%1), %%rax")                                            \
+    X(load8_across_pages, "movq 4092(%1), %%rax")                                          \
+    X(load16, "movaps 32(%1), %%xmm0")                                                     \
+    X(load16_across_pages, "movups 4090(%1), %%xmm0")                                      \
+    X(load32, "vmovups 64(%1), %%ymm0")                                                    \
+    X(load32_across_pages, "vmovups 4072(%1), %%ymm0")                                     \
+    X(load_scalar, "vaddsd 8(%1), %%xmm0, %%xmm0")                                         \
+    X(load_fused, "vfmadd231pd 32(%1), %%ymm0, %%ymm0")                                    \
+    X(load_fused_scalar, "vfmadd231sd 56(%1), %%xmm0, %%xmm0")                             \
+    X(load_masked, "vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvpmaskmovd 32(%1), %%ymm0, %%ymm0") \
+    X(load_half, "vpmovzxbw 16(%1), %%ymm0")                                               \
+    X(load10, "fldt (%1)\n\tfstp %%st(0)")                                                 \
+    X(store1, "movb %%al, 5(%1)")                                                          \
+    X(store8, "movq $7, 16(%1)")                                                           \
+    X(store8_across_pages, "movq %%rax, 4093(%1)")                                         \
+    X(store16, "movups %%xmm0, 24(%1)")                                                    \
+    X(store32, "vmovdqu %%ymm0, 31(%1)")                                                   \
+    X(store_masked, "vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvmaskmovps %%ymm0, %%ymm0, 8(%1)") \
+    X(store10, "fldz\n\tfstpt (%1)")                                                       \
+    X(add8, "addq $1, 8(%1)")                                                              \
+    X(atomic_add8, "movl $1, %%eax\n\tlock xaddq %%rax, 8(%1)")                            \
+    X(exchange4, "xchgl %%eax, 4(%1)")                                                     \
+    X(exchange16, "lock cmpxchg16b 16(%1)")                                                \
+    X(pushed, "pushq 8(%1)\n\tpopq %%rax")                                                 \
+    X(popped, "pushq %%rax\n\tpopq 8(%1)")                                                 \
+    X(filled, "leaq 8(%1), %%rdi\n\tmovl $100, %%ecx\n\trep stosb")                        \
     X(filled_by_words, "leaq 8(%1), %%rdi\n\tmovl $100, %%ecx\n\trep stosq")
 
 STEPS(STEP)

@@ -9,7 +9,7 @@
 #include <complex.h>
 #endif
 
-enum { N = 20000, RECORDS = N / 8, SCATTER = 7919 };
+enum { N = 20000, RECORDS = N / 8, SIDE = 128 + 2, KNOWN = (N - 2) / 64 * 64, SCATTER = 7919 };
 
 #define PAGES __attribute__((aligned(65536)))
 #define APART __attribute__((noinline)) static void
@@ -50,6 +50,9 @@ PAGES float floats[N];
 PAGES float from_floats[N];
 PAGES double doubles[N];
 PAGES double from_doubles[N];
+PAGES double stencil[N];
+PAGES double grid[SIDE][SIDE];
+PAGES double from_grid[SIDE][SIDE];
 PAGES long double extended[N];
 PAGES long double from_extended[N];
 PAGES volatile int zero;
@@ -154,9 +157,72 @@ APART set_bits(long n) {
     for (long i = 0; i < n; i++)
         longs[scattered(i)] |= 4;
 }
+/* Vectors of one loop overlap: what was loaded is not loaded again, or is shuffled out of its neighbours.
+ * Loops of known length have one that vectors divide. */
+APART three_points(long n) {
+    for (long i = 1; i < n - 1; i++)
+        doubles[i] = from_doubles[i - 1] + from_doubles[i] + from_doubles[i + 1];
+}
+APART three_points_again(void) {
+    for (int repeat = 0; repeat < 10; repeat++)
+        for (int i = 1; i <= KNOWN; i++)
+            stencil[i] = from_doubles[i - 1] + from_doubles[i] + from_doubles[i + 1];
+}
+APART four_neighbours(void) {
+    for (int i = 1; i < SIDE - 1; i++)
+        for (int j = 1; j < SIDE - 1; j++)
+            grid[i][j] = 0.25 * (from_grid[i - 1][j] + from_grid[i + 1][j] + from_grid[i][j - 1] + from_grid[i][j + 1]);
+}
+APART five_points(void) {
+    for (int i = 2; i < N - 2; i++)
+        floats[i] = from_floats[i - 2] + from_floats[i - 1] + from_floats[i] + from_floats[i + 1] + from_floats[i + 2];
+}
+APART differences(void) {
+    for (int i = 1; i < N; i++)
+        ints[i] = from_ints[i] - from_ints[i - 1];
+}
+APART add_neighbours(void) {
+    for (int i = 0; i < N - 1; i++)
+        pairs[i] = from_pairs[i] + from_pairs[i + 1];
+}
+APART rotate(long n) {
+    for (long i = 0; i < n; i++)
+        pairs[i] *= from_pairs[i & 255];
+}
+APART clear_pairs_in_order(long n) {
+    pair *to = pairs;
+    for (long i = 0; i < n; i++)
+        to[i] = 0;
+}
+APART count_sixteens(long n) {
+    for (long i = 0; i < n; i++)
+        sixteens[i] += i;
+}
+/* Loads and stores under a mask, and a multiplication that adds, of one number. */
+APART scale_some(long n) {
+    for (long i = 0; i < n; i++)
+        if (from_floats[i] > 5)
+            floats[i] *= from_floats[i];
+}
+APART copy_some(long n) {
+    for (long i = 0; i < n; i++)
+        if (from_ints[i] % 3)
+            ints[i] = from_ints[i];
+}
+APART accumulate(long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += from_doubles[i] * from_doubles[scattered(i)];
+    doubles[0] = sum;
+}
+APART number(void) {
+    for (int i = 0; i < N; i++)
+        from_floats[i] = from_ints[i] = i;
+}
 
 int main(void) {
     long n = N - zero;
+    number();
     copy_pairs(n), multiply_pairs(n), clear_pairs(n), butterflies(n);
     copy_singles(n), multiply_singles(n);
     copy_triples(n), add_triples(n);
@@ -164,5 +230,8 @@ int main(void) {
     copy_sixteens(n), add_sixteens(n);
     add_bytes(n), add_shorts(n), add_ints(n), add_longs(n), add_floats(n), add_doubles(n), add_extended(n);
     convert(n), tally(n), set_bits(n);
+    three_points(n), three_points_again(), four_neighbours(), five_points(), differences();
+    add_neighbours(), rotate(n), clear_pairs_in_order(n), count_sixteens(n);
+    scale_some(n), copy_some(n), accumulate(n);
     return printf("%f\n", doubles[N - 1]) < 0;
 }
