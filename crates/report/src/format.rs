@@ -57,6 +57,18 @@ pub fn plural(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
+/// `1 page`, `307 k pages`.
+#[must_use]
+pub fn amount(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// `1 page`, `307 k pages`.
+#[must_use]
+pub fn pages(n: u64) -> String {
+    amount(n, "page", "pages")
+}
+
 /// `512 B`, `1.50 MiB`.
 #[must_use]
 pub fn bytes(n: u64) -> String {
@@ -113,6 +125,15 @@ pub fn between([low, high]: [f64; 2], least: f64) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn one_is_not_several() {
+        assert_eq!(
+            [0, 1, 2, 307_000].map(pages),
+            ["0 pages", "1 page", "2 pages", "307 k pages"]
+        );
+        assert_eq!(amount(1, "access", "accesses"), "1 access");
+    }
 
     /// web/test/figures.ts holds the page to the same file.
     #[test]

@@ -27,7 +27,7 @@ pub mod text;
 mod topology_svg;
 
 pub use findings::{Findings, coverage as recorded_coverage};
-pub use format::{between, bytes, count, gigabytes, percent, plural, ratio, seconds};
+pub use format::{amount, between, bytes, count, gigabytes, pages, percent, plural, ratio, seconds};
 pub use markup::Text;
 pub use model::{
     Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,

@@ -4,7 +4,7 @@ use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
 use crate::table::table;
 use crate::text::{Screen, clean, wrap};
-use crate::{count, percent};
+use crate::{amount, count, pages, percent};
 use std::fmt::Write;
 
 /// Narrower screens get lines that wrap.
@@ -164,14 +164,17 @@ impl Writer<'_> {
 }
 
 fn kernel(run: &Run) -> String {
-    let number = |n: Option<i64>| n.map_or("unknown".to_owned(), |n| count(n.unsigned_abs()));
+    let number = |n: Option<i64>, one: &str, many: &str| match n {
+        Some(n) => amount(n.unsigned_abs(), one, many),
+        None => format!("an unknown number of {many}"),
+    };
     let ours = run.balance.as_ref().map_or(String::new(), |b| {
-        format!("the balancer moved {} pages; ", count(b.pages_moved))
+        format!("the balancer moved {}; ", pages(b.pages_moved))
     });
     format!(
-        "{ours}the kernel moved {} pages by itself and took {} hinting faults; exit status {}",
-        number(run.pages_migrated),
-        number(run.hint_faults),
+        "{ours}the kernel moved {} by itself and took {}; exit status {}",
+        number(run.pages_migrated, "page", "pages"),
+        number(run.hint_faults, "hinting fault", "hinting faults"),
         run.exit_status
     )
 }
