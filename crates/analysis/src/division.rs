@@ -138,11 +138,13 @@ impl Division {
         let Some((before, row, after)) = self.rows() else {
             return false;
         };
+        // The loop may leave out columns, too.
+        let border = BORDER.max(row / 16.0);
         let whole = |pages: f64| {
             let rows = (pages / row).round();
-            rows >= 1.0 && (pages - rows * row).abs() <= BORDER
+            rows >= 1.0 && (pages - rows * row).abs() <= border
         };
-        (2.0 * BORDER / row).powi(2) <= 0.05 && whole(before) && whole(after)
+        (2.0 * border / row).powi(2) <= 0.05 && whole(before) && whole(after)
     }
 
     /// Marks the division of a pool of many allocations as irregular: one allocation does not tell how the others are
@@ -207,6 +209,15 @@ pub(crate) fn divisions(
         let divisions = loops.iter().map(|l| Division::new(&map, l, sums, is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }
+    // A loop deals alike whatever it uses.
+    let bytes = |object: &ObjectId| profile.object(*object).map_or(0, |o| o.bytes);
+    let columns: Vec<(RegionId, u32)> = all
+        .iter()
+        .filter(|(object, _)| is_array(profile, **object))
+        .flat_map(|(object, found)| found.iter().map(move |d| (bytes(object), d)))
+        .filter(|(bytes, d)| d.pattern == Pattern::YWise && is_matrix(d, *bytes))
+        .map(|(_, d)| (d.region, d.repeat))
+        .collect();
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
         // Of a mapping only whole pages are known.
@@ -217,7 +228,7 @@ pub(crate) fn divisions(
             divisions.iter_mut().for_each(Division::mark_pooled);
             continue;
         }
-        tell_chunks(divisions, bytes, is_exact);
+        tell_chunks(divisions, &columns, (bytes, is_exact));
         tell_nested(divisions);
     }
     all
@@ -238,7 +249,7 @@ fn is_array(profile: &Profile, object: ObjectId) -> bool {
 
 /// Chunks dealt in turn and the columns of a matrix that are dealt look alike: blocks that begin again. They are columns
 /// where nothing else would be so long, or begin and end there; else they are called what a cyclic schedule makes.
-fn tell_chunks(divisions: &mut [Division], bytes: u64, is_exact: bool) {
+fn tell_chunks(divisions: &mut [Division], columns: &[(RegionId, u32)], (bytes, is_exact): (u64, bool)) {
     let again = |d: &Division| d.pattern == Pattern::YWise;
     let matrix = |d: &&Division| again(d) && is_matrix(d, bytes);
     let known = divisions
@@ -252,7 +263,10 @@ fn tell_chunks(divisions: &mut [Division], bytes: u64, is_exact: bool) {
         let inside = known
             .zip(rows)
             .is_some_and(|(known, rows)| rows.is_multiple_of(known));
-        if !inside && !is_matrix(division, bytes) {
+        let elsewhere = columns
+            .iter()
+            .any(|(region, rows)| *region == division.region && rows.abs_diff(division.repeat) <= 2);
+        if !inside && !elsewhere && !is_matrix(division, bytes) {
             division.pattern = Pattern::Strided;
             division.doubtful = !is_exact || whole_rows(division, bytes).is_some();
         }

@@ -77,6 +77,18 @@ pub fn and_more(left: usize, what: &str, whole: &str) -> String {
     }
 }
 
+/// A number with its noun, shortened: `1 access`, `307 k accesses`.
+#[must_use]
+pub fn amount(n: u64, what: &str) -> String {
+    format!("{} {}", count(n), noun(usize::try_from(n).unwrap_or(usize::MAX), what))
+}
+
+/// `1 page`, `307 k pages`.
+#[must_use]
+pub fn pages(n: u64) -> String {
+    amount(n, "page")
+}
+
 /// `512 B`, `1.50 MiB`.
 #[must_use]
 pub fn bytes(n: u64) -> String {
@@ -132,6 +144,16 @@ pub fn between([low, high]: [f64; 2], least: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_several() {
+        assert_eq!(
+            [0, 1, 2, 307_000].map(pages),
+            ["0 pages", "1 page", "2 pages", "307 k pages"]
+        );
+        assert_eq!(amount(1, "access"), "1 access");
+        assert_eq!(amount(0, "access"), "0 accesses");
+    }
 
     #[test]
     fn thousands_are_grouped() {

@@ -66,10 +66,10 @@ fn square(threads: u32, pages: u32, rows: u32, loops: &[Loop<'_>]) -> Vec<Divisi
 }
 
 fn one(threads: u32, pages: u32, of: Loop<'_>) -> (Pattern, u32, bool) {
-    first(divisions(threads, pages, &[of]))
+    first(&divisions(threads, pages, &[of]))
 }
 
-fn first(all: Vec<Division>) -> (Pattern, u32, bool) {
+fn first(all: &[Division]) -> (Pattern, u32, bool) {
     assert_eq!(all.len(), 1, "{all:?}");
     (all[0].pattern, all[0].repeat, all[0].inverse)
 }
@@ -115,7 +115,10 @@ fn blocks_keep_their_name_despite_shared_borders_and_neighbours() {
 fn blocks_smaller_than_a_page_still_have_an_order() {
     // Rows of two pages, eight threads: four of them on each page.
     let columns = |page: u32| (0..4).map(|t| (page % 2 * 4 + t, 128, 128, 16)).collect();
-    assert_eq!(first(square(8, 64, 32, &[&columns])), (Pattern::YWise, 32, false));
+    assert_eq!(
+        first(&square(8, 64, 32, &[&columns])),
+        (Pattern::YWise, 32, false)
+    );
     // Four pages for eight threads.
     let rows = |page: u32| (0..2).map(|t| (page * 2 + t, 256, 256, 32)).collect();
     assert_eq!(one(8, 4, &rows), (Pattern::XWise, 1, false));
@@ -164,6 +167,14 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let both = divisions(8, 1000, &[&inner, &x_wise(8, 1000)]);
     let inner = both.iter().find(|d| d.region == RegionId(1)).unwrap();
     assert_eq!((inner.pattern, inner.repeat), (Pattern::YWise, 23));
+    // Its first columns and its last, too.
+    let inner = |page: u32| match (page / 64, page % 64) {
+        (1..=30, column @ 2..=61) => own((column - 2) * 8 / 60),
+        _ => Vec::new(),
+    };
+    let both = divisions(8, 2048, &[&inner, &x_wise(8, 2048)]);
+    let inner = both.iter().find(|d| d.region == RegionId(1)).unwrap();
+    assert_eq!((inner.pattern, inner.repeat), (Pattern::YWise, 30));
     // 4,096 rows of 2,048 doubles: three threads' chunks of whole items never have a third of that.
     let thirds = |page: u32| (0..3).filter(|t| *t == page % 3).flat_map(own).collect();
     let rows = usage(3, 3 * 4096, 4096 * 2048 * 8, &[&thirds]);
@@ -290,7 +301,7 @@ proptest! {
     #[test]
     fn blocks_that_begin_again_are_counted(threads in 2u32..12, block in 3u32..9, repeat in 2u32..20) {
         let columns = y_wise(threads, block);
-        let found = first(square(threads, threads * block * repeat, repeat, &[&columns]));
+        let found = first(&square(threads, threads * block * repeat, repeat, &[&columns]));
         let claimed = if tells(threads, repeat) { (Pattern::YWise, repeat) } else { (Pattern::Irregular, 1) };
         prop_assert_eq!((found.0, found.1), claimed);
     }

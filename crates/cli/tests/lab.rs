@@ -249,6 +249,42 @@ fn odd_arguments_are_one_line() {
 }
 
 #[test]
+fn a_batch_may_have_many_lines_and_each_is_read_before_a_boot() {
+    let host = Host::new("batch");
+    let kernel = host.path("vmlinuz");
+    let batch = |name: &str, lines: usize, last: &str| {
+        let mut text = "first-touch /bin/true\n".repeat(lines - 1);
+        text += last;
+        host.file(name, text.as_bytes())
+    };
+    let on = |file: &str| {
+        let arguments = ["--machine", "nehalem-2s", "--kernel", &kernel, "--batch", file];
+        host.command(&arguments).output().unwrap()
+    };
+    let bad = batch("bad", 65, "magic /bin/true\n");
+    host.refused(&on(&bad), 125, &["bad, line 65", "magic"]);
+    let none = batch("none", 65, "node:1\n");
+    host.refused(&on(&none), 125, &["none, line 65", "a command is missing"]);
+    let absent = batch("absent", 65, "first-touch no-such-program\n");
+    host.refused(&on(&absent), 127, &["no-such-program"]);
+    let beyond = batch("beyond", 65, "node:7 /bin/true\n");
+    host.refused(&on(&beyond), 125, &["7"]);
+    let most = batch("most", 1025, "first-touch /bin/true\n");
+    host.refused(&on(&most), 125, &["1025 runs in one boot: 1024 at most"]);
+    // The same number of good lines comes to a boot.
+    for lines in [65, 1024] {
+        let _ = std::fs::remove_file(host.0.join("booted"));
+        let output = on(&batch("good", lines, "interleave /bin/true\n"));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            error.contains("the guest did not come up"),
+            "{lines} lines: {error}"
+        );
+        assert!(host.0.join("booted").exists());
+    }
+}
+
+#[test]
 fn more_than_sixteen_nodes_are_too_many() {
     let host = Host::new("nodes");
     let row = |r: usize| {

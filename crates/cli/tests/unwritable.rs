@@ -101,6 +101,7 @@ fn the_programs_status_is_passed_on_and_the_program_ran() {
 fn documents_that_cannot_be_written_are_an_error_in_one_line() {
     let folder = scratch("documents");
     let profile = synthetic::profile("stdout-documents").display().to_string();
+    std::fs::copy("/bin/echo", folder.join("solve")).unwrap();
     let machine = ["--machine", "nehalem-2s"];
     for how in [
         &["generate", "completions", "bash"][..],
@@ -114,6 +115,17 @@ fn documents_that_cannot_be_written_are_an_error_in_one_line() {
         &["simulate", &profile, machine[0], machine[1], "--json"],
         &[
             "map", &profile, machine[0], machine[1], "--policy", "locality", "-o", "-",
+        ],
+        &["top", "--once", &profile, machine[0], machine[1]],
+        &[
+            "tune",
+            "--profile",
+            &profile,
+            machine[0],
+            machine[1],
+            "--dry-run",
+            "--",
+            "./solve",
         ],
         &["--help"],
         &["--version"],
@@ -144,6 +156,99 @@ fn documents_that_cannot_be_written_are_an_error_in_one_line() {
             let line = format!("nodewise: cannot write to standard output: {why}");
             assert!(said.starts_with(&line), "{to:?}: {how:?}: {said}");
         }
+    }
+}
+
+/// Where its address cannot be told, nobody could look at what is served; where nobody reads it, somebody may know it.
+#[test]
+fn a_page_is_served_where_its_address_is_told() {
+    let folder = scratch("served");
+    let profile = synthetic::profile("stdout-served").display().to_string();
+    let serve = ["serve", &profile, "--machine", "nehalem-2s"];
+    for to in [To::Full, To::Closed] {
+        let mut command = to.command(1, &serve);
+        let output = command
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{to:?}: {said}");
+        assert!(
+            said.starts_with("nodewise: cannot write to standard output"),
+            "{said}"
+        );
+    }
+    for (to, descriptor) in [
+        (To::NoReader, 1),
+        (To::NoReader, 2),
+        (To::Full, 2),
+        (To::Closed, 2),
+    ] {
+        let mut command = to.command(descriptor, &serve);
+        let mut child = command.current_dir(&folder).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let ended = child.try_wait().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(ended.is_none(), "{to:?} {descriptor}: {ended:?}");
+    }
+}
+
+/// What a command measured or refused is its exit status, though it cannot say it.
+#[test]
+fn the_status_is_the_same_where_standard_error_cannot_be_written() {
+    let folder = scratch("errors");
+    let profile = synthetic::profile("stderr-errors").display().to_string();
+    std::fs::copy("/bin/echo", folder.join("solve")).unwrap();
+    let process = std::process::id().to_string();
+    let machine = ["--machine", "nehalem-2s"];
+    let nowhere = folder.join("nowhere/solve.map").display().to_string();
+    let tune = ["tune", "--profile", &profile, "--runs", "2"];
+    for (how, status) in [
+        ([&tune[..], &["--", "./solve"]].concat(), 0),
+        ([&tune[..], &["-o", &nowhere, "--", "./solve"]].concat(), 2),
+        ([&tune[..], &["--json", "--dry-run", "--", "./solve"]].concat(), 2),
+        (
+            vec!["migrate", "--from", "0", "--to", "0", "--dry-run", &process],
+            2,
+        ),
+        (vec!["top", "--once", machine[0], machine[1], "/nonexistent"], 2),
+        (vec!["top", machine[0], machine[1], &profile], 2),
+        (vec!["serve", machine[0], machine[1], "/nonexistent"], 2),
+    ] {
+        for to in ALL {
+            let mut command = to.command(2, &how);
+            let ended = command.current_dir(&folder).status().unwrap();
+            assert_eq!(ended.code(), Some(status), "{to:?}: {how:?}");
+        }
+    }
+    assert!(!Path::new(&nowhere).exists());
+}
+
+/// What `migrate` would do is a document, on a machine that has another node.
+#[test]
+fn what_would_migrate_is_said_or_it_is_an_error() {
+    let folder = scratch("migrate");
+    let process = std::process::id().to_string();
+    let single = !Path::new("/sys/devices/system/node/node1").exists();
+    for to in [To::Full, To::Closed] {
+        let how = ["migrate", "--from", "0", "--to", "1", "--dry-run", &process];
+        let mut command = to.command(1, &how);
+        let output = command
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{to:?}: {said}");
+        let why = match single {
+            true => "this machine has one node",
+            false => "cannot write to standard output",
+        };
+        assert!(said.contains(why), "{to:?}: {said}");
     }
 }
 

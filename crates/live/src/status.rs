@@ -220,15 +220,15 @@ impl Status {
             known.unwrap_or_else(|| "unknown".to_owned())
         };
         let moved = match self.dry {
-            true => format!("would have moved {} pages", self.would_move << self.page_shift),
+            true => format!("would have moved {}", pages(self.would_move << self.page_shift)),
             false => format!(
-                "moved {} pages ({})",
-                self.base_pages(),
+                "moved {} ({})",
+                pages(self.base_pages()),
                 format_bytes(self.ledger.bytes)
             ),
         };
         let kernel = match self.figures.kernel_moved {
-            Some(pages) => format!("the kernel moved {pages} pages by itself"),
+            Some(moved) => format!("the kernel moved {} by itself", pages(moved)),
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
@@ -272,4 +272,9 @@ impl Status {
         }
         out
     }
+}
+
+/// `1 page`, `8 pages`.
+fn pages(count: u64) -> String {
+    format!("{count} page{}", if count == 1 { "" } else { "s" })
 }

@@ -109,7 +109,10 @@ impl Tables {
             touch.len > 0
         });
         if again > 0 {
-            let why = format!("{again} pages were logged as touched first twice");
+            let why = match again {
+                1 => "1 page was logged as touched first twice".to_owned(),
+                _ => format!("{again} pages were logged as touched first twice"),
+            };
             let truncated = &mut self.profile.meta.truncated;
             *truncated = Some(
                 truncated

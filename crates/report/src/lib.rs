@@ -33,7 +33,7 @@ pub use model::{
 };
 pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
 pub use nodewise_analysis::figures::{
-    and_more, between, bytes, count, gigabytes, noun, percent, plural, ratio, seconds,
+    amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
 };
 pub use page_show::{PageShow, page_show};
 pub use sampling::{Sampled, Sampling};

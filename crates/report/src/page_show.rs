@@ -2,6 +2,7 @@
 //! for a whole run. One SVG file, light and dark, with tooltips.
 
 use crate::markup::Text;
+use crate::plural;
 use nodewise_analysis::Histogram;
 use nodewise_machine::NodeId;
 use nodewise_profile::{Migration, ObjectId, Profile};
@@ -270,9 +271,10 @@ fn labels(svg: &mut String, show: &PageShow<'_>, rows: &Rows) {
         if middle - below >= 26.0 || !below.is_finite() {
             let _ = writeln!(
                 svg,
-                "<text class=\"end\" x=\"{x}\" y=\"{middle:.1}\">{}</text><text class=\"small end\" x=\"{x}\" y=\"{:.1}\">{pages} pages</text>",
+                "<text class=\"end\" x=\"{x}\" y=\"{middle:.1}\">{}</text><text class=\"small end\" x=\"{x}\" y=\"{:.1}\">{}</text>",
                 Text(&name),
                 middle + 14.0,
+                plural(*pages as usize, "page"),
                 x = LEFT - 8.0,
             );
             below = middle;

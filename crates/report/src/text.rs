@@ -7,7 +7,7 @@ use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
 use nodewise_advise::{FEW_LINES, VerdictKind};
-use nodewise_analysis::figures::{between, grouped, plural};
+use nodewise_analysis::figures::{amount, between, grouped, pages, plural};
 use std::fmt::Write;
 
 /// What the reader's screen can show.
@@ -274,9 +274,9 @@ impl Writer {
             )
         };
         let text = format!(
-            "{} accesses to {} pages, exact ({}){exclusivity}; {}. {times}",
-            count(report.totals.accesses),
-            count(report.totals.pages),
+            "{} to {}, exact ({}){exclusivity}; {}. {times}",
+            amount(report.totals.accesses, "access"),
+            pages(report.totals.pages),
             report.program.observer,
             coverage(&report.coverage),
         );
@@ -329,10 +329,10 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
     let seen = &sampling.exclusivity;
     let exclusivity = match seen.range {
         Some([low, high]) => format!(
-            "exclusivity: {} ({} of samples) by the {} pages with {} or more",
+            "exclusivity: {} ({} of samples) by the {} with {} or more",
             between([low, high], 1.0 / report.machine.nodes.len().max(1) as f64),
             percent(report.application_exclusivity),
-            count(seen.judged),
+            pages(seen.judged),
             sampling.recorded.minimum_samples
         ),
         None => format!(
@@ -341,11 +341,11 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
         ),
     };
     format!(
-        "{} samples of {} pages ({}), {exclusivity}. A page is seen once a scan, however often it is used: pages \
+        "{} of {} ({}), {exclusivity}. A page is seen once a scan, however often it is used: pages \
          weigh alike, bounds allow for {} times as many accesses a sample by one node as by another, and no time \
          is predicted. Sampling took {} of the program's CPU time; the run {}.",
-        count(report.totals.accesses),
-        count(report.totals.pages),
+        amount(report.totals.accesses, "sample"),
+        pages(report.totals.pages),
         report.program.observer,
         sampling.intensity,
         percent(sampling.recorded.cost),

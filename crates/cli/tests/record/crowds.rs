@@ -59,6 +59,43 @@ fn threads_that_follow_one_another_use_the_same_memory_and_files() {
     assert!(faults < 8 * 3000, "{faults} page faults of 3000 threads");
 }
 
+/// Every night it is a hundred thousand.
+#[test]
+fn ten_thousand_short_threads_are_all_in_the_profile() {
+    let folder = scratch("short");
+    program(&folder, "crowd.c");
+    let threads: usize = match std::env::var_os("NODEWISE_NIGHTLY") {
+        Some(_) => 100_000,
+        None => 10_000,
+    };
+    let number = threads.to_string();
+    let output = record(
+        &folder,
+        &["--via", "instrument"],
+        &["./program", "apart", &number],
+    );
+    let sum = format!("{}\n", threads * (threads - 1) / 2);
+    assert_eq!(
+        (status(&output), output.stdout.as_slice()),
+        (5, sum.as_bytes()),
+        "{}",
+        said(&output)
+    );
+    let recorded = Recorded::read(&folder);
+    assert_eq!(recorded.profile.meta.truncated, None, "{}", said(&output));
+    assert_eq!(recorded.profile.threads.len(), threads + 1);
+    // They did the same: each has the same counts.
+    let mut counts = vec![(0, 0); threads + 1];
+    for row in &recorded.rows {
+        let (reads, writes) = &mut counts[row.thread.index()];
+        *reads += u64::from(row.len) * row.reads;
+        *writes += u64::from(row.len) * row.writes;
+    }
+    assert!(counts[1].1 >= 64, "{:?}", counts[1]);
+    let others: Vec<_> = (1..=threads).filter(|&t| counts[t] != counts[1]).collect();
+    assert!(others.is_empty(), "{} others: {:?}", others.len(), others.first());
+}
+
 /// nodewise beside plugins that have room for 256 threads.
 fn with_few_places(folder: &Path) -> std::path::PathBuf {
     let library = folder.join("lib");

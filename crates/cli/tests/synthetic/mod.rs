@@ -185,6 +185,19 @@ pub fn waiting(name: &str) -> PathBuf {
     write(name, tables, 1, &waits)
 }
 
+/// The same with a row of that many pages, most of which are in no object.
+#[allow(dead_code, reason = "not every test has rows that cannot be")]
+pub fn beyond(name: &str, length: u32) -> PathBuf {
+    let row = Access {
+        object: ObjectId(1),
+        page: PageNumber(4096),
+        len: length,
+        reads: 1,
+        ..Access::default()
+    };
+    write(name, tables(), 1, &[row])
+}
+
 /// Pages of `grid` that policies moved, and of `rhs` that the kernel moved there and back.
 #[allow(dead_code, reason = "not every test moves pages")]
 pub const MOVED: (u64, u64) = ((PAGES - PAGES / 4) as u64, 16);

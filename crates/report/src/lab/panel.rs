@@ -4,7 +4,7 @@ use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
 use crate::markup::Text;
 use crate::text::clean;
-use crate::{count, percent};
+use crate::{count, pages, percent};
 use std::fmt::Write;
 
 /// What all panels share: sizes, and what a shade means.
@@ -92,7 +92,7 @@ fn moved(run: &Run) -> String {
     let by_kernel = run.pages_migrated.unwrap_or(0).unsigned_abs();
     match (by_us, by_kernel) {
         (0, 0) => String::new(),
-        (0, kernel) => format!(" · {} pages moved by the kernel", count(kernel)),
+        (0, kernel) => format!(" · {} moved by the kernel", pages(kernel)),
         (ours, kernel) => format!(" · moved {} by us, {} by the kernel", count(ours), count(kernel)),
     }
 }
@@ -213,20 +213,20 @@ impl Panel<'_> {
         let y = TOP + self.scale.readers as f64 * self.scale.cell;
         let share = self.shares.by_memory(memory);
         text(svg, "small middle", middle, y + 15.0, &short(share));
-        let pages = self.run.pages.get(memory).copied().unwrap_or(0);
+        let touched = self.run.pages.get(memory).copied().unwrap_or(0);
         let _ = writeln!(
             svg,
-            "<g><title>memory of node {memory}: {} of the accesses, {} pages</title>\
+            "<g><title>memory of node {memory}: {} of the accesses, {}</title>\
              <rect class=\"sum\" x=\"{:.1}\" y=\"{:.1}\" width=\"14\" height=\"{:.1}\" rx=\"2\"/></g>",
             percent(share),
-            count(pages),
+            pages(touched),
             middle - 7.0,
             y + 21.0,
             part(share, self.scale.column) * COLUMN_BAR
         );
         if !self.run.pages.is_empty() {
             let y = y + COLUMN_BAR + 38.0;
-            text(svg, "small middle", middle, y, &tiny(pages));
+            text(svg, "small middle", middle, y, &tiny(touched));
             if memory == 0 {
                 text(svg, "small end", LEFT - 3.0, y, "pages");
             }

@@ -4,7 +4,7 @@ use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
 use crate::table::{matrix_line, table};
 use crate::text::{Screen, clean, wrap};
-use crate::{count, percent};
+use crate::{amount, count, noun, pages, percent};
 use std::fmt::Write;
 
 /// Narrower screens get lines that wrap.
@@ -165,14 +165,17 @@ impl Writer<'_> {
 }
 
 fn kernel(run: &Run) -> String {
-    let number = |n: Option<i64>| n.map_or("unknown".to_owned(), |n| count(n.unsigned_abs()));
+    let number = |n: Option<i64>, what: &str| match n {
+        Some(n) => amount(n.unsigned_abs(), what),
+        None => format!("an unknown number of {}", noun(0, what)),
+    };
     let ours = run.balance.as_ref().map_or(String::new(), |b| {
-        format!("the balancer moved {} pages; ", count(b.pages_moved))
+        format!("the balancer moved {}; ", pages(b.pages_moved))
     });
     format!(
-        "{ours}the kernel moved {} pages by itself and took {} hint faults; exit status {}",
-        number(run.pages_migrated),
-        number(run.hint_faults),
+        "{ours}the kernel moved {} by itself and took {}; exit status {}",
+        number(run.pages_migrated, "page"),
+        number(run.hint_faults, "hint fault"),
         run.exit_status
     )
 }

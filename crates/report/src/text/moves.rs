@@ -31,8 +31,9 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         all.push(match counted {
             0 => "The kernel's own balancing moved nothing.".to_owned(),
             n => format!(
-                "The kernel's own balancing moved {} pages by its own count.",
-                grouped(n)
+                "The kernel's own balancing moved {} {} by its own count.",
+                grouped(n),
+                if n == 1 { "page" } else { "pages" }
             ),
         });
     }
@@ -57,11 +58,14 @@ fn who(moves: &Moves) -> String {
     if by.is_empty() {
         return "No page is recorded to have moved.".to_owned();
     }
+    let all = moves.ours + moves.kernel + moves.others;
     format!(
-        "Moved while it ran: {} ({} pages of 4 KiB, {} moves in all).",
+        "Moved while it ran: {} ({} {} of 4 KiB, {} {} in all).",
         by.join(", "),
         grouped(moves.pages),
-        grouped(moves.ours + moves.kernel + moves.others)
+        if moves.pages == 1 { "page" } else { "pages" },
+        grouped(all),
+        if all == 1 { "move" } else { "moves" },
     )
 }
 

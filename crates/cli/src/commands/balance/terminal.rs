@@ -43,8 +43,9 @@ impl Terminal {
             let pages: u64 = runs.iter().map(|r| r.pages).sum();
             let bytes = format_bytes(bytes(pages, shift));
             say!(
-                "{seconds:.1} s: {verb} {pages} pages ({bytes}) in {} runs",
-                runs.len()
+                "{seconds:.1} s: {verb} {} ({bytes}) in {}",
+                nodewise_report::plural(pages as usize, "page"),
+                nodewise_report::plural(runs.len(), "run")
             );
             return;
         }

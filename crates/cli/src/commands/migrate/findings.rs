@@ -1,7 +1,7 @@
 //! What was found and done, as text and as JSON; keys are documented in `docs/migrate.md`.
 
 use nodewise_enforce::mover::{Batch, Cause, Moved, PairMoved, Plan, Stayed};
-use nodewise_report::{bytes, seconds};
+use nodewise_report::{bytes, plural, seconds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -175,8 +175,11 @@ impl Findings {
         };
         let how = match (self.chunk, moved.workers) {
             (None, _) => "by migrate_pages".to_owned(),
-            (Some(chunk), 1) => format!("by 1 worker in chunks of {chunk} pages"),
-            (Some(chunk), workers) => format!("by {workers} workers in chunks of {chunk} pages"),
+            (Some(chunk), 1) => format!("by 1 worker in chunks of {}", plural(chunk as usize, "page")),
+            (Some(chunk), workers) => format!(
+                "by {workers} workers in chunks of {}",
+                plural(chunk as usize, "page")
+            ),
         };
         let frozen = self.frozen.map_or(String::new(), |f| {
             format!(", the process stood still for {}", seconds(f.as_secs_f64()))
@@ -190,16 +193,17 @@ impl Findings {
     }
 
     fn pair(&self, pair: &PairMoved) -> String {
-        let pages = if self.moved.is_none() {
+        let moved = if self.moved.is_none() {
             pair.planned
         } else {
             pair.pages
         };
         format!(
-            "  node {} to {}: {pages} pages, {}",
+            "  node {} to {}: {}, {}",
             pair.from,
             pair.to,
-            bytes(pages << 12)
+            plural(moved as usize, "page"),
+            bytes(moved << 12)
         )
     }
 }

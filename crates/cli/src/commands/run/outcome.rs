@@ -52,19 +52,19 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     if !plan.rules.is_empty() {
         let used = achieved.rules.iter().filter(|r| r.objects > 0).count();
         lines.push(format!(
-            "{used} of {} rules placed {}, {} pages{}",
+            "{used} of {} rules placed {}, {}{}",
             plan.rules.len(),
             objects(total.objects),
-            total.pages,
+            pages(total.pages),
             share(&total)
         ));
         lines.extend(per_node(plan, &total));
     }
     if achieved.rest.wanted.iter().any(|w| *w > 0) {
         lines.push(format!(
-            "by default {}, {} pages{}",
+            "by default {}, {}{}",
             objects(achieved.rest.objects),
-            achieved.rest.pages,
+            pages(achieved.rest.pages),
             share(&achieved.rest)
         ));
         lines.extend(per_node(plan, &achieved.rest));
@@ -108,6 +108,10 @@ fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
             "planned for {planned} threads, {came} came: --threads {came} deals the blocks and CPUs to those"
         )
     })
+}
+
+fn pages(count: u64) -> String {
+    format!("{count} page{}", if count == 1 { "" } else { "s" })
 }
 
 fn objects(count: u64) -> String {

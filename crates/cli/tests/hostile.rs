@@ -1,0 +1,61 @@
+//! Small profiles that name very many pages: refused in one line, before there is room for them.
+
+mod synthetic;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const MACHINE: [&str; 2] = ["--machine", "nehalem-2s"];
+
+/// Runs a command and prints its exit status and the peak of its memory in KiB after what it says.
+const MEASURED: &str = "
+import os, sys
+child = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(child, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+";
+
+/// The exit status, the peak of memory in MiB, and what was said.
+fn measured(arguments: &[&str], folder: &Path) -> (i32, u64, String) {
+    let output = Command::new("python3")
+        .args(["-c", MEASURED, env!("CARGO_BIN_EXE_nodewise")])
+        .args(arguments)
+        .args(MACHINE)
+        .arg(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (printed, said) = (output.stdout, output.stderr);
+    let printed = String::from_utf8(printed).unwrap();
+    let last = printed.lines().last().unwrap();
+    let (status, kib) = last.split_once(' ').unwrap();
+    (
+        status.parse().unwrap(),
+        kib.parse::<u64>().unwrap() >> 10,
+        String::from_utf8(said).unwrap(),
+    )
+}
+
+#[test]
+fn a_run_of_pages_beyond_its_object_takes_no_memory() {
+    let sound = synthetic::profile("hostile-sound");
+    for length in [1 << 25, 1 << 26, u32::MAX] {
+        let folder = synthetic::beyond("hostile-run", length);
+        for command in [
+            &["report"][..],
+            &["report", "--json"],
+            &["simulate"],
+            &["map", "--policy", "locality", "-o", "-"],
+            &["top", "--once"],
+        ] {
+            let (status, usual, said) = measured(command, &sound);
+            assert_eq!(status, 0, "{command:?}: {said}");
+            let (status, peak, said) = measured(command, &folder);
+            assert_eq!(status, 2, "{command:?}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
+            assert!(said.contains("damaged: its rows name"), "{command:?}: {said}");
+            // Of a sound profile of the same size it takes as much; of each page 100 bytes would be 3 GiB and more.
+            assert!(peak < usual + 200, "{command:?}: {peak} MiB, usually {usual} MiB");
+        }
+    }
+}
