@@ -80,7 +80,11 @@ pub fn and_more(left: usize, what: &str, whole: &str) -> String {
 /// A number with its noun, shortened: `1 access`, `307 k accesses`.
 #[must_use]
 pub fn amount(n: u64, what: &str) -> String {
-    format!("{} {}", count(n), noun(usize::try_from(n).unwrap_or(usize::MAX), what))
+    format!(
+        "{} {}",
+        count(n),
+        noun(usize::try_from(n).unwrap_or(usize::MAX), what)
+    )
 }
 
 /// `1 page`, `307 k pages`.
