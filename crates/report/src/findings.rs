@@ -12,7 +12,7 @@ use nodewise_analysis::{
 use nodewise_machine::Machine as Target;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Meta, ObjectId, Observer, Thread};
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
 /// Everything a report is made from.
@@ -382,9 +382,9 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
         ],
         sampling => samples(sampling.as_ref(), unknown),
     };
-    if !calibration.measured_cost && !meta.observer.is_sampled() {
+    if !calibration.measured_cost && matches!(calibration.basis, Basis::CpuTime | Basis::WallTime) {
         notes.push(format!(
-            "The plain build was not timed: recording is taken to have slowed it by {:.1} to {:.1} times.",
+            "The plain build was not timed: recording slowed it by between {:.1} and {:.1} times.",
             calibration.recording_cost.min, calibration.recording_cost.max
         ));
     }

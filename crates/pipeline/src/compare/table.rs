@@ -121,12 +121,13 @@ fn span(range: Range) -> String {
 fn notes(machine: &Machine, simulation: &Simulation) -> String {
     let c = &simulation.calibration;
     let cost = c.recording_cost;
-    let cost = match c.measured_cost {
-        true => format!("recording cost {:.2}× measured", cost.typical),
-        false => format!(
-            "recording cost {:.1}× ({:.1}–{:.1}) assumed",
+    let cost = match c.basis {
+        _ if c.measured_cost => format!("recording cost {:.2}×, measured", cost.typical),
+        Basis::CpuTime | Basis::WallTime => format!(
+            "recording cost {:.1}× ({:.1}–{:.1}), as the plain build was not timed",
             cost.typical, cost.min, cost.max
         ),
+        Basis::Assumed | Basis::Samples => "recording cost unknown".to_owned(),
     };
     let p = &simulation.parameters;
     let varied = |r: Range| format!("{} ({}–{})", r.typical, r.min, r.max);
