@@ -135,13 +135,17 @@ bool Target::takesHalves(const Use &U, bool (&Taken)[2]) const {
   return true;
 }
 
-// Whether a vector is put together of two of half its length: such are stored apart.
+// Whether a vector is put together of two of half its length: such are stored apart, but constants woven in
+// take one permutation of the whole where there is one.
 bool Target::joinsHalves(const Value *V) const {
   auto *Shuffle = dyn_cast<ShuffleVectorInst>(V);
   if (!Shuffle || !wide(V->getType()))
     return false;
   unsigned Half = cast<FixedVectorType>(Shuffle->getOperand(0)->getType())->getNumElements();
-  return Half * 2 == Shuffle->getShuffleMask().size() && !isa<UndefValue>(Shuffle->getOperand(1));
+  if (Half * 2 != Shuffle->getShuffleMask().size() || isa<UndefValue>(Shuffle->getOperand(1)))
+    return false;
+  return !isa<Constant>(Shuffle->getOperand(1)) || Shuffle->isConcat() ||
+         (V->getType()->isFPOrFPVectorTy() && !Subtarget->checkFeatures("+avx2"));
 }
 
 // x86 reads an element that fills a vector, or is taken out of it, from memory again.

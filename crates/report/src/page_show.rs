@@ -274,7 +274,7 @@ fn labels(svg: &mut String, show: &PageShow<'_>, rows: &Rows) {
                 "<text class=\"end\" x=\"{x}\" y=\"{middle:.1}\">{}</text><text class=\"small end\" x=\"{x}\" y=\"{:.1}\">{}</text>",
                 Text(&name),
                 middle + 14.0,
-                plural(*pages as usize, "page"),
+                plural(*pages, "page"),
                 x = LEFT - 8.0,
             );
             below = middle;
