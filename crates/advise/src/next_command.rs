@@ -61,8 +61,7 @@ pub(crate) fn map_and_run(
     context: &Context<'_>,
     asked: &Asked,
 ) -> (Option<String>, String) {
-    let size = context.histogram.page_size();
-    let size = (size != BASE_PAGE_SIZE).then(|| format!("{}K", size >> 10));
+    let size = page_size(context);
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let run = |spec: String| {
         let mut run = words("nodewise run --policy");
@@ -80,14 +79,26 @@ pub(crate) fn map_and_run(
     }
     let mut map = words("nodewise map");
     map.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
-    for (option, value) in [
-        ("--machine", Some(&asked.machine)),
-        ("--affinity", Some(&context.affinity.name)),
-        ("--page-size", size.as_ref()),
-        ("--policy", Some(&policy.to_owned())),
-        ("-o", Some(&"app.map".to_owned())),
-    ] {
-        map.extend(value.into_iter().flat_map(|v| [option.to_owned(), v.clone()]));
-    }
+    map.extend(options(context, asked));
+    map.extend(["--policy", policy, "-o", "app.map"].map(str::to_owned));
     (Some(shell_line(&map)), run("map:app.map".into()))
+}
+
+/// Options that ask the same question again.
+pub(crate) fn options(context: &Context<'_>, asked: &Asked) -> Vec<String> {
+    let all = [
+        ("--machine", Some(asked.machine.clone())),
+        ("--affinity", Some(context.affinity.name.clone())),
+        ("--page-size", page_size(context)),
+    ];
+    let given = all
+        .into_iter()
+        .filter_map(|(option, value)| Some([option.to_owned(), value?]));
+    given.flatten().collect()
+}
+
+/// As the option takes it, where it is not the usual one.
+fn page_size(context: &Context<'_>) -> Option<String> {
+    let size = context.histogram.page_size();
+    (size != BASE_PAGE_SIZE).then(|| format!("{}K", size >> 10))
 }

@@ -1,7 +1,7 @@
 //! Verdicts that another plausible value of an uncertain quantity would turn: no advice is given, but how to know.
 
 use crate::gain::{Opinion, opinions, worth_it};
-use crate::next_command::{Asked, in_words, plain_command};
+use crate::next_command::{Asked, in_words, options, plain_command};
 use crate::phrases::percent;
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_input::shell_line;
@@ -75,15 +75,17 @@ impl Undecided {
     }
 }
 
-/// How to know what recording cost.
+/// How to know what recording cost: in words, since where the plain build is, is not known.
 fn time_it(context: &Context<'_>, asked: &Asked) -> String {
     let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
     report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
-    report.extend(["--machine".to_owned(), asked.machine.clone()]);
-    let threads = nodewise_profile::Thread::count(&context.profile.threads);
+    report.extend(options(context, asked));
+    let record = ["nodewise", "record", "--plain", "PLAIN", "--"].map(str::to_owned);
+    let record = [&record[..], &context.profile.meta.command].concat();
     format!(
-        "time the plain build once (user and system time, {threads} threads), and say it: {} --plain-cpu SECONDS; \
-         `record --plain PATH` does both",
+        "record it with its plain build, which is then timed: {}; or measure the CPU time of a plain run with as many \
+         threads, without waiting (OMP_WAIT_POLICY=passive), and add it: {} --plain-cpu 1.5s",
+        shell_line(&record),
         shell_line(&report)
     )
 }

@@ -1,12 +1,12 @@
 //! How each region divides each object, the pattern of the object as a whole, and uniform data sharing: pages that
 //! two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
 
-use crate::Affinity;
 use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
 use crate::region_sums::RegionSums;
+use crate::{Affinity, Histogram};
 use nodewise_machine::NodeId;
-use nodewise_profile::{ObjectId, ObjectKind, Profile, RegionId, RegionKind, ThreadId};
+use nodewise_profile::{Object, ObjectId, ObjectKind, Profile, RegionId, RegionKind, ThreadId};
 use std::collections::BTreeMap;
 
 /// One object in one region.
@@ -34,6 +34,9 @@ pub struct Division {
     first: usize,
     /// Owner of each of the object's pages; [`NOBODY`] where there is none.
     owners: Vec<ThreadId>,
+    /// Pages of the object before the first that has an owner, from there to the last, and after it: also those that
+    /// nobody uses, which the histogram lacks.
+    extent: [f64; 3],
     /// Whether the region is one construct, whose schedule can change.
     is_loop: bool,
     doubtful: bool,
@@ -117,27 +120,21 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
-    /// Pages before the first that has an owner, in each part in which blocks begin again, and after the last.
-    fn rows(&self) -> Option<(f64, f64, f64)> {
-        let owned = |owner: &ThreadId| *owner != NOBODY;
-        let first = self.owners.iter().position(owned)?;
-        let last = self.owners.iter().rposition(owned)?;
-        let row = (last + 1 - first) as f64 / f64::from(self.repeat.max(1));
-        Some((first as f64, row, (self.owners.len() - 1 - last) as f64))
+    /// Pages in each part in which blocks begin again.
+    fn row(&self) -> f64 {
+        self.extent[1] / f64::from(self.repeat.max(1))
     }
 
     /// Rows of the whole array, as long as those in which blocks begin again.
     fn all_rows(&self) -> Option<u64> {
-        let (_, row, _) = self.rows()?;
-        Some((self.owners.len() as f64 / row).round().max(1.0) as u64)
+        let pages: f64 = self.extent.iter().sum();
+        (self.row() > 0.0).then(|| (pages / self.row()).round().max(1.0) as u64)
     }
 
     /// Whether it leaves out whole rows at both ends, as a loop over the inner points of a grid does: of rows this long
     /// chance would do that less than once in 20 times.
     fn leaves_out_rows(&self) -> bool {
-        let Some((before, row, after)) = self.rows() else {
-            return false;
-        };
+        let ([before, _, after], row) = (self.extent, self.row());
         // The loop may leave out columns, too.
         let border = BORDER.max(row / 16.0);
         let whole = |pages: f64| {
@@ -159,9 +156,10 @@ impl Division {
     fn new(
         map: &PageMap,
         (shape, part, pages): &(Shape, f64, Vec<PageUse>),
-        sums: &RegionSums,
+        (sums, object, histogram): (&RegionSums, Option<&Object>, &Histogram),
         is_loop: bool,
     ) -> Self {
+        let owners = owners(map, pages, shape.pattern);
         let cell = sums.region(map.object, map.region);
         let total: u64 = sums.regions(map.object).map(|(_, u)| u.accesses()).sum();
         let own = |count: u64| (count as f64 * part) as u64;
@@ -176,7 +174,8 @@ impl Division {
             writes: own(cell.writes),
             threads: cell.threads(),
             first: map.first,
-            owners: owners(map, pages, shape.pattern),
+            extent: object.map_or([0.0; 3], |o| extent(o, (map.first, &owners), histogram)),
+            owners,
             is_loop,
             doubtful: shape.doubtful,
         }
@@ -196,17 +195,38 @@ fn owners(map: &PageMap, pages: &[PageUse], pattern: Pattern) -> Vec<ThreadId> {
     pages.iter().map(owner).collect()
 }
 
+/// See [`Division::extent`]; in pages of the histogram's size.
+fn extent(object: &Object, (first, owners): (usize, &[ThreadId]), histogram: &Histogram) -> [f64; 3] {
+    let owned = |owner: &ThreadId| *owner != NOBODY;
+    let ends = owners.iter().position(owned).zip(owners.iter().rposition(owned));
+    let Some((begin, last)) = ends else {
+        return [0.0; 3];
+    };
+    let at = |index: usize| histogram.pages[first + index].0 as f64;
+    let page = f64::from(1u32 << histogram.shift);
+    let start = object.first_page.align_down(histogram.shift).0 as f64;
+    let end = object.first_page.offset(object.pages).0 as f64;
+    [
+        (at(begin) - start) / page,
+        (at(last) - at(begin)) / page + 1.0,
+        ((end - at(last)) / page - 1.0).max(0.0),
+    ]
+}
+
 /// The divisions of every object that has maps, its busiest region first.
 pub(crate) fn divisions(
     profile: &Profile,
     sums: &RegionSums,
-    maps: Vec<PageMap>,
+    (maps, histogram): (Vec<PageMap>, &Histogram),
 ) -> BTreeMap<ObjectId, Vec<Division>> {
     let mut all: BTreeMap<ObjectId, Vec<Division>> = BTreeMap::new();
     for mut map in maps {
         let is_loop = is_loop(profile, map.region) && is_array(profile, map.object);
+        let object = profile.object(map.object);
         let loops = recognise(&mut map, is_loop);
-        let divisions = loops.iter().map(|l| Division::new(&map, l, sums, is_loop));
+        let divisions = loops
+            .iter()
+            .map(|l| Division::new(&map, l, (sums, object, histogram), is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }
     // A loop deals alike whatever it uses.

@@ -149,7 +149,7 @@ pub(crate) struct PageMap {
 /// The maps of all objects, filled in one pass.
 #[derive(Debug)]
 pub(crate) struct Maps<'a> {
-    histogram: &'a Histogram,
+    pub histogram: &'a Histogram,
     maps: Vec<PageMap>,
     /// By object: its regions, and where their maps are.
     found: Vec<Vec<(RegionId, usize)>>,

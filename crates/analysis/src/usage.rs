@@ -36,7 +36,8 @@ impl UsageMaps<'_> {
     #[must_use]
     pub fn finish(self) -> Usage {
         let mut usage = self.usage;
-        usage.divisions = division::divisions(self.profile, &usage.sums, self.maps.finish());
+        let histogram = self.maps.histogram;
+        usage.divisions = division::divisions(self.profile, &usage.sums, (self.maps.finish(), histogram));
         usage
     }
 }

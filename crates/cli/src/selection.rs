@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args, Clone, Debug)]
+#[group(skip)]
 pub struct Arguments {
     /// Profile directory, or one that holds profiles: then the latest [default: the latest here]
     #[arg(value_name = "DIR")]

@@ -100,7 +100,10 @@ fn help_points_to_where_things_are() {
     let help = String::from_utf8(nodewise("simulate --help").stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
-    assert!(at("--migrate-budget") < at("the limits above"), "{help}");
+    assert!(
+        at("--migrate-budget") < at("and each of the limits above"),
+        "{help}"
+    );
 }
 
 #[test]

@@ -53,6 +53,11 @@ impl Library {
         self.files.len() - 1
     }
 
+    /// Whether a module of this file name was seen.
+    pub fn has(&self, name: &str) -> bool {
+        (0..self.files.len()).any(|file| self.name(file) == name)
+    }
+
     /// The module's file name.
     pub fn name(&self, file: usize) -> &str {
         let path = &self.files[file].path;

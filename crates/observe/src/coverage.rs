@@ -14,7 +14,8 @@ const MARK: &[u8] = b"nodewise:counted";
 const COUNTING_COLUMN: u32 = 65535;
 /// Share of the counted samples that may lack line information before what counting took is called unknown.
 const UNLINED: f64 = 0.02;
-const RUNTIME: &str = "libnodewise-rt.so";
+/// File name of the runtime that instrumented programs load.
+pub const RUNTIME: &str = "libnodewise-rt.so";
 /// Modules in which time counts as waiting and scheduling.
 const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
 /// Functions of libc in which time counts as waiting.

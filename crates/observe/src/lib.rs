@@ -46,8 +46,8 @@ pub(crate) const LOOK: std::time::Duration = std::time::Duration::from_millis(10
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
 pub use origin::{command_of, host_meta};
-pub use plain::{PlainRun, time_plain};
-pub use program::{check_instrumented, find, unreached};
+pub use plain::{PlainRun, input_is_consumed};
+pub use program::{check_instrumented, find, is_instrumented, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
 pub use recover::{Recovered, recover};
 pub use slicing::{Slicing, SlicingError};

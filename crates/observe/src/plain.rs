@@ -2,42 +2,43 @@
 
 use crate::LOOK;
 use crate::code::Library;
-use crate::coverage::{FREQUENCY, Samples};
+use crate::coverage::{FREQUENCY, RUNTIME, Samples};
 use crate::error::{Error, cannot_start};
-use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
+use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::Sampler;
+use nodewise_profile::Coverage;
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Times of one run of the plain build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainRun {
-    /// CPU time of its own work, waiting in the threading runtime apart, nanoseconds; `None` where CPU time may not be
-    /// sampled: the recorded run's is not known either then.
+    /// CPU time of its own work, waiting in the threading runtime apart, nanoseconds: sampled, as the recorded run's is.
+    /// `None` where CPU time may not be sampled, or the run was too short for it.
     pub cpu_ns: Option<u64>,
     /// Wall time of the run, nanoseconds.
     pub wall_ns: u64,
-    /// Exit status, in a shell's form.
-    pub status: u8,
+    /// Why it cannot be compared with the recorded run, if so.
+    pub unusable: Option<String>,
 }
 
-/// Runs the plain build once, without output. Standard input is read anew if it is a file, and empty otherwise. Calls
-/// `look` repeatedly. As the recorded run's, its time comes without that in the kernel where that is not sampled.
+/// Runs the plain build once after a recorded run that ended with status 0, without output. Standard input is read anew
+/// if it is a file, and empty otherwise. Calls `look` repeatedly.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn time_plain(mut command: Command, mut look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
+pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
     let input = std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.is_file());
-    let input = input
-        .then(|| std::fs::File::open("/proc/self/fd/0").ok())
-        .flatten();
+    let input = input.then(|| File::open("/proc/self/fd/0").ok()).flatten();
     command.stdin(input.map_or_else(Stdio::null, Stdio::from));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut sampler = Sampler::of_children(FREQUENCY).ok();
     let (mut samples, mut library) = (Samples::default(), Library::default());
-    let (before, start) = (cpu_of_ended(), Instant::now());
-    let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&command, &e))?;
+    let start = Instant::now();
+    let child = Forwarding::start(command).map_err(|e| cannot_start(command, &e))?;
     let status = child.wait(LOOK, |_| {
         if let Some(sampler) = &mut sampler {
             samples.take(sampler, &mut library);
@@ -46,20 +47,35 @@ pub fn time_plain(mut command: Command, mut look: impl FnMut(Duration)) -> Resul
         LOOK
     });
     let wall_ns = nanoseconds(start.elapsed());
-    let after = cpu_of_ended();
-    let cpu_ns = sampler.map(|mut sampler| {
-        samples.take(&mut sampler, &mut library);
-        let kernel = if sampler.sees_kernel() {
-            after.system - before.system
-        } else {
-            Duration::ZERO
-        };
-        let spent = nanoseconds(after.user - before.user + kernel);
-        (spent as f64 * (1.0 - samples.coverage(&mut library).waiting)) as u64
-    });
+    let status = shell_status(status.map_err(|e| cannot_start(command, &e))?);
+    if let Some(sampler) = &mut sampler {
+        samples.take(sampler, &mut library);
+    }
+    let coverage = samples.coverage(&mut library);
     Ok(PlainRun {
-        cpu_ns,
+        cpu_ns: sampler
+            .is_some()
+            .then(|| own_ns(&coverage))
+            .filter(|_| coverage.own_samples() >= Coverage::FEW),
         wall_ns,
-        status: shell_status(status.map_err(|e| cannot_start(&command, &e))?),
+        unusable: match status {
+            0 if library.has(RUNTIME) => {
+                Some("it counts its accesses, or starts a program that does".to_owned())
+            }
+            0 => None,
+            status => Some(format!("it ended with status {status}")),
+        },
     })
+}
+
+/// Whether standard input is a pipe or a socket, which only one of two runs can read.
+#[must_use]
+pub fn input_is_consumed() -> bool {
+    std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.file_type().is_fifo() || m.file_type().is_socket())
+}
+
+/// CPU time without waiting in the threading runtime, nanoseconds.
+fn own_ns(coverage: &Coverage) -> u64 {
+    let samples = coverage.samples as f64 * (1.0 - coverage.waiting);
+    (samples * 1e9 / FREQUENCY as f64) as u64
 }

@@ -34,6 +34,12 @@ pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
+/// Whether a program itself is linked with the runtime.
+#[must_use]
+pub fn is_instrumented(file: &Path) -> bool {
+    matches!(kind(file), Ok(Kind::Elf(program)) if program.needed.iter().any(|n| n == RUNTIME))
+}
+
 /// Refuses a program whose profile would be empty. Scripts are accepted, as they may start one that counts.
 ///
 /// # Errors

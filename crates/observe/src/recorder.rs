@@ -4,13 +4,13 @@ use crate::LOOK;
 use crate::control::Control;
 use crate::coverage::FREQUENCY;
 use crate::error::{Error, cannot_start};
-use crate::plain::PlainRun;
+use crate::plain::{PlainRun, time_plain};
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
-use nodewise_profile::{Meta, Observer, Profile};
+use nodewise_profile::{Coverage, Meta, Observer, Profile};
 use nodewise_store::Writer;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,9 @@ pub struct Options<'a> {
     pub slicing: Slicing,
     /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
-    /// A plain run of the same work. Its times are entered if the program ends with the same status.
-    pub plain: Option<PlainRun>,
+    /// The plain build with the same arguments, to be timed when the program has ended with status 0: a program may
+    /// consume its input.
+    pub plain: Option<Command>,
 }
 
 /// Progress of a recording.
@@ -61,6 +62,8 @@ pub struct Recorded {
     pub dropped: u64,
     /// Number of process images that made accesses.
     pub processes: usize,
+    /// The plain run, if one was asked for.
+    pub plain: Option<PlainRun>,
     /// Whether the kernel permitted sampling of CPU time; without it coverage is unknown.
     pub sampled: bool,
     /// Programs that ran under the emulator without being counted, each once: privileged ones and those of other
@@ -70,11 +73,15 @@ pub struct Recorded {
     pub any_announced: bool,
 }
 
-/// Runs the program and records it until it ends in any way. Calls `look` repeatedly.
+/// Runs the program and records it until it ends in any way. Calls `look` repeatedly, and `plain_look` during the plain run.
 ///
 /// # Errors
 /// The program cannot be started, or the profile cannot be written.
-pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result<Recorded, Error> {
+pub fn record(
+    options: Options<'_>,
+    look: impl FnMut(Progress) + Send,
+    plain_look: impl FnMut(Duration),
+) -> Result<Recorded, Error> {
     let Options {
         mut command,
         folder,
@@ -114,8 +121,22 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
     recording.profile_mut().meta.truncated = control.truncated();
-    let recorded = result.and_then(|()| complete(recording, &raw, wall, (status, plain)));
+    recording.finish_samples();
+    let plain = plain.map(|plain| timed(plain, status, plain_look)).transpose();
+    let recorded = result.and_then(|()| complete(recording, &raw, wall, (status, plain?)));
     recorded.map_err(|e| e.with_counters_left(folder))
+}
+
+/// The plain run, where the recorded one has shown what it does.
+fn timed(mut plain: Command, status: u8, look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
+    match status {
+        0 => time_plain(&mut plain, look),
+        status => Ok(PlainRun {
+            cpu_ns: None,
+            wall_ns: 0,
+            unusable: Some(format!("it was not run, as this run ended with status {status}")),
+        }),
+    }
 }
 
 /// Takes the last slice, writes the tables and removes the raw files.
@@ -126,14 +147,15 @@ fn complete(
     (status, plain): (u8, Option<PlainRun>),
 ) -> Result<Recorded, Error> {
     recording.cut(clock::nanoseconds(wall))?;
-    recording.finish_samples();
     let missing = recording.unread().or_else(|| still_running(recording.running()));
     let meta = &mut recording.profile_mut().meta;
     meta.wall_ns = clock::nanoseconds(wall);
     meta.exit_status = Some(i32::from(status));
-    let plain = plain.filter(|plain| plain.status == status);
-    meta.plain_wall_ns = plain.map(|plain| plain.wall_ns);
-    meta.plain_cpu_ns = plain.and_then(|plain| plain.cpu_ns);
+    let usable = plain.as_ref().filter(|plain| plain.unusable.is_none());
+    meta.plain_cpu_ns = usable.and_then(|plain| plain.cpu_ns);
+    if meta.observer == Observer::Instrument && meta.coverage.own_samples() < Coverage::FEW {
+        meta.plain_cpu_ns = None;
+    }
     meta.truncated = meta.truncated.take().or(missing);
     let (accesses, dropped) = (recording.accesses(), recording.dropped());
     let (processes, any_announced) = (recording.processes(), recording.any_announced());
@@ -148,6 +170,7 @@ fn complete(
         accesses,
         dropped,
         processes,
+        plain,
         sampled,
         uncounted,
         any_announced,

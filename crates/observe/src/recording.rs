@@ -22,6 +22,7 @@ pub struct Recording {
     writer: Writer,
     tables: Tables,
     sampler: Option<Sampler>,
+    is_sampled: bool,
     samples: Samples,
     images: Vec<Image>,
     known: HashSet<OsString>,
@@ -41,6 +42,7 @@ impl Recording {
             raw: raw.to_owned(),
             writer,
             tables: Tables::default(),
+            is_sampled: sampler.is_some(),
             sampler,
             samples: Samples::default(),
             images: Vec::new(),
@@ -99,12 +101,13 @@ impl Recording {
     /// Whether CPU time is sampled.
     #[must_use]
     pub fn samples_permitted(&self) -> bool {
-        self.sampler.is_some()
+        self.is_sampled
     }
 
-    /// Takes the remaining samples and computes coverage.
+    /// Takes the remaining samples and computes coverage. What is started later is not sampled.
     pub fn finish_samples(&mut self) {
         self.take_samples();
+        self.sampler = None;
         self.tables.profile.meta.coverage = self.samples.coverage(&mut self.tables.library);
     }
 

@@ -10,7 +10,7 @@ use crate::output::say;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
-use nodewise_observe::{Emulator, Error, ErrorKind, Options, PlainRun, Slicing, command_of, host_meta};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing, command_of, host_meta};
 use nodewise_profile::{Meta, Observer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ pub struct Arguments {
     /// How to observe
     #[arg(long, default_value = "auto")]
     via: Via,
-    /// The plain build of CMD: run once beforehand with the same arguments and without output, to know what recording costs
+    /// The plain build of CMD: run once afterwards, in the same folder with the same arguments and without output, to know
+    /// what recording costs
     #[arg(long, value_name = "PATH", conflicts_with_all = ["recover", "pids"])]
     plain: Option<PathBuf>,
     /// Make a profile of what an interrupted recording left in DIR
@@ -102,11 +103,10 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let cpus = cpus();
     set_openmp(&mut command, arguments.threads, cpus);
     let bar = progress_bar();
-    let plain = arguments
-        .plain
-        .as_deref()
-        .map(|plain| time_plain(plain, arguments, &command, &bar));
-    let plain = plain.transpose()?;
+    let plain = arguments.plain.as_deref();
+    let plain = plain
+        .map(|plain| plain_command(plain, arguments, &command))
+        .transpose()?;
     let options = Options {
         command,
         folder: &folder,
@@ -115,38 +115,41 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
         meta: meta(arguments, cpus),
         plain,
     };
-    let recorded = nodewise_observe::record(options, |p| show(&bar, p.accesses, "accesses", p.slices));
+    let recorded = nodewise_observe::record(
+        options,
+        |p| show(&bar, p.accesses, "accesses", p.slices),
+        |elapsed| {
+            bar.set_message(format!("done; the plain build, {:.0} s", elapsed.as_secs_f64()));
+            bar.tick();
+        },
+    );
     bar.finish_and_clear();
     let recorded = recorded?;
-    summary::recorded(&folder, &recorded, plain, emulator.as_ref());
+    summary::recorded(&folder, &recorded, emulator.as_ref());
     Ok(Outcome::Child(recorded.status))
 }
 
-/// Runs the plain build with the arguments and the environment of the recorded one.
-fn time_plain(
-    plain: &Path,
-    arguments: &Arguments,
-    recorded: &Command,
-    bar: &ProgressBar,
-) -> anyhow::Result<PlainRun> {
+/// The plain build with the arguments and the environment of the recorded one.
+fn plain_command(plain: &Path, arguments: &Arguments, recorded: &Command) -> anyhow::Result<Command> {
     let file = nodewise_observe::find(plain.as_os_str(), std::env::var_os("PATH").as_deref())?;
     anyhow::ensure!(
-        arguments.via == Via::Emulate || nodewise_observe::check_instrumented(&file).is_err(),
+        !nodewise_observe::is_instrumented(&file),
         "--plain {}: this build counts its accesses; name the one made without nodewise-cc",
         plain.display()
     );
+    anyhow::ensure!(
+        !nodewise_observe::input_is_consumed(),
+        "--plain: standard input is a pipe, which only one of two runs can read; give it a file, or `< /dev/null`"
+    );
     let mut command = Command::new(&file);
     command.args(&arguments.command[1..]);
-    if arguments.via != Via::Emulate {
-        command.envs(recorded.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    } else {
-        set_openmp(&mut command, arguments.threads, cpus());
+    match arguments.via {
+        Via::Emulate => set_openmp(&mut command, arguments.threads, cpus()),
+        _ => {
+            command.envs(recorded.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        }
     }
-    let run = nodewise_observe::time_plain(command, |elapsed| {
-        bar.set_message(format!("the plain build, {:.0} s", elapsed.as_secs_f64()));
-        bar.tick();
-    })?;
-    Ok(run)
+    Ok(command)
 }
 
 fn folder(arguments: &Arguments) -> PathBuf {

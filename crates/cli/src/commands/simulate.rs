@@ -48,7 +48,7 @@ pub struct Arguments {
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
-    /// Vary each parameter of a balance policy separately and show the effect
+    /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect
     #[arg(long, value_name = "balance:P", conflicts_with = "policy")]
     sweep: Option<String>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep

@@ -97,14 +97,14 @@ fn ten_thousand_short_threads_are_all_in_the_profile() {
 }
 
 /// nodewise beside plugins that have room for 256 threads.
-fn with_few_places(folder: &Path) -> std::path::PathBuf {
+fn with_few_vcpus(folder: &Path) -> std::path::PathBuf {
     let library = folder.join("lib");
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime");
     let made = Command::new("make")
         .args(["-s", "-C"])
         .arg(runtime)
         .arg(format!("BUILD_DIR={}", library.display()))
-        .arg("CFLAGS=-O1 -DNW_PLACES=256u")
+        .arg("CFLAGS=-O1 -DNW_VCPUS=256u")
         .args(
             [
                 "libnodewise-emulate-1.so",
@@ -123,8 +123,8 @@ fn with_few_places(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn an_emulated_program_with_too_many_threads_runs_to_its_end() {
-    let folder = scratch("places");
-    let nodewise = with_few_places(&folder);
+    let folder = scratch("few-vcpus");
+    let nodewise = with_few_vcpus(&folder);
     for flags in [&["-O1", "-pthread"][..], &["-O1", "-pthread", "-static"]] {
         plain(&folder, "cc", "relay.c", flags);
         for (threads, truncated) in [("200", false), ("400", true)] {

@@ -10,7 +10,7 @@ use std::path::Path;
 const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// Prints the summary of a program that counted its accesses.
-pub fn recorded(folder: &Path, recorded: &Recorded, plain: Option<PlainRun>, emulator: Option<&Emulator>) {
+pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
     let profile = &recorded.profile;
     if !recorded.any_announced {
         say!(
@@ -44,7 +44,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded, plain: Option<PlainRun>, emu
         None => say!("{}", coverage(&profile.meta, recorded.sampled)),
     }
     say!("{}", time(recorded));
-    if let Some(plain) = plain {
+    if let Some(plain) = &recorded.plain {
         say!("{}", compared(plain, recorded));
     }
     if recorded.dropped > 0 {
@@ -187,26 +187,25 @@ fn time(recorded: &Recorded) -> String {
 }
 
 /// The plain build's time beside the recorded one's.
-fn compared(plain: PlainRun, recorded: &Recorded) -> String {
-    if plain.status != recorded.status {
-        return format!(
-            "the plain build ended with status {} after {:.2} s, this one with {}: its time is not used",
-            plain.status,
-            plain.wall_ns as f64 / 1e9,
-            recorded.status
-        );
+fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
+    if let Some(why) = &plain.unusable {
+        return format!("the time of the plain build is not used: {why}");
     }
     let meta = &recorded.profile.meta;
     let cpu: u64 = recorded.profile.threads.iter().map(|t| t.cpu_ns).sum();
     let busy = cpu as f64 * (1.0 - meta.coverage.waiting);
-    match plain.cpu_ns.filter(|ns| *ns > 0) {
+    match meta.plain_cpu_ns {
         Some(plain) if busy > 0.0 && meta.observer == Observer::Instrument => format!(
             "the plain build took {:.2} s of CPU time: recording slowed the program {:.2} times",
             plain as f64 / 1e9,
             busy / plain as f64
         ),
         Some(plain) => format!("the plain build took {:.2} s of CPU time", plain as f64 / 1e9),
-        None => format!("the plain build took {:.2} s", plain.wall_ns as f64 / 1e9),
+        None if recorded.sampled => format!(
+            "the time of the plain build is not used: {:.0} ms are too short to compare",
+            plain.wall_ns as f64 / 1e6
+        ),
+        None => "the time of the plain build is not used: CPU time cannot be sampled here".to_owned(),
     }
 }
 
