@@ -71,7 +71,7 @@ pub struct Advice {
 /// ```
 /// # use nodewise_advise::{Asked, VerdictKind, advise};
 /// # use nodewise_analysis::Usage;
-/// # use nodewise_simulation::{Parameters, simulate};
+/// # use nodewise_simulation::{Parameters, Range, simulate};
 /// # use nodewise_analysis::Histogram;
 /// # use nodewise_machine::Machine;
 /// # use nodewise_placement::policies::Nothing;
@@ -102,7 +102,9 @@ pub struct Advice {
 /// let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
 /// # let policies = page_policies("first-touch,locality", &machine, &Nothing)?;
 /// # let mappings: Vec<_> = policies.iter().map(|policy| policy.place(&context)).collect();
-/// let simulation = simulate(&context, &mappings, &accesses, &Parameters::default())?;
+/// // Without a recorded time the compute time of an access is known by assumption only: here it is given.
+/// let parameters = Parameters { assumed_ns: Range::exactly(0.5), ..Parameters::default() };
+/// let simulation = simulate(&context, &mappings, &accesses, &parameters)?;
 /// let usage = Usage::of(&accesses, &profile, &histogram)?;
 /// let advice = advise(&context, &simulation, &mappings[0], &usage, None, &Asked::default(), None);
 /// assert_eq!(advice.verdict.outcome, VerdictKind::Place);
