@@ -18,6 +18,7 @@ help:
 	@echo 'make test      everything that must hold'
 	@echo 'make nightly   the same, with what takes long: many kills, all programs, more repeats'
 	@echo 'make bench     the figures, with machine and versions'
+	@echo 'make reproduce  the findings of all five papers, judged: docs/findings.md (hours; parts below)'
 	@echo 'make reproduce-diener   the figures and tables of Diener et al. on our workloads'
 	@echo 'make reproduce-majo     the same of Majo and Gross: remote accesses, sharing, predicted speed-ups'
 	@echo 'make reproduce-mai      the same of MAI: its policies on its two machines, simulated, and in the laboratory'
@@ -97,6 +98,9 @@ nightly: equipped
 bench: equipped
 	@bench/run
 
+reproduce: equipped
+	@bench/reproduce all
+
 reproduce-diener: equipped
 	@bench/reproduce-diener
 
@@ -140,4 +144,4 @@ uninstall:
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install uninstall install-library clean
+.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install uninstall install-library clean

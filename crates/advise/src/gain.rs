@@ -1,6 +1,6 @@
 //! Which predicted gains justify a change.
 
-use nodewise_simulation::{MEMORY_BOUND, Prediction, Simulation, Varied};
+use nodewise_simulation::{MEMORY_BOUND, Prediction, Scenario, Simulation, Varied};
 
 /// A typical gain below this is not worth a change.
 pub const WORTH_IT: f64 = 0.03;
@@ -31,18 +31,18 @@ pub(crate) fn opinions(simulation: &Simulation) -> Vec<Opinion> {
         let all = simulation.predictions.iter();
         all.filter(|p| !p.policy.starts_with("random"))
     };
-    let opinion = |(s, varied): (usize, &Varied)| {
+    let opinion = |(s, scenario): (usize, &Scenario)| {
         let gain = placements()
             .map(|p| p.by_scenario[s].speedup - 1.0)
             .fold(0.0, f64::max);
         let bound = simulation.baseline().by_scenario[s].memory_share >= MEMORY_BOUND;
         Opinion {
-            varied: *varied,
+            varied: scenario.varied,
             gain,
             acts: bound && gain >= WORTH_IT,
         }
     };
-    simulation.varied.iter().enumerate().map(opinion).collect()
+    simulation.scenarios.iter().enumerate().map(opinion).collect()
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.

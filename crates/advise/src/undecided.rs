@@ -96,9 +96,9 @@ fn losing(simulation: &Simulation) -> Vec<Varied> {
     let best = ranked.iter().find(|p| !p.policy.starts_with("random"));
     let scenarios = best.into_iter().flat_map(|p| &p.by_scenario);
     let losing = scenarios
-        .zip(&simulation.varied)
+        .zip(&simulation.scenarios)
         .filter(|(cost, _)| cost.speedup < 1.0);
-    losing.map(|(_, varied)| *varied).collect()
+    losing.map(|(_, scenario)| scenario.varied).collect()
 }
 
 /// The quantity with its range.

@@ -41,6 +41,8 @@ pub struct Question {
     pub latency_ratio: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
+    /// Compute time on the machine's cores over that on the recording host's.
+    pub core_factor: f64,
     /// The one policy that moves pages is to be drawn.
     pub trace: bool,
 }
@@ -146,6 +148,7 @@ impl Question {
     fn parameters(&self) -> Parameters {
         Parameters {
             seconds_per_gb: self.limits.migration_cost,
+            core_factor: self.core_factor,
             traffic: self.traffic,
             ..self.selection.parameters()
         }

@@ -69,11 +69,14 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// As it holds on the machine: what is not cached reaches memory.
-    pub fn on(self, traffic: Traffic) -> Self {
-        match traffic {
-            Traffic::Lines => self,
-            Traffic::Accesses => Self { miss: 1.0, ..self },
+    /// As it holds on the machine: its cores compute at their own speed, and what is not cached reaches memory.
+    pub fn on(self, parameters: &Parameters) -> Self {
+        Self {
+            ns_per_access: self.ns_per_access * parameters.core_factor,
+            miss: match parameters.traffic {
+                Traffic::Lines => self.miss,
+                Traffic::Accesses => 1.0,
+            },
         }
     }
 }

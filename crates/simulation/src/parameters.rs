@@ -88,6 +88,8 @@ pub struct Parameters {
     pub seconds_per_gb: f64,
     /// Idle latency of the host that recorded, nanoseconds: subtracted to find compute time.
     pub host_latency_ns: f64,
+    /// Compute time on the machine's cores over that on the recording host's. Waiting for memory is not scaled.
+    pub core_factor: f64,
 }
 
 impl Default for Parameters {
@@ -104,6 +106,7 @@ impl Default for Parameters {
             traffic: Traffic::Lines,
             seconds_per_gb: 0.3,
             host_latency_ns: 95.0,
+            core_factor: 1.0,
         }
     }
 }
@@ -126,6 +129,19 @@ pub enum Varied {
 }
 
 impl Varied {
+    /// The name of the quantity, as the parameters of `simulate --json` have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "typical",
+            Self::Parallelism => "parallelism",
+            Self::Miss => "miss",
+            Self::Queue => "queue_ns",
+            Self::RecordingCost => "recording_cost",
+            Self::Compute => "assumed_ns",
+        }
+    }
+
     /// Whether timing the plain program once would replace the range by a measurement.
     #[must_use]
     pub fn is_known_by_a_plain_run(self) -> bool {
@@ -148,6 +164,21 @@ pub struct Scenario {
     pub recording_cost: f64,
     /// Compute per access where no time was recorded, nanoseconds.
     pub assumed_ns: f64,
+}
+
+impl Scenario {
+    /// The value of the quantity that is varied, none in the typical scenario.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
+        match self.varied {
+            Varied::Nothing => None,
+            Varied::Parallelism => Some(self.parallelism),
+            Varied::Miss => Some(self.miss),
+            Varied::Queue => Some(self.queue_ns),
+            Varied::RecordingCost => Some(self.recording_cost),
+            Varied::Compute => Some(self.assumed_ns),
+        }
+    }
 }
 
 impl Parameters {

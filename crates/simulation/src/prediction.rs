@@ -4,7 +4,7 @@ use crate::calibration::Calibration;
 use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
-use crate::{MEMORY_BOUND, Parameters, Range, Varied};
+use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
 use nodewise_analysis::{Measured, balance};
 use nodewise_machine::NodeId;
 
@@ -61,6 +61,8 @@ impl Mapped {
 /// What one mapping is predicted to cost under one choice of the uncertain parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScenarioCost {
+    /// Predicted wall time of the plain program, seconds.
+    pub seconds: f64,
     /// Baseline's time over this one's.
     pub speedup: f64,
     /// Share of the time that memory causes.
@@ -76,7 +78,7 @@ pub struct Prediction {
     pub seconds: Range,
     /// Baseline's time over this one's, scenario by scenario, give or take the model's own error.
     pub speedup: Range,
-    /// The same, one by one: as [`Simulation::varied`].
+    /// The same, one by one: as [`Simulation::scenarios`].
     pub by_scenario: Vec<ScenarioCost>,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
@@ -124,8 +126,8 @@ pub struct Simulation {
     pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
-    /// What each scenario varies; the first is the typical one.
-    pub varied: Vec<Varied>,
+    /// The choices of the uncertain parameters that were solved; the first is the typical one.
+    pub scenarios: Vec<Scenario>,
     /// The uncertain parameters and their ranges.
     pub parameters: Parameters,
 }

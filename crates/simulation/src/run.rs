@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
                 let bytes = parameters.traffic.bytes();
                 let load = Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
                 for (s, scenario) in scenarios.iter().enumerate() {
-                    let fit = calibration.fit(scenario).on(parameters.traffic);
+                    let fit = calibration.fit(scenario).on(parameters);
                     let cost = load.solve(scenario, &fit, parameters);
                     sums.ns[s] += cost.ns;
                     sums.compute_ns[s] += cost.compute_ns;
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
             calibration: self.calibration,
-            varied: self.scenarios.iter().map(|s| s.varied).collect(),
+            scenarios: self.scenarios,
             parameters: self.parameters,
         }
     }
@@ -230,6 +230,7 @@ impl<'a> Run<'a> {
             seconds: each(&|s| sums.ns[s] * 1e-9),
             by_scenario: (0..sums.ns.len())
                 .map(|s| ScenarioCost {
+                    seconds: sums.ns[s] * 1e-9,
                     speedup: ratio(baseline.ns[s], sums.ns[s]),
                     memory_share: 1.0 - ratio(sums.compute_ns[s], sums.ns[s]),
                 })

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use nodewise_profile::{Access, RegionId};
+use nodewise_profile::{Access, RegionId, ThreadId};
 use nodewise_simulation::{Parameters, Range};
 use proptest::prelude::*;
 
@@ -95,6 +95,21 @@ proptest! {
         let mut run = each[..700].to_vec();
         run.push(Access { len, ..read(1, start, lines) });
         prop_assert_eq!(in_runs(&each, &home, 3), in_runs(&run, &home, 3));
+    }
+
+    #[test]
+    fn slower_cores_compute_longer_and_wait_as_before(rows in rows(), home in homes(), factor in 1.0..8.0) {
+        // One thread alone on bandwidth that never fills: waiting does not depend on how fast the core is.
+        let rows: Vec<_> = rows.iter().map(|row| Access { thread: ThreadId(0), ..*row }).collect();
+        let with = |core_factor| {
+            let p = Parameters { queue_ns: Range::exactly(0.0), core_factor, ..Parameters::default() };
+            let found = predict(&machine(NODES, 2, 1e9, 1e9), &rows, 1, &[&|i| home[i]], &p);
+            let p = found.baseline();
+            (p.seconds.typical, p.seconds.typical * p.memory_share.typical)
+        };
+        let ((seconds, waiting), (slower, slower_waiting)) = (with(1.0), with(factor));
+        prop_assert!((slower_waiting / waiting - 1.0).abs() < 1e-6);
+        prop_assert!(((slower - slower_waiting) / (seconds - waiting) / factor - 1.0).abs() < 1e-6);
     }
 
     #[test]

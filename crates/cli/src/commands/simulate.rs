@@ -45,6 +45,9 @@ pub struct Arguments {
     /// proportion
     #[arg(long, value_name = "R", value_parser = positive)]
     latency_ratio: Option<f64>,
+    /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
+    core_factor: f64,
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
@@ -187,6 +190,7 @@ impl Arguments {
             threads: self.threads.clone(),
             limits: self.limits.of(),
             latency_ratio: self.latency_ratio,
+            core_factor: self.core_factor,
             traffic: self.traffic,
             trace: self.svg.is_some(),
         }

@@ -3,7 +3,7 @@
 use super::nodes::{self, NodeChoices};
 use nodewise_control::HeldBack;
 use nodewise_machine::{Machine, Source};
-use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
+use nodewise_simulation::{Basis, Prediction, Range, Scenario, Simulation, Traffic};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -46,6 +46,7 @@ struct Parameters {
     headroom: f64,
     gain_error: f64,
     host_latency_ns: f64,
+    core_factor: f64,
     migration_seconds_per_gb: f64,
     traffic: &'static str,
 }
@@ -59,6 +60,7 @@ struct Policy<'a> {
     seconds_range: [f64; 2],
     speedup: f64,
     speedup_range: [f64; 2],
+    scenarios: Vec<ScenarioCost>,
     local_fraction: f64,
     access_balance: f64,
     page_balance: f64,
@@ -76,6 +78,15 @@ struct Policy<'a> {
     messages: u64,
     held_back: HeldBack,
     slices: Vec<Slice>,
+}
+
+/// With one uncertain quantity at an end of its range, the others typical.
+#[derive(Serialize)]
+struct ScenarioCost {
+    varied: &'static str,
+    value: Option<f64>,
+    seconds: f64,
+    speedup: f64,
 }
 
 #[derive(Serialize)]
@@ -162,6 +173,7 @@ impl<'a> OnMachine<'a> {
                 headroom: parameters.headroom,
                 gain_error: parameters.gain_error,
                 host_latency_ns: parameters.host_latency_ns,
+                core_factor: parameters.core_factor,
                 migration_seconds_per_gb: parameters.seconds_per_gb,
                 traffic: match parameters.traffic {
                     Traffic::Lines => "lines",
@@ -170,12 +182,26 @@ impl<'a> OnMachine<'a> {
             },
             sources: &machine.sources,
             choice: node_choices.map(NodeChoices::json),
-            policies: simulation.ranked().into_iter().map(policy).collect(),
+            policies: simulation
+                .ranked()
+                .into_iter()
+                .map(|p| policy(p, &simulation.scenarios))
+                .collect(),
         }
     }
 }
 
-fn policy(p: &Prediction) -> Policy<'_> {
+fn scenarios(p: &Prediction, scenarios: &[Scenario]) -> Vec<ScenarioCost> {
+    let cost = |(scenario, cost): (&Scenario, &nodewise_simulation::ScenarioCost)| ScenarioCost {
+        varied: scenario.varied.name(),
+        value: scenario.value(),
+        seconds: cost.seconds,
+        speedup: cost.speedup,
+    };
+    scenarios.iter().zip(&p.by_scenario).map(cost).collect()
+}
+
+fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
     let controllers = p.controllers.iter().map(|c| Controller {
         node: c.node.0,
         bytes: c.bytes,
@@ -210,6 +236,7 @@ fn policy(p: &Prediction) -> Policy<'_> {
         seconds_range: ends(p.seconds),
         speedup: p.speedup.typical,
         speedup_range: ends(p.speedup),
+        scenarios: scenarios(p, all),
         local_fraction: p.local_fraction,
         access_balance: p.access_balance,
         page_balance: p.page_balance,

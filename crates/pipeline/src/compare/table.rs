@@ -147,6 +147,13 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
         varied(p.miss),
         varied(p.queue_ns),
     );
+    if p.core_factor != 1.0 {
+        let _ = writeln!(
+            out,
+            "The machine's cores compute {} times as long as the recording host's.",
+            p.core_factor
+        );
+    }
     if p.traffic == Traffic::Accesses {
         out += "Every access goes to memory: nothing is cached.\n";
     }

@@ -1,0 +1,131 @@
+"""docs/findings.md, made from the recorded verdicts: a row for each finding."""
+
+from judge import verdict
+from judge.criteria import CRITERIA
+from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED
+
+PAGE = verdict.ROOT / "docs/findings.md"
+WORDS = (HOLDS, FLIPS, FAILS, UNABLE, UNTESTED)
+
+HEAD = """# Findings
+
+What the five papers found, judged on our programs by criteria that were written down before anything was measured
+(`bench/judge/criteria.csv`). `make reproduce` runs all of it, records the verdicts in `bench/verdicts` and writes this page from
+them; nothing here is typed. It exits with status 1 when a verdict differs from the recorded one and the CHANGELOG does not say so.
+
+How a row is judged:
+
+- **Figures** are medians over the repeats (recordings), with least and most in brackets.
+- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five.
+  ***does not hold***: not for the median. ***cannot fail***: a policy that does nothing, or the rival in the policy's place, passes
+  as well, so the row counts for nothing. ***untested***: not possible on the machines that we have, or not yet done; the row says which.
+- **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
+  the values for which the finding holds.
+- Times are predictions of [the model](model.md), shares of accesses are exact counts of recordings or of [the laboratory](lab.md);
+  each row says which.
+
+"""
+
+
+def read(size):
+    """The recorded verdicts by identifier, in the criteria's order."""
+    files = {i: verdict.RECORDED / size / f"{i}.json" for i in CRITERIA}
+    return {i: verdict.read(file) for i, file in files.items() if file.exists()}
+
+
+def counts(verdicts):
+    return {word: sum(v.verdict == word for v in verdicts.values()) for word in WORDS}
+
+
+def summary_line(size):
+    found = counts(read(size))
+    return f"{size}: " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
+
+
+def number(value):
+    """Three digits at most, as people read it."""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 or value == int(value) else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def shown(name, figure, unit):
+    text = f"{name} {number(figure.median)}{unit}"
+    if figure.least != figure.most:
+        text += f" [{number(figure.least)}–{number(figure.most)}]"
+    return text
+
+
+MOST = 14  # figures in a row; the verdict file has all
+
+
+def figures(one):
+    each = [shown(name, figure, one.unit) for name, figure in one.figures.items()]
+    rest = len(each) - MOST
+    return ", ".join(each[:MOST]) + (f", and {rest} more in the verdict file" if rest > 0 else "")
+
+
+def ranges(one):
+    if not one.ranges:
+        return "–"
+    held = [h for r in one.ranges for h in r.held.values()]
+    return f"{100 * sum(held) / len(held):.0f} % ({', '.join(f'{r.name} {sum(r.held.values())}/{len(r.held)}' for r in one.ranges)})"
+
+
+def cell(text):
+    return " ".join(str(text).replace("|", "\\|").split())
+
+
+def row(identifier, one):
+    criterion = CRITERIA[identifier]
+    if one is None:
+        return [f'<a id="{identifier}"></a>{identifier}', criterion.claim, criterion.holds, "", "", f"**{UNTESTED}**"]
+    return [f'<a id="{identifier}"></a>{identifier}', criterion.claim, criterion.holds, figures(one), ranges(one),
+            f"**{one.verdict}**" + (f", {one.held} of {one.repeats}" if one.repeats else "")]
+
+
+def table(heads, rows):
+    lines = [heads, [":--"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines) + "\n"
+
+
+def notes(verdicts):
+    """Reasons and differences of one paper's rows."""
+    lines = []
+    for identifier, one in verdicts.items():
+        said = [text for text in (one.reason, one.differs and f"Differs from the paper: {one.differs}") if text]
+        if said:
+            lines.append(f"- **{identifier}** ({one.basis}): {' '.join(said)}")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def stand_ins(verdicts):
+    rows = [[i, s.name, "passes: the row cannot fail" if s.passes else "fails, as it must"]
+            for i, one in verdicts.items() for s in one.stand_ins]
+    return table(["row", "in the policy's place", "the criterion"], rows) if rows else ""
+
+
+def ranges_table(verdicts):
+    rows = [[i, r.name, r.source, ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
+            for i, one in verdicts.items() for r in one.ranges]
+    return table(["row", "quantity", "range from", "holds at"], rows) if rows else ""
+
+
+def text():
+    full, fast = read("full"), read("fast")
+    best = {i: full.get(i) or fast.get(i) for i in CRITERIA}
+    there = {i: one for i, one in best.items() if one}
+    parts = [HEAD, table(["size", *WORDS], [[size, *counts(found).values()] for size, found in (("full", full), ("fast", fast)) if found])]
+    papers = dict.fromkeys(c.paper for c in CRITERIA.values())
+    for paper in papers:
+        mine = [i for i, c in CRITERIA.items() if c.paper == paper]
+        ours = {i: there[i] for i in mine if i in there}
+        parts.append(f"\n## {paper}\n\n" + table(["", "the paper's finding", "holds if", "here", "range", "verdict"], [row(i, best[i]) for i in mine]))
+        if said := notes(ours):
+            parts.append("\n" + said)
+    parts.append("\n## What stood in for the policies\n\n" + stand_ins(there))
+    parts.append("\n## What the papers leave open\n\n" + ranges_table(there))
+    return "".join(parts)
+
+
+def write():
+    PAGE.write_text(text(), encoding="utf-8")

@@ -1,0 +1,83 @@
+"""What came out for a finding: a JSON file a row, from which the pages' tables are made."""
+
+import json
+import pathlib
+import subprocess
+from dataclasses import asdict, dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Of runs of full size, and of those that fit a nightly run.
+SIZES = ("full", "fast")
+RECORDED = ROOT / "bench/verdicts"
+HOLDS, FAILS, FLIPS, UNTESTED, UNABLE = "holds", "does not hold", "undecided", "untested", "cannot fail"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number over the repeats."""
+
+    median: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What took the place of the policy that is judged, and whether the criterion let it pass. It must not."""
+
+    name: str
+    passes: bool
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """A quantity that the paper does not give: its plausible values, and for which of them the finding holds."""
+
+    name: str
+    source: str  # of the range
+    held: dict  # value as text → bool
+
+    @property
+    def share(self):
+        """Of the range, in 0 … 1."""
+        return sum(self.held.values()) / len(self.held)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one finding. `verdict` is one of the five words above."""
+
+    id: str
+    verdict: str
+    size: str
+    basis: str  # simulation, laboratory, recording: how the figures came about
+    unit: str = ""
+    figures: dict = field(default_factory=dict)  # name → Figure
+    repeats: int = 0
+    held: int = 0  # of the repeats
+    stand_ins: list = field(default_factory=list)
+    ranges: list = field(default_factory=list)
+    differs: str = ""  # sizes, decomposition, slices: where ours are not the paper's
+    reason: str = ""  # of a finding that does not hold, and by which run it was tested
+    commit: str = ""
+
+    def write(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        (folder / f"{self.id}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read(file):
+    found = json.loads(file.read_text(encoding="utf-8"))
+    found["figures"] = {name: Figure(**one) for name, one in found["figures"].items()}
+    found["stand_ins"] = [StandIn(**one) for one in found["stand_ins"]]
+    found["ranges"] = [Assumed(**one) for one in found["ranges"]]
+    return Verdict(**found)
+
+
+def commit():
+    """Of the tree that ran, with a + where it had changes."""
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/verdicts", ":!docs")
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
