@@ -38,7 +38,9 @@ pub struct PageSeen {
 pub struct GuestRun {
     /// The placement, as asked for.
     pub under: String,
-    /// As a shell gives it.
+    /// Whether it ran to its end, and its results are here.
+    pub ended: bool,
+    /// As a shell gives it; 0 as long as it has not ended.
     pub exit_status: u8,
     /// The guest's own clock, nanoseconds: says nothing about the cost of memory.
     pub guest_ns: u64,

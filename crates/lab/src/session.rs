@@ -36,6 +36,8 @@ pub enum Event<'a> {
 /// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
+    /// Why the guest ended before all runs had; what ran before is kept.
+    pub stopped: Option<LabError>,
     /// One a run, in order.
     pub outcomes: Vec<GuestRun>,
     /// From QEMU's start to the first user instruction in the guest, host seconds.
@@ -65,8 +67,11 @@ const FIRST_WORD: Duration = Duration::from_secs(120);
 impl Lab {
     /// Boots, runs, ends. QEMU does not outlive this call, nor this process, nor this thread.
     ///
+    /// Where time runs out or the guest breaks after some runs have ended, those are returned, with the reason in
+    /// [`Session::stopped`].
+    ///
     /// # Errors
-    /// QEMU does not start, the kernel does not come up, the guest breaks, or time runs out.
+    /// QEMU does not start, the kernel does not come up, or the guest breaks or time runs out before a run has ended.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
         let begun = Instant::now();
         let first_word = self
@@ -91,9 +96,13 @@ impl Lab {
     ) -> Result<Option<Session>, LabError> {
         let mut guest = Guest::start(self)?;
         let mut story = Story::new(self, begun);
+        let mut out_of_time = None;
         // Rows are written before what the guest says afterwards, and read with it.
         while !story.done && story.failed.is_none() {
-            story.check_time(self)?;
+            out_of_time = story.out_of_time(self);
+            if out_of_time.is_some() {
+                break;
+            }
             if story.is_late(first_word) && guest.is_silent() {
                 return Ok(None);
             }
@@ -111,13 +120,18 @@ impl Lab {
                 break;
             }
         }
-        let broken = !story.done && story.failed.is_none();
+        let broken = !story.done && story.failed.is_none() && out_of_time.is_none();
         guest.end(&mut |stream, bytes| story.take(stream, bytes, on), broken);
-        if let Some(text) = story.failed {
-            return Err(LabError::own(format!("the guest: {text}")));
-        }
-        if !story.done {
-            return Err(guest.last_words(story.session.boot_seconds > 0.0));
+        let failed = story.failed.take();
+        let failed = failed.map(|text| LabError::own(format!("the guest: {text}")));
+        let was_up = story.session.boot_seconds > 0.0;
+        let silent = || (!story.done).then(|| guest.last_words(was_up));
+        let stopped = out_of_time.or(failed).or_else(silent);
+        if let Some(error) = stopped {
+            if !story.session.outcomes.iter().any(|run| run.ended) {
+                return Err(error);
+            }
+            story.stop(error);
         }
         let mut session = story.finish(self)?;
         explain(&mut session.outcomes, guest.ran_out_of_memory());
@@ -189,19 +203,35 @@ impl Story {
         self.first_run.is_none() && self.started.elapsed() > limit
     }
 
-    fn check_time(&self, lab: &Lab) -> Result<(), LabError> {
-        match lab.time_limit {
-            Some(limit) if !self.done && self.begun.elapsed() >= limit => Err(LabError::time(format!(
-                "the time limit of {} s is over{}; an emulated machine is about a hundred times slower than a real one",
-                limit.as_secs_f64(),
-                if self.first_run.is_some() {
-                    ""
-                } else {
-                    ", before the command ran"
-                }
-            ))),
-            _ => Ok(()),
+    fn out_of_time(&self, lab: &Lab) -> Option<LabError> {
+        let limit = lab.time_limit?;
+        let when = match self.first_run {
+            Some(_) => "",
+            None => ", before the command ran",
+        };
+        let text = || {
+            format!(
+                "the time limit of {} s is over{when}; an emulated machine is about a hundred times slower than a real one",
+                limit.as_secs_f64()
+            )
+        };
+        (!self.done && self.begun.elapsed() >= limit).then(|| LabError::time(text()))
+    }
+
+    /// The guest ended here: runs that have not ended say why.
+    fn stop(&mut self, why: LabError) {
+        for run in self.session.outcomes.iter_mut().filter(|run| !run.ended) {
+            run.notes.push(format!("did not run to its end: {why}"));
         }
+        self.session.stopped = Some(why);
+    }
+
+    /// The first so many runs have ended, and all that they left has been heard.
+    fn ended(&mut self, runs: usize) {
+        let runs = runs.min(self.session.outcomes.len());
+        self.session.outcomes[..runs]
+            .iter_mut()
+            .for_each(|run| run.ended = true);
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
@@ -228,12 +258,16 @@ impl Story {
             Message::Page { node, frame } => self.pages.push((node, frame)),
             Message::Begin(run) => {
                 self.first_run.get_or_insert_with(Instant::now);
+                self.ended(run);
                 on(Event::Begins { run });
             }
             Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
             Message::Brought { path, bytes } => self.session.brought.push((path, bytes)),
             Message::Failed(text) => self.failed = Some(text),
-            Message::Done => self.done = true,
+            Message::Done => {
+                self.done = true;
+                self.ended(usize::MAX);
+            }
             of_run => self.hear_of_run(of_run, on),
         }
     }
@@ -284,7 +318,8 @@ impl Story {
             frames: &frames,
             cpus: &cpus,
         };
-        for (run, outcome) in self.session.outcomes.iter_mut().enumerate() {
+        let ended = |(_, outcome): &(usize, &mut GuestRun)| outcome.ended;
+        for (run, outcome) in self.session.outcomes.iter_mut().enumerate().filter(ended) {
             match self.rows.runs.get(&(run as u64)).and_then(Counted::pages) {
                 Some(pages) => {
                     outcome.objects = objects(&self.objects[run]);

@@ -79,8 +79,8 @@ pub struct Run {
     /// Its own program and arguments, where the runs differ in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The command's, as a shell gives it.
-    pub exit_status: u8,
+    /// The command's, as a shell gives it; none if it did not run to its end.
+    pub exit_status: Option<u8>,
     /// Reads and writes of user mode; none without counters.
     pub accesses: Option<Counts>,
     /// Local accesses over all; none without accesses.

@@ -182,7 +182,10 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     print_report(arguments, &findings::of(&machine, &asked, &session))?;
-    Ok(Outcome::Child(status(&session)))
+    match session.stopped {
+        Some(why) => Err(why.into()),
+        None => Ok(Outcome::Child(status(&session))),
+    }
 }
 
 /// The first exit status that is not 0.

@@ -176,7 +176,7 @@ fn kernel(run: &Run) -> String {
         "{ours}the kernel moved {} by itself and took {}; exit status {}",
         number(run.pages_migrated, "page"),
         number(run.hint_faults, "hint fault"),
-        run.exit_status
+        status(run)
     )
 }
 
@@ -196,8 +196,12 @@ fn summary(run: &Run) -> Vec<String> {
             .map_or("–".to_owned(), |b| count(b.pages_moved)),
         number(run.pages_migrated),
         number(run.hint_faults),
-        run.exit_status.to_string(),
+        status(run),
     ]
+}
+
+fn status(run: &Run) -> String {
+    run.exit_status.map_or("–".to_owned(), |s| s.to_string())
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn run(outcome: &GuestRun) -> Run {
     Run {
         under: outcome.under.clone(),
         command: None,
-        exit_status: outcome.exit_status,
+        exit_status: outcome.ended.then_some(outcome.exit_status),
         accesses: counted.then(|| outcome.accesses.clone()),
         local_fraction: outcome.local_fraction(),
         reachable_fraction: outcome.reachable_fraction(),

@@ -3,10 +3,11 @@
 use super::findings;
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_analysis::figures::{plural, seconds};
 use nodewise_lab::{Event, Under, Virtual};
 use std::cell::Cell;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Show {
     bar: ProgressBar,
@@ -15,6 +16,8 @@ pub struct Show {
     runs: Vec<String>,
     /// Whether the command's last line is incomplete: the spinner would erase it.
     open_line: Cell<bool>,
+    /// When the first run began.
+    begun: Cell<Option<Instant>>,
 }
 
 impl Show {
@@ -26,6 +29,7 @@ impl Show {
             json,
             runs: runs.iter().map(ToString::to_string).collect(),
             open_line: Cell::new(false),
+            begun: Cell::new(None),
         };
         show.progress("packing");
         show
@@ -48,6 +52,10 @@ impl Show {
         let name = &machine.machine.name;
         let scale = findings::scale(machine).unwrap_or("as it is");
         self.say(&format!("{name}, {scale}"));
+        self.say(&format!(
+            "{}: booting takes about 20 s, and a program about a hundred times as long as on a real machine",
+            plural(self.runs.len(), "run")
+        ));
         self.progress("booting");
     }
 
@@ -58,11 +66,25 @@ impl Show {
             Event::Output(bytes) if self.json => self.pass(bytes, &mut std::io::stderr()),
             Event::Output(bytes) => self.pass(bytes, &mut std::io::stdout()),
             Event::Errors(bytes) => self.pass(bytes, &mut std::io::stderr()),
-            Event::Ends { .. } => self.progress("collecting"),
+            Event::Ends { run } => self.ended(run),
         }
     }
 
+    /// A run has ended: what the others will take, if they take as long.
+    fn ended(&self, run: usize) {
+        let (done, all) = (run + 1, self.runs.len());
+        if let Some(begun) = self.begun.get().filter(|_| done < all) {
+            let each = begun.elapsed().as_secs_f64() / done as f64;
+            self.say(&format!(
+                "{done} of {all} ended; about {} to go, if the others take as long",
+                seconds(each * (all - done) as f64)
+            ));
+        }
+        self.progress("collecting");
+    }
+
     fn begin(&self, run: usize) {
+        self.begun.set(self.begun.get().or_else(|| Some(Instant::now())));
         let name = self.runs.get(run).map_or("", String::as_str);
         if self.runs.len() > 1 {
             self.say(&format!("{} of {}: under {name}", run + 1, self.runs.len()));
