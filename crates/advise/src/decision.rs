@@ -8,12 +8,44 @@ use crate::phrases::{faster, percent};
 use crate::stock::{omp_places, stock_command};
 use crate::undecided::Undecided;
 use crate::verdict::{Verdict, VerdictKind};
-use nodewise_analysis::{ContendedPage, Remedy, Sampled};
+use nodewise_analysis::{ContendedPage, Remedy, Sampled, figures};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
+/// Predicted seconds below which a run says little: starting a process takes about a millisecond, and of ten of them too much
+/// is start-up.
+const SHORT_RUN_S: f64 = 0.01;
+
 /// Concludes from a simulation; `objects` begin with the one that costs most.
 pub(crate) fn verdict(
+    context: &Context<'_>,
+    simulation: &Simulation,
+    objects: &[Advised],
+    matched: Option<&Matched>,
+    asked: &Asked,
+    samples: Option<&Sampled>,
+) -> Verdict {
+    let mut verdict = concluded(context, simulation, objects, matched, asked, samples);
+    if samples.is_none() && context.machine.node_count() > 1 && !context.histogram.is_empty() {
+        verdict.sentence.extend(too_short(simulation));
+    }
+    verdict
+}
+
+/// What a verdict on a short run is worth, where the run is one.
+fn too_short(simulation: &Simulation) -> Option<String> {
+    let seconds = simulation.baseline().seconds.typical;
+    let text = || {
+        format!(
+            " The run is short ({}, {} predicted): start-up weighs as much as the work, judge a longer one.",
+            figures::amount(simulation.calibration.accesses, "access"),
+            figures::seconds(seconds)
+        )
+    };
+    (seconds < SHORT_RUN_S).then(text)
+}
+
+fn concluded(
     context: &Context<'_>,
     simulation: &Simulation,
     objects: &[Advised],

@@ -62,7 +62,10 @@ impl Undecided {
         let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
         tune.extend(runs.command);
         let (next, then) = match runs.instrumented {
-            _ if self.by_plain_run() => (None, Some(time_it(context, asked))),
+            _ if self.by_plain_run() => (
+                None,
+                Some(time_it(context, asked, simulation.calibration.measured_cost)),
+            ),
             Some(program) => (None, Some(in_words(&program, &shell_line(&tune)))),
             None => (Some(shell_line(&tune)), None),
         };
@@ -75,17 +78,23 @@ impl Undecided {
     }
 }
 
-/// How to know what recording cost: in words, since where the plain build is, is not known.
-fn time_it(context: &Context<'_>, asked: &Asked) -> String {
+/// How to know what recording cost: in words, since where the plain build is, is not known. Where it was `timed`, only a longer
+/// run narrows the interval.
+fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
     let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
     report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
     report.extend(options(context, asked));
     let record = ["nodewise", "record", "--plain", "PLAIN", "--"].map(str::to_owned);
-    let record = [&record[..], &context.profile.meta.command].concat();
+    let record = shell_line(&[&record[..], &context.profile.meta.command].concat());
+    if timed {
+        return format!(
+            "record a longer run (more iterations, a larger input), which narrows that interval: {record}"
+        );
+    }
     format!(
         "record it with its plain build, which is then timed: {}; or measure the CPU time of a plain run with as many \
          threads, without waiting (OMP_WAIT_POLICY=passive), and add it: {} --plain-cpu 1.5s",
-        shell_line(&record),
+        record,
         shell_line(&report)
     )
 }
@@ -106,10 +115,14 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
     let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
     let between = |range: Range, unit: &str| format!("between {:.1} and {:.1}{unit}", range.min, range.max);
     match varied {
-        Varied::RecordingCost => format!(
-            "how much recording slowed the program ({}; the plain build was not timed)",
-            between(calibration.recording_cost, " times")
-        ),
+        Varied::RecordingCost => {
+            let known = match calibration.measured_cost {
+                true => "measured, by few samples of CPU time",
+                false => "the plain build was not timed",
+            };
+            let cost = between(calibration.recording_cost, " times");
+            format!("how much recording slowed the program ({cost}; {known})")
+        }
         Varied::Compute => format!(
             "how long it computes for each access ({}; an emulated run does not tell)",
             between(parameters.assumed_ns, " ns")

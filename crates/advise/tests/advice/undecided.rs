@@ -129,3 +129,48 @@ fn an_undecided_verdict_says_what_it_depends_on_and_how_to_know() {
         "{then}"
     );
 }
+
+#[test]
+fn where_the_interval_of_a_measured_cost_turns_the_verdict_a_longer_run_is_asked_for() {
+    let costs: Vec<f64> = (0..60).map(|i| 1.06_f64.powi(i)).collect();
+    let mut asked = 0;
+    for program in programs().into_iter().map(timed) {
+        for cost in &costs {
+            let said = verdict(
+                &program,
+                &Parameters {
+                    plain_cpu_ns: Some(64e6 * f64::from(THREADS) / cost),
+                    ..Parameters::default()
+                },
+            );
+            if said.outcome == VerdictKind::Undecided && said.sentence.contains("recording slowed") {
+                assert!(
+                    said.sentence.contains("measured, by few samples"),
+                    "{}",
+                    said.sentence
+                );
+                let then = said.then.unwrap_or_default();
+                assert!(then.starts_with("record a longer run"), "{then}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 0);
+}
+
+#[test]
+fn a_verdict_on_a_short_run_says_that_it_is_one() {
+    for (scale, short) in [(1, true), (100, false)] {
+        let (mut profile, accesses) = timed(program(|_| 0, owner, 64, 512_000));
+        for thread in &mut profile.threads {
+            thread.cpu_ns = 8_000_000 * scale;
+        }
+        let said = verdict(&(profile, accesses), &Parameters::default());
+        assert_eq!(
+            said.sentence.contains("The run is short ("),
+            short,
+            "{}",
+            said.sentence
+        );
+    }
+}

@@ -46,7 +46,7 @@ export function Tiles({ report }: { report: Report }) {
         <Tile
           of={exact ? "local_fraction" : "local_samples"}
           title="Local accesses today"
-          note={exact ? "served by the thread’s own node, under first-touch" : "as far as samples tell, at 95 %; under first-touch"}
+          note={`${exact ? "served by the thread’s own node" : "as far as samples tell, at 95 %"}; pages ${TODAY}, threads ${report.affinity.name}`}
         >
           <Local pointer={`/policies/${today}`} of={report} />
         </Tile>

@@ -118,8 +118,8 @@ function Chip({ threads, group, x, y, palette }: { threads: Threads; group: numb
   );
 }
 
-/** What the change is worth. */
-export function Worth({ threads }: { threads: Threads }) {
+/** What the change is worth; `today` is how the report has the threads placed. */
+export function Worth({ threads, today }: { threads: Threads; today: string }) {
   const { before, after } = threads;
   const unit = after.local_range ? "samples" : "accesses";
   const gain = after.local_fraction - before.local_fraction;
@@ -161,7 +161,15 @@ export function Worth({ threads }: { threads: Threads }) {
           </p>
         </div>
       ))}
-      <p class="said">The change {said}.</p>
+      <p class="said">
+        The change {said}.
+        {before.affinity !== today && (
+          <>
+            {" "}
+            “Today” on the overview has the threads placed <code>{today}</code>.
+          </>
+        )}
+      </p>
     </div>
   );
 }
