@@ -51,7 +51,7 @@ public:
 
   bool optimises() const { return Lowering && Optimised; }
 
-  // Whether one instruction copies so many adjacent elements of a type.
+  // Whether one instruction copies this many adjacent elements of a type.
   bool holds(llvm::Type *Element, unsigned Count) const;
 
 private:

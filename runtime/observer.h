@@ -91,7 +91,7 @@ void nw_line_next(nw_line *line, const char *word); /* begins one after those th
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
 uint64_t nw_events_written(void);  /* bytes of this image's log */
 uint64_t nw_events_logged(void);   /* of them, those that this process wrote, as its own memory knows */
-/* A forked image goes on from its parent's log, up to so many bytes; the parent by its folder. */
+/* A forked image goes on from its parent's log, up to this many bytes; the parent by its folder. */
 void nw_event_parent(const char *folder, uint64_t written);
 void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
 

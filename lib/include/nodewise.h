@@ -103,7 +103,7 @@ NW_API int nw_shape_of(const void *array, nw_shape *shape);
 
 /* ---- Policies --------------------------------------------------------------------------------- */
 
-/* What is dealt: blocks of so many... */
+/* What is dealt: blocks of this many... */
 typedef enum nw_unit {
     NW_PAGES = 0,   /* pages of the array */
     NW_ROWS = 1,    /* indices of the first dimension */

@@ -391,7 +391,7 @@ template <class Container> adopted(Container &) -> adopted<detail::item_of<Conta
 
 // ---- Memory for containers ------------------------------------------------------------------------------
 
-// Allocations of so many bytes and more get pages of their own and are placed. A smaller one would waste
+// Allocations of this many bytes and more get pages of their own and are placed. A smaller one would waste
 // a mapping and most of a page, and shares its page with strangers anyway: it is the usual heap's.
 constexpr std::size_t placed_bytes = 65536;
 

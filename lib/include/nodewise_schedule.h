@@ -94,7 +94,7 @@ typedef struct nw_exclusive {
     long from, to;            /* bounds of the loop */
     nw_cuts cuts;
     int id, node, last;       /* nodes to serve: node to last - 1 */
-    unsigned long each, more; /* iterations in a block; so many blocks have one more */
+    unsigned long each, more; /* iterations in a block; this many blocks have one more */
     unsigned long offset, length; /* the thread's part of a block */
     unsigned long offset_more, length_more; /* and of one that has one more */
 } nw_exclusive;

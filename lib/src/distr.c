@@ -22,7 +22,7 @@ data_distr_t *create_block_cyclic_distr(void *m, size_t size, size_t block_size)
     return NULL;
 }
 
-/* Whether a block in one row of the array can have so many items. */
+/* Whether a block in one row of the array can have this many items. */
 static int block_fits(const nw_shape *shape, size_t block_size, size_t processors) {
     size_t columns = shape->extents[1], depth = shape->extents[2] * shape->extents[3];
     size_t least = columns / processors * depth, most = (columns + processors - 1) / processors * depth;

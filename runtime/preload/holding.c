@@ -20,7 +20,7 @@ enum { FLAG_MOVE = 2, FLAG_ADDRESS = 2 };
 #define NODES 1024u
 #define MASK_BITS (NODES + 1ul) /* the kernel reads one bit less than it is told */
 #define ROOM_SHARE 32u          /* a node is short when less than this part of it can be had */
-#define LOOKS_AHEAD 4u          /* or when it will be after so many looks like the last */
+#define LOOKS_AHEAD 4u          /* or when it will be after this many looks like the last */
 
 static struct {
     uint32_t strict[NODES / 32]; /* nodes with strict policies */

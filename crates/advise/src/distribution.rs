@@ -7,7 +7,7 @@ use nodewise_profile::Object;
 
 /// A copy on each node may take this share of the smallest node's memory.
 const FITS: u64 = 4;
-/// Written at most once an item of so many bytes, an object does not change after initialisation.
+/// Written at most once an item of this many bytes, an object does not change after initialisation.
 const WRITTEN_ONCE: u64 = 4;
 
 /// A distribution that libnodewise makes.
@@ -22,7 +22,7 @@ pub enum Distribution {
         /// Bit d is dimension d.
         dimensions: u32,
     },
-    /// So many pages to each node in turn.
+    /// This many pages to each node in turn.
     Cyclic {
         /// Pages in a block.
         pages: u32,

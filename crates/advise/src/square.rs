@@ -20,7 +20,7 @@ pub(crate) struct Square {
 }
 
 impl Square {
-    /// The array as its remedy cuts it for so many nodes.
+    /// The array as its remedy cuts it for this many nodes.
     pub fn of(object: &Object, remedy: Remedy, dealing: &[&Division], nodes: usize) -> Self {
         let bytes = object.bytes.max(1) as f64;
         let dimensions = match remedy {

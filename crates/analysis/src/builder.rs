@@ -39,7 +39,7 @@ impl Histogram {
 pub struct HistogramBuilder(Merger);
 
 impl HistogramBuilder {
-    /// The sum at pages of `1 << shift` base pages, in a profile of so many threads.
+    /// The sum at pages of `1 << shift` base pages, in a profile of this many threads.
     #[must_use]
     pub fn finish(self, threads: usize, shift: u32) -> Histogram {
         let mut whole = self.0.finish();

@@ -3,7 +3,7 @@
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
 pub(crate) const Z: f64 = 1.959_964;
 
-/// A bound so many per cent from the end of what is possible says nothing worth a word.
+/// A bound this many per cent from the end of what is possible says nothing worth a word.
 const NOTHING: f64 = 5.0;
 
 /// A share with its two-sided 95 % confidence interval.
@@ -18,7 +18,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The Wilson score interval (Wilson 1927) of a share seen in so many samples, which need not be a
+    /// The Wilson score interval (Wilson 1927) of a share seen in this many samples, which need not be a
     /// whole number: see `effective_samples`.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {

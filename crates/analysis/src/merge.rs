@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// What waits is merged once it has this part of the sum's cells …
 const SHARE: usize = 8;
-/// … and so many at least.
+/// … and this many at least.
 const FEW: usize = 1 << 16;
 
 /// A running sum of histograms of base pages.

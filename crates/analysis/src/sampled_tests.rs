@@ -108,7 +108,7 @@ struct Object {
     /// Of node 0's on one page in fifty, times that.
     excepted: f64,
     samples: u32,
-    /// So many neighbouring pages are always seen by the same node.
+    /// This many neighbouring pages are always seen by the same node.
     together: usize,
 }
 
@@ -323,7 +323,7 @@ fn the_interval_of_samples_holds_the_share_of_visits() {
     misses_are_as_rare_as_stated(alike, |seen| seen.shares.unwrap());
 }
 
-/// All pages change hands at once, slice by slice: so many slices are so many draws, whatever the number of pages.
+/// All pages change hands at once, slice by slice: this many slices are this many draws, whatever the number of pages.
 /// Fewer slices, or a larger share, would give runs in which nothing varies more often than once in 200.
 #[test]
 fn the_interval_holds_the_share_of_phases_that_all_pages_have_in_common() {

@@ -22,7 +22,7 @@ pub struct Slices<'v> {
 }
 
 impl<'v> Slices<'v> {
-    /// At pages of `1 << shift` base pages, in a profile of so many threads.
+    /// At pages of `1 << shift` base pages, in a profile of this many threads.
     #[must_use]
     pub fn new(threads: usize, shift: u32, visitors: Vec<&'v mut dyn SliceVisitor>) -> Self {
         Self {

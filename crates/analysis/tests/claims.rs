@@ -158,7 +158,7 @@ fn divisions(threads: u32, loops: &[Vec<Uses>], kind: RegionKind) -> Vec<Divisio
     divisions_of(threads, loops, kind, pages * 4096 - 8)
 }
 
-/// The same of an array of so many bytes.
+/// The same of an array of this many bytes.
 fn divisions_of(threads: u32, loops: &[Vec<Uses>], kind: RegionKind, bytes: u64) -> Vec<Division> {
     let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let object = Object {

@@ -59,7 +59,7 @@ fn divisions(threads: u32, pages: u32, loops: &[Loop<'_>]) -> Vec<Division> {
     usage.divisions(ObjectId(1)).to_vec()
 }
 
-/// The same of a square of so many rows, whose items have eight bytes.
+/// The same of a square of this many rows, whose items have eight bytes.
 fn square(threads: u32, pages: u32, rows: u32, loops: &[Loop<'_>]) -> Vec<Division> {
     let usage = usage(threads, pages, u64::from(rows).pow(2) * 8, loops);
     usage.divisions(ObjectId(1)).to_vec()

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-/// Every distribution, runs, sequences, allocating threads, statics, and a placement in so many
+/// Every distribution, runs, sequences, allocating threads, statics, and a placement in this many
 /// pieces that it must be populated.
 const PROGRAM: &str = r#"
 #include <pthread.h>

@@ -82,7 +82,7 @@ impl Budget {
         self.gigabyte.per_unit()
     }
 
-    /// Predicted time of moving so many bytes in one batch, nanoseconds.
+    /// Predicted time of moving this many bytes in one batch, nanoseconds.
     pub fn predicted_ns(&self, bytes: u64) -> f64 {
         if bytes == 0 {
             return 0.0;

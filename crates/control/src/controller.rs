@@ -214,7 +214,7 @@ impl Controller {
         self.budget.seconds_per_gb()
     }
 
-    /// Predicted cost of moving so many pages in one batch, nanoseconds.
+    /// Predicted cost of moving this many pages in one batch, nanoseconds.
     #[must_use]
     pub fn predicted_ns(&self, pages: u64) -> f64 {
         self.budget.predicted_ns(pages * self.settings.page_bytes)

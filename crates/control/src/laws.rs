@@ -307,7 +307,7 @@ fn priced(controller: &mut Controller, now: u64, world: &mut World, fixed_ns: u6
     decision.moves.len()
 }
 
-/// A world of so many pages, all to go to one node.
+/// A world of this many pages, all to go to one node.
 fn all(pages: u64, to: u32) -> (World, Vec<(u64, u32, f64)>) {
     let counts = vec![[9, 5, 5, 5]; pages as usize];
     let world = World {

@@ -100,7 +100,7 @@ impl Past {
     }
 }
 
-/// The past of the pages that moved last, at most so many.
+/// The past of the pages that moved last, at most this many.
 #[derive(Debug)]
 pub(crate) struct History {
     pages: HashMap<PageNumber, Past>,

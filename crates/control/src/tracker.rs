@@ -42,7 +42,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// A tracker for so many nodes, with pages of `1 << page_shift` base pages, at most `cap` of them.
+    /// A tracker for this many nodes, with pages of `1 << page_shift` base pages, at most `cap` of them.
     #[must_use]
     pub fn new(nodes: usize, page_shift: u32, cap: usize) -> Self {
         Self {
@@ -229,7 +229,7 @@ impl Tracker {
         }
     }
 
-    /// Evicts so many of the coldest pages, of equally cold ones evenly over the address space.
+    /// Evicts this many of the coldest pages, of equally cold ones evenly over the address space.
     fn evict(&mut self, pages: usize) {
         let layout = self.layout;
         let mut by_total = vec![0usize; 8 * usize::from(LARGEST) + 1];

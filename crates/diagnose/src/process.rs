@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Processes with less resident memory are only looked at when named.
 const SMALLEST: u64 = 16 << 20;
-/// So many processes fit a screen and are read in two seconds.
+/// This many processes fit a screen and are read in two seconds.
 const MOST: usize = 12;
 
 /// Everything that was found out; serialised as it is by `check --json`.

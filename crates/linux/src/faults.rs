@@ -102,7 +102,7 @@ pub enum Record {
         /// Number of pages moved.
         pages: u64,
     },
-    /// So many records did not fit.
+    /// This many records did not fit.
     Lost(u64),
 }
 
@@ -369,7 +369,7 @@ impl Source {
         self.missed
     }
 
-    /// One fault of so many is reported.
+    /// One fault of this many is reported.
     #[must_use]
     pub fn period(&self) -> u64 {
         self.period

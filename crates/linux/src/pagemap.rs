@@ -113,7 +113,7 @@ impl Pagemap {
             wanted: PRESENT,
             ..Scan::default()
         };
-        // SAFETY: the kernel reads and writes one `Scan` of the size it says, and writes at most so many
+        // SAFETY: the kernel reads and writes one `Scan` of the size it says, and writes at most this many
         // regions to where `found` is.
         let regions = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) };
         Some((usize::try_from(regions).ok()?, scan.walked_to >> 12))

@@ -55,7 +55,7 @@ pub enum Record {
         /// Id of the process.
         pid: u32,
     },
-    /// So many records did not fit.
+    /// This many records did not fit.
     Lost(u64),
 }
 

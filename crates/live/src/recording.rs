@@ -176,7 +176,7 @@ fn describe(meta: &mut Meta, now_ns: u64, status: &Status, share: f64, samples: 
     .into();
 }
 
-/// The slice of a move, after so many slices were closed. A policy's move belongs to the slice that it judged, as in
+/// The slice of a move, after this many slices were closed. A policy's move belongs to the slice that it judged, as in
 /// the simulator: it takes effect in the next one. The kernel's move belongs to the current slice.
 fn slice_of(by: &str, cut: usize) -> SliceId {
     match by {

@@ -56,7 +56,7 @@ impl Visitor for FilmBuilder<'_> {
 pub struct Film(pub(crate) Vec<u8>);
 
 impl<'a> FilmBuilder<'a> {
-    /// Of a run on a machine with so many nodes; `homes` is where first touch has the histogram's pages.
+    /// Of a run on a machine with this many nodes; `homes` is where first touch has the histogram's pages.
     #[must_use]
     pub fn new(
         histogram: &'a Histogram,

@@ -12,7 +12,7 @@ const BYTES_A_PAGE: usize = 6;
 /// Sums below this level are computed on demand.
 const FINEST: u32 = 8;
 
-/// Number of cells of a level that so many pages take.
+/// Number of cells of a level that this many pages take.
 #[must_use]
 pub fn cells(pages: usize, level: u32) -> usize {
     pages.div_ceil(1 << level)

@@ -10,7 +10,7 @@ const KEPT: [usize; 3] = [2000, 500, 100];
 /// Letters that a text keeps.
 const LETTERS: usize = 300;
 
-/// The report itself where it takes no more than so many bytes, compressed. All figures that are left stay where
+/// The report itself where it takes no more than this many bytes, compressed. All figures that are left stay where
 /// they are in their lists.
 #[must_use]
 pub fn truncated(report: &Report, budget: usize) -> Cow<'_, Report> {
@@ -56,7 +56,7 @@ fn keep(report: &mut Report, entries: usize) {
     }
 }
 
-/// At most so many slices: neighbours become one, weighted by accesses.
+/// At most this many slices: neighbours become one, weighted by accesses.
 fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
     let join = |group: &[Slice]| {
         let accesses: u64 = group.iter().map(|s| s.accesses).sum();

@@ -6,9 +6,9 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Mapping, Placements, VirtualNodes, virtual_affinity};
 use nodewise_simulation::{Choice, Moving, Parameters, Spread, survey};
 
-/// Beyond so many placements only some are predicted.
+/// Beyond this many placements only some are predicted.
 pub const MOST: usize = 10_000;
-/// So many of them, drawn.
+/// This many of them, drawn.
 pub const DRAWN: usize = 2_000;
 
 /// The thread policy of that name.

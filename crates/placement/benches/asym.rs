@@ -4,7 +4,7 @@
 //! `saved`: placements on machine A, how many had their bandwidth computed, milliseconds. `time`: median
 //! milliseconds of a decision by nodes, threads and kind of machine, forming clusters included. `planted`:
 //! machines whose best placement is known because they were built around it. `rival`: our decision and one of forty
-//! times its effort against first-improvement descent from random starts for so many seconds. Fields are separated by tabs.
+//! times its effort against first-improvement descent from random starts for this many seconds. Fields are separated by tabs.
 
 use nodewise_analysis::{Entry, Histogram, SharingMatrix};
 use nodewise_machine::{Channels, Machine, NodeId};
@@ -185,7 +185,7 @@ fn saved() {
     }
 }
 
-/// Threads of which so many each share a page.
+/// Threads of which this many each share a page.
 fn sharing(threads: usize, group: usize) -> SharingMatrix {
     let entry = |thread: usize| Entry {
         reads: 10,

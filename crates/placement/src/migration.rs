@@ -100,7 +100,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// The same in units of so many accesses.
+    /// The same in units of this many accesses.
     #[inline]
     fn per(self, scale: f64) -> Self {
         Self {
@@ -136,7 +136,7 @@ pub trait MigrationPolicy: Send {
     /// Proposals by ascending index, a page once at most, none to where the page is.
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move>;
 
-    /// Messages between nodes that so many moves cost, beyond the moves themselves.
+    /// Messages between nodes that this many moves cost, beyond the moves themselves.
     fn messages(&self, _nodes: usize, _moves: usize) -> u64 {
         0
     }

@@ -14,7 +14,7 @@ pub struct Sampling {
     pub copies: u64,
     /// Faults the kernel could not hand over.
     pub lost: u64,
-    /// At the end, one of so many faults was taken.
+    /// At the end, one of this many faults was taken.
     pub period: u32,
     /// CPU time the observer was allowed, as a share of the program's.
     pub budget: f64,

@@ -311,7 +311,7 @@ impl Writer<'_> {
         most.into_iter().map(one).collect()
     }
 
-    /// Runs of equal first and last homes, at most so many.
+    /// Runs of equal first and last homes, at most this many.
     fn homes(&self, journeys: &[&Journey], most: usize) -> Vec<Homes> {
         let mut runs: Vec<Homes> = Vec::new();
         for j in journeys {

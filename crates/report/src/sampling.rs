@@ -10,7 +10,7 @@ pub struct Sampling {
     /// As it was recorded.
     #[serde(flatten)]
     pub recorded: Recorded,
-    /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for so many
+    /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for this many
     /// times as many accesses as one of another's, at most.
     pub intensity: f64,
     /// Exclusivity over the whole program.

@@ -17,7 +17,7 @@ pub struct DisjointPlacements {
 }
 
 impl DisjointPlacements {
-    /// Every way if there are `most` at most, else so many `drawn` ones. `threads` are those on each virtual node,
+    /// Every way if there are `most` at most, else this many `drawn` ones. `threads` are those on each virtual node,
     /// by program; most first.
     #[must_use]
     pub fn new(machine: &Machine, threads: &[Vec<u32>], most: usize, drawn: u64) -> Self {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Accumulates phases of consecutive slices.
 pub(crate) struct Merging<'a> {
     profile: &'a Profile,
-    /// So many at a time, at least 1.
+    /// This many at a time, at least 1.
     pub together: usize,
     waiting: usize,
     phases: BTreeMap<RegionId, Merged>,

@@ -12,7 +12,7 @@ use nodewise_placement::Context;
 pub struct ProgramPhases {
     /// As written on the command line: mappings first, then those that move pages.
     pub policies: Vec<String>,
-    /// Slices that were added up, so many at a time: what differs inside is averaged away.
+    /// Slices that were added up, this many at a time: what differs inside is averaged away.
     pub slices_together: usize,
     pub(crate) steps: Vec<Step>,
     pub(crate) slot_nodes: Vec<usize>,

@@ -74,7 +74,7 @@ impl Recorded {
     }
 }
 
-/// Every thread reads `lines` lines of one page of node 0's in each of so many slices.
+/// Every thread reads `lines` lines of one page of node 0's in each of this many slices.
 fn from_the_master(lines: u64, slices: u32) -> Recorded {
     let row = |slice, t| Access {
         slice: SliceId(slice),

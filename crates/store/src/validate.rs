@@ -109,7 +109,7 @@ pub struct Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    /// Of a profile for which there is room for so many cells.
+    /// Of a profile for which there is room for this many cells.
     pub fn new(p: &'p Profile, room: u64) -> Self {
         Self {
             regions: p.regions.len(),

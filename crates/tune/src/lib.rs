@@ -35,7 +35,7 @@ pub use tuning::Tuning;
 pub enum Event {
     /// Something the user should know: one line.
     Note(String),
-    /// Measuring begins: so many runs in all.
+    /// Measuring begins: this many runs in all.
     Begins(u64),
     /// One run has ended.
     Ran,

@@ -254,7 +254,7 @@ fn arrays_of_emulated_threads_of_one_step_are_no_more_than_one_steps() {
     assert!(objects <= LANES, "{objects} objects");
 }
 
-/// What the program maps in each of so many steps: name, pages, reads and writes of each mapping, and all pages.
+/// What the program maps in each of this many steps: name, pages, reads and writes of each mapping, and all pages.
 fn mappings(folder: &Path, steps: u64) -> (BTreeSet<(String, u64, u64, u64)>, u64) {
     let command = ["./plain", &steps.to_string()];
     let output = record(folder, &["--via", "emulate", "--force"], &command);

@@ -4,7 +4,7 @@ use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status}
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A disk of so many KiB; none where mounting is not permitted.
+/// A disk of this many KiB; none where mounting is not permitted.
 struct Disk(PathBuf);
 
 impl Disk {

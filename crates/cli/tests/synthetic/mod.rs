@@ -249,7 +249,7 @@ pub fn balanced(name: &str) -> PathBuf {
     write(name, tables, 3, &[])
 }
 
-/// Slices: all is touched by the master, then so many sweeps, and what comes besides in each.
+/// Slices: all is touched by the master, then this many sweeps, and what comes besides in each.
 fn write(name: &str, mut tables: Profile, sweeps: u64, besides: &[Access]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_protected_again_and_again_is_busy_and_not_gone() {
-        // Protected so many times more before the kernel says where it is.
+        // Protected this many times more before the kernel says where it is.
         let protected = RefCell::new(HashMap::from([(0x1000, 0), (0x2000, 2), (0x3000, 1000)]));
         let ask = |addresses: &[u64]| {
             let status = |a: &u64| match protected.borrow().get(a) {

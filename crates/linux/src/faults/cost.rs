@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const PAGE: usize = 4096;
 
-/// CPU time that touching so many fresh small pages takes this thread.
+/// CPU time that touching this many fresh small pages takes this thread.
 ///
 /// # Errors
 /// No memory.

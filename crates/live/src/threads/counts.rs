@@ -21,7 +21,7 @@ struct Process {
 }
 
 impl Counts {
-    /// Empty counts for so many nodes.
+    /// Empty counts for this many nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
             nodes,

@@ -44,7 +44,7 @@ fn pages(pairs: &[Pair], process: u16, shift: u32) -> Vec<PageNumber> {
     pages
 }
 
-/// The target of each of so many pages.
+/// The target of each of this many pages.
 fn dealt(count: usize, goals: &[(NodeId, f64)]) -> impl Iterator<Item = NodeId> + '_ {
     let all: f64 = goals.iter().map(|g| g.1).sum();
     let mut sum = 0.0;

@@ -3,7 +3,7 @@
 use super::{Bottleneck, Estimate, Survey};
 use crate::Flow;
 
-/// Crowds are at least so many; two are a pair.
+/// Crowds are at least this many; two are a pair.
 const CROWD: usize = 3;
 
 /// Lets crowds run whose flows are pairwise apart. Where somebody loses, the crowd is reduced to the fewest

@@ -225,7 +225,7 @@ mod tests {
     };
     const HANDLING: f64 = 150.0;
 
-    /// `seconds` of a program with one CPU's worth of `threads`, which makes so many faults a second of CPU
+    /// `seconds` of a program with one CPU's worth of `threads`, which makes this many faults a second of CPU
     /// time, looked at ten times a second.
     fn run(share: f64, adapts: bool, seconds: u32, faults: impl Fn(u32) -> f64) -> (f64, u64) {
         let mut budget = Budget::new(share, COSTS, adapts);
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// `seconds` of a program of one thread with so many pages, which the kernel scans at our word; a look and
+    /// `seconds` of a program of one thread with this many pages, which the kernel scans at our word; a look and
     /// a sample of it cost us so much. The share spent, and how it went on at its slowest and at the end.
     fn attend(
         budget: &mut Budget,

@@ -16,7 +16,7 @@ const COMPARED: f64 = 20_000.0;
 pub struct Counts {
     /// Placements that differ in which nodes a cluster has: N! / (∏ n! · (N − ∑ n)!).
     pub possible: f64,
-    /// Of these, so many had their bandwidth computed, each for its whole class of equals.
+    /// Of these, this many had their bandwidth computed, each for its whole class of equals.
     pub evaluated: f64,
 }
 

@@ -58,7 +58,7 @@ impl Window {
         })
     }
 
-    /// What [`Sweep::at`] has too much of: a page alone counts so many times.
+    /// What [`Sweep::at`] has too much of: a page alone counts this many times.
     pub(super) fn scale(self) -> f64 {
         match self.weight {
             Weight::Linear => (self.radius + 1) as f64,
@@ -66,7 +66,7 @@ impl Window {
         }
     }
 
-    /// Bits that sums over the window, and over so many nodes, take if counts take so many.
+    /// Bits that sums over the window, and over this many nodes, take if counts take this many.
     pub(super) fn bits(self, counts: u32, nodes: usize) -> u32 {
         let weights = 2 * (self.radius + 1).pow(2) * nodes as u64;
         counts + u64::BITS - weights.leading_zeros()
@@ -133,7 +133,7 @@ impl<N: Number, const LANES: usize> Sweep<N, LANES> {
         }
     }
 
-    /// Σ W·C times [`Window::scale`] of page `i` of so many, asked for one after the other from the first
+    /// Σ W·C times [`Window::scale`] of page `i` of this many, asked for one after the other from the first
     /// on; `number(i)` ascends with i, and `load(i, row)` fills in the counts of page i, or says that
     /// all are 0.
     #[inline]

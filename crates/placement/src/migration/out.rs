@@ -149,7 +149,7 @@ const LANES: usize = 8;
 
 /// The same with one kind of number.
 pub struct Steps<N> {
-    /// Of so many nodes each.
+    /// Of this many nodes each.
     sweeps: Vec<Sweep<N, LANES>>,
     constant: Option<f64>,
     sums: Vec<[N; LANES]>,

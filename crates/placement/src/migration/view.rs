@@ -401,7 +401,7 @@ struct Worker {
     moves: Vec<Move>,
 }
 
-/// `each` of consecutive stretches of so many pages, side by side where there are several.
+/// `each` of consecutive stretches of this many pages, side by side where there are several.
 fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
     let stretches = pages.div_ceil(size);
     let part = |i: usize| i * size..((i + 1) * size).min(pages);

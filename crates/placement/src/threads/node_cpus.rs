@@ -87,7 +87,7 @@ pub(super) fn positions(
     Ok(all)
 }
 
-/// What is wrong with CPUs that a set of so many does not have.
+/// What is wrong with CPUs that a set of this many does not have.
 pub(super) fn beyond(of: &str, count: usize, item: &str) -> String {
     match count {
         0 => format!("{of} has no CPUs"),

@@ -25,7 +25,7 @@ const COARSEST: usize = 12;
 const WORK: usize = 220_000;
 /// Largest number of tries.
 const TRIES: usize = 10;
-/// Where everybody shares with so many others on average, a smaller graph shows nothing new.
+/// Where everybody shares with this many others on average, a smaller graph shows nothing new.
 const DENSE: usize = 128;
 /// Different beginnings of the smallest graph.
 const BEGINNINGS: u64 = 6;

@@ -7,13 +7,13 @@ use nodewise_profile::PageNumber;
 /// Up to so many threads a page joins each pair of those that use it.
 const PAIRED: usize = 64;
 
-/// Beyond that it joins each with so many others.
+/// Beyond that it joins each with this many others.
 const JOINED: usize = 16;
 
 /// Sums of pairs that wait to be merged; 16 bytes each.
 const WAITING: usize = 1 << 22;
 
-/// Up to so many threads sums are kept in a matrix.
+/// Up to this many threads sums are kept in a matrix.
 const MATRIX: usize = 1024;
 
 /// An undirected graph: threads, and what each pair has in common.

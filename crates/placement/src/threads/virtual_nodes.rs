@@ -132,7 +132,7 @@ impl VirtualNodes {
         cpus > 0 && (shared || cpus >= threads as usize)
     }
 
-    /// Every placement if there are `most` at most, else so many `drawn` ones and the one of the highest weighted
+    /// Every placement if there are `most` at most, else this many `drawn` ones and the one of the highest weighted
     /// bandwidth.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use nodewise_placement::formulas::mix;
 /// A pattern's name and its graph.
 pub type Matrix = (&'static str, SharingGraph);
 
-/// Every pattern for so many threads; drawn ones by `seed`.
+/// Every pattern for this many threads; drawn ones by `seed`.
 pub fn all(threads: u32, seed: u64) -> Vec<Matrix> {
     let blocks = pairs(
         threads,

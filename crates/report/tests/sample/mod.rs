@@ -191,7 +191,7 @@ pub fn sampled() -> Report {
     sampled_at_least(4)
 }
 
-/// Where a page is judged from so many samples on.
+/// Where a page is judged from this many samples on.
 #[allow(dead_code, reason = "not every test shows samples")]
 pub fn sampled_at_least(minimum_samples: u32) -> Report {
     let (mut profile, accesses) = profile();
