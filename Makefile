@@ -25,6 +25,7 @@ help:
 	@echo 'make reproduce-ars      the same of ARS: online page migration on a simulated 4-node cluster, Figure 2 and Table 1'
 	@echo 'make reproduce-asymsched  what of AsymSched our model of machine A reproduces: Tables 1 to 3, Figures 2 to 7 on our workloads'
 	@echo 'make reproduce-table5   the counterpart of AsymSched, Table 5: moving memory, stock against ours, in the laboratory'
+	@echo 'make reproduce-outside  what others measured on machines of several nodes, predicted (bench/outside/README.md)'
 	@echo 'make pictures  of where pages land under each policy of the library, go under each online policy; of the page'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if set;  make uninstall: removes just that'
 	@echo 'make install-library    the library alone, likewise'
@@ -119,6 +120,9 @@ reproduce-asymsched: equipped
 reproduce-table5: equipped
 	@bench/reproduce-table5
 
+reproduce-outside: equipped
+	@bench/reproduce-outside
+
 pictures: equipped
 	@bench/page-maps
 	@bench/online-pictures
@@ -144,4 +148,4 @@ uninstall:
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 pictures fmt lint install uninstall install-library clean
+.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 reproduce-outside pictures fmt lint install uninstall install-library clean
