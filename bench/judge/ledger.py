@@ -49,6 +49,8 @@ def main():
     text = unreleased()
     silent = [row for row in changed(size) if not mentioned(row[0], text)]
     record(size, {row[0] for row in silent})
+    if (FRESH / "outside.json").exists():
+        (verdict.RECORDED / "outside.json").write_bytes((FRESH / "outside.json").read_bytes())
     page.write()
     for identifier, old, new in silent:
         print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG says nothing about {identifier}")

@@ -1,5 +1,7 @@
 """docs/findings.md, made from the recorded verdicts: a row for each finding."""
 
+import json
+
 from judge import verdict
 from judge.criteria import CRITERIA
 from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED
@@ -110,6 +112,33 @@ def ranges_table(verdicts):
     return table(["row", "quantity", "range from", "holds at"], rows) if rows else ""
 
 
+OUTSIDE = """
+## The time model, from outside
+
+Measurements that others published of public programs on described machines, {points} of them, predicted by `simulate` and compared
+([bench/outside](../bench/outside/README.md) has sources, rules and how each is predicted; `make reproduce-outside`). Nothing was tuned on them.
+
+{table}
+{inside} of {points} measured values lie in the predicted range; the faster placement is named in {named} of {clear} where both differ.
+Calibrated on one point means: on each project's first, which then does not count.
+"""
+OUTSIDE_ROWS = {"error": "all points", "error_without_first": "without each project's first", "by_power": "calibrated on it by a power",
+                "by_position": "calibrated on it by a place in the range"}
+
+
+def outside():
+    """How far predictions are from what others measured."""
+    file = verdict.RECORDED / "outside.json"
+    if not file.exists():
+        return ""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    each = [(name, found[key]) for key, name in OUTSIDE_ROWS.items()] + list(found["projects"].items())
+    rows = [[name, one["points"], f"{one['median']:.0f} %", f"{one['p90']:.0f} %"] for name, one in each]
+    named, clear = found["direction"]
+    return OUTSIDE.format(points=len(found["points"]), table=table(["", "points", "median error", "90th percentile"], rows),
+                          inside=found["inside_range"], named=named, clear=clear)
+
+
 def text():
     full, fast = read("full"), read("fast")
     best = {i: full.get(i) or fast.get(i) for i in CRITERIA}
@@ -122,6 +151,7 @@ def text():
         parts.append(f"\n## {paper}\n\n" + table(["", "the paper's finding", "holds if", "here", "range", "verdict"], [row(i, best[i]) for i in mine]))
         if said := notes(ours):
             parts.append("\n" + said)
+    parts.append(outside())
     parts.append("\n## What stood in for the policies\n\n" + stand_ins(there))
     parts.append("\n## What the papers leave open\n\n" + ranges_table(there))
     return "".join(parts)
