@@ -116,7 +116,8 @@ OUTSIDE = """
 ## The time model, from outside
 
 Measurements that others published of public programs on described machines, {points} of them, predicted by `simulate` and compared
-([bench/outside](../bench/outside/README.md) has sources, rules and how each is predicted; `make reproduce-outside`). Nothing was tuned on them.
+([bench/outside](../bench/outside/README.md) has sources, rules and how each is predicted; `make reproduce-outside`). Nothing was
+tuned on them.
 
 {table}
 {inside} of {points} measured values lie in the predicted range; the faster placement is named in {named} of {clear} where both differ.
