@@ -149,7 +149,8 @@ def text():
     for paper in papers:
         mine = [i for i, c in CRITERIA.items() if c.paper == paper]
         ours = {i: there[i] for i in mine if i in there}
-        parts.append(f"\n## {paper}\n\n" + table(["", "the paper's finding", "holds if", "here", "range", "verdict"], [row(i, best[i]) for i in mine]))
+        heads = ["", "the paper's finding", "holds if", "here", "range", "verdict"]
+        parts.append(f"\n## {paper}\n\n" + table(heads, [row(i, best[i]) for i in mine]))
         if said := notes(ours):
             parts.append("\n" + said)
     parts.append(outside())
