@@ -179,7 +179,7 @@ uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN]) {
     BEGIN(walk);
     walk.interrupted = 1;
     walk.stack = nw_around(&walk, sizeof walk);
-    walk.tables = (nw_readable){0, 0};
+    walk.tables = (nw_readable){0};
     for (uint32_t steps = 0; steps < MOST_STEPS && depth < NW_CHAIN && walk.code != 0; steps++) {
         if (depth > 0 || walk.code == caller) /* not inside this library any longer */
             chain[depth++] = walk.code;

@@ -12,7 +12,6 @@
 /* ---- The loader's list, read as it is. Another thread may be changing it, so that every link is read with care. C
  * libraries before glibc 2.35 have no more, and what a module is made of is found out once. ---- */
 
-#define MOST 4096u /* modules looked at */
 #define KNOWN 256u /* modules remembered; more are looked up every time */
 #define PARTS 64u
 
@@ -35,7 +34,7 @@ static void add_part(nw_loaded *module, const ElfW(Phdr) * part) {
 }
 
 /* The program's headers are told by the kernel, others' follow their file's header. */
-static int find_parts(nw_readable *sight, const struct link_map *map, uintptr_t *parts, unsigned long *count) {
+int nw_find_parts(nw_readable *sight, const struct link_map *map, uintptr_t *parts, unsigned long *count) {
     ElfW(Ehdr) header;
     *parts = getauxval(AT_PHDR);
     *count = getauxval(AT_PHNUM);
@@ -53,7 +52,7 @@ static int measure(nw_readable *sight, const struct link_map *map, nw_loaded *mo
     uintptr_t parts;
     unsigned long count;
     *module = (nw_loaded){.start = UINTPTR_MAX, .bias = map->l_addr, .path = map->l_name};
-    if (!find_parts(sight, map, &parts, &count))
+    if (!nw_find_parts(sight, map, &parts, &count))
         return 0;
     for (unsigned long i = 0; i < count && i < PARTS; i++) {
         if (!nw_read(sight, &part, parts + i * sizeof part, sizeof part))
@@ -87,9 +86,12 @@ static void remember(const nw_loaded *module, const void *dynamic) {
     }
 }
 
+/* Only the module that begins last before the address is looked into. It stays while its code runs; others may be
+ * unmapped at any moment. */
 static int search(uintptr_t address, nw_loaded *found) {
-    struct link_map map;
-    nw_readable sight = {0, 0};
+    struct link_map map, nearest;
+    const struct link_map *of = NULL;
+    nw_readable sight = {0};
     for (uint32_t i = 0; i < KNOWN; i++) {
         int state = atomic_load_explicit(&known[i].state, memory_order_acquire);
         if (state == FREE)
@@ -99,27 +101,19 @@ static int search(uintptr_t address, nw_loaded *found) {
             return 1;
     }
     const struct link_map *next = _r_debug.r_map;
-    for (uint32_t i = 0; i < MOST && next != NULL && nw_read(&sight, &map, (uintptr_t)next, sizeof map); i++) {
-        if (measure(&sight, &map, found) && holds(found, address)) {
-            found->map = next;
-            remember(found, map.l_ld);
-            return 1;
+    for (uint32_t i = 0; i < NW_MOST_LISTED && next != NULL && nw_read(&sight, &map, (uintptr_t)next, sizeof map);
+         i++) {
+        if (map.l_addr <= address && (of == NULL || map.l_addr > nearest.l_addr)) {
+            nearest = map;
+            of = next;
         }
         next = map.l_next;
     }
-    return 0;
-}
-
-void nw_loaded_each(nw_visit_listed *visit, void *opaque) {
-    struct link_map map;
-    nw_readable sight = {0, 0};
-    const struct link_map *next = _r_debug.r_map;
-    for (uint32_t i = 0; i < MOST && next != NULL && nw_read(&sight, &map, (uintptr_t)next, sizeof map); i++) {
-        nw_listed module = {.bias = map.l_addr, .dynamic = (uintptr_t)map.l_ld, .path = (uintptr_t)map.l_name};
-        if (find_parts(&sight, &map, &module.parts, &module.part_count) && !visit(&module, opaque))
-            return;
-        next = map.l_next;
-    }
+    if (of == NULL || !measure(&sight, &nearest, found) || !holds(found, address))
+        return 0;
+    found->map = of;
+    remember(found, nearest.l_ld);
+    return 1;
 }
 
 /* ---- Since then it has an index that is read without a lock. ---- */

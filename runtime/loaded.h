@@ -3,7 +3,11 @@
 #ifndef NODEWISE_LOADED_H
 #define NODEWISE_LOADED_H
 
+#include "readable.h"
+
 #include <stdint.h>
+
+struct link_map;
 
 typedef struct nw_loaded {
     uintptr_t start; /* first byte of its mappings */
@@ -14,6 +18,8 @@ typedef struct nw_loaded {
     const char *path;    /* as the loader has it: empty for the program */
 } nw_loaded;
 
+#define NW_MOST_LISTED 4096u /* modules looked at */
+
 /* One of the loader's list. Another thread may be unloading it: what it leads to is read with care. */
 typedef struct nw_listed {
     uintptr_t bias;
@@ -23,9 +29,13 @@ typedef struct nw_listed {
     uintptr_t path;
 } nw_listed;
 
-/* Those of the program's own namespace, the program first, until `visit` returns 0. */
-typedef int nw_visit_listed(const nw_listed *module, void *opaque);
+/* Those of the program's own namespace, the program first, until `visit` returns 0. What leads into them is read by `sight`. */
+typedef int nw_visit_listed(nw_readable *sight, const nw_listed *module, void *opaque);
 __attribute__((visibility("hidden"))) void nw_loaded_each(nw_visit_listed *visit, void *opaque);
+
+/* Where the program headers of one are. 0: nowhere. */
+__attribute__((visibility("hidden"))) int nw_find_parts(nw_readable *sight, const struct link_map *map,
+                                                        uintptr_t *parts, unsigned long *count);
 
 /* Where a function is that one of them defines, by its name; null if none does. */
 __attribute__((visibility("hidden"))) void *nw_loaded_function(const char *name);

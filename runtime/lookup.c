@@ -48,25 +48,23 @@ static int is_named(nw_readable *sight, uintptr_t text, const search *wanted) {
            memcmp(name, wanted->name, wanted->bytes) == 0;
 }
 
-static int look_in(const nw_listed *module, void *opaque) {
+static int look_in(nw_readable *sight, const nw_listed *module, void *opaque) {
     search *wanted = opaque;
-    nw_readable sight = {0, 0}, texts = {0, 0};
     uintptr_t tables[3] = {0};
     table head;
     uint32_t index = 0, hash = 0;
-    if (!find_tables(&sight, module, tables) || !nw_read(&sight, &head, tables[0], sizeof head) || head.buckets == 0)
+    if (!find_tables(sight, module, tables) || !nw_read(sight, &head, tables[0], sizeof head) || head.buckets == 0)
         return 1;
     uintptr_t buckets = tables[0] + sizeof head + head.filter_words * sizeof(ElfW(Addr));
     uintptr_t chains = buckets + head.buckets * sizeof index;
-    if (!nw_read(&sight, &index, buckets + wanted->hash % head.buckets * sizeof index, sizeof index) ||
+    if (!nw_read(sight, &index, buckets + wanted->hash % head.buckets * sizeof index, sizeof index) ||
         index < head.first)
         return 1;
-    for (; !(hash & 1) && nw_read(&sight, &hash, chains + (index - head.first) * sizeof hash, sizeof hash); index++) {
+    for (; !(hash & 1) && nw_read(sight, &hash, chains + (index - head.first) * sizeof hash, sizeof hash); index++) {
         ElfW(Sym) symbol;
         if ((hash | 1) == (wanted->hash | 1) &&
-            nw_read(&texts, &symbol, tables[1] + index * sizeof symbol, sizeof symbol) &&
-            symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-            is_named(&texts, tables[2] + symbol.st_name, wanted)) {
+            nw_read(sight, &symbol, tables[1] + index * sizeof symbol, sizeof symbol) && symbol.st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && is_named(sight, tables[2] + symbol.st_name, wanted)) {
             wanted->found = (void *)(module->bias + symbol.st_value);
             return 0;
         }

@@ -1,13 +1,14 @@
 #define _GNU_SOURCE
 #include "loaded.h"
 #include "observer.h"
-#include "readable.h"
+#include "scratch.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MODULES 1024
@@ -25,15 +26,17 @@ static bool is_known(const nw_listed *module) {
     return false;
 }
 
-static void log_module(const nw_listed *module, const char *path) {
-    nw_readable sight = {0, 0};
+/* False: it was unloaded by now. */
+static bool log_module(nw_readable *sight, const nw_listed *module, const char *path) {
     nw_line line = {0};
     nw_line_begin(&line, "module");
     nw_line_number(&line, module->bias);
     for (unsigned long i = 0; i < module->part_count; i++) {
         ElfW(Phdr) segment;
-        if (!nw_read(&sight, &segment, module->parts + i * sizeof segment, sizeof segment))
-            return; /* unloaded by now */
+        if (!nw_read(sight, &segment, module->parts + i * sizeof segment, sizeof segment)) {
+            nw_scratch_give(line.text);
+            return false;
+        }
         if (segment.p_type != PT_LOAD)
             continue;
         nw_line_number(&line, module->bias + segment.p_vaddr);
@@ -43,11 +46,11 @@ static void log_module(const nw_listed *module, const char *path) {
     nw_line_text(&line, "=");
     nw_line_text(&line, path);
     nw_event(&line);
+    return true;
 }
 
-static bool read_text(char *to, size_t room, uintptr_t from) {
-    nw_readable sight = {0, 0};
-    for (size_t i = 0; i < room && nw_read(&sight, &to[i], from + i, 1); i++)
+static bool read_text(nw_readable *sight, char *to, size_t room, uintptr_t from) {
+    for (size_t i = 0; i < room && nw_read(sight, &to[i], from + i, 1); i++)
         if (to[i] == 0)
             return true;
     return false;
@@ -64,8 +67,8 @@ static const char *absolute(const char *path, char *room, size_t bytes) {
     return room;
 }
 
-static const char *path_of(const nw_listed *module, char *name, char *room, size_t bytes) {
-    if (!read_text(name, bytes, module->path))
+static const char *path_of(nw_readable *sight, const nw_listed *module, char *name, char *room, size_t bytes) {
+    if (!read_text(sight, name, bytes, module->path))
         return NULL;
     if (*name != 0)
         return absolute(name, room, bytes);
@@ -75,32 +78,58 @@ static const char *path_of(const nw_listed *module, char *name, char *room, size
     return room;
 }
 
-static int visit(const nw_listed *module, void *unused) {
+static int visit(nw_readable *sight, const nw_listed *module, void *unused) {
     static char name[1024], room[1024]; /* one scan at a time; handlers' stacks are small */
     (void)unused;
     if (modules == MODULES)
         return 0;
     if (is_known(module))
         return 1;
-    const char *path = path_of(module, name, room, sizeof room);
-    if (path != NULL && path[0] == '/') {
+    const char *path = path_of(sight, module, name, room, sizeof room);
+    if (path != NULL && path[0] == '/' && log_module(sight, module, path)) {
         known[modules].bias = module->bias;
         known[modules++].parts = module->parts;
-        log_module(module, path);
         if (nw_emulated())
             nw_outlined_scan(path, module->bias);
     }
     return 1;
 }
 
+static int scanning;
+static bool fork_waits; /* for the scan under way */
+
+static bool may_scan(void) { return !__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE); }
+
 void nw_modules_scan(void) {
-    static int scanning;
-    if (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&fork_waits, __ATOMIC_RELAXED) || !may_scan()) {
         __atomic_store_n(&looks, 1, __ATOMIC_RELEASE); /* the scan under way may have passed it */
         return;
     }
     nw_loaded_each(visit, NULL);
     __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
+}
+
+/* A child would have the descriptor of a scan that another thread is at. Its end is waited for, but not for ever: it may
+ * be what this signal handler has interrupted. */
+#define ATTEMPTS 200
+#define PAUSE_NS 50000
+static bool held;
+
+void nw_modules_before_fork(void) {
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    held = may_scan();
+    __atomic_store_n(&fork_waits, !held, __ATOMIC_RELAXED);
+    for (int attempt = 0; attempt < ATTEMPTS && !held; attempt++) {
+        nw_system(SYS_nanosleep, &pause, NULL);
+        held = may_scan();
+    }
+    __atomic_store_n(&fork_waits, false, __ATOMIC_RELAXED);
+}
+
+void nw_modules_after_fork(bool in_child) {
+    if (held || in_child)
+        __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
+    held = false;
 }
 
 /* It cannot be told when a call of dlopen is over: the first looks may come too early, so the second, fourth, eighth

@@ -153,6 +153,8 @@ void nw_objects_stop(void);
 void nw_objects_after_fork(void);
 void nw_modules_start(void); /* in the first thread, before others are there */
 void nw_modules_scan(void);  /* logs modules that are new */
+void nw_modules_before_fork(void);
+void nw_modules_after_fork(bool in_child);
 void nw_modules_check(void); /* the same, now and then since dlopen was called */
 /* Adds where the calling thread's variables are of the modules that were there at start. */
 void nw_modules_tls(nw_line *line, uint32_t ordinal);

@@ -166,12 +166,14 @@ static sigset_t signals_before_fork;
 
 static void fork_prepare(void) {
     nw_threads_lock(&signals_before_fork);
+    nw_modules_before_fork();
     forking = true;
     events_before_fork = nw_recording() ? nw_events_written() : 0;
 }
 
 static void fork_parent(void) {
     forking = false;
+    nw_modules_after_fork(false);
     nw_threads_unlock(&signals_before_fork);
 }
 
@@ -232,6 +234,7 @@ static void become_image(void) {
     if (!forking)
         nw_mark_truncated(why);
     enter_child(forking ? events_before_fork : nw_events_logged());
+    nw_modules_after_fork(true);
     nw_threads_unlock(&before);
 }
 
@@ -250,6 +253,7 @@ static void fork_child(void) {
         enter_child(events_before_fork);
     }
     forking = false;
+    nw_modules_after_fork(true);
     nw_threads_unlock(&signals_before_fork);
 }
 

@@ -18,7 +18,7 @@ static int answers(uintptr_t word) {
 }
 
 /* The pages known are neighbours: others begin anew. */
-int nw_look(nw_readable *known, uintptr_t address, size_t bytes) {
+static int look(nw_readable *known, uintptr_t address, size_t bytes) {
     if (address + bytes < address)
         return 0;
     for (uintptr_t page = address & -(uintptr_t)NW_LOOK; page < address + bytes; page += NW_LOOK) {
@@ -31,7 +31,24 @@ int nw_look(nw_readable *known, uintptr_t address, size_t bytes) {
         else if (page + NW_LOOK == known->from)
             known->from = page;
         else
-            *known = (nw_readable){page, page + NW_LOOK};
+            *known = (nw_readable){.from = page, .to = page + NW_LOOK};
     }
+    return 1;
+}
+
+/* What follows on the same pages is copied too: it is asked for next. */
+static int copies(nw_readable *known, uintptr_t address, size_t bytes) {
+    int before = errno;
+    long copied = bytes > NW_COPIED ? 0 : syscall(SYS_pread64, known->memory, known->copy, (size_t)NW_COPIED, address);
+    errno = before;
+    known->from = address;
+    known->to = address + (copied < 0 ? 0 : (uintptr_t)copied);
+    return known->to - known->from >= bytes;
+}
+
+int nw_read_unknown(nw_readable *known, void *to, uintptr_t address, size_t bytes) {
+    if (known->copy != NULL ? !copies(known, address, bytes) : !look(known, address, bytes))
+        return 0;
+    memcpy(to, known->copy != NULL ? known->copy : (const char *)address, bytes);
     return 1;
 }

@@ -74,7 +74,7 @@ int main(int count, char **arguments) {
         if (round % 8)
             damage(copy, (uint32_t)size);
         for (int i = 0; i < 200; i++) {
-            nw_readable sight = {0, 0};
+            nw_readable sight = {0};
             nw_row row;
             uintptr_t wanted = code[0] + draw((uint32_t)(code[1] - code[0]));
             if (!nw_cfi_row(&in, wanted - whole.start + in.start, &sight, &row))

@@ -2,10 +2,10 @@
 //! knows. One that hangs is killed.
 
 use crate::emulated::plain;
-use crate::support::{Recorded, build, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
 use nodewise_profile::{ObjectKind, RegionKind};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 /// Records at most a minute of a program in `folder`.
 fn within_a_minute(folder: &Path, via: &str, command: &[&str]) -> Output {
@@ -75,5 +75,34 @@ fn a_library_is_opened_on_behalf_of_its_opener() {
         let output = within_a_minute(&folder, via, &[program, "$ORIGIN/library.so"]);
         assert_eq!(output.stdout, b"39999\n", "{via}: {}", said(&output));
         assert_eq!(Recorded::read(&folder).of("inside"), (1, 40_000), "{via}");
+    }
+}
+
+/// Under strace each system call takes long: a library is then unmapped between a look at it and what follows, which
+/// otherwise happens once in some runs.
+#[test]
+fn a_library_may_be_closed_while_it_is_looked_at() {
+    let folder = scratch("reopens");
+    build(&folder, "nodewise-cc", &["reopens.c"], "program", &["-pthread"]);
+    plain(&folder, "cc", "library.c", &["-O1", "-shared", "-fPIC"]);
+    let libraries: Vec<_> = (0..4).map(|i| format!("./library-{i}.so")).collect();
+    for library in &libraries {
+        std::fs::copy(folder.join("plain"), folder.join(library)).unwrap();
+    }
+    plain(&folder, "cc", "reopens.c", &["-O1", "-pthread"]);
+    for (via, program) in [("instrument", "./program"), ("emulate", "./plain")] {
+        let output = Command::new("strace")
+            .current_dir(&folder)
+            .args(["-f", "-o", "/dev/null", "timeout", "-s", "KILL", "60", NODEWISE])
+            .args(["record", "--via", via, "--force", "-o", "profile", "--", program])
+            .args(&libraries)
+            .output()
+            .expect("strace, which `make setup` installs");
+        assert_eq!(
+            (status(&output), output.stdout.as_slice()),
+            (0, b"80\n".as_slice()),
+            "{via}: {}",
+            said(&output)
+        );
     }
 }
