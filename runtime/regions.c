@@ -36,10 +36,10 @@ uint32_t nw_region_register(nw_region *region) {
         nw_line_text(&line, region->file);
         nw_event(&line);
     }
+    if (fresh && openmp.omp_get_level == NULL)
+        find_openmp(); /* before others of the team leave the region */
     __atomic_store_n(&region->id, id, __ATOMIC_RELEASE);
     nw_threads_unlock(&before);
-    if (fresh && openmp.omp_get_level == NULL)
-        find_openmp();
     return id;
 }
 
