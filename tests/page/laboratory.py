@@ -12,7 +12,7 @@ from browser import Watched
 from checks import check
 
 LAB = ["lab", "--machine", "nehalem-2s", "--cpus", "2", "--memory", "512M", "--no-counters", "--bind", "none",
-       "--huge-pages", "never", "--threads", "2", "--time-limit", "240s"]
+       "--huge-pages", "never", "--threads", "2", "--time-limit", "20m"]
 PROGRAM = nodewise.ROOT / "build/workloads/sor"
 SIZE = ["--size", "512", "--iterations", "100000"]
 MOVED = "() => Number(document.querySelector('[data-pointer=\"/moves/ours\"]')?.value ?? 0)"
