@@ -81,7 +81,7 @@ def boot(folder, programs):
     (folder / "batch").write_text("\n".join(lines))
     files = [NODEWISE, *LIBRARIES, ROOT / "workloads", *(PROGRAMS / n for n in programs)]
     needed = [argument for file in files for argument in ("--with", file)]
-    command = [NODEWISE, "lab", *MACHINE, *BOUND, "--huge-pages", "never", "--time-limit", "15m", *needed,
+    command = [NODEWISE, "lab", *MACHINE, *BOUND, "--huge-pages", "never", "--time-limit", "30m", *needed,
                "--pages", folder / "pages.csv", "--scaled", folder / "machine.toml", "--bring", "/profiles",
                "--into", folder / "guest", "--json", *sys.argv[1:], "--batch", folder / "batch"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
