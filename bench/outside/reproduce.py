@@ -102,7 +102,7 @@ def main():
     file = ROOT / "build/reproduce/outside.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"points": rows, **report, "inside_range": inside, "direction": [direction, len(clear)],
-                                "projects": projects, "seconds": time.monotonic() - started}, indent=1) + "\n")
+                                "projects": projects, "seconds": time.monotonic() - started}) + "\n")
 
 
 main()
