@@ -158,6 +158,7 @@ static int *thread_nodes(const mai_config *config) {
 static int place(const mai_config *config, mai_array *array, nw_policy policy, int to_threads) {
     policy.nodes = config->nodes;
     policy.node_count = config->node_count;
+    policy.seed = array->serial; /* random: a program's arrays differ, its runs do not */
     if (!to_threads)
         return nw_place(array->data, policy);
     int *nodes = thread_nodes(config);

@@ -214,6 +214,14 @@ static void random_and_bind_all(void) {
     int *again = found_nodes(a, &s);
     CHECK(!memcmp(found, again, s.pages * sizeof *found), "mai_random: not the same again");
     free(again);
+    void *other = allocate(&s);
+    mai_random(other);
+    fill(bytes_of(other, &s), &s);
+    int *elsewhere = found_nodes(other, &s);
+    CHECK(node_count == 1 || memcmp(found, elsewhere, s.pages * sizeof *found),
+          "mai_random: two arrays are placed alike");
+    free(elsewhere);
+    mai_free_array(other);
     free(found);
     mai_random_rows(a, 2); /* four pages */
     ACCEPTED();
