@@ -10,8 +10,8 @@
 
 namespace {
 
-const workload bfs = {"bfs",  "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0,
-                      nullptr};
+const workload bfs = {
+    "bfs", "breadth-first search on a random graph", "vertices", 20000, 2000000, 200000000, 4, 0, 0, nullptr, NAS_NONE};
 
 const int unreached = -1;
 

@@ -15,6 +15,7 @@ static const workload bt = {
     .largest = 1024,
     .iterations = 20,
     .parallel = 1,
+    .nas = NAS_PARALLEL,
     .forms = 1u << FORM_DEFAULT | 1u << FORM_REDISTRIBUTE | 1u << FORM_ITERATE | 1u << FORM_MATCHED,
 };
 

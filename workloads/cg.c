@@ -20,6 +20,7 @@ static const workload cg = {
     .size = 800000,
     .largest = 50000000,
     .iterations = 40,
+    .nas = NAS_VECTORS,
     .forms = 1u << FORM_DEFAULT | 1u << FORM_MATCHED,
 };
 
@@ -146,7 +147,7 @@ int main(int argc, char **argv) {
             distribute(vectors[v], sizeof(double), rows, 1);
     }
     initialise(&a, o.parallel);
-#pragma omp parallel for if (o.parallel)
+#pragma omp parallel for if (o.vectors)
     for (long i = 0; i < n; i++) {
         x[i] = known(i);
         residual[i] = direction[i] = product[i] = 0.0;

@@ -21,6 +21,7 @@ static const workload fft3d = {
     .size = 256,
     .largest = 2048,
     .iterations = 3,
+    .nas = NAS_MASTER,
     .forms = 1u << FORM_DEFAULT | 1u << FORM_REDISTRIBUTE | 1u << FORM_MATCHED,
 };
 

@@ -17,6 +17,7 @@ static const workload is = {
     .size = 8388608,
     .largest = 1073741824,
     .iterations = 10,
+    .nas = NAS_PARALLEL,
 };
 
 enum { KEYS_A_VALUE = 32, TESTED = 5 }; /* NAS: 16 to 32, and 5 */

@@ -19,6 +19,7 @@ static const workload lu = {
     .largest = 1024,
     .iterations = 20,
     .parallel = 1,
+    .nas = NAS_PARALLEL,
     .forms = 1u << FORM_DEFAULT | 1u << FORM_MATCHED,
 };
 

@@ -21,6 +21,12 @@ typedef enum {
 
 static const char *const form_names[FORMS] = {"default", "redistribute", "iterate", "matched"};
 
+/* Who initialises in the NAS benchmark that a program is like (`--init nas`): NPB 2.3 in its OpenMP C
+ * version, where bt, lu, sp and mg (zero3, zran3) deal planes to all threads, ft generates its array in
+ * a `single`, and cg makes its matrix outside of parallel regions but its vectors inside. is: NPB 3,
+ * whose create_seq is parallel. */
+typedef enum { NAS_NONE, NAS_MASTER, NAS_PARALLEL, NAS_VECTORS } nas_init;
+
 /* What a program is called, does, and takes by default. */
 typedef struct {
     const char *name;
@@ -31,11 +37,13 @@ typedef struct {
     int parallel;   /* initialised by all threads unless told otherwise */
     unsigned forms; /* bit f: it has form f; 0: the default alone, and no --form */
     const char *const *policies; /* of MAI, null-ended, the default first; null: no --policy */
+    nas_init nas;                /* how the NAS benchmark of its kind initialises */
 } workload;
 
 /* What the user wants. */
 typedef struct {
     int parallel; /* arrays are initialised by all threads, each its part; else by the master */
+    int vectors;  /* vectors by all threads, whoever initialises the matrix */
     long size;
     long iterations;
     program_form form;
@@ -49,12 +57,13 @@ static inline void give_up(const workload *w, const char *what, const char *wher
 
 static inline void print_help(const workload *w) {
     printf("%s: %s\n"
-           "usage: %s [--init master|parallel] [--size N|small] [--iterations N]%s%s [--help]\n"
+           "usage: %s [--init master|parallel%s] [--size N|small] [--iterations N]%s%s [--help]\n"
            "  --init        who touches the arrays first (%s)\n"
            "  --size        %s (%ld; small is %ld)\n"
            "  --iterations  how often (%ld)\n",
-           w->name, w->does, w->name, w->forms ? " [--form F]" : "", w->policies ? " [--policy P]" : "",
-           w->parallel ? "parallel" : "master", w->size_is, w->size, w->small, w->iterations);
+           w->name, w->does, w->name, w->nas ? "|nas" : "", w->forms ? " [--form F]" : "",
+           w->policies ? " [--policy P]" : "", w->parallel ? "parallel" : "master", w->size_is, w->size, w->small,
+           w->iterations);
     for (int f = 0; f < FORMS; f++)
         if (w->forms >> f & 1)
             printf("%s%s", f ? ", " : "  --form        ", form_names[f]);
@@ -91,7 +100,7 @@ static inline long parse_number(const workload *w, const char *text, long larges
 }
 
 static inline options parse_options(const workload *w, int argc, char **argv) {
-    options o = {w->parallel, w->size, w->iterations, FORM_DEFAULT, 0};
+    options o = {w->parallel, w->parallel, w->size, w->iterations, FORM_DEFAULT, 0};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help"))
@@ -112,7 +121,9 @@ static inline options parse_options(const workload *w, int argc, char **argv) {
         else if (!strcmp(name, "--policy"))
             o.policy = parse_policy(w, value);
         else if (!strcmp(value, "parallel") || !strcmp(value, "master"))
-            o.parallel = !strcmp(value, "parallel");
+            o.parallel = o.vectors = !strcmp(value, "parallel");
+        else if (w->nas && !strcmp(value, "nas"))
+            o.parallel = w->nas == NAS_PARALLEL, o.vectors = w->nas != NAS_MASTER;
         else
             give_up(w, "--init is master or parallel, not ", value);
     }
