@@ -41,10 +41,19 @@ static double *sums;      /* by plane */
 #define GRID(name, table, n) double(*restrict name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
 #define SHARED_GRID(name, table, n) double(*name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
 
-/* Planes to the threads; the first time this is the first touch. */
-static void clear(double ***table, long n, int parallel) {
+/* The first touch: planes to the threads, or all by the master. */
+static void initialise(double ***table, long n, int parallel) {
     GRID(a, table, n);
 #pragma omp parallel for if (parallel)
+    for (long i = 0; i < n + 2; i++)
+        for (long j = 0; j < n + 2; j++)
+            for (long k = 0; k < n + 2; k++)
+                a[i][j][k] = 0.0;
+}
+
+static void clear(double ***table, long n) {
+    GRID(a, table, n);
+#pragma omp parallel for
     for (long i = 0; i < n + 2; i++)
         for (long j = 0; j < n + 2; j++)
             for (long k = 0; k < n + 2; k++)
@@ -184,12 +193,12 @@ static double norm(double ***table, long n) {
 static void cycle(void) {
     for (int l = 1; l <= coarsest; l++)
         restrict_to(levels[l].residual, levels[l - 1].residual, levels[l].n);
-    clear(levels[coarsest].solution, levels[coarsest].n, 1);
+    clear(levels[coarsest].solution, levels[coarsest].n);
     smooth(levels[coarsest].residual, levels[coarsest].solution, levels[coarsest].n);
     for (int l = coarsest - 1; l >= 0; l--) {
         level *at = &levels[l];
         if (l > 0)
-            clear(at->solution, at->n, 1);
+            clear(at->solution, at->n);
         interpolate(levels[l + 1].solution, at->solution, at->n / 2);
         compute_residual(at->solution, l > 0 ? at->residual : charges, at->residual, at->n);
         smooth(at->residual, at->solution, at->n);
@@ -201,7 +210,7 @@ static double ***grid(const options *o, long n) {
     int extent = (int)n + 2;
     double ***table = place(o, mai_alloc_3D(extent, extent, extent, sizeof(double), DOUBLE));
     need_memory(&mg, table != NULL);
-    clear(table, n, o->parallel);
+    initialise(table, n, o->parallel);
     return table;
 }
 
