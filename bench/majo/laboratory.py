@@ -1,75 +1,75 @@
-"""Exact counts: the programs' forms on virtual machines, one boot a machine."""
+"""Exact counts: the programs' forms on a virtual machine of two nodes, all five repeats in one boot."""
 
 import json
-import os
-import subprocess
 
-from programs import PROGRAMS
-from recordings import FOLDER, NODEWISE, PLAIN, nodewise, recorded
+from commands import run
+from programs import EXCLUDED, MOVED, PROGRAMS, REPEATS, SMALL, THREADS, TRANSFORMED
+from recordings import FOLDER, NODEWISE, PLAIN, ROOT, identity, nodewise, recorded
 
-# Virtual CPUs of each machine: the paper's first has as many, its second is scaled to two a node.
-MACHINES = {"nehalem-2s": 8, "westmere-4s": 8}
-PROFILED = "profile-based"
+PROFILED = "profile"
 # Pages of an array: 64 KiB, from which on an allocation has pages of its own.
 SMALLEST = 16
 
 
-def frequency(program, machine):
-    """The paper's profile-based placement: each page where it is accessed most, from a recording here."""
-    threads = MACHINES[machine]
-    scaled = FOLDER / f"{machine}.toml"
-    if not scaled.exists():
-        nodewise("lab", "--machine", machine, "--cpus", threads, "--scaled", scaled)
-    profile = recorded(program, "default", PROGRAMS[program].sizes.lab, threads)
-    rules = FOLDER / "maps" / f"{program}.{machine}.map"
+def profile_map(program, number, reuse):
+    """The paper's profile-based placement: each page where it is accessed most, from this repeat's recording at this size."""
+    profile = recorded(program, "default", PROGRAMS[program].lab, THREADS[SMALL], SMALL, f"lab-{number}", reuse=reuse)
+    rules = FOLDER / "maps" / f"{program}-{number}.map"
     rules.parent.mkdir(exist_ok=True)
-    nodewise("map", profile, "--force", "--machine", scaled, "--affinity", "compact", "--policy", "frequency",
+    nodewise("map", profile, "--force", "--machine", SMALL, "--affinity", identity(SMALL, THREADS[SMALL]), "--policy", "frequency",
              "-o", rules)
-    return f"map:{rules.relative_to(FOLDER.parents[1])}"
+    return f"map:{rules.relative_to(ROOT)}"
 
 
-def lines(machine):
-    """What is run: (program, form) and the batch file's line."""
+def lines(number, reuse):
+    """What one repeat runs: (program, label) and the batch file's line."""
     found = {}
-    for name, program in PROGRAMS.items():
-        runs = [(form, "first-touch", form) for form in ("default", *program.forms)]
-        if program.forms:
-            runs.insert(1, (PROFILED, frequency(name, machine), "default"))
-        for label, policy, form in runs:
-            command = [str(PLAIN / program.file), *program.arguments(form, program.sizes.lab)]
-            found[name, label] = " ".join([policy, *command])
+    for name in (*TRANSFORMED, *EXCLUDED):
+        program = PROGRAMS[name]
+        runs = [("default", "first-touch", "default", "nas")]
+        if name in TRANSFORMED:
+            runs += [(PROFILED, profile_map(name, number, reuse), "default", "nas"), ("matched", "first-touch", "matched", "nas")]
+        if name in MOVED:
+            runs.append(("redistribute", "first-touch", "redistribute", "nas"))
+        if name == "is":
+            runs.append(("master", "first-touch", "default", "master"))
+        for label, policy, form, init in runs:
+            words = [str(PLAIN / program.file), *program.arguments(form, program.lab, init)]
+            found[f"{name} {label}"] = " ".join([policy, *words])
     return found
 
 
-def measure(machine):
-    """Of each program and form: remote share of accesses to objects, and bytes the kernel migrated."""
-    wanted = lines(machine)
-    batch = FOLDER / f"{machine}.batch"
-    batch.write_text("\n".join(wanted.values()) + "\n")
-    cpus = MACHINES[machine]
-    command = [NODEWISE, "lab", "--machine", machine, "--cpus", str(cpus), "--huge-pages", "never", "--json",
-               "--batch", str(batch)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(cpus)}
-    for _ in range(2):  # on a host that is very busy a guest may not come up
-        done = subprocess.run(command, check=False, capture_output=True, text=True,
-                              env=environment, cwd=FOLDER.parents[1])
-        if "did not come up" not in done.stderr:
-            break
-    (FOLDER / f"{machine}.lab.log").write_text(done.stderr)
-    if done.returncode:
-        raise SystemExit(f"reproduce-majo: lab on {machine}: status {done.returncode}\n{done.stderr[-2000:]}")
-    runs = json.loads(done.stdout)["runs"]
-    return {key: figures(key, run) for key, run in zip(wanted, runs, strict=True)}
+def measure(reuse):
+    """By repeat, by program and label: `figures`."""
+    wanted = [lines(number, reuse) for number in range(REPEATS)]
+    batch = FOLDER / "laboratory.batch"
+    batch.write_text("\n".join(line for one in wanted for line in one.values()) + "\n", encoding="utf-8")
+    printed = run([NODEWISE, "lab", "--machine", SMALL, "--cpus", THREADS[SMALL], "--huge-pages", "never", "--json", "--batch", batch],
+                  OMP_NUM_THREADS=str(THREADS[SMALL]))
+    runs = iter(json.loads(printed)["runs"])
+    return [{key: figures(key, next(runs)) for key in one} for one in wanted]
 
 
-def figures(key, run):
-    """Over arrays alone: the executable's own data are a few pages, which libraries read tables from."""
-    if run["exit_status"] or not run["over_objects"]:
-        raise SystemExit(f"reproduce-majo: {' '.join(key)}: status {run['exit_status']}, {run['notes']}")
-    arrays = [o["matrix"] for o in run["objects"] if o["pages"] >= SMALLEST]
-    local, total = sum(m[n][n] for m in arrays for n in range(len(m))), sum(sum(map(sum, m)) for m in arrays)
+def figures(key, one):
+    """Over arrays alone: the executable's own data are a few pages, which libraries read tables from. Per cent, counts and bytes."""
+    if one["exit_status"] or not one["over_objects"]:
+        raise SystemExit(f"reproduce-majo: {key}: status {one['exit_status']}, {one['notes']}")
+    arrays = [o for o in one["objects"] if o["pages"] >= SMALLEST]
+    matrices = [o["matrix"] for o in arrays]
+    local, total = sum(m[n][n] for m in matrices for n in range(len(m))), sum(sum(map(sum, m)) for m in matrices)
     return {
         "remote": 100 * (1 - local / total),
         "accesses": total,
-        "migrated_bytes": 4096 * run["kernel"].get("pgmigrate_success", 0),
+        "bytes": 4096 * sum(o["pages"] for o in arrays),
+        "migrated": 4096 * one["kernel"].get("pgmigrate_success", 0),
+        "remote by size": remote_by_size(arrays),
     }
+
+
+def remote_by_size(arrays):
+    """Remote accesses, by how many pages an array has."""
+    found = {}
+    for one in arrays:
+        matrix, size = one["matrix"], str(one["pages"])
+        found[size] = found.get(size, 0) + sum(map(sum, matrix)) - sum(matrix[n][n] for n in range(len(matrix)))
+    return found

@@ -1,73 +1,29 @@
-"""Runs, records, predicts, draws, checks: see bench/reproduce-majo."""
+"""Counts, records, predicts, judges, draws: see bench/reproduce-majo."""
 
 import argparse
+import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 
+import figures
 import laboratory
 import page
+import ranges
 import recordings
-from findings import findings
-from programs import PROGRAMS, TRANSFORMED
-from recordings import AS_PLACED, FOLDER, SHAPES
-from sharing import sharing
+from checks import CHECKS
+from judge import judge
+from judge.verdict import ROOT
+from programs import MOVED, REPEATS, TRANSFORMED
+from recordings import FOLDER
+from study import Repeat, agreement, scaled_bytes
 
-import web
-
-# Threads of the predictions. The paper's 8 on the smaller machine, its four settings on the larger.
-THREADS = {"nehalem-2s": [4, 8], "westmere-4s": [4, 8, 16, 32]}
-QUICK = {"nehalem-2s": [8], "westmere-4s": [8, 32]}
-STUDIED = ("nehalem-2s", 8)
+BASIS = {"M2": "recording", "M7": "laboratory and simulation", "M8": "recording", "M9": "simulation", "M10": "simulation"}
 
 
 def say(text):
     print(f"reproduce-majo: {text}", file=sys.stderr, flush=True)
-
-
-class Study:
-    """What the options leave of the whole."""
-
-    def __init__(self, options):
-        self.reuse = options.reuse
-        self.threads = QUICK if options.quick else THREADS
-        self.quick = options.quick
-
-    def sizes(self, program):
-        row = PROGRAMS[program].sizes
-        return row.quick if self.quick else row.recorded
-
-    def record(self, program, form, threads, machine=None):
-        return recordings.recorded(program, form, self.sizes(program), threads, machine, self.reuse)
-
-    def behaviour(self, program):
-        """Who shares pages, form by form, and what redistributing moves at this size."""
-        machine, threads = STUDIED
-        found = {"sharing": {}}
-        for form in ("default", *PROGRAMS[program].forms):
-            profile = self.record(program, form, threads, machine if form != "default" else None)
-            found["sharing"][form] = sharing(profile, SHAPES[machine][0], threads)
-            if form == "redistribute":
-                found["migrated_bytes"] = recordings.migrated(profile)
-        return found
-
-    def predictions(self, program):
-        """Predicted times by machine, threads and form; and of one thread on its own node."""
-        alone = self.record(program, "default", 1)
-        cpu = recordings.plain_cpu(program, self.sizes(program))
-        found = {}
-        for machine, counts in self.threads.items():
-            one = recordings.simulate(alone, machine, 1, ["first-touch"], cpu)["first-touch"]
-            found[machine] = {"1": {"default": one}}
-            for threads in counts:
-                default = self.record(program, "default", threads)
-                matched = self.record(program, "matched", threads, machine)
-                by_policy = recordings.simulate(default, machine, threads, ["first-touch", "frequency"], cpu)
-                placed = recordings.simulate(matched, machine, threads, ["first-touch", AS_PLACED],
-                                              recordings.form_cpu(matched, default, cpu))
-                found[machine][str(threads)] = {"default": by_policy["first-touch"],
-                                                laboratory.PROFILED: by_policy["frequency"],
-                                                "matched": placed["as placed"]}
-        return found
 
 
 def timed(what, do):
@@ -77,38 +33,58 @@ def timed(what, do):
     return found
 
 
-def agreement(measured):
-    """The model's remote share of exactly what the laboratory ran, beside what was counted there."""
-    machine, threads = STUDIED
-    found = {}
-    for name in TRANSFORMED:
-        sizes = PROGRAMS[name].sizes.lab
-        cpu = recordings.plain_cpu(name, sizes)
-        profiles = {form: recordings.recorded(name, form, sizes, threads, machine if form == "matched" else None)
-                    for form in ("default", "matched")}
-        asked = {"default": "first-touch", "matched": AS_PLACED}
-        predicted = {form: recordings.simulate(profiles[form], machine, threads, [policy], cpu)[recordings.plain(str(policy))]
-                     for form, policy in asked.items()}
-        found[name] = {form: [measured[f"{name} {form}"]["remote"], predicted[form]["remote_of_run"]] for form in predicted}
+def study(size, reuse):
+    """By program the repeats."""
+    plain, found = {}, {program: [] for program in TRANSFORMED}
+    for number in range(REPEATS):
+        repeat = Repeat(size, number, plain, reuse)
+        for program in TRANSFORMED:
+            found[program].append(timed(f"{program} {number + 1}", lambda r=repeat, p=program: r.program(p)))
     return found
 
 
+def inputs(size, found, lab, compared):
+    """What is checked, what was found, and whether it is so."""
+    rows = [["threads, nodes", "8 on 2, 32 on 4", True], ["latencies and bandwidths of nehalem-2s", "section 2.1", True]]
+    for name, (counted, predicted) in compared.items():
+        rows.append([f"{name}: remote share in the laboratory and as the simulator has its pages", f"{counted:.1f}, {predicted:.1f} %",
+                     abs(counted - predicted) <= 3])
+    for program in MOVED:
+        kernel = median(scaled_bytes(program, size, one[f"{program} redistribute"]) for one in lab)
+        noted = median(one["moving"]["noted"] for one in found[program])
+        rows.append([f"{program}: MB migrated as the laboratory's kernel counts, scaled, and as the recording notes",
+                     f"{kernel / 1e6:.0f}, {noted / 1e6:.0f}", abs(kernel - noted) <= 0.05 * noted])
+    return rows
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="reproduce-majo", description="Majo and Gross (CGO 2012) on our workloads")
-    parser.add_argument("--quick", action="store_true", help="smaller recordings and fewer settings")
+    parser = argparse.ArgumentParser(prog="bench/reproduce-majo", description="Majo and Gross (CGO 2012) on our workloads")
+    parser.add_argument("--fast", action="store_true", help="smaller recordings")
     parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
-    study = Study(parser.parse_args())
+    options = parser.parse_args()
+    size, reuse = "fast" if options.fast else "full", options.reuse
     timed("built", recordings.build)
-    data = {"laboratory": {}}
-    for machine in laboratory.MACHINES:
-        runs = timed(f"laboratory, {machine}", lambda m=machine: laboratory.measure(m))
-        data["laboratory"][machine] = {" ".join(key): run for key, run in runs.items()}
-    data["agreement"] = timed("model beside laboratory", lambda: agreement(data["laboratory"][STUDIED[0]]))
-    data["behaviour"] = {name: timed(f"{name}, sharing", lambda n=name: study.behaviour(n)) for name in PROGRAMS}
-    data["predictions"] = {name: timed(f"{name}, predicted", lambda n=name: study.predictions(n)) for name in TRANSFORMED}
-    found = findings(data)
-    page.draw(data)
-    web.publish(FOLDER, data, found, page.write(data, found))
+    with ThreadPoolExecutor(2) as pool:  # the guest beside the recordings
+        counting = pool.submit(timed, "laboratory", lambda: laboratory.measure(reuse))
+        found = study(size, reuse)
+        lab = counting.result()
+    compared = timed("model beside laboratory", lambda: agreement(lab[0], reuse))
+    (FOLDER / f"data-{size}.json").write_text(json.dumps({"laboratory": lab, "programs": found, "compared": compared}, indent=1) + "\n",
+                                              encoding="utf-8")
+    repeats = [ranges.data_of(found, size, lab, n) for n in range(REPEATS)]
+    tested = ranges.reasons(found, lab)
+    verdicts = [judge(check, repeats, size=size, basis=BASIS.get(check.id, "laboratory"), ranges=ranges.of_row(check.id, found, size, lab),
+                      differs=ranges.differs(check.id, size), reason=tested.get(check.id, "")) for check in CHECKS]
+    for one in verdicts:
+        one.write(ROOT / "build/reproduce" / size)
+        say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
+    checked = inputs(size, found, lab, compared)
+    for what, ours, holds in checked:
+        if not holds:
+            say(f"not as it should be: {what}: {ours}")
+    figures.draw(repeats[0])
+    (FOLDER / "index.html").write_text(page.write(size, repeats[0], found, verdicts, checked), encoding="utf-8")
+    say(f"wrote {FOLDER / 'index.html'}")
 
 
 if __name__ == "__main__":
