@@ -75,6 +75,7 @@ def boot():
     """By policy the arrays' pages: by array (its first page's number), the number of its pages and home by page."""
     batch, pages = FOLDER / "laboratory.batch", FOLDER / "laboratory.csv"
     lines = [f"first-touch {' '.join(map(str, command(PLAIN, 'mg', 'nas', SIZES)))} --policy {p}" for p in POLICIES]
+    pages.unlink(missing_ok=True)
     batch.write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = json.loads(run([NODEWISE, "lab", "--machine", MACHINE, "--cpus", THREADS, "--bind", "none", "--huge-pages", "never", "--json",
                             "--batch", batch, "--pages", pages], OMP_NUM_THREADS=str(THREADS)))["runs"]
