@@ -45,15 +45,14 @@ def command(folder, program, init, sizes):
 
 
 def record(program, who, size, number, reuse):
-    """A profile with a slice for each parallel region. The first of the repeats also runs the plain build."""
+    """A profile with a slice for each parallel region. The plain build runs as well, for its CPU time, which the profile then has."""
     folder = FOLDER / "profiles" / size / f"{program}-{who}" / str(number)
     words = command(RECORDED, program, INITS[who][program], SIZES[size][program])
-    if reuse and (folder / "manifest.json").exists() and manifest(folder)["command"] == [str(w) for w in words]:
+    if reuse and (folder / "manifest.json").exists() and manifest(folder)["command"] == [str(w) for w in words] and timed(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    plain = ["--plain", PLAIN / program] if number == 0 else []
-    run([NODEWISE, "record", "--force", "--threads", THREADS, "--slice", "region", *plain, "-o", folder, "--", *words],
-        OMP_WAIT_POLICY="passive")
+    run([NODEWISE, "record", "--force", "--threads", THREADS, "--slice", "region", "--plain", PLAIN / program, "-o", folder, "--",
+         *words], OMP_WAIT_POLICY="passive")
     return folder
 
 
@@ -61,9 +60,9 @@ def manifest(profile):
     return json.loads((profile / "manifest.json").read_text(encoding="utf-8"))
 
 
-def plain_ns(profile):
-    """CPU time of the plain build, by the recording's clock; None where none was measured."""
-    return manifest(profile)["plain_cpu_ns"]
+def timed(profile):
+    """Whether the plain build's time is known; one that is too short to sample is not."""
+    return manifest(profile)["plain_cpu_ns"] is not None
 
 
 def affinity(machine, threads):
@@ -80,12 +79,11 @@ def affinity(machine, threads):
     return f"file:{file}"
 
 
-def simulate(profile, machine, policies, plain, *, threads=THREADS, factor=None, pages=None):
+def simulate(profile, machine, policies, *, threads=THREADS, factor=None, pages=None):
     """By policy, as asked for (`random` is `random:0`), `views` and the local share of the accesses."""
-    known = ["--plain-cpu", f"{plain}ns"] if plain else []
     found = json.loads(run([NODEWISE, "simulate", profile, "--machine", machine, "--threads", threads, "--affinity",
                             affinity(machine, threads), "--page-size", pages or PAGES[machine], "--policy", ",".join(policies),
-                            "--core-factor", factor or cores.factor(machine), *known, "--json"]))["policies"]
+                            "--core-factor", factor or cores.factor(machine), "--json"]))["policies"]
     by_name = {p: next(f for f in found if f["policy"].split(":")[0] == p.split(":")[0]) for p in policies}
     return {p: {"seconds": views(f), "local": f["local_fraction"]} for p, f in by_name.items()}
 

@@ -28,11 +28,8 @@ def timed(what, do):
 
 
 def study(program, size, reuse):
-    """The repeats of a program; the first knows the plain build's time."""
-    found = [timed(f"{program} 1", lambda: repeat(program, size, 0, None, reuse))]
-    for number in range(1, REPEATS):
-        found.append(timed(f"{program} {number + 1}", lambda n=number: repeat(program, size, n, found[0]["plain_ns"], reuse)))
-    return found
+    """The repeats of a program."""
+    return [timed(f"{program} {number + 1}", lambda n=number: repeat(program, size, n, reuse)) for number in range(REPEATS)]
 
 
 def main():

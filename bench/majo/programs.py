@@ -42,7 +42,7 @@ def cube(n):
 # predicted (bt, ft), the same for 8 windows (32 MiB); where pages are counted alone (lu, sp), the double of the laboratory's.
 # Edges are multiples of 32, so that parts end where pages end. NAS's classes B and C are larger: docs/reproduce-majo.md.
 PROGRAMS = {
-    "bt": Program("bt", (32, 4), {"fast": (64, 2), "full": (128, 2)}, {"fast": (96, 2), "full": (128, 2)},
+    "bt": Program("bt", (32, 4), {"fast": (96, 2), "full": (128, 2)}, {"fast": (96, 2), "full": (128, 2)},
                   ("redistribute", "matched"), flat, 19),
     "cg": Program("cg", (10_000, 20), {}, {"fast": (500_000, 5), "full": (1_000_000, 5)}, ("matched",)),
     "ft": Program("fft3d", (32, 10), {"fast": (256, 1), "full": (256, 1)}, {"fast": (256, 1), "full": (256, 2)},

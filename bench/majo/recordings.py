@@ -46,7 +46,7 @@ def build():
 
 def recorded(program, form, sizes, threads, machine, number, *, plain=False, reuse=False):
     """The profile of a form. One that the library places or schedules is told that it runs on `machine`; what the library would
-    place is noted beside the profile. `plain`: the plain build runs as well, for its CPU time."""
+    place is noted beside the profile. `plain`: the plain build runs as well, for its CPU time, which the profile then has."""
     row = PROGRAMS[program]
     folder = FOLDER / "profiles" / f"{program}-{form}-{sizes[0]}-{sizes[1]}-{threads}-{machine}" / str(number)
     if reuse and (folder / "manifest.json").exists() and (plain_ns(folder) or not plain):
@@ -98,21 +98,20 @@ def all_local():
     """The smaller machine with its other node's memory as near as its own: what a program's computing would take, were all of its
     accesses local."""
     text = (ROOT / f"machines/{SMALL}.toml").read_text(encoding="utf-8")
-    local, bandwidth = re.search(r"\[(\d+), \d+\],", text)[1], re.search(r"memory = \"6G\", bandwidth = (\d+)", text)[1]
-    near = re.sub(r"\[(\d+), (\d+)\],", f"[{local}, {local}],", text)
+    local, bandwidth = re.search(r"^ +\[(\d+), \d+\],", text, re.MULTILINE)[1], re.search(r"memory = \"6G\", bandwidth = (\d+)", text)[1]
+    near = re.sub(r"^ +\[\d+, \d+\],$", f"    [{local}, {local}],", text, flags=re.MULTILINE)
     near = re.sub(r"(between = .*bandwidth = )\d+", rf"\g<1>{bandwidth}", near).replace(f'name = "{SMALL}"', f'name = "{SMALL}-near"')
     file = FOLDER / f"{SMALL}-near.toml"
     file.write_text(near, encoding="utf-8")
     return file
 
 
-def simulate(profile, machine, threads, policy, plain, *, factor=None, file=None):
+def simulate(profile, machine, threads, policy, *, factor=None, file=None):
     """Of the computation: seconds (typical, and least and most over the model's scenarios), remote share of the lines fetched;
     remote share of the run's accesses."""
-    known = ["--plain-cpu", f"{plain}ns"] if plain else []
     found = json.loads(nodewise("simulate", profile, "--machine", file or machine, "--threads", threads, "--affinity",
-                                identity(machine, threads), "--policy", policy, "--core-factor", factor or cores.factor(machine), *known,
-                                "--json", MAJO_PLACED=str(notes(profile))))
+                                identity(machine, threads), "--policy", policy, "--core-factor", factor or cores.factor(machine), "--json",
+                                MAJO_PLACED=str(notes(profile))))
     one = found["policies"][0]
     parts = [r for r in one["regions"] if r["function"] not in APART]
     lines = sum(r["lines"] for r in parts)

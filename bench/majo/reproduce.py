@@ -35,9 +35,9 @@ def timed(what, do):
 
 def study(size, reuse):
     """By program the repeats."""
-    plain, found = {}, {program: [] for program in TRANSFORMED}
+    found = {program: [] for program in TRANSFORMED}
     for number in range(REPEATS):
-        repeat = Repeat(size, number, plain, reuse)
+        repeat = Repeat(size, number, reuse)
         for program in TRANSFORMED:
             found[program].append(timed(f"{program} {number + 1}", lambda r=repeat, p=program: r.program(p)))
     return found

@@ -2,45 +2,40 @@
 
 from judge import cores
 from programs import COUNTS, LARGE, MOVED, PROGRAMS, SMALL, SWEEPS, THREADS, TRANSFORMED
-from recordings import AS_PLACED, all_local, noted_bytes, plain_ns, recorded, shared, simulate
+from recordings import AS_PLACED, all_local, noted_bytes, recorded, shared, simulate
 
 PLACED = {"default": "first-touch", "matched": AS_PLACED}
 
 
 class Repeat:
-    """Recordings of one repeat; `plain` has the plain builds' CPU times, which the first one measures."""
+    """Recordings of one repeat, each with a run of its plain build where times are predicted."""
 
-    def __init__(self, size, number, plain, reuse):
-        self.size, self.number, self.plain, self.reuse = size, number, plain, reuse
+    def __init__(self, size, number, reuse):
+        self.size, self.number, self.reuse = size, number, reuse
 
     def record(self, program, form, machine, timed=True):
         sizes = (PROGRAMS[program].small if machine == SMALL else PROGRAMS[program].large)[self.size]
-        profile = recorded(program, form, sizes, THREADS[machine], machine, self.number, plain=timed and self.number == 0, reuse=self.reuse)
-        key = f"{program} {form} {machine}"
-        if timed and self.number == 0:
-            self.plain[key] = plain_ns(profile)
-        return profile, self.plain.get(key)
+        return recorded(program, form, sizes, THREADS[machine], machine, self.number, plain=timed, reuse=self.reuse)
 
     def scaling(self, program):
         """By threads and form on the larger machine, of recordings with 32 threads; the first at other core factors too."""
         forms = {form: self.record(program, form, LARGE) for form in PLACED}
         found = {"factors": {}, "threads": {
-            str(threads): {form: simulate(profile, LARGE, threads, PLACED[form], plain) for form, (profile, plain) in forms.items()}
+            str(threads): {form: simulate(profile, LARGE, threads, PLACED[form]) for form, profile in forms.items()}
             for threads in COUNTS}}
         if self.number == 0:
             for factor in cores.plausible(LARGE):
                 found["factors"][str(factor)] = {
-                    str(threads): {form: simulate(profile, LARGE, threads, PLACED[form], plain, factor=factor)
-                                   for form, (profile, plain) in forms.items()} for threads in (COUNTS[0], COUNTS[-1])}
+                    str(threads): {form: simulate(profile, LARGE, threads, PLACED[form], factor=factor)
+                                   for form, profile in forms.items()} for threads in (COUNTS[0], COUNTS[-1])}
             if program == "cg":  # what caches make of the accesses that the laboratory counts
-                profile, plain = forms["default"]
-                found["lines"] = {policy: simulate(profile, SMALL, THREADS[SMALL], policy, plain)["remote lines"]
+                found["lines"] = {policy: simulate(forms["default"], SMALL, THREADS[SMALL], policy)["remote lines"]
                                   for policy in ("first-touch", "frequency")}
         return found
 
     def sharing(self, program):
         """By form, per cent of pages by class."""
-        return {form: shared(self.record(program, form, SMALL, timed=form == "default" and program in MOVED)[0]) for form in PLACED}
+        return {form: shared(self.record(program, form, SMALL, timed=form == "default" and program in MOVED)) for form in PLACED}
 
     def moving(self, program):
         """Predicted times by default and of computing where all is local; bytes that the notes have moving at this size."""
@@ -48,11 +43,11 @@ class Repeat:
         factors = cores.plausible(SMALL) if self.number == 0 else []
 
         def at(factor):
-            before = simulate(default[0], SMALL, THREADS[SMALL], "first-touch", default[1], factor=factor)
-            computing = simulate(redistribute[0], SMALL, THREADS[SMALL], AS_PLACED, redistribute[1], factor=factor, file=all_local())
+            before = simulate(default, SMALL, THREADS[SMALL], "first-touch", factor=factor)
+            computing = simulate(redistribute, SMALL, THREADS[SMALL], AS_PLACED, factor=factor, file=all_local())
             return {"default": before, "computing": computing}
 
-        return {**at(None), "factors": {str(f): at(f) for f in factors}, "noted": noted_bytes(redistribute[0])}
+        return {**at(None), "factors": {str(f): at(f) for f in factors}, "noted": noted_bytes(redistribute)}
 
     def program(self, name):
         found = {"scaling": self.scaling(name)}
@@ -78,5 +73,5 @@ def agreement(lab, reuse):
             name = "lab-0" if form == "default" else "lab-matched"
             profile = recorded(program, form, PROGRAMS[program].lab, THREADS[SMALL], SMALL, name, reuse=reuse)
             found[f"{program}, {form}"] = [lab[f"{program} {form}"]["remote"],
-                                           simulate(profile, SMALL, THREADS[SMALL], policy, None)["remote"]]
+                                           simulate(profile, SMALL, THREADS[SMALL], policy)["remote"]]
     return found
