@@ -16,3 +16,13 @@ def run(command, **environment):
     if done.returncode:
         raise SystemExit(f"{PROGRAM}: {' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
     return done.stdout
+
+
+def lab(command, **environment):
+    """Likewise of `nodewise lab`; once more where the guest did not come up, as happens on a host that is very busy."""
+    try:
+        return run(command, **environment)
+    except SystemExit as why:
+        if "did not come up" not in str(why):
+            raise
+        return run(command, **environment)

@@ -6,7 +6,7 @@ import csv
 import json
 from collections import defaultdict
 
-from commands import run
+from commands import lab
 from recordings import FOLDER, NODEWISE, PLAIN, command
 
 MACHINE, NODES, THREADS = "mai-itanium2-fss", 4, 8
@@ -77,7 +77,7 @@ def boot():
     lines = [f"first-touch {' '.join(map(str, command(PLAIN, 'mg', 'nas', SIZES)))} --policy {p}" for p in POLICIES]
     pages.unlink(missing_ok=True)
     batch.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = json.loads(run([NODEWISE, "lab", "--machine", MACHINE, "--cpus", THREADS, "--bind", "none", "--huge-pages", "never", "--json",
+    found = json.loads(lab([NODEWISE, "lab", "--machine", MACHINE, "--cpus", THREADS, "--bind", "none", "--huge-pages", "never", "--json",
                             "--batch", batch, "--pages", pages], OMP_NUM_THREADS=str(THREADS)))["runs"]
     homes = [defaultdict(dict) for _ in POLICIES]
     with open(pages, encoding="utf-8") as file:

@@ -46,7 +46,7 @@ def main():
     (FOLDER / f"data-{size}.json").write_text(json.dumps({"programs": found, "laboratory": checked}, indent=1) + "\n", encoding="utf-8")
     repeats = by_repeat(found)
     verdicts = [judge(check, repeats, size=size, basis="simulation", ranges=ranges.of_row(check.id, found),
-                      differs=ranges.differs(check.id, size), reason=ranges.REASONS.get(check.id, "")) for check in CHECKS]
+                      differs=ranges.differs(check.id, size), reason=ranges.reason(check.id, found)) for check in CHECKS]
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")

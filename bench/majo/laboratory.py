@@ -2,7 +2,7 @@
 
 import json
 
-from commands import run
+from commands import lab
 from programs import EXCLUDED, MOVED, PROGRAMS, REPEATS, SMALL, THREADS, TRANSFORMED
 from recordings import FOLDER, NODEWISE, PLAIN, ROOT, identity, nodewise, recorded
 
@@ -44,7 +44,7 @@ def measure(reuse):
     wanted = [lines(number, reuse) for number in range(REPEATS)]
     batch = FOLDER / "laboratory.batch"
     batch.write_text("\n".join(line for one in wanted for line in one.values()) + "\n", encoding="utf-8")
-    printed = run([NODEWISE, "lab", "--machine", SMALL, "--cpus", THREADS[SMALL], "--huge-pages", "never", "--json", "--batch", batch],
+    printed = lab([NODEWISE, "lab", "--machine", SMALL, "--cpus", THREADS[SMALL], "--huge-pages", "never", "--json", "--batch", batch],
                   OMP_NUM_THREADS=str(THREADS[SMALL]))
     runs = iter(json.loads(printed)["runs"])
     return [{key: figures(key, next(runs)) for key in one} for one in wanted]
