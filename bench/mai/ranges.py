@@ -78,8 +78,8 @@ def reason(row, found):
     if row == "I1":
         local = locals_of(found, "mg", OPTERON)
         return (f"Not known. Tested: initialised as NAS MG is, mg is regular: {local['bind_block']:.0f} % of its accesses are local under "
-                f"bind_block, {local['Parallel-Init']:.0f} % under Parallel-Init, {local['cyclic']:.0f} % under cyclic; no core factor and no "
-                "end of the model's ranges makes cyclic first.")
+                f"bind_block, {local['Parallel-Init']:.0f} % under Parallel-Init, {local['cyclic']:.0f} % under cyclic; no core factor and "
+                "no end of the model's ranges makes cyclic first.")
     if row == "I5":
         seconds = by_repeat(found)[0]["ondes"]
         behind = {m: 100 * (seconds[m]["cyclic"] / seconds[m]["bind_block"] - 1) for m in (OPTERON, ITANIUM)}
