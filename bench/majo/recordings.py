@@ -112,7 +112,7 @@ def simulate(profile, machine, threads, policy, *, factor=None, file=None):
     found = json.loads(nodewise("simulate", profile, "--machine", file or machine, "--threads", threads, "--affinity",
                                 identity(machine, threads), "--policy", policy, "--core-factor", factor or cores.factor(machine), "--json",
                                 MAJO_PLACED=str(notes(profile))))
-    one = found["policies"][0]
+    one = next(p for p in found["policies"] if p["policy"] == str(policy))  # the baseline is there too
     parts = [r for r in one["regions"] if r["function"] not in APART]
     lines = sum(r["lines"] for r in parts)
     low, high = (sum(r["seconds_range"][end] for r in parts) for end in (0, 1))

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from statistics import median
 
 import figures
@@ -14,7 +15,7 @@ import ranges
 import recordings
 from checks import CHECKS
 from judge import judge
-from judge.verdict import ROOT
+from judge.verdict import HOLDS, ROOT
 from programs import MOVED, REPEATS, TRANSFORMED
 from recordings import FOLDER
 from study import Repeat, agreement, scaled_bytes
@@ -52,8 +53,8 @@ def inputs(size, found, lab, compared):
     for program in MOVED:
         kernel = median(scaled_bytes(program, size, one[f"{program} redistribute"]) for one in lab)
         noted = median(one["moving"]["noted"] for one in found[program])
-        rows.append([f"{program}: MB migrated as the laboratory's kernel counts, scaled, and as the recording notes",
-                     f"{kernel / 1e6:.0f}, {noted / 1e6:.0f}", abs(kernel - noted) <= 0.05 * noted])
+        rows.append([f"{program}: MB migrated as the laboratory's kernel counts, scaled; no more than the recording notes, which has pages "
+                     "that were not touched too", f"{kernel / 1e6:.0f}, {noted / 1e6:.0f}", 0.75 * noted <= kernel <= noted])
     return rows
 
 
@@ -75,6 +76,7 @@ def main():
     tested = ranges.reasons(found, lab)
     verdicts = [judge(check, repeats, size=size, basis=BASIS.get(check.id, "laboratory"), ranges=ranges.of_row(check.id, found, size, lab),
                       differs=ranges.differs(check.id, size), reason=tested.get(check.id, "")) for check in CHECKS]
+    verdicts = [one if one.verdict != HOLDS else replace(one, reason="") for one in verdicts]
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
