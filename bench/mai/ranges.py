@@ -57,6 +57,9 @@ def differs(row, size):
     if row in ("I1", "I2", "I6"):
         said.append("mg is first touched as NAS MG is (zero3, zran3: planes dealt to all threads) under Parallel-Init and MAI's policies, "
                     "by one thread under Linux")
+    if row in ("I2", "I4"):
+        said.append("bind_block is simulate's, equal parts of pages; by rows, as mai_bind_rows deals them, it places what Parallel-Init "
+                    "does and leads it by nothing (range)")
     if row == "I3":
         said.append("\"last\" is by any amount, behind Linux, Parallel-Init and cyclic; bind_all is one node")
     if row == "I5":
