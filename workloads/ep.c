@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
     for (int r = 0; r < RINGS; r++)
         counted += all.rings[r];
     double pairs = (double)batches * PAIRS, bound = 5.0 * sqrt(pairs), share = (double)counted / pairs;
-    int ok = fabs(share - atan(1.0)) < 5.0 / sqrt(pairs) && fabs(all.x) * 0x1p-30 < bound && fabs(all.y) * 0x1p-30 < bound;
+    int ok = fabs(share - atan(1.0)) < 5.0 / sqrt(pairs) && fabs(all.x) * 0x1p-30 < bound &&
+             fabs(all.y) * 0x1p-30 < bound;
     return verdict(&ep, o.size, o.iterations, (double)counted + (all.x + all.y) * 0x1p-30, ok);
 }
