@@ -1,62 +1,113 @@
-"""What the paper leaves open, as chosen here, and what else was tried."""
+"""What the paper leaves open: the default of each quantity, why it is that, and the range that is run.
+
+Defaults follow from the paper's text or from a sentence that does not mention results; they were written down before the checks
+were run with them. Section numbers are the paper's. Each range is run with the other quantities at their defaults."""
 
 from dataclasses import dataclass, replace
 
-from slices import allocated
+from judge import cores
+
+MACHINE = "sci-cluster-4"
 
 
 @dataclass(frozen=True)
 class Choice:
     """One setting of everything that the paper does not give."""
 
-    accesses: int = 20_000  # to shared data, between decisions
-    half_life: int = 8  # intervals after which what was counted counts half
-    threshold: float = 2.0  # times the average: the paper's
-    least: float = 2.0  # a page is judged from so many times an average page's accesses on: the paper's constant
-    against: str = "page"  # whose average Out-U and Out-W compare with: the page's own, or all pages' of its home
-    difference: bool = False  # "the difference between … and the average exceeds" twice the average, taken literally
-    window: int = 8  # pages to each side whose accesses count too: Out-W, In-W
+    # Accesses to shared data between decisions. The text names no interval; an on-line tool does not know a program's iterations, so
+    # it is one amount for all programs: the geometric middle of its range.
+    interval: int = 20_000
+    # Intervals after which counts are halved; 0 never. Nothing in the text says that histograms are reset or age.
+    half_life: int = 0
+    # Accesses from which on a page is judged. The text has a threshold and no minimum besides it.
+    minimum: int = 1
+    # How "two times of the average references performed to a page" is read. The text says why it is two: if accesses of the
+    # nodes that do not dominate differ by less than a factor of two, none of them exceeds it. That is so if a page is compared
+    # with its own average over the remote nodes. (max − average > 2 · average, literally, no page of four nodes fulfils.)
+    reading: str = "page"
+    # Pages to each side whose accesses count too. "A closer page is assigned a higher weight" needs neighbours at two distances;
+    # dealt round-robin over four nodes they are 4 and 8 pages away.
+    window: int = 8
+    # The simplest weight that falls with distance, as the text has it.
     weight: str = "linear"
+    # Whether In-W leaves a page where it was fetched to first. "Migrated and fixed to the first node" is the text's guess at why
+    # In-W loses; its Table 1 has pages that In-W moved more than once, so it did not fix all.
+    fixed: str = "no"
+    # "Shared memory communication is very fine-grained (normally at word level)" (3.1): every access is a transfer, and counted.
+    caches: str = "none"
+    # Intervals that a page stays after a move. The text has no rest.
+    cooldown: int = 0
+    # Seconds per 10⁹ bytes moved, beside the copy. Not given: what the product assumes of Linux (AsymSched, 4.2).
+    cost: float = 0.3
+    # Remote over local latency. SIMT's authors say "one or two orders of magnitude": near the geometric middle of 10 to 100.
+    ratio: int = 30
+    # Compute time over the recording host's: the same rule as in all reproductions.
+    factor: float = cores.factor(MACHINE)
 
 
 CHOSEN = Choice()
-KNOBS = {
-    "slice": {n: replace(CHOSEN, accesses=n) for n in (5_000, 10_000, 20_000, 40_000, 80_000)},
-    "half-life": {h: replace(CHOSEN, half_life=h) for h in (1, 2, 4, 8, 16)},
-    "threshold": {t: replace(CHOSEN, threshold=t) for t in (1.5, 2.0, 2.5)},
-    "least accesses": {k: replace(CHOSEN, least=k) for k in (0.0, 0.5, 1.0, 2.0, 3.0)},
-    "window": {w: replace(CHOSEN, window=w) for w in (1, 4, 8, 16, 32)},
-    "reading": {"chosen": CHOSEN, "page": replace(CHOSEN, least=0.0), "all": replace(CHOSEN, against="all", least=0.0),
-                "all, from the constant on": replace(CHOSEN, against="all"),
-                "difference": replace(CHOSEN, difference=True, least=0.0),
-                "difference, from the constant on": replace(CHOSEN, difference=True)},
-    "weight": {w: replace(CHOSEN, weight=w) for w in ("linear", "uniform")},
+# Latencies that every setting is run at: A2 asks for what the unknown ones give.
+RATIOS = (10, 30, 100)
+MOST = 4096  # pages: wider than any of the programs, so all pages of a node, the n of the text's formula
+
+# Quantity: (field, values besides the default, where the range is from).
+OPEN = {
+    "interval": ("interval", (5_000, 80_000),
+                 "accesses: from about three turns of each thread in the recording, to 16 decisions in the shortest run (LU)"),
+    "half-life": ("half_life", (16, 4, 1), "intervals: never halved, as the text says nothing, to remembering the last two"),
+    "minimum accesses": ("minimum", (2, 32, 128), "none in the text; AutoNUMA asks for 2; about a hundred is what "
+                                                  "counters in hardware had as trigger (Verghese et al., its reference 9)"),
+    "reading of the threshold": ("reading", ("all", "difference"),
+                                 "the page's own average over remote nodes; a constant, twice the average over all pages, by which "
+                                 "the largest exceeds that average; the difference from an average over all four nodes, the home's "
+                                 "own being 0"),
+    "window": ("window", (4, 16, 32, MOST), "pages: from one neighbour on each side, to all pages of the node (n in the formula)"),
+    "weights": ("weight", ("uniform",), "the text says a closer page weighs more; uniform is the limit"),
+    "In-W's pages": ("fixed", ("yes",), "may be fetched again, or are fixed to the first node (4)"),
+    "caches before the monitor": ("caches", ("monitor", "both"),
+                                  "none; between program and monitor; between program and all memory. A cache holds the lines of a "
+                                  "turn of 500 accesses and is emptied after it; it is not kept coherent"),
+    "rest": ("cooldown", (4,), "intervals: none in the text; what the product does on real machines"),
+    "cost of a move": ("cost", (0.0, 3.0), "s/GB: the copy alone, to ten times what AsymSched measured"),
+    "latency ratio": ("ratio", (10, 100), "one or two orders of magnitude, as SIMT's authors say"),
+    "core factor": ("factor", tuple(f for f in cores.plausible(MACHINE) if f != CHOSEN.factor), cores.SOURCE),
 }
+# What policies' names have, so that all its values run in one call.
+IN_NAMES = {"reading", "window", "weight", "fixed"}
+# What only times depend on, not which pages are moved.
+OF_TIME = {"cost of a move", "latency ratio", "core factor"}
 
-
-# max - average > 2 * average as multiples of what the policies take: over all four nodes, of which a home does not see
+# max − average > 2 · average as multiples of what the policies take: over all four nodes, of which a home does not see
 # its own, the average is three quarters of the remote nodes'; In-W's is over pages.
 DIFFERENCE = {"out-u": 2.25, "out-w": 2.25, "in-w": 3.0}
 
 
+def varied(name):
+    """Value as text → the setting with that value alone varied; the default comes first."""
+    field, values, _ = OPEN[name]
+    chosen = getattr(CHOSEN, field)
+    text = {MOST: "all"} if field == "window" else {}
+    return {str(text.get(v, v)): replace(CHOSEN, **{field: v}) for v in (chosen, *values)}
+
+
 def policy_text(policy, choice):
-    """As `simulate` takes it."""
-    text = f"balance:{policy}"
-    if policy.startswith(("out-", "in-")):
-        text += f":threshold={DIFFERENCE.get(policy, 2.0) if choice.difference else choice.threshold:g}"
+    """As `simulate` takes it: one of ARS's with its parameters, others as they are."""
+    if not policy.startswith(("out-", "in-")):
+        return policy
+    threshold = DIFFERENCE.get(policy, 2.0) if choice.reading == "difference" else 2.0
+    text = f"balance:{policy}:threshold={threshold:g}"
     if "-w" in policy:
         text += f":window={choice.window}:weight={choice.weight}"
-    if policy in ("out-u", "out-w") and choice.against != "page":
-        text += f":against={choice.against}"
+    if policy in ("out-u", "out-w"):
+        text += f":against={'all' if choice.reading == 'all' else 'page'}"
+    if policy == "in-w":
+        text += f":fixed={choice.fixed}"
     return text
 
 
-def options(folder, choice):
-    """Of `simulate`. The paper's threshold is constant and has no budget.
-
-    Nothing here is known only afterwards: how long an interval is, how many are remembered (counts that halve every h
-    intervals hold h to 2 h of them, 1.5 h on average), and how many pages the program has allocated when it begins to
-    compute, over which these accesses are spread."""
-    remembered = 1.5 * choice.half_life
-    least = choice.least * choice.accesses * remembered / allocated(folder)
-    return {"half-life": choice.half_life, "budget": "none", "minimum-samples": max(round(least), 1)}
+def options(choice):
+    """Of `simulate`."""
+    return {"half-life": choice.half_life, "minimum-samples": choice.minimum, "cooldown": choice.cooldown,
+            "migrate-budget": "none", "migration-cost": choice.cost, "core-factor": choice.factor,
+            "traffic": "lines" if choice.caches == "both" else "accesses",
+            "counted": "accesses" if choice.caches == "none" else "lines"}
