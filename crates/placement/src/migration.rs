@@ -175,7 +175,7 @@ registry! {
         => out::out_u_local;
     "out-w-local" "threshold=2:window=8:weight=linear" "out-u-local by a page and its neighbours on the same home (ARS)"
         => out::out_w_local;
-    "in-w" "threshold=2:window=8:weight=linear" "each node fetches remote pages that it uses more than others (ARS)"
+    "in-w" "threshold=2:window=8:weight=linear:fixed=no" "each node fetches remote pages that it uses more than others (ARS)"
         => in_w::make;
     "next-touch" "" "to the node that touches the page first in an interval" => next_touch::make;
     "dominant" "hysteresis=0.5" "to the node with the most accesses, if it has clearly more than the home"

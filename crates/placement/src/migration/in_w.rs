@@ -4,6 +4,8 @@ use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{AccessorPolicy, AccessorView, ByAccessor, Made, Number, Reason, Window};
 use nodewise_machine::Machine;
+use std::collections::HashMap;
+use std::str::FromStr;
 
 /// Fetches a remote page whose accesses from here, its neighbours' included, exceed `threshold` times
 /// the average over all remote pages.
@@ -19,6 +21,25 @@ pub struct InW {
     pub window: Window,
 }
 
+/// Whether a page that was fetched stays with who fetched it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fixed {
+    No,
+    Yes,
+}
+
+impl FromStr for Fixed {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "no" => Ok(Self::No),
+            "yes" => Ok(Self::Yes),
+            _ => Err(()),
+        }
+    }
+}
+
 pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
     let policy = InW {
         threshold: p.take(
@@ -29,9 +50,10 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
         )?,
         window: Window::of(p)?,
     };
+    let fixed = p.take("fixed", Fixed::No, |_| true, "`yes` or `no`")? == Fixed::Yes;
     Ok(Box::new(ByAccessor {
-        name: p.name(),
-        policy,
+        fixed: fixed.then(HashMap::new),
+        ..ByAccessor::new(p.name(), policy)
     }))
 }
 

@@ -120,6 +120,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         "out-u:against=all",
         "out-w:threshold=1:window=3:against=all",
         "carrefour:local=1:imbalance=0",
+        "in-w:fixed=yes",
     ])
 }
 
@@ -306,6 +307,29 @@ fn the_first_node_to_decide_fetches_a_page_whoever_uses_it_most() {
     let pages = Pages::of(&list);
     assert_eq!(moves("in-w", &pages), [(100, 0)]);
     assert_eq!(policy("in-w").messages(NODES, 1), 3);
+}
+
+#[test]
+fn a_fixed_page_stays_with_the_first_node_that_fetched_it() {
+    let at = |home| {
+        let mut list = vec![(100, home, [30, 90, 0, 0])];
+        list.extend((200..300).step_by(20).map(|n| (n, 3, [1, 1, 0, 0])));
+        Pages::of(&list)
+    };
+    for (name, again) in [("in-w", vec![(100, 1)]), ("in-w:fixed=yes", vec![])] {
+        let mut policy = policy(name);
+        let mut moves = |home| -> Vec<_> {
+            let moves = policy.decide(&at(home));
+            moves.iter().map(|m| (m.page.0, m.to.0)).collect()
+        };
+        assert_eq!(moves(3), [(100, 0)], "{name}");
+        // It was not moved: this may be tried again.
+        assert_eq!(moves(3), [(100, 0)], "{name}");
+        assert_eq!(moves(0), again, "{name}");
+        assert_eq!(moves(0), again, "{name}");
+        // Somebody else took it away.
+        assert_eq!(moves(3), [(100, 0)], "{name}");
+    }
 }
 
 #[test]

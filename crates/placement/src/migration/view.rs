@@ -9,6 +9,7 @@ use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use rayon::prelude::*;
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -304,6 +305,21 @@ pub struct ByAccessor<P> {
     pub name: String,
     /// What each node does.
     pub policy: P,
+    /// Where a page was fetched to it stays, as long as it is observed there: each page's last node. `None`: others may
+    /// fetch it again.
+    pub fixed: Option<HashMap<PageNumber, NodeId>>,
+}
+
+impl<P> ByAccessor<P> {
+    /// Wraps a policy, under the name that reports show; pages may be fetched again.
+    #[must_use]
+    pub fn new(name: String, policy: P) -> Self {
+        Self {
+            name,
+            policy,
+            fixed: None,
+        }
+    }
 }
 
 /// One decision over all.
@@ -471,12 +487,33 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
             let taken = wanted.iter().enumerate().filter_map(|(i, w)| w.map(|w| (i, w)));
             moves.extend(taken.map(|(i, (to, why))| proposal(rows, i, to, why)));
         });
+        if let Some(fixed) = &mut self.fixed {
+            keep_fixed(fixed, observed, &mut moves);
+        }
         moves
     }
 
     fn messages(&self, nodes: usize, moves: usize) -> u64 {
         moves as u64 * (nodes as u64).saturating_sub(1)
     }
+}
+
+/// Drops proposals for pages that are where an earlier one sent them, and notes where the others go. Pages that are no longer
+/// observed there are forgotten: they have gone, or were not moved.
+fn keep_fixed(fixed: &mut HashMap<PageNumber, NodeId>, observed: &dyn Observed, moves: &mut Vec<Move>) {
+    let mut arrived = HashMap::with_capacity(fixed.len());
+    if !fixed.is_empty() {
+        blocks(observed, |rows| {
+            for (page, home) in rows.pages.iter().zip(&rows.homes) {
+                if fixed.get(page) == Some(home) {
+                    arrived.insert(*page, *home);
+                }
+            }
+        });
+    }
+    moves.retain(|m| !arrived.contains_key(&m.page));
+    arrived.extend(moves.iter().map(|m| (m.page, m.to)));
+    *fixed = arrived;
 }
 
 /// Of each node: its accesses to pages elsewhere, how many pages it has itself, and the bits that its
