@@ -218,6 +218,38 @@ fn online_policies_stand_beside_the_others_and_start_where_they_are_told() {
 }
 
 #[test]
+fn every_move_is_listed_where_it_is_asked_for() {
+    let profile = synthetic::profile("simulate-moves");
+    let asked = ["--policy", "balance:dominant,balance:out-u"];
+    let found = json(&profile, &[&FREE[..], &asked, &["--moves"]].concat());
+    for name in ["balance:dominant", "balance:out-u"] {
+        let moving = policy(&found, name);
+        let moves = moving["moves"].as_array().unwrap();
+        assert_eq!(moves.len() as u64, moving["migrations"].as_u64().unwrap());
+        let wrong = moves.iter().filter(|m| m["incorrect"] == true).count();
+        assert_eq!(wrong as u64, moving["incorrect"].as_u64().unwrap());
+        assert!(moves.iter().all(|m| m["from"] != m["to"]));
+    }
+    assert!(policy(&json(&profile, &[&FREE[..], &asked].concat()), "balance:dominant")["moves"].is_null());
+}
+
+#[test]
+fn a_monitor_behind_caches_counts_lines() {
+    let profile = synthetic::profile("simulate-counted");
+    let moves = |more: &[&str]| {
+        let asked = ["--policy", "balance:dominant", "--minimum-samples", "100"];
+        let found = json(&profile, &[&FREE[..], &asked, more].concat());
+        assert_eq!(found["parameters"]["traffic"], "lines");
+        policy(&found, "balance:dominant")["migrations"].as_u64().unwrap()
+    };
+    let accesses = moves(&[]);
+    assert_eq!(accesses, moves(&["--counted", "accesses"]));
+    // `lhs` has 590 accesses to 64 lines a page: too few to judge it by.
+    let lines = moves(&["--counted", "lines"]);
+    assert!(0 < lines && lines < accesses, "{lines} of {accesses}");
+}
+
+#[test]
 fn without_a_budget_nothing_moves_and_nothing_changes() {
     let profile = synthetic::profile("simulate-budget");
     let found = json(

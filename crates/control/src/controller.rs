@@ -124,6 +124,12 @@ impl Controller {
         }
     }
 
+    /// Whether each of the last step's moves leaves the node that accesses the page most, until they are recorded; `None`
+    /// without exact counts.
+    pub fn incorrect(&self) -> impl Iterator<Item = Option<bool>> {
+        self.pending.iter().map(|p| p.incorrect)
+    }
+
     /// Records the results of the last step's moves; a second call for the same step has no effect.
     pub fn record(&mut self, now_ns: u64, outcome: &BatchResult) {
         self.advance_clock(now_ns);

@@ -43,8 +43,12 @@ pub struct Question {
     pub traffic: Traffic,
     /// Compute time on the machine's cores over that on the recording host's.
     pub core_factor: f64,
+    /// What policies that move pages count.
+    pub counted: Traffic,
     /// The one policy that moves pages is to be drawn.
     pub trace: bool,
+    /// JSON lists every move.
+    pub moves: bool,
 }
 
 impl Question {
@@ -63,7 +67,8 @@ impl Question {
         let (mappings, notes) = selected.mappings(&list.pages)?;
         let movers = Movers {
             limits: &self.limits,
-            traced: self.trace,
+            drawn: self.trace,
+            listed: self.moves,
             selected: &selected,
             list: &list,
             parameters: &parameters,
@@ -150,6 +155,7 @@ impl Question {
             seconds_per_gb: self.limits.migration_cost,
             core_factor: self.core_factor,
             traffic: self.traffic,
+            counted: self.counted,
             ..self.selection.parameters()
         }
     }

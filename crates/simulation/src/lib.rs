@@ -219,7 +219,7 @@ fn played<'a, S: AccessSource>(
     parameters: &Parameters,
     also: &mut dyn FnMut(&tally::SliceTally<'_>, &run::Run<'a>),
 ) -> Result<run::Run<'a>, S::Error> {
-    let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters.traffic);
+    let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters);
     let mut add = |slice: &tally::SliceTally<'_>| {
         also(slice, &run);
         run.add(slice)

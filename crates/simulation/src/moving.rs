@@ -83,6 +83,8 @@ pub struct Moved {
     pub seconds: f64,
     /// Every move in order, if it was asked for.
     pub migrations: Vec<Migration>,
+    /// Whether each of these left the node that accessed the page most; `None` without exact counts.
+    pub incorrect: Vec<Option<bool>>,
 }
 
 /// Mean cost over pairs of nodes of moving 10⁹ bytes, the copy included, seconds.
@@ -238,6 +240,9 @@ impl MovingPolicy {
             self.since.begin(memory.pages()[m.index], memory);
         }
         self.halves = decision.halve;
+        if self.traced {
+            self.moved.incorrect.extend(self.controller.incorrect());
+        }
         let ns = self.pay(world, &decision.moves, decision.messages, sums);
         let outcome = BatchResult {
             results: vec![PageResult::Moved; decision.moves.len()],

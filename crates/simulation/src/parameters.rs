@@ -83,6 +83,8 @@ pub struct Parameters {
     pub gain_error: f64,
     /// What reaches memory on the machine; the recording host always cached.
     pub traffic: Traffic,
+    /// What policies that move pages count: all accesses, or lines, as a monitor behind caches would.
+    pub counted: Traffic,
     /// Seconds per 10⁹ bytes moved, added to the time of the copy: for page tables and TLB flushes. The default is
     /// AsymSched's 0.3, which already includes a copy, so the cost is overestimated.
     pub seconds_per_gb: f64,
@@ -104,6 +106,7 @@ impl Default for Parameters {
             plain_cpu_ns: None,
             gain_error: 0.1,
             traffic: Traffic::Lines,
+            counted: Traffic::Accesses,
             seconds_per_gb: 0.3,
             host_latency_ns: 95.0,
             core_factor: 1.0,

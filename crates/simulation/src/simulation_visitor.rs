@@ -26,7 +26,7 @@ impl<'a> SimulationVisitor<'a> {
         parameters: &Parameters,
     ) -> Self {
         let run = Run::new(context, mappings, moving, None, parameters);
-        let tally = Tally::new(context, &run.starts(), run.moves(), parameters.traffic);
+        let tally = Tally::new(context, &run.starts(), run.moves(), parameters);
         Self { run, tally }
     }
 

@@ -1,9 +1,9 @@
 //! The pass over the access table: counts the traffic of each CPU to each memory node under every mapping.
 
-use crate::Traffic;
 use crate::counts::Counts;
 use crate::placed::Placed;
 use crate::traffic::{Cell, Phase};
+use crate::{Parameters, Traffic};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
@@ -49,6 +49,8 @@ pub(crate) struct Tally<'a> {
     /// Node of each slot.
     nodes: Vec<usize>,
     traffic: Traffic,
+    /// What slices say of pages.
+    counted: Traffic,
 }
 
 /// CPU slot of each thread, and the node of each slot: threads that share a CPU share its time.
@@ -71,7 +73,7 @@ pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
 
 impl<'a> Tally<'a> {
     /// With `follow`, slices say who accessed which page.
-    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool, traffic: Traffic) -> Self {
+    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool, parameters: &Parameters) -> Self {
         let node_count = context.machine.node_count();
         let (slots, nodes) = slots(context);
         Self {
@@ -89,7 +91,8 @@ impl<'a> Tally<'a> {
             counts: vec![0; mappings.len() * node_count],
             accesses: follow.then(|| Counts::new(context.histogram.len(), node_count)),
             nodes,
-            traffic,
+            traffic: parameters.traffic,
+            counted: parameters.counted,
         }
     }
 
@@ -162,7 +165,11 @@ impl<'a> Tally<'a> {
         self.cursor = index;
         let run = Run::of(row, index, self.shift, self.pages.len());
         if let Some(accesses) = &mut self.accesses {
-            let (node, each) = (self.nodes[slot as usize], row.accesses_per_page());
+            let each = match self.counted {
+                Traffic::Lines => row.lines,
+                Traffic::Accesses => row.accesses_per_page(),
+            };
+            let node = self.nodes[slot as usize];
             run.parts(|pages, weight| accesses.add(pages.start, pages.end, node, each * weight));
         }
         if lines > 0 {

@@ -51,6 +51,9 @@ pub struct Arguments {
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
+    /// What balance policies count: all `accesses`, or `lines`, as a monitor behind caches would
+    #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic)]
+    counted: Traffic,
     /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect
     #[arg(long, value_name = "balance:P", conflicts_with = "policy")]
     sweep: Option<String>,
@@ -63,6 +66,9 @@ pub struct Arguments {
     /// Write JSON
     #[arg(long)]
     json: bool,
+    /// List every move of balance policies in JSON
+    #[arg(long, requires = "json")]
+    moves: bool,
 }
 
 /// Limits that apply to all policies that move pages.
@@ -192,7 +198,9 @@ impl Arguments {
             latency_ratio: self.latency_ratio,
             core_factor: self.core_factor,
             traffic: self.traffic,
+            counted: self.counted,
             trace: self.svg.is_some(),
+            moves: self.moves,
         }
     }
 }

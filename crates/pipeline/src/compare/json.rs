@@ -49,6 +49,7 @@ struct Parameters {
     core_factor: f64,
     migration_seconds_per_gb: f64,
     traffic: &'static str,
+    counted: &'static str,
 }
 
 #[derive(Serialize)]
@@ -78,6 +79,8 @@ struct Policy<'a> {
     messages: u64,
     held_back: HeldBack,
     slices: Vec<Slice>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<Move>,
 }
 
 /// With one uncertain quantity at an end of its range, the others typical.
@@ -87,6 +90,16 @@ struct ScenarioCost {
     value: Option<f64>,
     seconds: f64,
     speedup: f64,
+}
+
+/// Of one page, at the end of a slice.
+#[derive(Serialize)]
+struct Move {
+    slice: u32,
+    page: u64,
+    from: u16,
+    to: u16,
+    incorrect: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +141,13 @@ struct Region<'a> {
     seconds_range: [f64; 2],
     lines: f64,
     local_fraction: f64,
+}
+
+fn name(traffic: Traffic) -> &'static str {
+    match traffic {
+        Traffic::Lines => "lines",
+        Traffic::Accesses => "accesses",
+    }
 }
 
 fn three(range: Range) -> [f64; 3] {
@@ -175,10 +195,8 @@ impl<'a> OnMachine<'a> {
                 host_latency_ns: parameters.host_latency_ns,
                 core_factor: parameters.core_factor,
                 migration_seconds_per_gb: parameters.seconds_per_gb,
-                traffic: match parameters.traffic {
-                    Traffic::Lines => "lines",
-                    Traffic::Accesses => "accesses",
-                },
+                traffic: name(parameters.traffic),
+                counted: name(parameters.counted),
             },
             sources: &machine.sources,
             choice: node_choices.map(NodeChoices::json),
@@ -228,6 +246,14 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         migrations: s.migrations,
     });
     let moved = p.moved.clone().unwrap_or_default();
+    let moves = moved.migrations.iter().zip(&moved.incorrect);
+    let moves = moves.map(|(m, incorrect)| Move {
+        slice: m.slice.0,
+        page: m.page.0,
+        from: m.from,
+        to: m.to,
+        incorrect: *incorrect,
+    });
     let ledger = &moved.ledger;
     Policy {
         policy: &p.policy,
@@ -259,5 +285,6 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         messages: ledger.messages,
         held_back: moved.held_back,
         slices: slices.collect(),
+        moves: moves.collect(),
     }
 }

@@ -9,7 +9,9 @@ use nodewise_simulation::{Moving, Parameters};
 pub struct Movers<'a> {
     pub limits: &'a Limits,
     /// The one policy that moves pages is to be drawn.
-    pub traced: bool,
+    pub drawn: bool,
+    /// Every move is to be listed.
+    pub listed: bool,
     pub selected: &'a Selected,
     pub list: &'a Split,
     pub parameters: &'a Parameters,
@@ -23,12 +25,12 @@ impl Movers<'_> {
     pub fn all(&self) -> anyhow::Result<Vec<Moving>> {
         let moving = self.list.moving.iter().map(|p| self.one(p));
         let mut moving = moving.collect::<anyhow::Result<Vec<_>>>()?;
-        if self.traced {
-            let [one] = moving.as_mut_slice() else {
-                bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
-            };
-            one.traced = true;
+        if self.drawn && moving.len() != 1 {
+            bail!("--svg draws one policy that moves pages: --policy balance:out-w, or --policy replay");
         }
+        moving
+            .iter_mut()
+            .for_each(|m| m.traced = self.drawn || self.listed);
         Ok(moving)
     }
 }

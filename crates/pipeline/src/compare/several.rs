@@ -268,7 +268,8 @@ impl Runs<'_> {
     fn movers<'p>(&'p self, program: &'p Program) -> Movers<'p> {
         Movers {
             limits: &self.question.limits,
-            traced: self.question.trace,
+            drawn: self.question.trace,
+            listed: self.question.moves,
             selected: &program.selected,
             list: self.list,
             parameters: self.parameters,
