@@ -20,7 +20,7 @@ class Choice:
     # Intervals after which counts are halved; 0 never. Nothing in the text says that histograms are reset or age.
     half_life: int = 0
     # Accesses from which on a page is judged. The text has a threshold and no minimum besides it.
-    minimum: int = 1
+    minimum: int | str = 1
     # How "two times of the average references performed to a page" is read. The text says why it is two: if accesses of the
     # nodes that do not dominate differ by less than a factor of two, none of them exceeds it. That is so if a page is compared
     # with its own average over the remote nodes. (max − average > 2 · average, literally, no page of four nodes fulfils.)
@@ -48,6 +48,7 @@ class Choice:
 CHOSEN = Choice()
 # Latencies that every setting is run at: A2 asks for what the unknown ones give.
 RATIOS = (10, 30, 100)
+AVERAGE = "2 × average"  # accesses of an interval to a page, before the run: known from the interval and what is allocated
 MOST = 4096  # pages: wider than any of the programs, so all pages of a node, the n of the text's formula
 
 # Quantity: (field, values besides the default, where the range is from).
@@ -55,8 +56,9 @@ OPEN = {
     "interval": ("interval", (5_000, 80_000),
                  "accesses: from about three turns of each thread in the recording, to 16 decisions in the shortest run (LU)"),
     "half-life": ("half_life", (16, 4, 1), "intervals: never halved, as the text says nothing, to remembering the last two"),
-    "minimum accesses": ("minimum", (2, 32, 128), "none in the text; AutoNUMA asks for 2; about a hundred is what "
-                                                  "counters in hardware had as trigger (Verghese et al., its reference 9)"),
+    "minimum accesses": ("minimum", (2, 32, 128, AVERAGE), "none in the text; AutoNUMA asks for 2; about a hundred is what "
+                         "counters in hardware had as trigger (Verghese et al., its reference 9); twice what an interval has for a "
+                         "page on average, as the text calls the threshold constant"),
     "reading of the threshold": ("reading", ("all", "difference"),
                                  "the page's own average over remote nodes; a constant, twice the average over all pages, by which "
                                  "the largest exceeds that average; the difference from an average over all four nodes, the home's "
@@ -65,8 +67,9 @@ OPEN = {
     "weights": ("weight", ("uniform",), "the text says a closer page weighs more; uniform is the limit"),
     "In-W's pages": ("fixed", ("yes",), "may be fetched again, or are fixed to the first node (4)"),
     "caches before the monitor": ("caches", ("monitor", "both"),
-                                  "none; between program and monitor; between program and all memory. A cache holds the lines of a "
-                                  "turn of 500 accesses and is emptied after it; it is not kept coherent"),
+                                  "none; before the monitor; before the monitor and memory. The cache is the profile's `lines`: it holds "
+                                  "a thread's last 1,024 pages, which is all of these programs, and is not coherent, so each thread "
+                                  "fetches a line once. Coherent caches lie between"),
     "rest": ("cooldown", (4,), "intervals: none in the text; what the product does on real machines"),
     "cost of a move": ("cost", (0.0, 3.0), "s/GB: the copy alone, to ten times what AsymSched measured"),
     "latency ratio": ("ratio", (10, 100), "one or two orders of magnitude, as SIMT's authors say"),
@@ -105,9 +108,10 @@ def policy_text(policy, choice):
     return text
 
 
-def options(choice):
-    """Of `simulate`."""
-    return {"half-life": choice.half_life, "minimum-samples": choice.minimum, "cooldown": choice.cooldown,
+def options(choice, pages):
+    """Of `simulate`, for a program that has allocated so many shared pages."""
+    least = round(2 * choice.interval / pages) if choice.minimum == AVERAGE else choice.minimum
+    return {"half-life": choice.half_life, "minimum-samples": least, "cooldown": choice.cooldown,
             "migrate-budget": "none", "migration-cost": choice.cost, "core-factor": choice.factor,
             "traffic": "lines" if choice.caches == "both" else "accesses",
             "counted": "accesses" if choice.caches == "none" else "lines"}

@@ -4,19 +4,17 @@ import json
 import os
 import pathlib
 
+from choices import MACHINE, options, policy_text
 from commands import ROOT, run
-from programs import PROGRAMS
-from slices import cut
+from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS, START, STATIC
+from slices import allocated, cut
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 PLAIN = ROOT / "build/workloads"
 FOLDER = ROOT / "build/ars"
 THREADS = 4
-MACHINE = "sci-cluster-4"
-# "Allocates shared data cyclically over all nodes", the paper's round-robin: by page number, whoever is first.
-START = "interleave"
 # Recordings of each program.
-TAKES = range(3)
+TAKES = range(5)
 # Accesses after which the next thread has its turn, while recording.
 TURN = 500
 
@@ -34,18 +32,37 @@ def record(program, take, reuse=False):
     return folder
 
 
-def profile(program, accesses, take=0):
+def profile(program, interval, take):
     """The program's computation in slices of so many accesses."""
-    folder = FOLDER / "profiles" / f"{program}-{take}-{accesses}"
+    folder = FOLDER / "profiles" / f"{program}-{take}-{interval}"
     if not (folder / "manifest.json").exists():
-        cut(FOLDER / "recordings" / f"{program}-{take}", folder, PROGRAMS[program].computes, accesses)
+        cut(FOLDER / "recordings" / f"{program}-{take}", folder, PROGRAMS[program].computes, interval)
     return folder
 
 
-def simulate(folder, policies, ratio, settings):
-    """By policy as written, from pages dealt round-robin, every access a transfer of its own."""
-    options = [text for key, value in settings.items() for text in (f"--{key}", value)]
-    found = json.loads(run([NODEWISE, "simulate", folder, "--machine", MACHINE, "--affinity", "identity", "--start",
-                            START, "--policy", ",".join(policies), "--latency-ratio", ratio, "--traffic",
-                            "accesses", *options, "--json"]))
-    return {p["policy"]: p for p in found["policies"]}
+def key(program, take, choice, ratio):
+    """Settings that agree in this run in one call: they differ in policies' names only."""
+    return (choice.interval, ratio, *options(choice, allocated(profile(program, choice.interval, take))).values())
+
+
+def simulate(program, take, choices, ratio):
+    """Setting → policy → figures; the settings agree in their `key`. Pages are dealt round-robin at the start."""
+    folder = profile(program, choices[0].interval, take)
+    plain = [START, STATIC, *OTHERS.values()]
+    written = {choice: {p: policy_text(p, choice) for p in ALGORITHMS.values()} for choice in choices}
+    texts = dict.fromkeys([*plain, *(text for by_policy in written.values() for text in by_policy.values())])
+    more = [text for name, value in options(choices[0], allocated(folder)).items() for text in (f"--{name}", value)]
+    found = json.loads(run([NODEWISE, "simulate", folder, "--machine", MACHINE, "--affinity", "identity", "--start", START,
+                            "--policy", ",".join(texts), "--latency-ratio", ratio, "--moves", "--json", *more]))
+    by_text = {p["policy"]: figures(p) for p in found["policies"]}
+    return {choice: {**{p: by_text[p] for p in plain}, **{p: by_text[text] for p, text in by_policy.items()}}
+            for choice, by_policy in written.items()}
+
+
+def figures(found):
+    """What is judged or drawn of a policy."""
+    return {**{count: found[count] for count in COUNTS}, "seconds": found["seconds"], "local": found["local_fraction"],
+            "scenarios": {f"{s['varied']} {s['value']:g}": s["seconds"] for s in found["scenarios"] if s["value"] is not None},
+            "locals": [s["local_fraction"] for s in found["slices"]],
+            # (slice, page, where to, whether its home used it most)
+            "moves": [(m["slice"], m["page"], m["to"], m["incorrect"]) for m in found.get("moves", ())]}
