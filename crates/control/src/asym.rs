@@ -7,16 +7,18 @@
 
 mod application_state;
 mod cluster_moves;
+mod counted;
 mod replacement;
 mod scheduler;
 
 #[cfg(test)]
 mod laws;
 
+pub use counted::{Process, Thread, applications, dealt};
 pub use scheduler::Scheduler;
 
 use nodewise_machine::NodeId;
-use nodewise_placement::asym::{Cluster, Options};
+use nodewise_placement::asym::{Cluster, Counts, Options};
 
 /// Parameters of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +127,8 @@ pub struct Decision {
     pub then: f64,
     /// P_wbw of the best placement found, MB/s.
     pub best: f64,
+    /// Placements that the last search of this step had, and those that it computed the bandwidth of.
+    pub searched: Counts,
     /// Error message if nothing could be decided.
     pub trouble: Option<String>,
 }

@@ -127,6 +127,7 @@ impl Scheduler {
             let now: Vec<Cluster> = applications.iter().flat_map(of).collect();
             decision.now = weighted_bandwidth(&self.channels, &now, &NodePlacement::current(&now));
             decision.best = found.weighted;
+            decision.searched = found.counts;
             decision.then = then;
             // An application that lost a node is not refused.
             let lost_node = |r: &Refused| {

@@ -1,7 +1,7 @@
 //! Full migration: moves all memory after threads whose dynamic migration was not enough (AsymSched 4.2).
 
 use crate::topology::Topology;
-use nodewise_control::asym::FullMigration;
+use nodewise_control::asym::{FullMigration, dealt};
 use nodewise_enforce::mover::{Pair, Plan};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Reason};
@@ -44,40 +44,10 @@ fn pages(pairs: &[Pair], process: u16, shift: u32) -> Vec<PageNumber> {
     pages
 }
 
-/// The target of each of this many pages.
-fn dealt(count: usize, goals: &[(NodeId, f64)]) -> impl Iterator<Item = NodeId> + '_ {
-    let all: f64 = goals.iter().map(|g| g.1).sum();
-    let mut sum = 0.0;
-    let ends: Vec<(f64, NodeId)> = goals
-        .iter()
-        .map(|(node, share)| {
-            sum += share / all;
-            (sum * count as f64, *node)
-        })
-        .collect();
-    let last = goals.last().map_or(NodeId(0), |g| g.0);
-    (0..count).map(move |page| {
-        let found = ends.iter().find(|(end, _)| page as f64 + 0.5 < *end);
-        found.map_or(last, |(_, node)| *node)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use nodewise_enforce::mover::Run;
-
-    #[test]
-    fn pages_are_dealt_out_by_share_in_blocks() {
-        let goals = [(NodeId(4), 0.25), (NodeId(2), 0.75)];
-        let to: Vec<u32> = dealt(8, &goals).map(|n| n.0).collect();
-        assert_eq!(to, [4, 4, 2, 2, 2, 2, 2, 2]);
-        assert_eq!(
-            dealt(3, &[(NodeId(5), 1.0)]).map(|n| n.0).collect::<Vec<_>>(),
-            [5, 5, 5]
-        );
-        assert_eq!(dealt(0, &goals).count(), 0);
-    }
 
     #[test]
     fn a_huge_page_is_one() {

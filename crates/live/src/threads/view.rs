@@ -1,9 +1,9 @@
 //! Converts observations of processes into the scheduler's input, and its decisions back.
 
-use nodewise_control::asym::{Application, ThreadMove};
+use nodewise_control::asym::{self, Application, Process, ThreadMove};
 use nodewise_machine::NodeId;
-use nodewise_placement::asym::{AsymError, Cluster, Place, ThreadTraffic, clusters_from_counters, weight};
-use std::collections::{BTreeMap, BTreeSet};
+use nodewise_placement::asym::{AsymError, Place};
+use std::collections::BTreeSet;
 
 /// The observed state of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,35 +55,19 @@ impl Seen {
         self.threads.iter().map(away).sum()
     }
 
-    /// Accesses of all its threads per second, by node of the memory.
-    fn accesses(&self) -> Vec<f64> {
-        let mut sums = vec![0.0; self.resident.len()];
-        for thread in &self.threads {
-            sums.iter_mut().zip(&thread.accesses).for_each(|(s, n)| *s += n);
-        }
-        sums
-    }
-
-    /// One fixed cluster of all its threads.
-    fn as_fixed(&self) -> Cluster {
-        let at: Vec<NodeId> = self.runs_on().into_iter().collect();
-        Cluster {
-            application: self.pid,
-            threads: self.threads.iter().map(|t| t.tid).collect(),
-            nodes: at.len(),
-            weight: weight(self.remote()),
-            at,
-            fixed: true,
-            ..Cluster::default()
-        }
-    }
-
-    fn with(&self, clusters: Vec<Cluster>) -> Application {
-        Application {
+    /// The same for the scheduler.
+    fn counted(&self, fixed: bool) -> Process {
+        let thread = |t: &Thread| asym::Thread {
+            number: t.tid,
+            node: t.node,
+            accesses: t.accesses.clone(),
+        };
+        Process {
             id: self.pid,
-            clusters,
             run_ns: self.run_ns,
-            accesses: self.accesses(),
+            threads: self.threads.iter().map(thread).collect(),
+            resident: self.resident.clone(),
+            fixed,
         }
     }
 }
@@ -97,67 +81,8 @@ pub fn applications(
     may_move: impl Fn(&Seen) -> bool,
     places: &[Place],
 ) -> Result<Vec<Application>, AsymError> {
-    let (free, fixed): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|s| may_move(s));
-    let taken: BTreeSet<NodeId> = fixed.iter().flat_map(|s| s.runs_on()).collect();
-    let open: Vec<Place> = places
-        .iter()
-        .copied()
-        .filter(|p| !taken.contains(&p.node))
-        .collect();
-    let mut clusters = clusters(&free, &open)?;
-    let of = |one: &Seen| match may_move(one) {
-        true => one.with(clusters.remove(&one.pid).unwrap_or_default()),
-        false => one.with(if one.threads.is_empty() {
-            vec![]
-        } else {
-            vec![one.as_fixed()]
-        }),
-    };
-    Ok(seen.iter().map(of).collect())
-}
-
-/// The clusters of each process.
-fn clusters(free: &[&Seen], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>>, AsymError> {
-    let all = || free.iter().flat_map(|s| s.threads.iter().map(|t| (s.pid, t)));
-    if all().next().is_none() {
-        return Ok(BTreeMap::new());
-    }
-    let crew: Vec<ThreadTraffic> = all()
-        .map(|(application, t)| ThreadTraffic {
-            application,
-            thread: t.tid,
-            remote: 0.0,
-        })
-        .collect();
-    let nodes: Vec<NodeId> = all().map(|(_, t)| t.node).collect();
-    let accesses: Vec<Vec<f64>> = all().map(|(_, t)| t.accesses.clone()).collect();
-    let mut of: BTreeMap<u32, Vec<Cluster>> = BTreeMap::new();
-    for cluster in clusters_from_counters(&crew, &nodes, &accesses, open)? {
-        of.entry(cluster.application).or_default().push(cluster);
-    }
-    for one in free {
-        let Some(clusters) = of.get_mut(&one.pid) else {
-            continue;
-        };
-        share_out(&one.resident, clusters);
-    }
-    Ok(of)
-}
-
-/// Divides a node's resident memory equally among the clusters with threads there.
-fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
-    let there = |cluster: &Cluster, node: usize| cluster.occupied_nodes().iter().any(|n| n.index() == node);
-    for (node, bytes) in resident.iter().enumerate() {
-        let sharers = clusters.iter().filter(|c| there(c, node)).count() as u64;
-        for cluster in clusters.iter_mut() {
-            let part = if there(cluster, node) {
-                bytes / sharers.max(1)
-            } else {
-                0
-            };
-            cluster.resident.push(part);
-        }
-    }
+    let counted: Vec<Process> = seen.iter().map(|s| s.counted(!may_move(s))).collect();
+    asym::applications(&counted, places)
 }
 
 /// The target node of each active thread; the current node of those that do not migrate.
@@ -186,6 +111,7 @@ mod tests {
     use super::*;
     use nodewise_control::asym::{Scheduler, Settings};
     use nodewise_machine::Machine;
+    use nodewise_placement::asym::Cluster;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -284,20 +210,6 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("3 programs") && !error.contains('\n'), "{error}");
-    }
-
-    #[test]
-    fn a_nodes_memory_goes_with_one_cluster_or_in_parts_with_several() {
-        let cluster = |at: &[u32]| Cluster {
-            at: at.iter().copied().map(NodeId).collect(),
-            ..Cluster::default()
-        };
-        let mut clusters = [cluster(&[0, 1]), cluster(&[1])];
-        share_out(&[10, 20, 30], &mut clusters);
-        assert_eq!(
-            (&clusters[0].resident, &clusters[1].resident),
-            (&vec![10, 10, 0], &vec![0, 10, 0])
-        );
     }
 
     #[test]
