@@ -4,12 +4,14 @@ mod json;
 mod movers;
 mod moving;
 mod nodes;
+mod online;
 mod several;
 mod show;
 mod sweep;
 mod table;
 
 pub use moving::Limits;
+pub use online::{Online, Starts};
 pub use several::Together;
 pub use sweep::Sweep;
 
@@ -19,7 +21,7 @@ use anyhow::bail;
 use movers::Movers;
 use nodes::NodeChoices;
 use nodewise_machine::Machine;
-use nodewise_simulation::{Parameters, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use nodewise_simulation::{Parameters, Range, Simulation, Traffic, simulate_moving, with_latency_ratio};
 use std::path::PathBuf;
 
 /// The parameters of a comparison.
@@ -45,6 +47,8 @@ pub struct Question {
     pub core_factor: f64,
     /// What policies that move pages count.
     pub counted: Traffic,
+    /// Misses that a CPU has in flight, if they are not to have their range.
+    pub misses_in_flight: Option<f64>,
     /// The one policy that moves pages is to be drawn.
     pub trace: bool,
     /// JSON lists every move.
@@ -107,6 +111,14 @@ impl Question {
         several::predict(self, machine)
     }
 
+    /// One program or several whose threads and pages are moved while they run, as `balance --move-threads` does.
+    ///
+    /// # Errors
+    /// As [`Question::compare`].
+    pub fn online(&self, machine: &str, starts: &Starts) -> anyhow::Result<Online> {
+        online::predict(self, machine, starts)
+    }
+
     /// How much `policy`, which moves pages, depends on each of its parameters on this machine.
     ///
     /// # Errors
@@ -151,12 +163,14 @@ impl Question {
     }
 
     fn parameters(&self) -> Parameters {
+        let all = self.selection.parameters();
         Parameters {
             seconds_per_gb: self.limits.migration_cost,
             core_factor: self.core_factor,
             traffic: self.traffic,
             counted: self.counted,
-            ..self.selection.parameters()
+            parallelism: self.misses_in_flight.map_or(all.parallelism, Range::exactly),
+            ..all
         }
     }
 }

@@ -10,7 +10,9 @@
 //!
 //! Several programs at once meet on links and controllers, phase by phase ([`at_once`]).
 //!
-//! **Non-goals.** Caches, TLBs, page tables; moves in the middle of a slice, threads that move; ranking (see
+//! Programs whose threads move too, as the live loop moves them: [`online`].
+//!
+//! **Non-goals.** Caches, TLBs, page tables; moves in the middle of a slice; ranking (see
 //! `nodewise-advise`).
 
 #![forbid(unsafe_code)]
@@ -24,6 +26,7 @@ mod disjoint_placements;
 mod latency_ratio;
 mod merged;
 mod moving;
+pub mod online;
 mod parameters;
 mod phase;
 mod placed;

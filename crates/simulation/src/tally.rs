@@ -163,7 +163,7 @@ impl<'a> Tally<'a> {
             return;
         };
         self.cursor = index;
-        let run = Run::of(row, index, self.shift, self.pages.len());
+        let run = Stretch::of(row, index, self.shift, self.pages.len());
         if let Some(accesses) = &mut self.accesses {
             let each = match self.counted {
                 Traffic::Lines => row.lines,
@@ -187,7 +187,7 @@ impl<'a> Tally<'a> {
 }
 
 /// The pages of a row: base pages that lie in its first page, whole pages after it, the rest.
-struct Run {
+pub(crate) struct Stretch {
     first: usize,
     /// Behind the last whole page.
     end: usize,
@@ -198,8 +198,8 @@ struct Run {
     tail: u64,
 }
 
-impl Run {
-    fn of(row: &Access, first: usize, shift: u32, pages: usize) -> Self {
+impl Stretch {
+    pub fn of(row: &Access, first: usize, shift: u32, pages: usize) -> Self {
         let (size, len) = (1u64 << shift, u64::from(row.len));
         let head = (size - (row.page.0 & (size - 1))).min(len);
         Self {
@@ -213,7 +213,7 @@ impl Run {
     }
 
     /// Calls `visit` with pages and how many base pages of the run each of them has.
-    fn parts(&self, mut visit: impl FnMut(std::ops::Range<usize>, u64)) {
+    pub fn parts(&self, mut visit: impl FnMut(std::ops::Range<usize>, u64)) {
         visit(self.first..self.first + 1, self.head);
         if self.end > self.first + 1 {
             visit(self.first + 1..self.end, self.whole);
@@ -233,7 +233,7 @@ fn main_threads(profile: &Profile, threads: usize) -> Vec<bool> {
 }
 
 /// The index of `page`: a step or a gallop from the cursor, a search when it lies behind.
-fn find(pages: &[PageNumber], cursor: usize, page: PageNumber) -> Option<usize> {
+pub(crate) fn find(pages: &[PageNumber], cursor: usize, page: PageNumber) -> Option<usize> {
     let ahead = pages.get(cursor..).unwrap_or_default();
     match ahead.first() {
         Some(&here) if here == page => return Some(cursor),

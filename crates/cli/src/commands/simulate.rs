@@ -48,6 +48,11 @@ pub struct Arguments {
     /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
     #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
     core_factor: f64,
+    /// Assume that a CPU has so many misses in flight on average [default: 5, varied from 2 to 12]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    misses_in_flight: Option<f64>,
+    #[command(flatten)]
+    online: Online,
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
     traffic: Traffic,
@@ -69,6 +74,24 @@ pub struct Arguments {
     /// List every move of balance policies in JSON
     #[arg(long, requires = "json")]
     moves: bool,
+}
+
+/// Threads that move.
+#[derive(clap::Args, Clone, Debug)]
+struct Online {
+    /// Move threads and pages while the programs run, by the decision code of `balance --move-threads`, from random nodes;
+    /// compared with all static placements and with moving pages only
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "repeat"])]
+    move_threads: bool,
+    /// With --move-threads: runs from random nodes
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..))]
+    starts: u64,
+    /// With --move-threads: repeat the program until a run is so many seconds long on the mean static placement
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, requires = "move_threads", value_parser = positive)]
+    at_least: f64,
+    /// With --move-threads: lines a microsecond that must come from memory for pages to be moved (Carrefour: 50)
+    #[arg(long, value_name = "R", default_value_t = 50.0, requires = "move_threads", value_parser = cost)]
+    dynamic_rate: f64,
 }
 
 /// Limits that apply to all policies that move pages.
@@ -111,6 +134,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     output::check_new(&arguments.svg, arguments.force)?;
     let question = arguments.question();
+    if arguments.online.move_threads {
+        return online(arguments, &question, &machines);
+    }
     if !arguments.more.is_empty() {
         return together(arguments, &question, &machines);
     }
@@ -146,6 +172,27 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
         output::print(&one_or_all(&all)?)?;
     } else {
         let all: Vec<_> = done.iter().map(compare::Together::text).collect();
+        output::print(&all.join("\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
+    refuse(arguments)?;
+    let starts = compare::Starts {
+        count: arguments.online.starts,
+        least_s: arguments.online.at_least,
+        least_rate: arguments.online.dynamic_rate,
+        period_s: Settings::default().interval_ns as f64 * 1e-9,
+    };
+    let done = machines.iter().map(|m| question.online(m, &starts));
+    let done: Vec<compare::Online> = done.collect::<anyhow::Result<_>>()?;
+    done.iter().for_each(|d| tell(&d.notes));
+    if arguments.json {
+        let all: Vec<_> = done.iter().map(compare::Online::json).collect();
+        output::print(&one_or_all(&all)?)?;
+    } else {
+        let all: Vec<_> = done.iter().map(compare::Online::text).collect();
         output::print(&all.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -199,6 +246,7 @@ impl Arguments {
             core_factor: self.core_factor,
             traffic: self.traffic,
             counted: self.counted,
+            misses_in_flight: self.misses_in_flight,
             trace: self.svg.is_some(),
             moves: self.moves,
         }

@@ -80,7 +80,7 @@ impl Limits {
         Ok(moving)
     }
 
-    fn settings(&self, selected: &Selected, parameters: &Parameters) -> Settings {
+    pub fn settings(&self, selected: &Selected, parameters: &Parameters) -> Settings {
         Settings {
             budget: self.budget,
             seconds_per_gb: migration_seconds_per_gb(&selected.machine, parameters),

@@ -26,6 +26,8 @@ pub struct NodeChoices {
     slices_together: usize,
     resident_bytes: u64,
     choices: Vec<(Choice, Places)>,
+    /// The node of each virtual node, placement by placement.
+    all: Vec<Vec<NodeId>>,
     dynamic: Option<Dynamic>,
 }
 
@@ -138,6 +140,7 @@ impl NodeChoices {
             complete: placements.complete(),
             slices_together: choices.first().map_or(1, |c| c.slices_together),
             resident_bytes,
+            all: placements.all.clone(),
             choices: choices
                 .into_iter()
                 .map(|c| {
@@ -187,7 +190,7 @@ impl NodeChoices {
             complete: self.complete,
             slices_together: self.slices_together,
             resident_bytes: self.resident_bytes,
-            policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p)).collect(),
+            policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p, &self.all)).collect(),
             dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
         }
     }
@@ -296,6 +299,7 @@ struct PolicyJson {
     mean_seconds: f64,
     deviation_seconds: f64,
     mean_latency_ns: f64,
+    every: Vec<At>,
 }
 
 #[derive(Serialize)]
@@ -319,7 +323,7 @@ struct DynamicJson {
 }
 
 impl PolicyJson {
-    fn new(choice: &Choice, places: &Places) -> Self {
+    fn new(choice: &Choice, places: &Places, all: &[Vec<NodeId>]) -> Self {
         let seconds = Spread::of(&choice.seconds);
         let at = |nodes: &[NodeId], at: usize| At {
             nodes: nodes.iter().map(|n| n.0).collect(),
@@ -334,6 +338,7 @@ impl PolicyJson {
             mean_seconds: seconds.mean,
             deviation_seconds: seconds.deviation,
             mean_latency_ns: Spread::of(&choice.latency_ns).mean,
+            every: all.iter().enumerate().map(|(i, nodes)| at(nodes, i)).collect(),
         }
     }
 }

@@ -40,11 +40,11 @@ pub struct Together {
 }
 
 /// One of the programs.
-struct About {
-    profile: String,
-    program: String,
-    threads: VirtualNodes,
-    resident_bytes: u64,
+pub(super) struct About {
+    pub profile: String,
+    pub program: String,
+    pub threads: VirtualNodes,
+    pub resident_bytes: u64,
     /// Accesses to other nodes a second, alone, from where pages start: its cluster's weight is their logarithm.
     remote_per_second: f64,
 }
@@ -72,24 +72,18 @@ struct Dynamic {
 }
 
 /// A program on virtual nodes.
-struct Program {
-    about: About,
-    selected: Selected,
-    mappings: Vec<Mapping>,
+pub(super) struct Program {
+    pub about: About,
+    pub selected: Selected,
+    pub mappings: Vec<Mapping>,
     /// What policies note about them.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Together> {
     let parameters = question.parameters();
     let list = question.list();
-    let first = question.selection.profile.iter();
-    let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
-    let opened = folders.iter().enumerate().map(|(i, folder)| {
-        let count = question.threads_of(i, folders.len())?;
-        Program::open(question, machine, folder, count)
-    });
-    let mut opened = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut opened = open(question, machine)?;
     let machine = opened[0].0.selected.machine.clone();
     let mut apart = places(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {
@@ -122,8 +116,19 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
     })
 }
 
+/// All programs with the number of each thread, not yet on virtual nodes.
+pub(super) fn open(question: &Question, machine: &str) -> anyhow::Result<Vec<(Program, Vec<u32>)>> {
+    let first = question.selection.profile.iter();
+    let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
+    let opened = folders.iter().enumerate().map(|(i, folder)| {
+        let count = question.threads_of(i, folders.len())?;
+        Program::open(question, machine, folder, count)
+    });
+    opened.collect()
+}
+
 /// Every way to put the programs on nodes of their own.
-fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<DisjointPlacements> {
+pub(super) fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<DisjointPlacements> {
     let threads: Vec<Vec<u32>> = opened.iter().map(|o| o.0.about.threads.sizes.clone()).collect();
     let needed: Vec<String> = threads.iter().map(|t| t.len().to_string()).collect();
     let there = machine.cpu_nodes().count();
@@ -209,7 +214,7 @@ impl Program {
     }
 
     /// Puts it on virtual nodes, which these are an example of.
-    fn enter(&mut self, groups: &[u32], nodes: &[NodeId], policies: &str) -> anyhow::Result<()> {
+    pub fn enter(&mut self, groups: &[u32], nodes: &[NodeId], policies: &str) -> anyhow::Result<()> {
         let (selected, of) = (&mut self.selected, &self.about.threads.of);
         selected.machine = VirtualNodes::machine(&selected.machine, nodes);
         selected.affinity = virtual_affinity(ASYM, groups, of, &selected.machine);

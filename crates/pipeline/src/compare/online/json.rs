@@ -1,0 +1,159 @@
+//! JSON output of `simulate --move-threads`; its keys are documented in `docs/model.md` and stable.
+
+use super::{About, Online};
+use nodewise_simulation::online::{Outcome, ProgramOutcome};
+use nodewise_simulation::{Places, Spread};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct OnMachine<'a> {
+    machine: &'a str,
+    title: &'a str,
+    estimate: bool,
+    policy: &'a str,
+    period_seconds: f64,
+    least_seconds: f64,
+    least_rate: f64,
+    migration_seconds_per_gb: f64,
+    placements: f64,
+    predicted: usize,
+    programs: Vec<ProgramJson<'a>>,
+    pages: Vec<Run>,
+    threads: Vec<Run>,
+}
+
+#[derive(Serialize)]
+struct ProgramJson<'a> {
+    profile: &'a str,
+    program: &'a str,
+    threads: &'a [u32],
+    nodes: usize,
+    resident_bytes: u64,
+    repeated: f64,
+    #[serde(rename = "static")]
+    fixed: Ends,
+    pages: Ends,
+    #[serde(rename = "move_threads")]
+    moved: Ends,
+}
+
+/// One program over placements or runs.
+#[derive(Serialize)]
+struct Ends {
+    best: At,
+    worst: At,
+    mean_seconds: f64,
+    deviation_seconds: f64,
+    mean_latency_ns: f64,
+}
+
+#[derive(Serialize)]
+struct At {
+    /// By program and virtual node.
+    nodes: Vec<Vec<u32>>,
+    seconds: f64,
+    latency_ns: f64,
+}
+
+#[derive(Serialize)]
+struct Run {
+    start: Vec<Vec<u32>>,
+    programs: Vec<RunOf>,
+    decisions: u64,
+    refused: u64,
+    decide_seconds: f64,
+    placements: f64,
+    evaluated: f64,
+}
+
+#[derive(Serialize)]
+struct RunOf {
+    seconds: f64,
+    latency_ns: f64,
+    threads_moved: u64,
+    dynamic_bytes: f64,
+    full_bytes: f64,
+    moving_seconds: f64,
+    nodes: Vec<u32>,
+}
+
+fn numbers(places: &Places) -> Vec<Vec<u32>> {
+    places.iter().map(|on| on.iter().map(|n| n.0).collect()).collect()
+}
+
+impl<'a> OnMachine<'a> {
+    pub fn new(done: &'a Online) -> Self {
+        let program = |(at, about): (usize, &'a About)| ProgramJson {
+            profile: &about.profile,
+            program: &about.program,
+            threads: &about.threads.sizes,
+            nodes: about.threads.count(),
+            resident_bytes: about.resident_bytes,
+            repeated: done.repeated[at],
+            fixed: Ends::new(&done.fixed, &done.placements, at),
+            pages: Ends::new(&done.pages, &done.from, at),
+            moved: Ends::new(&done.threads, &done.from, at),
+        };
+        let runs = |outcomes: &[Outcome]| outcomes.iter().zip(&done.from).map(Run::new).collect();
+        Self {
+            machine: &done.machine.name,
+            title: &done.machine.title,
+            estimate: true,
+            policy: &done.policy,
+            period_seconds: done.starts.period_s,
+            least_seconds: done.starts.least_s,
+            least_rate: done.starts.least_rate,
+            migration_seconds_per_gb: done.seconds_per_gb,
+            placements: done.possible,
+            predicted: done.placements.len(),
+            programs: done.programs.iter().enumerate().map(program).collect(),
+            pages: runs(&done.pages),
+            threads: runs(&done.threads),
+        }
+    }
+}
+
+impl Ends {
+    fn new(outcomes: &[Outcome], places: &[Places], program: usize) -> Self {
+        let (seconds, latency_ns) = (
+            Online::seconds(outcomes, program),
+            Online::latency_ns(outcomes, program),
+        );
+        let spread = Spread::of(&seconds);
+        let at = |i: usize| At {
+            nodes: numbers(&places[i]),
+            seconds: seconds[i],
+            latency_ns: latency_ns[i],
+        };
+        Self {
+            best: at(spread.least.0),
+            worst: at(spread.most.0),
+            mean_seconds: spread.mean,
+            deviation_seconds: spread.deviation,
+            mean_latency_ns: Spread::of(&latency_ns).mean,
+        }
+    }
+}
+
+impl Run {
+    fn new((outcome, start): (&Outcome, &Places)) -> Self {
+        let of = |p: &ProgramOutcome| RunOf {
+            seconds: p.seconds,
+            latency_ns: p.latency_ns,
+            threads_moved: p.threads_moved,
+            dynamic_bytes: p.dynamic_bytes,
+            full_bytes: p.full_bytes,
+            moving_seconds: p.moving_s,
+            nodes: p.nodes.clone(),
+        };
+        Self {
+            start: numbers(start),
+            programs: outcome.programs.iter().map(of).collect(),
+            decisions: outcome.decisions,
+            refused: outcome.refused,
+            decide_seconds: outcome.decide_s,
+            placements: outcome.placements,
+            evaluated: outcome.evaluated,
+        }
+    }
+}

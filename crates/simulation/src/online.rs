@@ -1,0 +1,196 @@
+//! Programs whose threads and pages are moved while they run, by the code that `nodewise balance --move-threads` runs.
+//!
+//! A recording is played until a run is long enough, from nodes by chance. Every period the scheduler of threads
+//! ([`nodewise_control::asym`]) gets what was accessed from where in that period, threads go where it says, and pages follow:
+//! those that a page policy moves ("dynamic migration"), and all pages of nodes that were left when that was not enough.
+//! AsymSched's Figures 4 to 7 are such runs.
+
+mod decide;
+mod pages;
+mod state;
+mod timeline;
+mod together;
+
+pub use timeline::Timeline;
+
+use crate::Places;
+use crate::resources::Resources;
+use crate::traffic::Phase;
+use decide::Deciding;
+use nodewise_control::{Settings, asym};
+use nodewise_machine::{Machine, NodeId};
+use nodewise_placement::MigrationPolicy;
+use rayon::prelude::*;
+use state::{Rounds, State, traffic};
+use together::Solved;
+
+/// What is moved while programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// Nothing: static placements.
+    Nothing,
+    /// Pages, by the page policy.
+    Pages,
+    /// Threads, and pages after them.
+    ThreadsAndPages,
+}
+
+/// What holds for all runs.
+pub struct Limits<'a> {
+    /// Time between decisions, seconds.
+    pub period_s: f64,
+    /// Least length of a run on the mean static placement, seconds.
+    pub least_s: f64,
+    /// Cost of moving 10⁹ bytes, the copy included, seconds.
+    pub seconds_per_gb: f64,
+    /// Lines from memory a microsecond, of all programs, from which on pages are moved dynamically.
+    pub least_rate: f64,
+    /// Parameters of the scheduler of threads.
+    pub threads: asym::Settings,
+    /// Limits of the page policy.
+    pub pages: Settings,
+    /// Makes the page policy of a program.
+    pub policy: &'a (dyn Fn() -> Box<dyn MigrationPolicy> + Sync),
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Of each program.
+    pub programs: Vec<ProgramOutcome>,
+    /// Decisions about threads.
+    pub decisions: u64,
+    /// Decisions that some program's migration was over budget in.
+    pub refused: u64,
+    /// Time that deciding about threads took on this host, seconds.
+    pub decide_s: f64,
+    /// Placements that the searches had, and those whose bandwidth was computed, summed over decisions.
+    pub placements: f64,
+    /// See [`Outcome::placements`].
+    pub evaluated: f64,
+}
+
+/// One program of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramOutcome {
+    /// Time of its work, seconds.
+    pub seconds: f64,
+    /// Mean latency of a line as its CPUs see it, nanoseconds.
+    pub latency_ns: f64,
+    /// Threads that changed nodes.
+    pub threads_moved: u64,
+    /// Bytes that the page policy moved.
+    pub dynamic_bytes: f64,
+    /// Bytes that were moved since dynamic migration was not enough.
+    pub full_bytes: f64,
+    /// Time that moving took, seconds; part of `seconds`.
+    pub moving_s: f64,
+    /// Nodes of its threads at the end, ascending.
+    pub nodes: Vec<u32>,
+}
+
+/// Programs on a machine, prepared for runs.
+pub struct Online<'a> {
+    machine: &'a Machine,
+    timelines: &'a [Timeline],
+    /// Traffic of each program's phases between its virtual nodes.
+    cells: Vec<Vec<Phase>>,
+    rounds: Vec<Rounds>,
+    resources: Resources,
+}
+
+impl<'a> Online<'a> {
+    /// With so many repetitions of each program that its mean over `places` is as long as asked for.
+    #[must_use]
+    pub fn new(machine: &'a Machine, timelines: &'a [Timeline], places: &[Places], limits: &Limits<'_>) -> Self {
+        let cells = timelines.iter().map(|t| {
+            let width = t.slot_nodes.iter().max().map_or(1, |v| v + 1);
+            let phase = |p| traffic(p, width, |page| usize::from(t.homes[page]));
+            t.phases.iter().map(phase).collect()
+        });
+        let once = Rounds {
+            at_once: 1.0,
+            passes: 1,
+        };
+        let mut online = Self {
+            machine,
+            timelines,
+            cells: cells.collect(),
+            rounds: vec![once; timelines.len()],
+            resources: Resources::new(machine),
+        };
+        online.rounds = (0..timelines.len()).map(|p| online.enough(p, places, limits)).collect();
+        online
+    }
+
+    /// Runs of a program's body, by what it takes alone.
+    fn enough(&self, program: usize, places: &[Places], limits: &Limits<'_>) -> Rounds {
+        let body = self.timelines[program].body;
+        let time = |on: &Places| {
+            let mut state = self.state(program, &on[program]);
+            let mut sums = [0.0; 2];
+            for phase in 0..state.timeline.phases.len() {
+                sums[usize::from(phase >= body)] += self.alone_ns(&mut state, phase);
+            }
+            sums
+        };
+        let times: Vec<[f64; 2]> = places.par_iter().map(time).collect();
+        let mean = |i: usize| times.iter().map(|t| t[i]).sum::<f64>() * 1e-9 / times.len().max(1) as f64;
+        let (warm, body) = (mean(0), mean(1).max(1e-9));
+        let runs = ((limits.least_s - warm) / body).ceil().max(1.0);
+        let at_once = (limits.period_s / body).floor().clamp(1.0, runs);
+        Rounds {
+            at_once,
+            passes: (runs / at_once).ceil() as usize,
+        }
+    }
+
+    fn alone_ns(&self, state: &mut State<'_>, phase: usize) -> f64 {
+        state.refresh(phase);
+        let t = state.timeline;
+        let load = state.load_of(phase, &self.resources);
+        load.solve(&t.typical, &t.fit, &t.parameters).ns
+    }
+
+    fn state(&self, program: usize, on: &[NodeId]) -> State<'a> {
+        let nodes = self.machine.node_count();
+        let cells = &self.cells[program];
+        State::new(&self.timelines[program], cells, self.rounds[program], on, nodes)
+    }
+
+    /// How often each program's body is run.
+    #[must_use]
+    pub fn repeated(&self) -> Vec<f64> {
+        self.rounds.iter().map(|r| r.at_once * r.passes as f64).collect()
+    }
+
+    /// A run from each of these places.
+    #[must_use]
+    pub fn runs(&self, places: &[Places], moves: Moves, limits: &Limits<'_>) -> Vec<Outcome> {
+        places.par_iter().map(|on| self.run(on, moves, limits)).collect()
+    }
+
+    fn run(&self, on: &Places, moves: Moves, limits: &Limits<'_>) -> Outcome {
+        let mut programs: Vec<State<'a>> = (0..on.len()).map(|p| self.state(p, &on[p])).collect();
+        let mut deciding = Deciding::new(self.machine, &programs, moves, limits);
+        let mut solved = Solved::default();
+        let (mut now_ns, mut due_ns) = (0.0, limits.period_s * 1e9);
+        while programs.iter().any(|p| p.ended_ns.is_none()) {
+            let times = solved.times(&mut programs, &self.resources);
+            let ends = programs.iter().zip(&times).map(|(p, t)| p.until_next(t.ns));
+            let mut step = ends.fold(f64::INFINITY, f64::min).max(0.0);
+            if moves != Moves::Nothing {
+                step = step.min(due_ns - now_ns);
+            }
+            for (program, t) in programs.iter_mut().zip(&times) {
+                program.pass(step, t.ns, (t.waited, t.lines));
+            }
+            now_ns += step;
+            if moves != Moves::Nothing && now_ns >= due_ns - 1.0 {
+                deciding.step(now_ns, &mut programs);
+                due_ns += limits.period_s * 1e9;
+            }
+        }
+        deciding.outcome(&programs)
+    }
+}

@@ -1,0 +1,197 @@
+//! Dynamic migration of one program: a page policy within the limits of the live controller, asked once a period.
+
+use super::state::State;
+use nodewise_control::{BatchResult, Controller, PageResult, Settings};
+use nodewise_machine::NodeId;
+use nodewise_placement::formulas::mix;
+use nodewise_placement::{MigrationPolicy, Move, Observed};
+use nodewise_profile::PageNumber;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A page policy of one program, and what it has counted.
+pub(super) struct DynamicMigration {
+    controller: Controller,
+    /// How many of the nodes that the policy sees are those of the program's threads.
+    own: Arc<AtomicUsize>,
+    counted: Counted,
+}
+
+/// Accesses to pages by node, older ones discounted.
+struct Counted {
+    nodes: usize,
+    /// `[page * nodes + node]`.
+    counts: Vec<u64>,
+}
+
+/// Its policy sees the nodes of the program's threads first, then others that still have pages of it; nothing is spread
+/// over the latter.
+struct OntoOwn {
+    policy: Box<dyn MigrationPolicy>,
+    own: Arc<AtomicUsize>,
+}
+
+impl MigrationPolicy for OntoOwn {
+    fn name(&self) -> String {
+        self.policy.name()
+    }
+
+    fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+        let own = self.own.load(Ordering::Relaxed) as u64;
+        let mut moves = self.policy.decide(observed);
+        for each in &mut moves {
+            if u64::from(each.to.0) >= own {
+                let number = each.page.virtual_number() >> observed.page_shift();
+                each.to = NodeId((number % own) as u32);
+            }
+        }
+        moves.retain(|m| m.to != m.from);
+        moves
+    }
+
+    fn messages(&self, nodes: usize, moves: usize) -> u64 {
+        self.policy.messages(nodes, moves)
+    }
+}
+
+impl DynamicMigration {
+    pub fn new(policy: Box<dyn MigrationPolicy>, settings: Settings, pages: usize, nodes: usize) -> Self {
+        let own = Arc::new(AtomicUsize::new(nodes));
+        let policy = Box::new(OntoOwn {
+            policy,
+            own: Arc::clone(&own),
+        });
+        let mut controller = Controller::new(policy, settings);
+        // Time begins with the run, not with the first decision.
+        controller.record(0, &BatchResult::default());
+        Self {
+            controller,
+            own,
+            counted: Counted {
+                nodes,
+                counts: vec![0; pages * nodes],
+            },
+        }
+    }
+
+    /// Adds what the program did since the last decision.
+    pub fn count(&mut self, state: &State<'_>) {
+        let Counted { nodes, counts } = &mut self.counted;
+        for (phase, times) in state.timeline.phases.iter().zip(&state.passed).filter(|p| *p.1 > 0.0) {
+            for row in &phase.rows {
+                let cell = row.page as usize * *nodes + state.nodes[row.slot as usize];
+                counts[cell] += (row.accesses as f64 * times).round() as u64;
+            }
+        }
+    }
+
+    /// What was counted came from other nodes.
+    pub fn forget(&mut self) {
+        self.counted.counts.fill(0);
+    }
+
+    /// Moves pages, each for `page_ns`; how many.
+    pub fn step(&mut self, state: &mut State<'_>, page_ns: f64) -> u64 {
+        let pages = self.counted.pages();
+        let mut frame = state.own_nodes();
+        self.own.store(frame.len(), Ordering::Relaxed);
+        for page in &pages {
+            let home = usize::from(state.homes[*page]);
+            if !frame.contains(&home) {
+                frame.push(home);
+            }
+        }
+        let view = View {
+            counted: &self.counted,
+            state,
+            pages: &pages,
+            frame: &frame,
+        };
+        let now_ns = state.ns as u64;
+        let decision = self.controller.step(now_ns, &view);
+        for each in &decision.moves {
+            let page = pages[each.index];
+            state.rehome(page, frame[each.to.index()]);
+            self.counted.of_page(page).fill(0);
+        }
+        let moved = decision.moves.len();
+        let outcome = BatchResult {
+            results: vec![PageResult::Moved; moved],
+            took_ns: (moved as f64 * page_ns) as u64,
+        };
+        self.controller.record(now_ns, &outcome);
+        if decision.halve {
+            self.counted.counts.iter_mut().for_each(|c| *c /= 2);
+        }
+        moved as u64
+    }
+}
+
+impl Counted {
+    /// Pages with counts, ascending.
+    fn pages(&self) -> Vec<usize> {
+        let rows = self.counts.chunks_exact(self.nodes).enumerate();
+        let counted = rows.filter(|(_, row)| row.iter().any(|c| *c > 0));
+        counted.map(|(page, _)| page).collect()
+    }
+
+    fn of_page(&mut self, page: usize) -> &mut [u64] {
+        &mut self.counts[page * self.nodes..][..self.nodes]
+    }
+}
+
+/// What the policy sees: nodes are numbered as `frame` lists them.
+struct View<'a> {
+    counted: &'a Counted,
+    state: &'a State<'a>,
+    pages: &'a [usize],
+    frame: &'a [usize],
+}
+
+impl Observed for View<'_> {
+    fn nodes(&self) -> usize {
+        self.frame.len()
+    }
+
+    fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    fn page(&self, index: usize) -> PageNumber {
+        self.state.timeline.pages[self.pages[index]]
+    }
+
+    fn home(&self, index: usize) -> NodeId {
+        let home = usize::from(self.state.homes[self.pages[index]]);
+        let at = self.frame.iter().position(|n| *n == home);
+        NodeId(at.expect("every home is listed") as u32)
+    }
+
+    fn counts(&self, index: usize, counts: &mut [u64]) {
+        let all = &self.counted.counts[self.pages[index] * self.counted.nodes..];
+        counts.iter_mut().zip(self.frame).for_each(|(c, node)| *c = all[*node]);
+    }
+
+    /// A period has no order inside: any access may have been the first, drawn by the page's number.
+    fn first(&self, index: usize) -> Option<NodeId> {
+        let mut counts = vec![0; self.frame.len()];
+        self.counts(index, &mut counts);
+        let total: u64 = counts.iter().sum();
+        let draw = mix(self.page(index).0);
+        let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
+        let drawn = counts.iter().position(|count| {
+            let here = left < *count;
+            left = left.wrapping_sub(*count);
+            here
+        });
+        drawn.map(|node| NodeId(node as u32))
+    }
+
+    fn page_shift(&self) -> u32 {
+        self.state.timeline.shift
+    }
+
+    fn exact(&self) -> bool {
+        true
+    }
+}

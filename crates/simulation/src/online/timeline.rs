@@ -1,0 +1,288 @@
+//! A recorded program in memory, in steps of about a decision period: who accessed which page how often.
+
+use crate::calibration::Fit;
+use crate::concurrency;
+use crate::tally::{SliceTally, Stretch, Tally, find, slots};
+use crate::{Calibration, Parameters, Scenario, Traffic};
+use nodewise_placement::{Context, Mapping};
+use nodewise_profile::{Access, AccessSource, PageNumber, Profile, RegionId};
+use std::collections::BTreeMap;
+
+/// Slices from which on new pages are less than this part of all are the program's body, which is repeated.
+const NEW: f64 = 0.01;
+
+/// A program's traffic by step, region, CPU and page.
+pub struct Timeline {
+    pub(super) phases: Vec<TimelinePhase>,
+    /// The first phase of the part that is repeated.
+    pub(super) body: usize,
+    /// Virtual node of each CPU slot.
+    pub(super) slot_nodes: Vec<usize>,
+    /// First base page of each page, ascending.
+    pub(super) pages: Vec<PageNumber>,
+    pub(super) shift: u32,
+    /// Virtual node that each page starts on.
+    pub(super) homes: Vec<u16>,
+    pub(super) fit: Fit,
+    pub(super) typical: Scenario,
+    pub(super) parameters: Parameters,
+}
+
+/// One region of one step.
+pub(super) struct TimelinePhase {
+    step: usize,
+    pub region: RegionId,
+    /// Accesses of each CPU slot that ran.
+    pub accesses: Vec<(u32, u64)>,
+    /// CPUs busy at a time, at most.
+    pub at_a_time: f64,
+    pub rows: Vec<Row>,
+}
+
+/// What one CPU did to one page.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub page: u32,
+    pub slot: u32,
+    pub accesses: u64,
+    pub lines: u64,
+    pub dirty: u64,
+}
+
+impl Timeline {
+    /// Reads a program whose run is predicted to take `seconds`, in steps of about `period_s`; pages are where `start`
+    /// has them.
+    ///
+    /// # Errors
+    /// When the accesses cannot be read to their end.
+    pub fn read<S: AccessSource>(
+        context: &Context<'_>,
+        start: &Mapping,
+        (seconds, period_s): (f64, f64),
+        accesses: &S,
+        parameters: &Parameters,
+    ) -> Result<Self, S::Error> {
+        let calibration = Calibration::new(context.profile, context.histogram, parameters);
+        let typical = parameters.scenarios(calibration.recording_cost, calibration.is_timed())[0];
+        let mut reading = Reading::new(context, seconds / period_s, parameters.traffic);
+        let mut tally = Tally::new(context, &[start], false, parameters.traffic);
+        let mut limits = Limits::default();
+        let mut emit = |slice: &SliceTally<'_>| {
+            limits.add(slice, context.profile, &calibration, &typical);
+            Vec::new()
+        };
+        accesses.visit(&mut |rows| {
+            reading.rows(rows);
+            tally.add(rows, &mut emit);
+        })?;
+        tally.finish(&mut emit);
+        let (mut phases, body) = reading.finish();
+        let step_of = Steps::of(context.profile, seconds / period_s);
+        let limits = limits.by_step(&step_of);
+        for phase in &mut phases {
+            phase.at_a_time = limits.get(&(phase.step, phase.region)).copied().unwrap_or(f64::INFINITY);
+        }
+        Ok(Self {
+            phases,
+            body,
+            slot_nodes: slots(context).1,
+            pages: context.histogram.pages.clone(),
+            shift: context.histogram.shift,
+            homes: start.nodes.iter().map(|n| n.0 as u16).collect(),
+            fit: calibration.fit(&typical).on(parameters),
+            typical,
+            parameters: parameters.clone(),
+        })
+    }
+
+    /// Bytes of a page.
+    pub(super) fn page_bytes(&self) -> f64 {
+        (nodewise_profile::BASE_PAGE_SIZE << self.shift) as f64
+    }
+}
+
+/// Which slices make a step.
+struct Steps {
+    /// Slices before the body.
+    warm: usize,
+    /// Slices together.
+    together: usize,
+}
+
+impl Steps {
+    fn of(profile: &Profile, steps: f64) -> Self {
+        let slices = profile.slices.len().max(1);
+        let mut new = vec![0u64; slices];
+        for touch in &profile.first_touches {
+            if let Some(count) = new.get_mut(touch.slice.index()) {
+                *count += u64::from(touch.len);
+            }
+        }
+        let all: u64 = new.iter().sum();
+        let much = |count: &u64| *count as f64 >= NEW * all as f64 && all > 0;
+        let warm = new.iter().rposition(much).map_or(0, |last| last + 1);
+        Self {
+            // Touches new pages to its end: all of it is repeated.
+            warm: if warm >= slices { 0 } else { warm },
+            together: (slices as f64 / steps.max(1.0)).ceil() as usize,
+        }
+    }
+
+    /// Steps of the body begin with it.
+    fn step(&self, slice: usize) -> usize {
+        match slice.checked_sub(self.warm) {
+            Some(after) => self.first_of_body() + after / self.together,
+            None => slice / self.together,
+        }
+    }
+
+    fn first_of_body(&self) -> usize {
+        self.warm.div_ceil(self.together)
+    }
+}
+
+/// Collects rows, step by step.
+struct Reading<'a> {
+    context: &'a Context<'a>,
+    steps: Steps,
+    slots: Vec<u32>,
+    traffic: Traffic,
+    step: usize,
+    slice: Option<usize>,
+    cursor: usize,
+    now: BTreeMap<RegionId, (BTreeMap<u32, u64>, Vec<Row>)>,
+    phases: Vec<TimelinePhase>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(context: &'a Context<'a>, steps: f64, traffic: Traffic) -> Self {
+        Self {
+            context,
+            steps: Steps::of(context.profile, steps),
+            slots: slots(context).0,
+            traffic,
+            step: 0,
+            slice: None,
+            cursor: 0,
+            now: BTreeMap::new(),
+            phases: Vec::new(),
+        }
+    }
+
+    fn rows(&mut self, rows: &[Access]) {
+        for row in rows {
+            let slice = row.slice.index();
+            if self.slice != Some(slice) {
+                (self.slice, self.cursor) = (Some(slice), 0);
+                self.now.values_mut().for_each(|(_, rows)| merge(rows));
+                let step = self.steps.step(slice);
+                if step != self.step {
+                    self.end_step();
+                    self.step = step;
+                }
+            }
+            self.row(row);
+        }
+    }
+
+    fn row(&mut self, row: &Access) {
+        let Some(&slot) = self.slots.get(row.thread.index()) else {
+            return;
+        };
+        let histogram = self.context.histogram;
+        let (by_slot, rows) = self.now.entry(row.region).or_default();
+        *by_slot.entry(slot).or_default() += row.total();
+        let first = row.page.align_down(histogram.shift);
+        let Some(index) = find(&histogram.pages, self.cursor, first) else {
+            return;
+        };
+        self.cursor = index;
+        let lines = match self.traffic {
+            Traffic::Lines => row.lines,
+            Traffic::Accesses => row.accesses_per_page(),
+        };
+        let dirty = match self.traffic {
+            Traffic::Lines => lines.min(row.writes),
+            Traffic::Accesses => 0,
+        };
+        Stretch::of(row, index, histogram.shift, histogram.pages.len()).parts(|pages, weight| {
+            rows.extend(pages.map(|page| Row {
+                page: page as u32,
+                slot,
+                accesses: row.accesses_per_page() * weight,
+                lines: lines * weight,
+                dirty: dirty * weight,
+            }));
+        });
+    }
+
+    fn end_step(&mut self) {
+        let step = self.step;
+        let phases = std::mem::take(&mut self.now).into_iter();
+        self.phases.extend(phases.map(|(region, (by_slot, mut rows))| {
+            merge(&mut rows);
+            TimelinePhase {
+                step,
+                region,
+                accesses: by_slot.into_iter().collect(),
+                at_a_time: f64::INFINITY,
+                rows,
+            }
+        }));
+    }
+
+    /// The phases, and where the body begins.
+    fn finish(mut self) -> (Vec<TimelinePhase>, usize) {
+        self.end_step();
+        let first = self.steps.first_of_body();
+        let body = self.phases.iter().position(|p| p.step >= first).unwrap_or(0);
+        (self.phases, body)
+    }
+}
+
+/// Rows of one CPU and page become one.
+fn merge(rows: &mut Vec<Row>) {
+    rows.sort_unstable_by_key(|r| (r.page, r.slot));
+    rows.dedup_by(|next, row| {
+        let same = (row.page, row.slot) == (next.page, next.slot);
+        if same {
+            row.accesses += next.accesses;
+            row.lines += next.lines;
+            row.dirty += next.dirty;
+        }
+        same
+    });
+}
+
+/// By slice and region how much work there was, and how long it takes as many CPUs as could be busy.
+#[derive(Default)]
+struct Limits(Vec<(usize, RegionId, f64, f64)>);
+
+impl Limits {
+    fn add(&mut self, slice: &SliceTally<'_>, profile: &Profile, calibration: &Calibration, typical: &Scenario) {
+        let limit = concurrency::limit(profile, calibration, typical, slice);
+        for phase in slice.phases {
+            let work = phase.accesses() as f64;
+            let team = concurrency::is_team(profile, phase.region);
+            let alone = if team { 0.0 } else { work / limit };
+            self.0.push((slice.slice.index(), phase.region, work, alone));
+        }
+    }
+
+    /// CPUs busy at a time, the mean over the work of a step.
+    fn by_step(self, steps: &Steps) -> BTreeMap<(usize, RegionId), f64> {
+        let mut sums: BTreeMap<(usize, RegionId), (f64, f64)> = BTreeMap::new();
+        for (slice, region, work, alone) in self.0 {
+            let sum = sums.entry((steps.step(slice), region)).or_default();
+            *sum = (sum.0 + work, sum.1 + alone);
+        }
+        let mean = |(work, alone): (f64, f64)| {
+            if alone > 0.0 {
+                (work / alone).max(1.0)
+            } else {
+                f64::INFINITY
+            }
+        };
+        sums.into_iter().map(|(key, sum)| (key, mean(sum))).collect()
+    }
+}

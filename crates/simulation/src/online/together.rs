@@ -1,0 +1,129 @@
+//! Programs in simulated time: how long their current phases take beside each other, and what ends next.
+
+use super::state::State;
+use crate::phase::{Cost, Load};
+use crate::resources::Resources;
+use crate::Demand;
+use std::collections::HashMap;
+
+/// Relative change of times below which they agree.
+const AGREED: f64 = 1e-3;
+/// Largest number of rounds until they do.
+const ROUNDS: usize = 40;
+/// From this round on steps are damped (geometric mean), against oscillation.
+const CALMER: usize = 6;
+/// Largest number of remembered solutions.
+const REMEMBERED: usize = 200_000;
+
+/// Time of a phase, its latency summed over lines, and its lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Times {
+    pub ns: f64,
+    pub waited: f64,
+    pub lines: f64,
+}
+
+/// Which phase each program is in and how its threads and pages are then; `None`: it pauses.
+type Key = Vec<Option<(usize, u64)>>;
+
+/// Solutions that were found, by what was solved.
+#[derive(Default)]
+pub(super) struct Solved(HashMap<Key, Vec<Times>>);
+
+impl Solved {
+    /// How long each program's phase takes while the others are in theirs.
+    pub fn times(&mut self, programs: &mut [State<'_>], resources: &Resources) -> Vec<Times> {
+        let running = |p: &State<'_>| (p.pause_ns <= 0.0).then(|| (p.phase(), p.version));
+        let key: Key = programs.iter().map(running).collect();
+        if let Some(known) = self.0.get(&key) {
+            return known.clone();
+        }
+        for program in programs.iter_mut() {
+            program.refresh(program.phase());
+        }
+        let solved = solve(programs, &key, resources);
+        if self.0.len() >= REMEMBERED {
+            self.0.clear();
+        }
+        self.0.insert(key, solved.clone());
+        solved
+    }
+}
+
+/// A program's phase while times are sought.
+struct Seeking<'a> {
+    state: &'a State<'a>,
+    load: Load<'a>,
+    alone: Cost,
+    now: Times,
+}
+
+impl Seeking<'_> {
+    /// What each of its nodes moves, and at most how many bytes a nanosecond.
+    fn moves(&self) -> impl Iterator<Item = (&Demand, f64)> {
+        let rate = self.state.timeline.fit.miss / self.now.ns;
+        let busy = self.load.demands.iter().filter(|d| d.bytes > 0.0);
+        busy.map(move |d| (d, d.bytes * rate)).filter(|d| d.1 > 0.0 && d.1.is_finite())
+    }
+}
+
+fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times> {
+    let seek = |state| -> Seeking<'_> {
+        let load = State::load(state, resources);
+        let timeline = state.timeline;
+        let alone = load.solve(&timeline.typical, &timeline.fit, &timeline.parameters);
+        let now = Times {
+            ns: alone.ns,
+            waited: load.waited(&alone),
+            lines: load.lines.iter().sum(),
+        };
+        Seeking { state, load, alone, now }
+    };
+    let under_way = programs.iter().zip(key).filter(|(_, k)| k.is_some());
+    let mut seeking: Vec<Seeking<'_>> = under_way.map(|(state, _)| seek(state)).collect();
+    for round in 0..ROUNDS {
+        if seeking.len() < 2 {
+            break;
+        }
+        let mut change = 0.0f64;
+        for at in 0..seeking.len() {
+            let now = beside(&seeking, at, round);
+            let before = std::mem::replace(&mut seeking[at].now, now).ns;
+            if before > 0.0 {
+                change = change.max((now.ns / before - 1.0).abs());
+            }
+        }
+        if change < AGREED {
+            break;
+        }
+    }
+    let mut found = seeking.into_iter();
+    let of = |k: &Option<(usize, u64)>| match k {
+        Some(_) => found.next().map(|s| s.now).unwrap_or_default(),
+        None => Times::default(),
+    };
+    key.iter().map(of).collect()
+}
+
+/// The time of one program's phase beside what the others move now.
+fn beside(seeking: &[Seeking<'_>], at: usize, round: usize) -> Times {
+    let one = &seeking[at];
+    let meets = |demand: &Demand| demand.over.iter().any(|o| one.load.bytes[o.0 as usize] > 0.0);
+    let others = seeking.iter().enumerate().filter(|(i, _)| *i != at);
+    let others: Vec<(&Demand, f64)> = others.flat_map(|(_, s)| s.moves()).filter(|o| meets(o.0)).collect();
+    let timeline = one.state.timeline;
+    let solved = match others.as_slice() {
+        [] => one.alone.clone(),
+        others => one.load.solve_beside(others, &timeline.typical, &timeline.fit, &timeline.parameters),
+    };
+    let ns = if round < CALMER {
+        solved.ns
+    } else {
+        (solved.ns * one.now.ns).sqrt()
+    };
+    Times {
+        ns,
+        waited: one.load.waited(&solved),
+        lines: one.now.lines,
+    }
+}
