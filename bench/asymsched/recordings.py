@@ -1,40 +1,70 @@
-"""Recordings of the programs with as many threads as they have CPUs, and what `simulate` predicts of them."""
+"""Five recordings of each program, with as many threads as they have CPUs, and what `simulate` says of them."""
 
 import json
+import os
+import pathlib
 
 from commands import run
-from nodewise import NODEWISE, ROOT
-from programs import PROGRAMS, THREADS
+from programs import PROGRAMS, REPEATS, THREADS
 
+from judge import cores
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NODEWISE = os.environ.get("NODEWISE", ROOT / "target/release/nodewise")
 FOLDER = ROOT / "build/asymsched"
-RECORDED = ROOT / "build/workloads-recorded"
-DYNAMIC = "balance:carrefour"
-# Moving a page costs what the paper's own mover needs (Table 5: 3.05 s for is.D's 20 GB, 1.5 s for SPECjbb's 10 GB);
-# its dynamic migration has no budget.
-OPTIONS = ("--machine", "machine-a", "--policy", f"first-touch,{DYNAMIC}", "--migration-cost", "0.15", "--migrate-budget", "none")
-# Whether recordings that are there are kept.
-keep = False
+RECORDED, PLAIN = ROOT / "build/workloads-recorded", ROOT / "build/workloads"
+MACHINE = "machine-a"
+# What the paper's own mover needs, the copy included (Table 5: 3.05 s for is.D's 20 GB, 1.5 s for SPECjbb's 10 GB).
+PRICE = 0.15
 
 
-done_now = set()
+class Recordings:
+    """Of one run of the reproduction, which has a size; `keep` takes recordings that are there."""
 
+    def __init__(self, size, keep):
+        self.size, self.keep, self.done = size, keep, set()
 
-def record(name, threads):
-    row, folder = PROGRAMS[name], FOLDER / "profiles" / f"{name}-{threads}"
-    if folder in done_now or (keep and (folder / "manifest.json").exists()):
+    def record(self, name, threads, repeat):
+        program, folder = PROGRAMS[name], FOLDER / self.size / f"{name}-{threads}-{repeat}"
+        if folder in self.done or (self.keep and (folder / "manifest.json").exists()):
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        run([NODEWISE, "record", "--force", "--threads", threads, "--slice", f"accesses:{program.slice}", "--plain", PLAIN / name,
+             "-o", folder, "--", RECORDED / name, "--init", program.init, "--size", program.size,
+             "--iterations", program.iterations[self.size]], OMP_WAIT_POLICY="passive")
+        self.done.add(folder)
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    run([NODEWISE, "record", "--force", "--threads", threads, "--slice", f"accesses:{row.slice}", "-o", folder, "--",
-         RECORDED / name, "--init", row.init, "--size", row.size, "--iterations", row.iterations], OMP_WAIT_POLICY="passive")
-    done_now.add(folder)
-    return folder
+
+    def simulate(self, name, threads, repeat, *options, machine=MACHINE):
+        """`simulate --affinity asym` of one recording, as JSON."""
+        return simulate([self.record(name, threads, repeat)], "--affinity", "asym", "--policy", "first-touch", *options, machine=machine)
+
+    def moved(self, workload, repeat, *options):
+        """`simulate --move-threads` of programs at once, each on so many nodes."""
+        folders = [self.record(name, THREADS * nodes, repeat) for name, nodes in workload.items()]
+        return simulate(folders, "--affinity", "asym", "--move-threads", "--policy", "balance:carrefour", "--migrate-budget", "none",
+                        "--migration-cost", PRICE, *options)
+
+    def all(self):
+        """Records everything, so that it is there."""
+        return [self.record(name, threads, repeat) for name, threads in wanted(self.size) for repeat in range(REPEATS)]
 
 
-def alone(name, nodes):
-    """`choice` of the program on so many nodes, and how large it is."""
-    return json.loads(run([NODEWISE, "simulate", record(name, THREADS * nodes), "--affinity", "asym", *OPTIONS, "--json"]))
+def simulate(folders, *options, machine=MACHINE):
+    given = [*options]
+    if "--core-factor" not in given:
+        given += ["--core-factor", cores.factor(cores_of(machine))]
+    return json.loads(run([NODEWISE, "simulate", *folders, "--machine", machine, *given, "--json"]))
 
 
-def at_once(workload):
-    folders = [record(name, THREADS * nodes) for name, nodes in workload.items()]
-    return json.loads(run([NODEWISE, "simulate", *folders, "--affinity", "asym", "--repeat", *OPTIONS, "--json"]))
+def cores_of(machine):
+    """The machine's name in judge/cores.csv; a file is called after it."""
+    return pathlib.Path(machine).stem if str(machine).endswith(".toml") else machine
+
+
+def wanted(size):
+    """(program, threads) of all parts: two nodes for Tables 1 and 3, three for Figures 2 to 5, five for Table 2, sets for Figure 6."""
+    from programs import CLUSTERING, WORKLOADS
+    three = [(name, 3 * THREADS) for name in PROGRAMS]
+    several = [(name, THREADS * nodes) for workload in WORKLOADS[size] for name, nodes in workload.items()]
+    return list(dict.fromkeys([(CLUSTERING, 2 * THREADS), (CLUSTERING, 5 * THREADS), *three, *several]))
