@@ -5,9 +5,8 @@ import os
 import pathlib
 
 from commands import run
-from programs import PROGRAMS, REPEATS, THREADS
-
 from judge import cores
+from programs import PROGRAMS, REPEATS, THREADS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = os.environ.get("NODEWISE", ROOT / "target/release/nodewise")

@@ -1,68 +1,50 @@
-"""Runs every part, joins their Markdown, checks findings: see bench/reproduce-asymsched.
-
-A part is a module with `part() -> (markdown, [Check])`; PARTS has them in the order of the page."""
+"""Judges S1 to S13: see bench/reproduce-asymsched."""
 
 import argparse
-import shutil
-import sys
 
 import drawings
+import inputs
+import overhead
+import page
 import placements
-import recordings
 import several
 import single
-import statements
 import table1
-import table3
-from checks import table
-from nodewise import ROOT
+from judge import judge, untested
+from judge.verdict import ROOT
+from recordings import FOLDER, Recordings
 
-PARTS = [table1, statements, table3, placements, single, several, drawings]
-HEAD = """# Reproducing AsymSched
-
-`make reproduce-asymsched` computes what our models reproduce of Lepers, Quéma, Fedorova: "Thread and Memory
-Placement on NUMA Systems: Asymmetry Matters" (USENIX ATC 2015), writes this page (`--update` puts it here), and
-exits with status 1 when a finding changes. Figures 2 to 7 record our programs first, some minutes long; `bench/reproduce-asymsched
---reuse` keeps recordings. [Asymmetry](asymmetry.md) explains what it is about, with drawings.
-
-Everything is computed on [`machine-a`](machines.md), a model of their machine: link classes, one-way links and the
-sixteen bandwidths are theirs; which pairs of nodes some of them belong to, the remaining links and what links carry
-together are not in the paper and are assumed.
-"""
-
-
-def page(parts):
-    checks = [check for _, found in parts for check in found]
-    rows = [("holds" if c.holds else "**does not**", c.claim, c.paper, c.ours, c.why) for c in checks]
-    same = sum(c.holds for c in checks)
-    body = "\n".join(markdown for markdown, _ in parts if markdown)
-    findings = table(["", "finding", "paper", "here", "where it differs, and why"], rows, left=5)
-    return f"{HEAD}\n{body}\n## All findings\n\nOf {len(checks)} checks {same} hold.\n\n{findings}"
+NODES = "needs a machine of several nodes: `nodewise migrate` against migratepages"
 
 
 def main():
     parser = argparse.ArgumentParser(prog="bench/reproduce-asymsched")
-    parser.add_argument("--update", action="store_true", help="renew docs/reproduce-asymsched.md, docs/asymmetry.md and its drawings")
+    parser.add_argument("--fast", action="store_true", help="few iterations, two workloads")
     parser.add_argument("--reuse", action="store_true", help="keep recordings that are there")
+    parser.add_argument("--update", action="store_true", help="renew the drawings and outputs of docs/asymmetry.md, and nothing else")
     asked = parser.parse_args()
-    recordings.keep = asked.reuse
     if asked.update:
-        drawings.update()
-    parts = [module.part() for module in PARTS]
-    text = page(parts)
-    target = ROOT / ("docs" if asked.update else "build/asymsched") / "reproduce-asymsched.md"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
-    if asked.update:
-        for picture in sorted((recordings.FOLDER / "images").glob("*.svg")):
-            shutil.copy(picture, ROOT / "docs/images")
-    print(f"reproduce-asymsched: wrote {target.relative_to(ROOT)}", file=sys.stderr)
-    checks = [check for _, found in parts for check in found]
-    for check in checks:
-        check.print()
-    changed = [check.claim for check in checks if not check.as_expected]
-    if changed:
-        sys.exit("reproduce-asymsched: no longer as the page says: " + "; ".join(changed))
+        return drawings.update()
+    size = "fast" if asked.fast else "full"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    recordings = Recordings(size, asked.reuse)
+    two, first = table1.judged(recordings)
+    three, alone = single.judged(recordings)
+    beside, workloads = several.judged(recordings)
+    rows = [*two, *three, *beside, *overhead.judged(alone, workloads), *placements.judged()]
+    found = [judge(check, repeats, size=size, basis="simulation", ranges=ranges, differs=differs, reason=REASONS.get(check.id, ""))
+             for check, repeats, ranges, differs in rows]
+    found.append(untested("S11", NODES, size=size))
+    found.sort(key=lambda one: int(one.id[1:]))
+    for one in found:
+        one.write(ROOT / "build/reproduce" / size)
+        print(f"{one.id:4} {one.verdict}")
+    page.write(size, first, alone[0], workloads[0], found, inputs.all_inputs())
+    print(f"wrote {(FOLDER / 'index.html').relative_to(ROOT)}")
+
+
+# Of rows that do not hold, where a run has tested why.
+REASONS = {}
 
 
 if __name__ == "__main__":

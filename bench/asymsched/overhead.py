@@ -1,0 +1,67 @@
+"""5.4: what moving memory, collecting and deciding cost; S10 from the runs of S6 and S8 and from the live loop itself."""
+
+import os
+import subprocess
+import time
+
+from judge import Check
+from programs import CLUSTERING, PROGRAMS, REPEATS, THREADS
+from recordings import NODEWISE, PLAIN
+
+SECONDS = 20
+DIFFERS = ("Per cent of run time; of moving the most of all runs; it costs 0.15 s/GB (Table 5). Live: CPU time of `nodewise balance "
+           "--move-threads --dry-run` over the time that passed, a share of one CPU, on a host of one node that pretends to have "
+           "eight; memory is that of the whole process.")
+
+
+def live():
+    """The live loop beside the clustering program on this host, which has one node and pretends to have eight: its CPU time in per cent
+    of the time that passed, after the first two seconds, and its memory in MB. Nothing is moved; who reads from where is sampled and
+    decided every second."""
+    command = [PLAIN / CLUSTERING, "--size", str(PROGRAMS[CLUSTERING].size), "--iterations", "1000"]
+    program = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                               env={**os.environ, "OMP_NUM_THREADS": str(3 * THREADS), "OMP_WAIT_POLICY": "passive"})
+    try:
+        command = [NODEWISE, "balance", "--pid", str(program.pid), "--move-threads", "--dry-run", "--policy", "carrefour"]
+        loop = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                env={**os.environ, "NODEWISE_PRETEND_NODES": "8"})
+        time.sleep(2)
+        began, worked = time.monotonic(), cpu_seconds(loop.pid)
+        time.sleep(SECONDS)
+        worked, passed = cpu_seconds(loop.pid) - worked, time.monotonic() - began
+        loop.terminate()
+        _, status, used = os.wait4(loop.pid, 0)
+        loop.returncode = os.waitstatus_to_exitcode(status)
+    finally:
+        program.kill()
+        program.wait()
+    return {"deciding, live": 100 * worked / passed, "memory, live (MB)": used.ru_maxrss * 1024 / 1e6}
+
+
+def cpu_seconds(pid):
+    """User and system time of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def runs(single, workloads):
+    """Of one repeat: most that moving took of a run, per cent."""
+    every = [*single.values(), *(p for w in workloads.values() for p in w["programs"].values())]
+    return {"moving": max(m for one in every for m in one["moving"])}
+
+
+def all_moved(data):
+    """Memory moved at a price without a budget: all of it, once a second."""
+    return {**data, "moving": 100.0}
+
+
+S10 = Check("S10", lambda data: data,
+            lambda f: f["moving"] <= 3 and f["deciding, live"] < 0.5 and f["memory, live (MB)"] < 2,
+            {"memory moved without a budget": all_moved}, "")
+
+
+def judged(single, workloads):
+    repeats = [{**runs(one, several), **live()} for one, several in zip(single, workloads, strict=True)]
+    assert len(repeats) == REPEATS
+    return [(S10, repeats, [], DIFFERS)]
