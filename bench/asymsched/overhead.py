@@ -1,6 +1,7 @@
 """5.4: what moving memory, collecting and deciding cost; S10 from the runs of S6 and S8 and from the live loop itself."""
 
 import os
+import signal
 import subprocess
 import time
 
@@ -22,6 +23,7 @@ def live():
     program = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                env={**os.environ, "OMP_NUM_THREADS": str(3 * THREADS), "OMP_WAIT_POLICY": "passive"})
     try:
+        time.sleep(2)  # until its threads are there
         command = [NODEWISE, "balance", "--pid", str(program.pid), "--move-threads", "--dry-run", "--policy", "carrefour"]
         loop = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                 env={**os.environ, "NODEWISE_PRETEND_NODES": "8"})
@@ -29,7 +31,7 @@ def live():
         began, worked = time.monotonic(), cpu_seconds(loop.pid)
         time.sleep(SECONDS)
         worked, passed = cpu_seconds(loop.pid) - worked, time.monotonic() - began
-        loop.terminate()
+        os.kill(loop.pid, signal.SIGTERM)
         _, status, used = os.wait4(loop.pid, 0)
         loop.returncode = os.waitstatus_to_exitcode(status)
     finally:

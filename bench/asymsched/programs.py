@@ -2,8 +2,9 @@
 
 NAS kernels begin as NPB 3.3-OMP does: arrays are initialised in parallel regions. streamcluster, Graph500 and the matrix product read
 their input with one thread. A chunk of kmedian has as many bytes as one of Parsec's native input for streamcluster (200,000 points of
-128 dimensions, 102 MB; ours have 64 dimensions). The other sizes are classes of NPB (FT and MG: 256 points on an edge) or the workloads'
-defaults, about as large as the model's windows of 24 threads (96 MiB) or larger, but for dense_lu, which is blocked for caches. A recording has a few iterations; runs repeat them until they last 15 s."""
+128 dimensions, 102 MB; ours have 64). The other sizes are classes of NPB (FT and MG: 256 points on an edge) or the workloads' defaults,
+about as large as the model's windows of 24 threads (96 MiB) or larger, but for dense_lu,
+which is blocked for caches. A recording has a few iterations; runs repeat them until they last 15 s."""
 
 from dataclasses import dataclass
 
