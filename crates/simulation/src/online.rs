@@ -6,88 +6,23 @@
 //! AsymSched's Figures 4 to 7 are such runs.
 
 mod decide;
+mod outcome;
 mod pages;
 mod state;
 mod timeline;
 mod together;
 
+pub use outcome::{Limits, Moves, Outcome, ProgramOutcome};
 pub use timeline::Timeline;
 
 use crate::Places;
 use crate::resources::Resources;
 use crate::traffic::Phase;
 use decide::Deciding;
-use nodewise_control::{Settings, asym};
 use nodewise_machine::{Machine, NodeId};
-use nodewise_placement::MigrationPolicy;
 use rayon::prelude::*;
 use state::{Rounds, State, traffic};
 use together::Solved;
-
-/// What is moved while programs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moves {
-    /// Nothing: static placements.
-    Nothing,
-    /// Pages, by the page policy.
-    Pages,
-    /// Threads, and pages after them.
-    ThreadsAndPages,
-}
-
-/// What holds for all runs.
-pub struct Limits<'a> {
-    /// Time between decisions, seconds.
-    pub period_s: f64,
-    /// Least length of a run on the mean static placement, seconds.
-    pub least_s: f64,
-    /// Cost of moving 10⁹ bytes, the copy included, seconds.
-    pub seconds_per_gb: f64,
-    /// Lines from memory a microsecond, of all programs, from which on pages are moved dynamically.
-    pub least_rate: f64,
-    /// Parameters of the scheduler of threads.
-    pub threads: asym::Settings,
-    /// Limits of the page policy.
-    pub pages: Settings,
-    /// Makes the page policy of a program.
-    pub policy: &'a (dyn Fn() -> Box<dyn MigrationPolicy> + Sync),
-}
-
-/// One run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// Of each program.
-    pub programs: Vec<ProgramOutcome>,
-    /// Decisions about threads.
-    pub decisions: u64,
-    /// Decisions that some program's migration was over budget in.
-    pub refused: u64,
-    /// Time that deciding about threads took on this host, seconds.
-    pub decide_s: f64,
-    /// Placements that the searches had, and those whose bandwidth was computed, summed over decisions.
-    pub placements: f64,
-    /// See [`Outcome::placements`].
-    pub evaluated: f64,
-}
-
-/// One program of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProgramOutcome {
-    /// Time of its work, seconds.
-    pub seconds: f64,
-    /// Mean latency of a line as its CPUs see it, nanoseconds.
-    pub latency_ns: f64,
-    /// Threads that changed nodes.
-    pub threads_moved: u64,
-    /// Bytes that the page policy moved.
-    pub dynamic_bytes: f64,
-    /// Bytes that were moved since dynamic migration was not enough.
-    pub full_bytes: f64,
-    /// Time that moving took, seconds; part of `seconds`.
-    pub moving_s: f64,
-    /// Nodes of its threads at the end, ascending.
-    pub nodes: Vec<u32>,
-}
 
 /// Programs on a machine, prepared for runs.
 pub struct Online<'a> {
@@ -102,7 +37,12 @@ pub struct Online<'a> {
 impl<'a> Online<'a> {
     /// With so many repetitions of each program that its mean over `places` is as long as asked for.
     #[must_use]
-    pub fn new(machine: &'a Machine, timelines: &'a [Timeline], places: &[Places], limits: &Limits<'_>) -> Self {
+    pub fn new(
+        machine: &'a Machine,
+        timelines: &'a [Timeline],
+        places: &[Places],
+        limits: &Limits<'_>,
+    ) -> Self {
         let cells = timelines.iter().map(|t| {
             let width = t.slot_nodes.iter().max().map_or(1, |v| v + 1);
             let phase = |p| traffic(p, width, |page| usize::from(t.homes[page]));
@@ -119,7 +59,9 @@ impl<'a> Online<'a> {
             rounds: vec![once; timelines.len()],
             resources: Resources::new(machine),
         };
-        online.rounds = (0..timelines.len()).map(|p| online.enough(p, places, limits)).collect();
+        online.rounds = (0..timelines.len())
+            .map(|p| online.enough(p, places, limits))
+            .collect();
         online
     }
 

@@ -76,7 +76,7 @@ pub struct Arguments {
     moves: bool,
 }
 
-/// Threads that move.
+/// Runs in which the live loop's scheduler moves threads.
 #[derive(clap::Args, Clone, Debug)]
 struct Online {
     /// Move threads and pages while the programs run, by the decision code of `balance --move-threads`, from random nodes;

@@ -15,7 +15,7 @@ pub struct Process {
     pub id: u32,
     /// A_tt: how long it has run, nanoseconds.
     pub run_ns: u64,
-    /// Threads that worked.
+    /// Those of its threads that used a CPU in the interval.
     pub threads: Vec<Thread>,
     /// A_mm: resident bytes on each node.
     pub resident: Vec<u64>,

@@ -80,6 +80,7 @@ impl Limits {
         Ok(moving)
     }
 
+    /// For the controller of a policy.
     pub fn settings(&self, selected: &Selected, parameters: &Parameters) -> Settings {
         Settings {
             budget: self.budget,

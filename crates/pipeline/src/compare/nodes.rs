@@ -190,7 +190,11 @@ impl NodeChoices {
             complete: self.complete,
             slices_together: self.slices_together,
             resident_bytes: self.resident_bytes,
-            policies: self.choices.iter().map(|(c, p)| PolicyJson::new(c, p, &self.all)).collect(),
+            policies: self
+                .choices
+                .iter()
+                .map(|(c, p)| PolicyJson::new(c, p, &self.all))
+                .collect(),
             dynamic_migration: self.dynamic.as_ref().map(Dynamic::json),
         }
     }

@@ -139,7 +139,13 @@ fn timeline(program: &Program, period_s: f64, parameters: &Parameters) -> anyhow
     let once = simulate(&context, start, &selected.reader, parameters)?;
     let seconds = once.baseline().seconds.typical;
     let (reader, start) = (&selected.reader, &start[0]);
-    Ok(Timeline::read(&context, start, (seconds, period_s), reader, parameters)?)
+    Ok(Timeline::read(
+        &context,
+        start,
+        (seconds, period_s),
+        reader,
+        parameters,
+    )?)
 }
 
 impl Online {

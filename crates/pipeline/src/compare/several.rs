@@ -128,7 +128,10 @@ pub(super) fn open(question: &Question, machine: &str) -> anyhow::Result<Vec<(Pr
 }
 
 /// Every way to put the programs on nodes of their own.
-pub(super) fn places(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<DisjointPlacements> {
+pub(super) fn places(
+    machine: &Machine,
+    opened: &[(Program, Vec<u32>)],
+) -> anyhow::Result<DisjointPlacements> {
     let threads: Vec<Vec<u32>> = opened.iter().map(|o| o.0.about.threads.sizes.clone()).collect();
     let needed: Vec<String> = threads.iter().map(|t| t.len().to_string()).collect();
     let there = machine.cpu_nodes().count();

@@ -1,12 +1,13 @@
 //! What is decided at the end of a period: threads by the scheduler, then pages.
 
+use super::outcome::{Limits, Moves, Outcome, ProgramOutcome};
 use super::pages::DynamicMigration;
 use super::state::State;
-use super::{Limits, Moves, Outcome, ProgramOutcome};
-use nodewise_control::asym::{Application, Decision, FullMigration, Process, Scheduler, Thread, applications, dealt};
+use nodewise_control::asym::{
+    Application, Decision, FullMigration, Process, Scheduler, Thread, applications, dealt,
+};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::asym::Place;
-use std::time::Instant;
 
 /// Decisions of a run.
 pub(super) struct Deciding<'a> {
@@ -24,10 +25,16 @@ impl<'a> Deciding<'a> {
             node,
             threads: machine.nodes[node.index()].cpus.len(),
         };
-        let threads = (moves == Moves::ThreadsAndPages).then(|| Scheduler::new(machine, limits.threads.clone()));
+        let threads =
+            (moves == Moves::ThreadsAndPages).then(|| Scheduler::new(machine, limits.threads.clone()));
         let policy = |program: &State<'_>| {
             let pages = program.homes.len();
-            DynamicMigration::new((limits.policy)(), limits.pages.clone(), pages, machine.node_count())
+            DynamicMigration::new(
+                (limits.policy)(),
+                limits.pages.clone(),
+                pages,
+                machine.node_count(),
+            )
         };
         let dynamic = programs.iter().filter(|_| moves != Moves::Nothing).map(policy);
         Self {
@@ -43,7 +50,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    /// Ends a period.
+    /// Decides at the end of a period and carries it out.
     pub fn step(&mut self, now_ns: f64, programs: &mut [State<'_>]) {
         let period_ns = now_ns - std::mem::replace(&mut self.last_ns, now_ns);
         let counted: Vec<Process> = programs
@@ -51,7 +58,11 @@ impl<'a> Deciding<'a> {
             .enumerate()
             .map(|(id, p)| counted(id as u32, p, period_ns))
             .collect();
-        let lines: f64 = counted.iter().flat_map(|p| &p.threads).flat_map(|t| &t.accesses).sum();
+        let lines: f64 = counted
+            .iter()
+            .flat_map(|p| &p.threads)
+            .flat_map(|t| &t.accesses)
+            .sum();
         let turned = self.threads(now_ns, &counted, programs);
         // A line a second is 1e-6 a microsecond.
         let busy = lines * 1e-6 >= self.limits.least_rate;
@@ -76,10 +87,11 @@ impl<'a> Deciding<'a> {
         let Some(scheduler) = &mut self.scheduler else {
             return turned;
         };
-        let began = Instant::now();
         let asked: Result<Vec<Application>, _> = applications(counted, &self.places);
-        let decision = asked.map_or_else(|_| Decision::default(), |a| scheduler.step(now_ns as u64, &self.places, &a));
-        self.outcome.decide_s += began.elapsed().as_secs_f64();
+        let decision = asked.map_or_else(
+            |_| Decision::default(),
+            |a| scheduler.step(now_ns as u64, &self.places, &a),
+        );
         self.outcome.decisions += 1;
         self.outcome.refused += u64::from(!decision.refused.is_empty());
         self.outcome.placements += decision.searched.possible;
@@ -108,7 +120,10 @@ impl<'a> Deciding<'a> {
         let mut moved = 0u64;
         for (from, goals) in full.from.iter().filter(|f| !f.1.is_empty()) {
             let homes = program.homes.iter().enumerate();
-            let pages: Vec<usize> = homes.filter(|h| usize::from(*h.1) == from.index()).map(|h| h.0).collect();
+            let pages: Vec<usize> = homes
+                .filter(|h| usize::from(*h.1) == from.index())
+                .map(|h| h.0)
+                .collect();
             for (page, to) in pages.iter().zip(dealt(pages.len(), goals)) {
                 program.rehome(*page, to.index());
                 moved += u64::from(to != *from);

@@ -77,7 +77,13 @@ impl DynamicMigration {
     /// Adds what the program did since the last decision.
     pub fn count(&mut self, state: &State<'_>) {
         let Counted { nodes, counts } = &mut self.counted;
-        for (phase, times) in state.timeline.phases.iter().zip(&state.passed).filter(|p| *p.1 > 0.0) {
+        for (phase, times) in state
+            .timeline
+            .phases
+            .iter()
+            .zip(&state.passed)
+            .filter(|p| *p.1 > 0.0)
+        {
             for row in &phase.rows {
                 let cell = row.page as usize * *nodes + state.nodes[row.slot as usize];
                 counts[cell] += (row.accesses as f64 * times).round() as u64;
@@ -169,7 +175,10 @@ impl Observed for View<'_> {
 
     fn counts(&self, index: usize, counts: &mut [u64]) {
         let all = &self.counted.counts[self.pages[index] * self.counted.nodes..];
-        counts.iter_mut().zip(self.frame).for_each(|(c, node)| *c = all[*node]);
+        counts
+            .iter_mut()
+            .zip(self.frame)
+            .for_each(|(c, node)| *c = all[*node]);
     }
 
     /// A period has no order inside: any access may have been the first, drawn by the page's number.

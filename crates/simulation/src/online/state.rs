@@ -11,7 +11,7 @@ use nodewise_machine::NodeId;
 pub(super) struct Rounds {
     /// Runs of the body that are taken as one pass: as many as a period has.
     pub at_once: f64,
-    /// Passes.
+    /// How often those are repeated.
     pub passes: usize,
 }
 
@@ -49,8 +49,18 @@ pub(super) struct State<'a> {
 
 impl<'a> State<'a> {
     /// At its beginning, virtual node i on `on[i]`; `cells` has the traffic between virtual nodes.
-    pub fn new(timeline: &'a Timeline, cells: &[Phase], rounds: Rounds, on: &[NodeId], machine_nodes: usize) -> Self {
-        let homes: Vec<u16> = timeline.homes.iter().map(|v| on[usize::from(*v)].0 as u16).collect();
+    pub fn new(
+        timeline: &'a Timeline,
+        cells: &[Phase],
+        rounds: Rounds,
+        on: &[NodeId],
+        machine_nodes: usize,
+    ) -> Self {
+        let homes: Vec<u16> = timeline
+            .homes
+            .iter()
+            .map(|v| on[usize::from(*v)].0 as u16)
+            .collect();
         let mut pages_at = vec![0; machine_nodes];
         homes.iter().for_each(|home| pages_at[usize::from(*home)] += 1);
         let real = |phase: &Phase| Some(renamed(phase, on, machine_nodes));
@@ -112,7 +122,14 @@ impl<'a> State<'a> {
     pub fn load_of<'l>(&'l self, at: usize, resources: &'l Resources) -> Load<'l> {
         let timeline = self.timeline;
         let (phase, at_a_time) = (self.cells(at), timeline.phases[at].at_a_time);
-        Load::new(phase, 0, &self.nodes, resources, at_a_time, timeline.parameters.traffic.bytes())
+        Load::new(
+            phase,
+            0,
+            &self.nodes,
+            resources,
+            at_a_time,
+            timeline.parameters.traffic.bytes(),
+        )
     }
 
     /// Threads or pages have moved.
@@ -147,7 +164,11 @@ impl<'a> State<'a> {
             return;
         }
         let all = phase_ns * self.times();
-        let share = if all > 0.0 { (ns / all).min(self.left) } else { self.left };
+        let share = if all > 0.0 {
+            (ns / all).min(self.left)
+        } else {
+            self.left
+        };
         self.left -= share;
         self.passed[self.at] += share * self.times();
         if self.ended_ns.is_none() {

@@ -80,7 +80,10 @@ impl Timeline {
         let step_of = Steps::of(context.profile, seconds / period_s);
         let limits = limits.by_step(&step_of);
         for phase in &mut phases {
-            phase.at_a_time = limits.get(&(phase.step, phase.region)).copied().unwrap_or(f64::INFINITY);
+            phase.at_a_time = limits
+                .get(&(phase.step, phase.region))
+                .copied()
+                .unwrap_or(f64::INFINITY);
         }
         Ok(Self {
             phases,
@@ -105,7 +108,7 @@ impl Timeline {
 struct Steps {
     /// Slices before the body.
     warm: usize,
-    /// Slices together.
+    /// So many slices make one step.
     together: usize,
 }
 
@@ -259,7 +262,13 @@ fn merge(rows: &mut Vec<Row>) {
 struct Limits(Vec<(usize, RegionId, f64, f64)>);
 
 impl Limits {
-    fn add(&mut self, slice: &SliceTally<'_>, profile: &Profile, calibration: &Calibration, typical: &Scenario) {
+    fn add(
+        &mut self,
+        slice: &SliceTally<'_>,
+        profile: &Profile,
+        calibration: &Calibration,
+        typical: &Scenario,
+    ) {
         let limit = concurrency::limit(profile, calibration, typical, slice);
         for phase in slice.phases {
             let work = phase.accesses() as f64;

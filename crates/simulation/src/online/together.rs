@@ -1,9 +1,9 @@
 //! Programs in simulated time: how long their current phases take beside each other, and what ends next.
 
 use super::state::State;
+use crate::Demand;
 use crate::phase::{Cost, Load};
 use crate::resources::Resources;
-use crate::Demand;
 use std::collections::HashMap;
 
 /// Relative change of times below which they agree.
@@ -63,7 +63,8 @@ impl Seeking<'_> {
     fn moves(&self) -> impl Iterator<Item = (&Demand, f64)> {
         let rate = self.state.timeline.fit.miss / self.now.ns;
         let busy = self.load.demands.iter().filter(|d| d.bytes > 0.0);
-        busy.map(move |d| (d, d.bytes * rate)).filter(|d| d.1 > 0.0 && d.1.is_finite())
+        busy.map(move |d| (d, d.bytes * rate))
+            .filter(|d| d.1 > 0.0 && d.1.is_finite())
     }
 }
 
@@ -77,7 +78,12 @@ fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times>
             waited: load.waited(&alone),
             lines: load.lines.iter().sum(),
         };
-        Seeking { state, load, alone, now }
+        Seeking {
+            state,
+            load,
+            alone,
+            now,
+        }
     };
     let under_way = programs.iter().zip(key).filter(|(_, k)| k.is_some());
     let mut seeking: Vec<Seeking<'_>> = under_way.map(|(state, _)| seek(state)).collect();
@@ -110,11 +116,16 @@ fn beside(seeking: &[Seeking<'_>], at: usize, round: usize) -> Times {
     let one = &seeking[at];
     let meets = |demand: &Demand| demand.over.iter().any(|o| one.load.bytes[o.0 as usize] > 0.0);
     let others = seeking.iter().enumerate().filter(|(i, _)| *i != at);
-    let others: Vec<(&Demand, f64)> = others.flat_map(|(_, s)| s.moves()).filter(|o| meets(o.0)).collect();
+    let others: Vec<(&Demand, f64)> = others
+        .flat_map(|(_, s)| s.moves())
+        .filter(|o| meets(o.0))
+        .collect();
     let timeline = one.state.timeline;
     let solved = match others.as_slice() {
         [] => one.alone.clone(),
-        others => one.load.solve_beside(others, &timeline.typical, &timeline.fit, &timeline.parameters),
+        others => one
+            .load
+            .solve_beside(others, &timeline.typical, &timeline.fit, &timeline.parameters),
     };
     let ns = if round < CALMER {
         solved.ns

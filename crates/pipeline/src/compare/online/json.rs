@@ -61,7 +61,6 @@ struct Run {
     programs: Vec<RunOf>,
     decisions: u64,
     refused: u64,
-    decide_seconds: f64,
     placements: f64,
     evaluated: f64,
 }
@@ -151,7 +150,6 @@ impl Run {
             programs: outcome.programs.iter().map(of).collect(),
             decisions: outcome.decisions,
             refused: outcome.refused,
-            decide_seconds: outcome.decide_s,
             placements: outcome.placements,
             evaluated: outcome.evaluated,
         }

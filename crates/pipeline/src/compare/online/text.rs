@@ -4,7 +4,7 @@ use super::Online;
 use crate::compare::nodes::{faster, list};
 use crate::compare::table::{Row, significant};
 use nodewise_machine::NodeId;
-use nodewise_report::{plural, table};
+use nodewise_report::{percent, plural, table};
 use nodewise_simulation::Spread;
 use nodewise_simulation::online::Outcome;
 
@@ -21,9 +21,27 @@ pub fn write(done: &Online) -> String {
     );
     for at in 0..done.programs.len() {
         let mean = Spread::of(&Online::seconds(&done.fixed, at)).mean;
-        let first = format!("{} ({})", done.programs[at].program, done.programs[at].threads.count());
-        let titles = [&first, "seconds", "deviation", "mean", "best", "worst", "threads moved", "GB moved", "moving"];
-        let rows = [("static", &done.fixed), (done.policy.as_str(), &done.pages), ("and threads", &done.threads)];
+        let first = format!(
+            "{} ({})",
+            done.programs[at].program,
+            done.programs[at].threads.count()
+        );
+        let titles = [
+            &first,
+            "seconds",
+            "deviation",
+            "mean",
+            "best",
+            "worst",
+            "threads moved",
+            "GB moved",
+            "moving",
+        ];
+        let rows = [
+            ("static", &done.fixed),
+            (done.policy.as_str(), &done.pages),
+            ("and threads", &done.threads),
+        ];
         let all = rows.iter().map(|(name, outcomes)| row(name, outcomes, at, mean));
         let header: Row = titles.iter().map(ToString::to_string).collect();
         out += &table("lrrrrrrrr", std::iter::once(header).chain(all));
@@ -42,7 +60,7 @@ fn row(name: &str, outcomes: &[Outcome], at: usize, mean: f64) -> Row {
     vec![
         name.to_owned(),
         significant(spread.mean),
-        format!("{:.1} %", 100.0 * spread.deviation / spread.mean),
+        percent(spread.deviation / spread.mean),
         faster(mean, spread.mean),
         faster(mean, spread.least.1),
         faster(mean, spread.most.1),
@@ -65,6 +83,10 @@ fn ends(done: &Online) -> String {
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0));
-    let shown: Vec<String> = found.iter().take(5).map(|(n, text)| format!("{text} ({n})")).collect();
+    let shown: Vec<String> = found
+        .iter()
+        .take(5)
+        .map(|(n, text)| format!("{text} ({n})"))
+        .collect();
     format!("Threads end on: {}\n", shown.join(", "))
 }
