@@ -25,7 +25,7 @@ class Recordings:
 
     def record(self, name, threads, repeat):
         program, folder = PROGRAMS[name], FOLDER / self.size / f"{name}-{threads}-{repeat}"
-        if folder in self.done or (self.keep and (folder / "manifest.json").exists()):
+        if folder in self.done or (self.keep and whole(folder)):
             return folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         run([NODEWISE, "record", "--force", "--threads", threads, "--slice", f"accesses:{program.slice}", "--plain", PLAIN / name,
@@ -41,12 +41,20 @@ class Recordings:
     def moved(self, workload, repeat, *options):
         """`simulate --move-threads` of programs at once, each on so many nodes."""
         folders = [self.record(name, THREADS * nodes, repeat) for name, nodes in workload.items()]
+        price = () if "--migration-cost" in options else ("--migration-cost", PRICE)
         return simulate(folders, "--affinity", "asym", "--move-threads", "--policy", "balance:carrefour", "--migrate-budget", "none",
-                        "--migration-cost", PRICE, *options)
+                        *price, *options)
 
     def all(self):
         """Records everything, so that it is there."""
         return [self.record(name, threads, repeat) for name, threads in wanted(self.size) for repeat in range(REPEATS)]
+
+
+def whole(folder):
+    """Whether a recording is there that was not cut short, with its plain run."""
+    manifest = folder / "manifest.json"
+    found = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    return found.get("exit_status") == 0 and bool(found.get("plain_cpu_ns"))
 
 
 def simulate(folders, *options, machine=MACHINE):

@@ -12,6 +12,7 @@ import single
 import table1
 from judge import judge, untested
 from judge.verdict import ROOT
+from reasons import REASONS
 from recordings import FOLDER, Recordings
 
 NODES = "needs a machine of several nodes: `nodewise migrate` against migratepages"
@@ -41,10 +42,6 @@ def main():
         print(f"{one.id:4} {one.verdict}")
     page.write(size, first, alone[0], workloads[0], found, inputs.all_inputs())
     print(f"wrote {(FOLDER / 'index.html').relative_to(ROOT)}")
-
-
-# Of rows that do not hold, where a run has tested why.
-REASONS = {}
 
 
 if __name__ == "__main__":

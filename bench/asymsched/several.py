@@ -71,7 +71,7 @@ def searches(recordings, repeat, workloads):
 
 def judged(recordings):
     repeats = [all_workloads(recordings, r) for r in range(REPEATS)]
-    left_open = ranges(lambda *options: all_workloads(recordings, 0, *options), repeats[0])
+    left_open = ranges(lambda *options: all_workloads(recordings, 0, *options), repeats[0], recordings.size)
     counted = [searches(recordings, r, one) for r, one in enumerate(repeats)]
     return [(S8, repeats, left_open, S8_DIFFERS),
             (S9, counted, [], S9_DIFFERS)], repeats

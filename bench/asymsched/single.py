@@ -8,6 +8,7 @@ from statistics import correlation, fmean, pstdev
 from judge import Check, cores
 from judge.check import SIMILAR, Range
 from programs import CLUSTERING, PROGRAMS, REPEATS
+from recordings import PRICE
 
 NODES = 3
 QUARTERS = 3 / 4
@@ -129,20 +130,23 @@ DIFFERS = {
     "S7": f"{SHORT} Within 10 % either way; both ends of a program must be. A policy that never moves would pass, as the finding says: "
           "what stands in is AsymSched.",
 }
-OPEN = [("price, s/GB", "issue 17: 0.05 to 5", "--migration-cost", (0.05, 0.3, 1, 5)),
-        ("dynamic migration from, lines/us", "Dashti et al. 2013: 50; none to four times that", "--dynamic-rate", (0, 50, 200)),
-        ("misses in flight", "docs/model.md: 2 to 12", "--misses-in-flight", (2, 12))]
+# Name, source, option, default, and other values: the ends in a fast run.
+OPEN = [("price, s/GB", "Table 5 and section 4.3: 0.05 to 5", "--migration-cost", PRICE, {"fast": (0.05, 5), "full": (0.05, 0.3, 1, 5)}),
+        ("dynamic migration from, lines/us", "Dashti et al. 2013: 50; none to four times that", "--dynamic-rate", 50,
+         {"fast": (0, 200), "full": (0, 100, 200)}),
+        ("misses in flight", "docs/model.md: 2 to 12", "--misses-in-flight", 5, {"fast": (2, 12), "full": (2, 3, 8, 12)}),
+        ("core factor", cores.SOURCE, "--core-factor", cores.factor("machine-a"),
+         dict.fromkeys(("fast", "full"), cores.plausible("machine-a")))]
 
 
-def ranges(ask, first):
-    """What the paper leaves open: the whole range on the first recording; `first` is what it gives with the defaults."""
-    found = [Range(name, source, {str(v): [ask(option, v)] for v in values}) for name, source, option, values in OPEN]
-    low, middle, high = (*cores.plausible("machine-a"), *[cores.plausible("machine-a")[-1]] * 2)[:3]
-    factors = {str(low): [ask("--core-factor", low)], str(middle): [first], str(high): [ask("--core-factor", high)]}
-    return [*found, Range("core factor", cores.SOURCE, factors)]
+def ranges(ask, first, size):
+    """What the paper leaves open: the range on the first recording; `first` is what it gives with the defaults."""
+    def data(option, default, values):
+        return {str(v): [first if v == default else ask(option, v)] for v in sorted({default, *values})}
+    return [Range(name, source, data(option, default, values[size])) for name, source, option, default, values in OPEN]
 
 
 def judged(recordings):
     repeats = [all_programs(recordings, r) for r in range(REPEATS)]
-    left_open = ranges(lambda *options: all_programs(recordings, 0, *options), repeats[0])
+    left_open = ranges(lambda *options: all_programs(recordings, 0, *options), repeats[0], recordings.size)
     return [(check, repeats, left_open, DIFFERS[check.id]) for check in CHECKS], repeats
