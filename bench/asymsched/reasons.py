@@ -7,7 +7,8 @@ REASONS = {
     "S2": "The bandwidths of machine-a's routes alone correlate 0.73 in size with hops over the 56 pairs (`topo`), so times that follow "
           "bandwidth do too. Over the 16 pairs of Table 1 the printed times correlate 0.34.",
     "S3": "At core factor 1 (range) it holds. By default 1-4 and 7-0 take 205 and 207 s, where the slowest pair of one hop takes 203.",
-    "S4": "Not known; tested: kmedian's best is 31 % above the mean at core factor 1, 31 % with 2 misses in flight and 10 % at core factor 4.8.",
+    "S4": "Not known; tested: kmedian's best is 31 % above the mean at core factor 1 and with 2 misses in flight, and 10 % at core factor "
+          "4.8.",
     "S6": "Not known; tested: no price, rate, core factor or number of misses turns it. In the same runs bfs loses 10 to 14 % by page "
           "migration alone, so threads cannot make that good, and runs end on sets of nodes within 10 % of the highest bandwidth, whose "
           "times differ (bt, mg, lu).",

@@ -16,6 +16,13 @@ const THREADS: u32 = 6;
 /// Lines of a run: with eight times as many accesses of 0.5 ns about a second.
 const LINES: u64 = 10_000_000;
 
+/// Machine A with two CPUs a node, so that six threads need three.
+fn two_cpus_a_node() -> Machine {
+    let mut machine = Machine::named("machine-a").unwrap();
+    machine.nodes.iter_mut().for_each(|n| n.cpus.truncate(2));
+    machine
+}
+
 /// Two threads on each of three virtual nodes.
 fn affinity() -> Affinity {
     Affinity {
@@ -104,7 +111,7 @@ fn bandwidth(machine: &Machine, nodes: &[u32]) -> f64 {
 
 #[test]
 fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
-    let machine = Machine::named("machine-a").unwrap();
+    let machine = two_cpus_a_node();
     let rows = rows(0.3);
     let asked = Asked {
         rows: &rows,
@@ -138,7 +145,7 @@ fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
 
 #[test]
 fn threads_that_share_data_end_on_nodes_of_nearly_the_highest_bandwidth_from_anywhere() {
-    let machine = Machine::named("machine-a").unwrap();
+    let machine = two_cpus_a_node();
     let rows = rows(0.5);
     let asked = Asked {
         rows: &rows,
@@ -159,7 +166,7 @@ fn threads_that_share_data_end_on_nodes_of_nearly_the_highest_bandwidth_from_any
 
 #[test]
 fn threads_that_share_nothing_stay() {
-    let machine = Machine::named("machine-a").unwrap();
+    let machine = two_cpus_a_node();
     let rows = rows(0.0);
     let asked = Asked {
         rows: &rows,
@@ -178,7 +185,7 @@ fn threads_that_share_nothing_stay() {
 
 #[test]
 fn moving_pages_takes_what_its_price_says() {
-    let machine = Machine::named("machine-a").unwrap();
+    let machine = two_cpus_a_node();
     let rows = rows(0.5);
     let at = |seconds_per_gb| {
         let asked = Asked {
