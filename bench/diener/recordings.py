@@ -1,83 +1,100 @@
-"""Recording the workloads, and asking nodewise about the recordings."""
+"""Recording the programs in slices of one outer iteration, and asking nodewise about the recordings."""
 
 import json
 import os
 import pathlib
 import subprocess
+from dataclasses import dataclass
+
+from programs import PROGRAMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = ROOT / "target/release/nodewise"
-RECORDED = ROOT / "build/workloads-recorded"
 FOLDER = ROOT / "build/diener"
 
 THREADS = 64
-THRESHOLDS = ["0.5", "0.6", "0.7", "0.8", "0.9", "0.99"]
-POLICIES = ["first-touch", "random", "interleave", "locality", "balanced", "mixed"]
-
-# Size, iterations, and accesses a slice. Arrays are large because a 2 MiB page is shared by threads
-# whose parts are smaller; a slice is about one iteration, since the paper's second held several.
-SIZES = {
-    "sor": (8192, 6, 600_000_000),
-    "cg": (3_200_000, 5, 450_000_000),
-    "adi": (400, 4, 2_600_000_000),
-    "fft3d": (256, 2, 2_400_000_000),
-    "kmedian": (262_144, 1, 2_000_000_000),
-    "bfs": (1_000_000, 8, 60_000_000),
-    "shift": (96_000_000, 10, 100_000_000),
-}
-# As most OpenMP codes do, and as their authors would like to: the master initialises, or all do.
-PROGRAMS = [f"{name}{suffix}" for name in SIZES for suffix in ("", "+")]
+REPEATS = 5
+# An iteration's accesses are those of a run of 3 iterations less those of one of 2: bt, lu, sp and sor look at their error
+# after 1, 2, 4, 8, … iterations, so that the third has nothing else in it.
+SHORT, LONGER = 2, 3
 
 
-def command(program):
-    size, iterations, _ = SIZES[program.rstrip("+")]
-    init = "parallel" if program.endswith("+") else "master"
-    return [str(RECORDED / program.rstrip("+")), "--init", init, "--size", str(size), "--iterations", str(iterations)]
+@dataclass(frozen=True)
+class Cut:
+    """Where slices end: after so many accesses, those of one outer iteration."""
+
+    accesses: int
 
 
-def record(program, reuse):
-    """The profile of a program with 64 threads, in slices of equal numbers of accesses."""
-    folder = FOLDER / "profiles" / program.replace("+", "-parallel")
-    if reuse and (folder / "manifest.json").exists():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    slices = f"accesses:{SIZES[program.rstrip('+')][2]}"
-    environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS))
-    recording = [NODEWISE, "record", "--force", "--slice", slices, "-o", folder, "--", *command(program)]
-    subprocess.run(recording, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    return folder
+def say(text):
+    print(f"reproduce-diener: {text}", flush=True)
+
+
+def folder(program, size, name):
+    return FOLDER / "profiles" / size / program / str(name)
+
+
+def record(program, size, name, slicing, *, iterations=None, plain=False, reuse=False):
+    """A profile, whose folder is returned; with `reuse` one that is there and was recorded alike."""
+    where = folder(program, size, name)
+    command = [f"build/workloads-recorded/{program}", *PROGRAMS[program].options(size, iterations)]
+    if reuse and recorded_alike(where, command, slicing, plain):
+        return where
+    where.parent.mkdir(parents=True, exist_ok=True)
+    extra = ["--plain", f"build/workloads/{program}"] if plain else []
+    recording = [NODEWISE, "record", "--force", "--threads", THREADS, "--slice", slicing, *extra, "-o", where, "--", *command]
+    done = subprocess.run([*map(str, recording)], check=False, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"reproduce-diener: {' '.join(map(str, recording))}: status {done.returncode}\n{done.stderr}")
+    return where
+
+
+def manifest(profile):
+    return json.loads((profile / "manifest.json").read_text(encoding="utf-8"))
+
+
+def recorded_alike(where, command, slicing, plain):
+    if not (where / "manifest.json").exists():
+        return False
+    found = manifest(where)
+    return found["command"] == command and found["slicing"] == slicing and (found["plain_cpu_ns"] is not None or not plain)
+
+
+def measure(program, size, reuse):
+    """The accesses of one outer iteration."""
+    totals = [total(record(program, size, f"{n}-iterations", "region", iterations=n, reuse=reuse)) for n in (SHORT, LONGER)]
+    return Cut(totals[1] - totals[0])
+
+
+def total(profile):
+    """Of all accesses in a profile."""
+    return report(profile, "xeon-x7550", "4K", "identity")["totals"]["accesses"]
 
 
 def ask(*arguments):
-    done = subprocess.run([NODEWISE, *map(str, arguments), "--json"], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([str(NODEWISE), *map(str, arguments), "--json"], check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, env=dict(os.environ))
+    if done.returncode:
+        raise SystemExit(f"reproduce-diener: nodewise {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)
 
 
-def report(profile, machine, page_size, affinity):
+def report(profile, machine, page_size, affinity, policies=("first-touch",)):
     return ask("report", profile, "--machine", machine, "--page-size", page_size, "--affinity", affinity,
-               "--policy", ",".join(POLICIES))
+               "--policy", ",".join(policies))
 
 
-def simulate(profile, machine, page_size, min_exclusivity, threads):
-    """Predictions by policy; the mixed policy under its own name whatever its threshold."""
-    policies = ",".join(POLICIES[:-1] + [f"mixed:{min_exclusivity}"])
-    found = ask("simulate", profile, "--machine", machine, "--page-size", page_size, "--threads", threads,
-                "--affinity", "sharing-aware", "--policy", policies)
+def simulate(profile, machine, policies, factor, plain_ns):
+    """The predicted policies by name, of threads placed by what they share. `plain_ns`: CPU time of a plain run, or None."""
+    known = ["--plain-cpu", f"{plain_ns}ns"] if plain_ns else []
+    found = ask("simulate", profile, "--machine", machine.name, "--page-size", machine.page_size, "--threads", machine.threads,
+                "--affinity", "sharing-aware", "--policy", ",".join(policies), "--core-factor", factor, *known)
     return {plain(p["policy"]): p for p in found["policies"]}
 
 
-def thresholds(profile, machine, page_size, threads):
-    """Speed-up of mixed by its threshold."""
-    policies = ",".join(f"mixed:{t}" for t in THRESHOLDS)
-    found = ask("simulate", profile, "--machine", machine, "--page-size", page_size, "--threads", threads,
-                "--affinity", "sharing-aware", "--policy", policies)
-    speedups = {p["policy"]: p["speedup"] for p in found["policies"]}
-    return {t: speedups[f"mixed:{t}"] for t in THRESHOLDS}
-
-
 def plain(policy):
-    """`mixed:0.9` is mixed, `random:0` is random."""
-    return policy.split(":")[0]
+    """`random:0` is random; mixed keeps its threshold."""
+    return policy if policy.startswith("mixed") else policy.split(":")[0]
 
 
 def many_nodes(count):
@@ -104,5 +121,5 @@ bandwidth = "no interconnect to wait for: nothing is read off it"
 latency_ns = "any remote latency serves: only exclusivity is read off this machine"
 """
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     return file

@@ -1,0 +1,244 @@
+"""The paper's rows D1 to D14 as checks. A repeat's data: by program what study.behaviour gives, and under "speedup" by machine
+and policy the predicted speed-ups over first-touch. Figures are per cent, but for ratios, which say so."""
+
+from copy import deepcopy
+from statistics import fmean
+
+from programs import CHANGING, STATIC
+from study import MACHINES, POLICIES, RIVALS, THRESHOLDS
+
+from judge import Check
+from judge.check import BETTER
+
+CONFIGURATIONS = {"4 nodes, 4K": 84, "4 nodes, 2M": 78, "64 nodes, 4K": 73, "64 nodes, 2M": 65}  # III.B
+TABLE_I = {  # row means
+    "pages": {"first-touch": 54, "locality": 71, "interleave": 99, "balanced": 71, "mixed": 81},
+    "accesses": {"first-touch": 42, "locality": 73, "interleave": 89, "balanced": 95, "mixed": 80},
+}
+GAINS = {  # V.B
+    "Itanium": {"random": 5.2, "interleave": 5.7, "locality": 20.9, "balanced": 14.4, "mixed": 19.4},
+    "Xeon": {"random": 8.7, "interleave": 15.8, "locality": 18.5, "balanced": 14.6, "mixed": 23.7},
+    "Opteron": {"random": 6.3, "interleave": 7.2, "locality": 50.0, "balanced": 23.9, "mixed": 61.8},
+}
+BASE, LARGE, MANY = "4 nodes, 4K", "4 nodes, 2M", "64 nodes, 4K"
+WITHIN = 1e-9  # of rounding
+
+
+def mean(data, get):
+    """Over the programs, per cent."""
+    return 100 * fmean(get(data[name]) for name in STATIC)
+
+
+def exclusivity(data, configuration):
+    return mean(data, lambda p: p["exclusivity"][configuration])
+
+
+def balance(data, metric, policy):
+    return mean(data, lambda p: p["balance"][policy][metric])
+
+
+def gain(data, machine, policy):
+    """The average predicted gain over first-touch, per cent."""
+    return mean(data, lambda p: p["speedup"][machine][policy] - 1)
+
+
+def ratios(data, machine, policy):
+    return [data[name]["speedup"][machine][policy] for name in STATIC]
+
+
+def gains(data, machine):
+    return {policy: gain(data, machine, policy) for policy in (*RIVALS, "mixed")}
+
+
+def share(values):
+    values = list(values)
+    return 100 * sum(values) / len(values)
+
+
+def near(figures, machine):
+    return all(paper / 2 <= figures[p] <= 2 * paper for p, paper in GAINS[machine].items())
+
+
+def first(figures, policy):
+    """By more than 2 % of the time."""
+    rest = max(value for name, value in figures.items() if name != policy)
+    return (100 + figures[policy]) / (100 + rest) > BETTER
+
+
+# ---- What stands in. ----
+
+
+def changed(edit):
+    """Data in which `edit(program's data)` was applied to every program."""
+    def one(data):
+        copy = deepcopy(data)
+        for program in copy.values():
+            edit(program)
+        return copy
+    return one
+
+
+def speed(place, stands_in, machines=tuple(m.title for m in MACHINES)):
+    """`stands_in`'s times in `place`'s."""
+    def edit(program):
+        for machine in machines:
+            program["speedup"][machine][place] = program["speedup"][machine][stands_in]
+    return changed(edit)
+
+
+def never_moving(program):
+    for machine in program["speedup"].values():
+        machine |= dict.fromkeys(machine, 1.0)
+
+
+def balanced_as(place, stands_in):
+    return changed(lambda program: program["balance"].update({place: program["balance"][stands_in]}))
+
+
+def all_first_touch(program):
+    program["balance"] = dict.fromkeys(POLICIES, program["balance"]["first-touch"])
+
+
+def uniform(program):
+    program["exclusivity"] = {key: 1 / int(key.split()[0]) for key in program["exclusivity"]}
+
+
+def private(program):
+    program["exclusivity"] = dict.fromkeys(program["exclusivity"], 1.0)
+
+
+def uniform_unless_base(program):
+    program["exclusivity"] |= {LARGE: 1 / 4, MANY: 1 / 64}
+
+
+def another_owner_each_slice(program):
+    program["moves"], program["later_moves"] = [0.0, 0.0, 0.0, 0.0, 1.0], 1.0
+
+
+def as_the_xeon(program):
+    program["speedup"]["Opteron"] = program["speedup"]["Xeon"]
+
+
+def ends_apart(program):
+    """The threshold decides everything: locality at its low end, interleave at its high one."""
+    for machine in program["speedup"].values():
+        machine["mixed:0.8"], machine["mixed:0.95"] = machine["locality"], machine["interleave"]
+
+
+DEAD = {"first-touch in mixed's place": speed("mixed", "first-touch")}
+RIVAL = {"locality in mixed's place": speed("mixed", "locality")}
+NOTHING = {"first-touch in every policy's place": changed(never_moving)}
+
+# ---- The rows. ----
+
+
+def d1(f):
+    return all(abs(f[c] - paper) <= 5 + WITHIN for c, paper in CONFIGURATIONS.items())
+
+
+def falls(data):
+    found = {}
+    rises = []
+    for label, key in (("2 MiB", LARGE), ("64 nodes", MANY)):
+        each = [100 * (data[name]["exclusivity"][BASE] - data[name]["exclusivity"][key]) for name in STATIC]
+        rises.append(-min(each))
+        found |= {f"programs, {label}": share(fall <= 15 for fall in each), f"largest fall, {label}": max(each)}
+    return found | {"largest rise": max(rises)}
+
+
+def d2(f):
+    return f["programs, 2 MiB"] >= 75 and f["programs, 64 nodes"] >= 75 and f["largest rise"] <= 1
+
+
+def table(data):
+    return {f"{policy}, {metric}": balance(data, metric, policy) for metric, row in TABLE_I.items() for policy in row}
+
+
+def d3(f):
+    return all(abs(f[f"{policy}, {metric}"] - paper) <= 8 for metric, row in TABLE_I.items() for policy, paper in row.items())
+
+
+def against_first_touch(data):
+    lower = share(data[n]["balance"]["locality"]["accesses"] < data[n]["balance"]["first-touch"]["accesses"] for n in STATIC)
+    a, b = (balance(data, "accesses", policy) for policy in ("first-touch", "locality"))
+    return {"first-touch": a, "locality": b, "difference": b - a, "programs where it is lower": lower}
+
+
+def d5(f):
+    return f["locality"] < f["mixed"] < min(f["interleave"], f["balanced"]) and f["first-touch"] < f["mixed"]
+
+
+def moves(data):
+    found = {f"{name}, never": 100 * data[name]["moves"][0] for name in STATIC}
+    return found | {f"{CHANGING}, at most once": 100 * sum(data[CHANGING]["moves"][:2])}
+
+
+def d6(f):
+    return all(value >= (75 if name.startswith(CHANGING) else 95) for name, value in f.items())
+
+
+def d7(f):
+    return f["locality"] > f["mixed"] > f["balanced"] > f["interleave"] and min(f.values()) > 0 and near(f, "Itanium")
+
+
+def d8(f):
+    return first(f, "mixed") and near(f, "Xeon")
+
+
+def d9(f):
+    second = max(value for name, value in f.items() if name != "mixed")
+    return first(f, "mixed") and f["locality"] == second and near(f, "Opteron")
+
+
+def of_mixed(data):
+    return {m.title: gain(data, m.title, "mixed") for m in MACHINES}
+
+
+def d10(f):
+    return all((100 + f["Opteron"]) / (100 + f[other]) > BETTER for other in ("Xeon", "Itanium"))
+
+
+def worst_of_mixed(data):
+    each = {f"worst, {m.title}": 100 * min(ratios(data, m.title, "mixed")) for m in MACHINES}
+    return {"worst": min(each.values()), **each}
+
+
+def losers(data):
+    return {machine: sum(ratio < 0.98 for ratio in ratios(data, machine, "locality")) for machine in ("Xeon", "Opteron")}
+
+
+def by_threshold(data):
+    return {f"{m.title}, {t}": gain(data, m.title, f"mixed:{t}") for m in MACHINES for t in THRESHOLDS}
+
+
+def d13(f):
+    return all(abs(f[f"{m.title}, {t}"] - f[f"{m.title}, 0.9"]) <= 3 for m in MACHINES for t in THRESHOLDS)
+
+
+CHECKS = [
+    Check("D1", lambda d: {c: exclusivity(d, c) for c in CONFIGURATIONS}, d1,
+          {"programs whose threads share every page evenly": changed(uniform),
+           "programs whose threads share no page": changed(private)}, " %"),
+    Check("D2", falls, d2, {"programs that share every page evenly once pages are large or nodes many":
+                            changed(uniform_unless_base)}),
+    Check("D3", table, d3, {"first-touch in every policy's place": changed(all_first_touch)}, " %"),
+    Check("D4", against_first_touch, lambda f: f["difference"] >= 10 and f["programs where it is lower"] <= 25,
+          {"first-touch in locality's place": balanced_as("locality", "first-touch")}),
+    Check("D5", lambda d: {p: balance(d, "accesses", p) for p in POLICIES if p != "random"}, d5,
+          {"first-touch in every policy's place": changed(all_first_touch),
+           "locality in mixed's place": balanced_as("mixed", "locality"),
+           "interleave in mixed's place": balanced_as("mixed", "interleave")}, " %"),
+    Check("D6", moves, d6, {"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, " %"),
+    Check("D7", lambda d: gains(d, "Itanium"), d7,
+          NOTHING | {"mixed in locality's place": speed("locality", "mixed")}, " %"),
+    Check("D8", lambda d: gains(d, "Xeon"), d8, NOTHING | DEAD | RIVAL, " %"),
+    Check("D9", lambda d: gains(d, "Opteron"), d9, NOTHING | DEAD | RIVAL, " %"),
+    Check("D10", of_mixed, d10, DEAD | {"the Xeon in the Opteron's place": changed(as_the_xeon)}, " %"),
+    Check("D11", worst_of_mixed, lambda f: f["worst"] >= 99,
+          RIVAL | {"random in mixed's place": speed("mixed", "random")}, " %"),
+    Check("D12", losers, lambda f: f["Xeon"] >= 1 and f["Opteron"] >= 1,
+          {"first-touch in locality's place": speed("locality", "first-touch")}),
+    Check("D13", by_threshold, d13, {"locality at 0.8 and interleave at 0.95 in mixed's place": changed(ends_apart)}, " %"),
+    Check("D14", lambda d: {m.title: 100 * min(ratios(d, m.title, "random")) for m in MACHINES}, lambda f: f["Xeon"] < 90,
+          {"first-touch in random's place": speed("random", "first-touch")}, " %"),
+]
