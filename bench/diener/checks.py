@@ -4,11 +4,10 @@ and policy the predicted speed-ups over first-touch. Figures are per cent, but f
 from copy import deepcopy
 from statistics import fmean
 
-from programs import CHANGING, STATIC
-from study import MACHINES, POLICIES, RIVALS, THRESHOLDS
-
 from judge import Check
 from judge.check import BETTER
+from programs import CHANGING, STATIC
+from study import MACHINES, POLICIES, RIVALS, THRESHOLDS
 
 CONFIGURATIONS = {"4 nodes, 4K": 84, "4 nodes, 2M": 78, "64 nodes, 4K": 73, "64 nodes, 2M": 65}  # III.B
 TABLE_I = {  # row means
@@ -88,7 +87,7 @@ def speed(place, stands_in, machines=tuple(m.title for m in MACHINES)):
 
 def never_moving(program):
     for machine in program["speedup"].values():
-        machine |= dict.fromkeys(machine, 1.0)
+        machine.update(dict.fromkeys(machine, 1.0))
 
 
 def balanced_as(place, stands_in):

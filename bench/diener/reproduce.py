@@ -1,83 +1,111 @@
-"""Records, asks, draws, checks: see bench/reproduce-diener."""
+"""Records, asks, judges, draws: see bench/reproduce-diener."""
 
+import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import figures
 import page
-import plots
-from findings import SAME, findings
-from recordings import FOLDER, PROGRAMS, many_nodes, plain, record, report, simulate, thresholds
+import ranges
+from checks import CHECKS
+from judge import cores, judge
+from judge.verdict import ROOT
+from programs import CHANGING, PROGRAMS, STATIC
+from reasons import REASONS, differs
+from recordings import FOLDER, REPEATS, manifest, measure, record, say
+from study import MACHINES, behaviour, middle, speedups
 
-import web
-
-# The paper's machines, with page size, the best threshold of mixed there, and threads at once.
-MACHINES = {
-    "itanium-9030": ("16K", 0.99, 8),
-    "xeon-x7550": ("4K", 0.9, 64),
-    "opteron-6386": ("4K", 0.9, 64),
-}
+AT_ONCE = 2  # recordings; each has 64 threads that take turns
 
 
-def say(text):
-    print(f"reproduce-diener: {text}", file=sys.stderr, flush=True)
-
-
-def study(program, inherent, reuse):
-    """All figures of one program."""
+def repeat(program, size, number, cut, plain_ns, reuse):
+    """All figures of one recording; the first one knows the plain build's time and is simulated with every core factor."""
     start = time.monotonic()
-    profile = record(program, reuse)
+    setting = PROGRAMS[program].settings[size]
+    profile = record(program, size, number, f"accesses:{cut.accesses}", plain=number == 0, reuse=reuse)
     recorded = time.monotonic() - start
-    four = {size: report(profile, "xeon-x7550", size, "sharing-aware") for size in ("4K", "2M")}
-    many = {size: report(profile, inherent, size, "identity") for size in ("4K", "2M")}
-    policies = {plain(p["policy"]): p for p in four["4K"]["policies"]}
-    predictions = {m: simulate(profile, m, *setting) for m, setting in MACHINES.items()}
-    lost = [m for m, found in predictions.items() if found["mixed"]["speedup"] < 1 - SAME]
-    by_threshold = {m: thresholds(profile, m, MACHINES[m][0], MACHINES[m][2]) for m in lost}
-    say(f"{program}: recorded in {recorded:.0f} s, studied in {time.monotonic() - start - recorded:.0f} s")
-    return {
-        "exclusivity": {f"{nodes} nodes, {size}": r["application_exclusivity"]
-                        for nodes, reports in ((4, four), (64, many)) for size, r in reports.items()},
-        "page_balance": {name: p["page_balance"] for name, p in policies.items()},
-        "access_balance": {name: p["access_balance"] for name, p in policies.items()},
-        "moves": four["4K"]["dynamicity"]["pages_by_moves"],
-        "mixed_by_threshold": by_threshold,
-        "speedup": {m: {n: p["speedup"] for n, p in found.items()} for m, found in predictions.items()},
-        "speedup_range": {m: {n: p["speedup_range"] for n, p in found.items()} for m, found in predictions.items()},
-    }
+    known = manifest(profile)["plain_cpu_ns"] if number == 0 else plain_ns
+    found = behaviour(profile, cut.accesses, setting.iterations) | {"plain_ns": known}
+    found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
+    if number == 0 and program != CHANGING:
+        found["factors"] = [at_factors(profile, known, found["scenarios"], rank) for rank in range(3)]
+    say(f"{program} {number + 1}: recorded in {recorded:.0f} s, studied in {time.monotonic() - start - recorded:.0f} s")
+    return found
 
 
-def draw(data):
-    programs = data["programs"]
+def at_factor(profile, machine, plain_ns, factor):
+    found = speedups(profile, machine, plain_ns, factor)
+    return found | {"mixed": found[f"mixed:{machine.threshold}"]}
 
-    def column(get):
-        return [get(p) for p in programs.values()]
 
-    keys = ["4 nodes, 4K", "4 nodes, 2M", "64 nodes, 4K", "64 nodes, 2M"]
-    series = {key: column(lambda p, key=key: 100 * p["exclusivity"][key]) for key in keys}
-    plots.grouped(FOLDER / "figure1.svg", programs, series, "exclusivity (%)", (0, 100))
-    series = {label: column(lambda p, key=key: 100 * p[key]["first-touch"])
-              for label, key in (("pages", "page_balance"), ("accesses", "access_balance"))}
-    plots.grouped(FOLDER / "figure2.svg", programs, series, "balance (%)", (0, 100))
-    series = {policy: column(lambda p, policy=policy: 100 * p["access_balance"][policy])
-              for policy in ("locality", "interleave", "mixed")}
-    plots.grouped(FOLDER / "figure3.svg", programs, series, "access balance (%)", (0, 100))
-    figures.pages_by_moves(FOLDER / "figure4.svg", list(programs), column(lambda p: p["moves"]))
-    for number, machine in enumerate(MACHINES, 5):
-        policies = ["random", "interleave", "locality", "balanced", "mixed"]
-        gain = {n: column(lambda p, machine=machine, n=n: 100 * (p["speedup"][machine][n] - 1)) for n in policies}
-        ends = {n: column(lambda p, machine=machine, n=n: [100 * (s - 1) for s in p["speedup_range"][machine][n]]) for n in policies}
-        plots.grouped(FOLDER / f"figure{number}.svg", programs, gain, "improvement (%)", errors=ends)
+def at_factors(profile, plain_ns, done, rank):
+    """At each machine's plausible core factor of this rank; the default one is done."""
+    found = {}
+    for machine in MACHINES:
+        factor = rank_of(cores.plausible(machine.name), rank)
+        default = factor == cores.factor(machine.name)
+        found[machine.title] = done[machine.title] if default else at_factor(profile, machine, plain_ns, factor)
+    return found
+
+
+def rank_of(values, rank):
+    return values[min(rank, len(values) - 1)]
+
+
+def typical(scenarios):
+    return {m: {p: by["typical"] for p, by in policies.items()} for m, policies in scenarios.items()}
+
+
+def study(size, reuse):
+    """By program the repeats."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        cuts = dict(zip(PROGRAMS, pool.map(lambda program: measure(program, size, reuse), PROGRAMS)))
+        first = dict(zip(PROGRAMS, pool.map(lambda p: repeat(p, size, 0, cuts[p], None, reuse), PROGRAMS)))
+        tasks = [(program, number) for program in PROGRAMS for number in range(1, REPEATS)]
+        rest = pool.map(lambda t: repeat(t[0], size, t[1], cuts[t[0]], first[t[0]]["plain_ns"], reuse), tasks)
+        found = {program: [one] for program, one in first.items()}
+        for (program, _), one in zip(tasks, rest):
+            found[program].append(one)
+    return found, cuts
+
+
+def with_typical(one):
+    return {**one, "speedup": typical(one["scenarios"])}
+
+
+def by_repeat(found):
+    """What the checks take: by repeat the programs. Of the one made to change its pattern only its moves are used."""
+    return [{program: with_typical(each[number]) for program, each in found.items()} for number in range(REPEATS)]
+
+
+def by_factor(repeats):
+    """The first repeat at the core factors of each rank."""
+    data = {name: repeats[0][name] for name in STATIC}
+    return [{n: {**one, "speedup": typical(one["factors"][rank])} for n, one in data.items()} for rank in range(3)]
 
 
 def main():
-    reuse = "--reuse" in sys.argv[1:]
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    inherent = many_nodes(64)
-    data = {"machines": list(MACHINES), "programs": {p: study(p, inherent, reuse) for p in PROGRAMS}}
-    found = findings(data)
-    draw(data)
-    web.publish(FOLDER, data, found, page.write(data, found))
+    size = "fast" if "--fast" in sys.argv[1:] else "full"
+    found, cuts = study(size, "--reuse" in sys.argv[1:])
+    repeats = by_repeat(found)
+    (FOLDER / f"data-{size}.json").write_text(json.dumps({"accesses_an_iteration": {p: c.accesses for p, c in cuts.items()},
+                                                          "programs": found}, indent=1) + "\n", encoding="utf-8")
+    factors = by_factor(repeats)
+    verdicts = [judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
+                      differs=differs(check.id, size, repeats), reason=REASONS.get(check.id, ""))
+                for check in CHECKS]
+    for one in verdicts:
+        one.write(ROOT / "build/reproduce" / size)
+        say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
+    data = {name: middle([{k: v for k, v in r[name].items() if k not in ("factors", "plain_ns")} for r in repeats]) for name in PROGRAMS}
+    figures.draw(FOLDER, data)
+    (FOLDER / "index.html").write_text(page.write(size, data, verdicts), encoding="utf-8")
+    say(f"wrote {FOLDER / 'index.html'}")
+
+
+def basis(row):
+    return "simulation" if row in ranges.TIMES else "recording"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""What the paper leaves open and what the model assumes, row by row."""
+
+from copy import deepcopy
+
+from judge import cores
+from judge.check import Range
+from study import EVERY_THRESHOLD, MACHINES
+
+TIMES = ("D7", "D8", "D9", "D10", "D11", "D12", "D13", "D14")
+OF_MIXED = ("D7", "D8", "D9", "D10", "D11")
+ONE_MACHINE = {"D7": "Itanium", "D8": "Xeon", "D9": "Opteron", "D14": "Xeon"}
+MODEL = {
+    "misses in flight": "the model's: from dependent loads to a core's line-fill buffers (docs/model.md)",
+    "share of lines from memory": "the model's: what a shared last-level cache may hold (docs/model.md)",
+    "queueing, ns": "the model's: fifteen published latency curves (docs/model.md)",
+    "cost of recording": "19 of 20 cases of the counts of samples that it is measured by (docs/model.md)",
+}
+
+
+def at(data, name):
+    """One scenario's speed-ups of a repeat, of which every scenario was kept."""
+    copy = {program: dict(one) for program, one in data.items()}
+    for program in copy.values():
+        program["speedup"] = {m: {p: by[name] for p, by in policies.items()} for m, policies in program["scenarios"].items()}
+    return copy
+
+
+def with_threshold(data, threshold):
+    copy = deepcopy(data)
+    for program in copy.values():
+        for machine in program["speedup"].values():
+            machine["mixed"] = machine[f"mixed:{threshold}"]
+    return copy
+
+
+def first_place_not_counted(data):
+    """Moves from the second outer iteration on."""
+    copy = deepcopy(data)
+    for program in copy.values():
+        program["moves"] = [1 - program["later_moves"], program["later_moves"], 0.0, 0.0, 0.0]
+    return copy
+
+
+def of_model(repeats):
+    """By quantity the value's data, typical ones included."""
+    names = list(next(iter(repeats[0].values()))["scenarios"]["Xeon"]["mixed"])
+    found = []
+    for quantity, source in MODEL.items():
+        mine = [name for name in names if name.startswith(quantity)]
+        values = {name[len(quantity) + 1:]: [at(r, name) for r in repeats] for name in mine}
+        found.append(Range(quantity, source, {"typical": [at(r, "typical") for r in repeats], **values}))
+    return found
+
+
+def of_cores(factors):
+    """`factors`: by the rank of the factor a repeat's data at it; the factors are each machine's own."""
+    each = {m.title: cores.plausible(m.name) for m in MACHINES}
+    return lambda machine: Range("core factor", cores.SOURCE, {
+        label(rank, each, machine): [data] for rank, data in enumerate(factors)})
+
+
+def label(rank, each, machine):
+    """The factor on one machine, or on all three."""
+    return f"{each[machine][rank]:g}" if machine else "/".join(f"{values[rank]:g}" for values in each.values())
+
+
+def of_row(row, repeats, factors):
+    """The ranges of a row. `factors` as in of_cores."""
+    if row == "D6":
+        return [Range("moves counted from", "II.C does not say where a page is before its first move", {
+            "the first touch": repeats, "the second outer iteration": [first_place_not_counted(r) for r in repeats]})]
+    if row not in TIMES:
+        return []
+    found = [*of_model(repeats), of_cores(factors)(ONE_MACHINE.get(row))]
+    if row in OF_MIXED:
+        found.append(Range("minExcl", "III.A: 80 to 95 %, V.B: 99 % on the Itanium", {
+            t: [with_threshold(r, t) for r in repeats] for t in EVERY_THRESHOLD}))
+    return found
