@@ -164,7 +164,8 @@ def against_first_touch(data):
 
 
 def d5(f):
-    return f["locality"] < f["mixed"] < min(f["interleave"], f["balanced"]) and f["first-touch"] < f["mixed"]
+    highest = min(f["interleave"], f["balanced"])
+    return f["locality"] < f["mixed"] < f["interleave"] and max(f["first-touch"], f["locality"], f["mixed"]) < highest
 
 
 def moves(data):

@@ -61,7 +61,13 @@ def of_cores(factors):
 
 def label(rank, each, machine):
     """The factor on one machine, or on all three."""
-    return f"{each[machine][rank]:g}" if machine else "/".join(f"{values[rank]:g}" for values in each.values())
+    chosen = [each[machine]] if machine else each.values()
+    return "/".join(f"{at_rank(values, rank):g}" for values in chosen)
+
+
+def at_rank(values, rank):
+    """Two values are all where the default factor is 1."""
+    return values[min(rank, len(values) - 1)]
 
 
 def of_row(row, repeats, factors):

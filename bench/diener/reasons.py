@@ -5,7 +5,8 @@ from programs import CHANGING, PROGRAMS, STATIC
 REASONS = {}
 
 SET = ("counterparts of seven of the nine NAS programs and of one of the thirteen of PARSEC, and two grids (adi, sor), in the "
-       "mean with equal weight; initialised by all threads (NAS) or one (the rest), as the originals are")
+       "mean with equal weight; initialised by all threads (NAS) or one (the rest), as the originals are, but for mg, whose planes "
+       "are first touched by rows, NAS MG's as a whole")
 SIZES = {"full": "class C's number of points or the nearest, but is (half) and at most 10 outer iterations",
          "fast": "arrays just above what 64 windows of the model hold (256 MiB; is 192, kmedian 34), 4 outer iterations"}
 MAPPED = "threads placed by sharing, as in the paper"
@@ -17,7 +18,7 @@ OF_ROW = {
     "D2": "the falls are those from the baseline of 4 nodes and 4 KiB; \"rises by\" likewise",
     "D3": "access balance by the home of pages, since equation 4 as printed sums accesses from nodes, which no mapping changes",
     "D4": "\"lower\" is any amount",
-    "D5": "\"highest\" are interleave and balanced in either order, above mixed, which is above locality and first-touch",
+    "D5": "\"highest\" are interleave and balanced in either order, above the other three; \"lies between\" is strict",
     "D7": f"\"greater\" is any amount, as the paper's own locality and mixed are 1.5 points apart; mixed at 99 %; {ITANIUM}",
     "D8": "2 % of the speed-up; mixed at 90 %",
     "D9": "2 % of the speed-up; mixed at 90 %",

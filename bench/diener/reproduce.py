@@ -43,14 +43,10 @@ def at_factors(profile, plain_ns, done, rank):
     """At each machine's plausible core factor of this rank; the default one is done."""
     found = {}
     for machine in MACHINES:
-        factor = rank_of(cores.plausible(machine.name), rank)
+        factor = ranges.at_rank(cores.plausible(machine.name), rank)
         default = factor == cores.factor(machine.name)
         found[machine.title] = done[machine.title] if default else at_factor(profile, machine, plain_ns, factor)
     return found
-
-
-def rank_of(values, rank):
-    return values[min(rank, len(values) - 1)]
 
 
 def typical(scenarios):
