@@ -1,11 +1,12 @@
 """Recording the programs in slices of one outer iteration, and asking nodewise about the recordings."""
 
 import json
-import os
 import pathlib
+import shutil
 import subprocess
 from dataclasses import dataclass
 
+import slices
 from programs import PROGRAMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -14,15 +15,16 @@ FOLDER = ROOT / "build/diener"
 
 THREADS = 64
 REPEATS = 5
-# An iteration's accesses are those of a run of 3 iterations less those of one of 2: bt, lu, sp and sor look at their error
-# after 1, 2, 4, 8, … iterations, so that the third has nothing else in it.
+# Recordings that show what an iteration is: its first region, and its accesses, which the longer one has more. bt, lu, sp and sor
+# look at their error after 1, 2, 4, 8, … iterations, so that the third has nothing else in it.
 SHORT, LONGER = 2, 3
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Where slices end: after so many accesses, those of one outer iteration."""
+class Iteration:
+    """An outer one of a program: where it begins (None: each region is one), and its accesses."""
 
+    begins: slices.Loop | None
     accesses: int
 
 
@@ -34,36 +36,49 @@ def folder(program, size, name):
     return FOLDER / "profiles" / size / program / str(name)
 
 
-def record(program, size, name, slicing, *, iterations=None, plain=False, reuse=False):
-    """A profile, whose folder is returned; with `reuse` one that is there and was recorded alike."""
+def record(program, size, name, *, iterations=None, plain=False, iteration=None, reuse=False):
+    """A profile, whose folder is returned: in slices of regions, or of outer iterations where `iteration` says what that is.
+    With `reuse` one that is there and was recorded alike."""
     where = folder(program, size, name)
     command = [f"build/workloads-recorded/{program}", *PROGRAMS[program].options(size, iterations)]
-    if reuse and recorded_alike(where, command, slicing, plain):
+    if reuse and recorded_alike(where, command, plain):
         return where
-    where.parent.mkdir(parents=True, exist_ok=True)
+    joined = iteration is not None and iteration.begins is not None
+    raw = where.with_name(f"{where.name}-regions") if joined else where
+    raw.parent.mkdir(parents=True, exist_ok=True)
     extra = ["--plain", f"build/workloads/{program}"] if plain else []
-    recording = [NODEWISE, "record", "--force", "--threads", THREADS, "--slice", slicing, *extra, "-o", where, "--", *command]
-    done = subprocess.run([*map(str, recording)], check=False, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"reproduce-diener: {' '.join(map(str, recording))}: status {done.returncode}\n{done.stderr}")
+    run("record", "--force", "--threads", THREADS, "--slice", "region", *extra, "-o", raw, "--", *command)
+    if joined:
+        slices.join(raw, where, iteration.begins)
+        shutil.rmtree(raw)
     return where
+
+
+def run(*arguments):
+    """What nodewise prints; ends the program if it fails."""
+    done = subprocess.run([str(NODEWISE), *map(str, arguments)], check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"reproduce-diener: nodewise {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
 
 
 def manifest(profile):
     return json.loads((profile / "manifest.json").read_text(encoding="utf-8"))
 
 
-def recorded_alike(where, command, slicing, plain):
+def recorded_alike(where, command, plain):
     if not (where / "manifest.json").exists():
         return False
     found = manifest(where)
-    return found["command"] == command and found["slicing"] == slicing and (found["plain_cpu_ns"] is not None or not plain)
+    return found["command"] == command and found["slicing"] == "region" and (found["plain_cpu_ns"] is not None or not plain)
 
 
 def measure(program, size, reuse):
-    """The accesses of one outer iteration."""
-    totals = [total(record(program, size, f"{n}-iterations", "region", iterations=n, reuse=reuse)) for n in (SHORT, LONGER)]
-    return Cut(totals[1] - totals[0])
+    """What an outer iteration is."""
+    profiles = [record(program, size, f"{n}-iterations", iterations=n, reuse=reuse) for n in (SHORT, LONGER)]
+    totals = [total(profile) for profile in profiles]
+    return Iteration(slices.loop(*profiles, SHORT), totals[1] - totals[0])
 
 
 def total(profile):
@@ -72,11 +87,7 @@ def total(profile):
 
 
 def ask(*arguments):
-    done = subprocess.run([str(NODEWISE), *map(str, arguments), "--json"], check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, env=dict(os.environ))
-    if done.returncode:
-        raise SystemExit(f"reproduce-diener: nodewise {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(run(*arguments, "--json"))
 
 
 def report(profile, machine, page_size, affinity, policies=("first-touch",)):

@@ -1,9 +1,11 @@
 """Records, asks, judges, draws: see bench/reproduce-diener."""
 
 import json
+import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import figures
 import page
@@ -19,14 +21,14 @@ from study import MACHINES, behaviour, middle, speedups
 AT_ONCE = 2  # recordings; each has 64 threads that take turns
 
 
-def repeat(program, size, number, cut, plain_ns, reuse):
+def repeat(program, size, number, iteration, plain_ns, reuse):
     """All figures of one recording; the first one knows the plain build's time and is simulated with every core factor."""
     start = time.monotonic()
     setting = PROGRAMS[program].settings[size]
-    profile = record(program, size, number, f"accesses:{cut.accesses}", plain=number == 0, reuse=reuse)
+    profile = record(program, size, number, plain=number == 0, iteration=iteration, reuse=reuse)
     recorded = time.monotonic() - start
     known = manifest(profile)["plain_cpu_ns"] if number == 0 else plain_ns
-    found = behaviour(profile, cut.accesses, setting.iterations) | {"plain_ns": known}
+    found = behaviour(profile, iteration.accesses, setting.iterations) | {"plain_ns": known}
     found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
     if number == 0 and program != CHANGING:
         found["factors"] = [at_factors(profile, known, found["scenarios"], rank) for rank in range(3)]
@@ -54,16 +56,16 @@ def typical(scenarios):
 
 
 def study(size, reuse):
-    """By program the repeats."""
+    """By program the repeats; and what an outer iteration is."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        cuts = dict(zip(PROGRAMS, pool.map(lambda program: measure(program, size, reuse), PROGRAMS)))
-        first = dict(zip(PROGRAMS, pool.map(lambda p: repeat(p, size, 0, cuts[p], None, reuse), PROGRAMS)))
+        each = dict(zip(PROGRAMS, pool.map(lambda program: measure(program, size, reuse), PROGRAMS)))
+        first = dict(zip(PROGRAMS, pool.map(lambda p: repeat(p, size, 0, each[p], None, reuse), PROGRAMS)))
         tasks = [(program, number) for program in PROGRAMS for number in range(1, REPEATS)]
-        rest = pool.map(lambda t: repeat(t[0], size, t[1], cuts[t[0]], first[t[0]]["plain_ns"], reuse), tasks)
+        rest = pool.map(lambda t: repeat(t[0], size, t[1], each[t[0]], first[t[0]]["plain_ns"], reuse), tasks)
         found = {program: [one] for program, one in first.items()}
         for (program, _), one in zip(tasks, rest):
             found[program].append(one)
-    return found, cuts
+    return found, each
 
 
 def with_typical(one):
@@ -83,10 +85,10 @@ def by_factor(repeats):
 
 def main():
     size = "fast" if "--fast" in sys.argv[1:] else "full"
-    found, cuts = study(size, "--reuse" in sys.argv[1:])
+    found, iterations = study(size, "--reuse" in sys.argv[1:])
     repeats = by_repeat(found)
-    (FOLDER / f"data-{size}.json").write_text(json.dumps({"accesses_an_iteration": {p: c.accesses for p, c in cuts.items()},
-                                                          "programs": found}, indent=1) + "\n", encoding="utf-8")
+    numbers = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found}
+    (FOLDER / f"data-{size}.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
     factors = by_factor(repeats)
     verdicts = [judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
                       differs=differs(check.id, size, repeats), reason=REASONS.get(check.id, ""))
@@ -94,10 +96,15 @@ def main():
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
-    data = {name: middle([{k: v for k, v in r[name].items() if k not in ("factors", "plain_ns")} for r in repeats]) for name in PROGRAMS}
+    data = {name: middle([drawn(r[name]) for r in repeats]) for name in PROGRAMS}
     figures.draw(FOLDER, data)
     (FOLDER / "index.html").write_text(page.write(size, data, verdicts), encoding="utf-8")
-    say(f"wrote {FOLDER / 'index.html'}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    say(f"wrote {FOLDER / 'index.html'}; {used.ru_utime + used.ru_stime:.0f} s of CPU time")
+
+
+def drawn(one):
+    return {key: value for key, value in one.items() if key not in ("factors", "plain_ns")}
 
 
 def basis(row):

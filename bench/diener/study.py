@@ -30,8 +30,9 @@ MACHINES = [
 EVERY_THRESHOLD = (*THRESHOLDS, "0.99")
 
 
-def behaviour(profile, cut, iterations):
-    """Exclusivity by nodes and page size, balances by policy, and moves, all in parts of 1; `cut`: accesses of a slice."""
+def behaviour(profile, accesses, iterations):
+    """Exclusivity by nodes and page size, balances by policy, and moves, all in parts of 1;
+    `accesses`: of an outer iteration."""
     four = report(profile, "xeon-x7550", "4K", "sharing-aware", POLICIES)
     exclusivity = {"4 nodes, 4K": four["application_exclusivity"],
                    "4 nodes, 2M": report(profile, "xeon-x7550", "2M", "sharing-aware")["application_exclusivity"]}
@@ -42,20 +43,17 @@ def behaviour(profile, cut, iterations):
     pages = four["dynamicity"]["pages_by_moves"]
     return {"exclusivity": exclusivity, "balance": balances, "pages": sum(pages),
             "moves": [share(pages, n) for n in range(4)] + [sum(pages[4:]) / max(1, sum(pages))],
-            **slices(four, cut, iterations)}
+            **by_iteration(four, accesses, iterations)}
 
 
-def slices(four, cut, iterations):
-    """Slices an outer iteration, and the pages that move when the first iteration is over: at most so many, as each move
-    counts as another page's. What comes after the last iteration delays that by as many accesses as it has."""
+def by_iteration(four, accesses, iterations):
+    """Slices an outer iteration, by the accesses of the slices between the first and the last; and the share of pages that move
+    once the first iteration is over, at most: each move counts as another page's."""
     made = [one["accesses"] for one in four["slices"]]
-    over = four["totals"]["accesses"] - (iterations - 1) * cut
-    before = moves = 0
-    for one in four["slices"]:
-        moves += one["migrations"] if before >= over else 0
-        before += one["accesses"]
+    first = 1 if len(made) > iterations else 0  # what precedes the loop has regions of its own, but for kmedian's
+    moves = sum(one["migrations"] for one in four["slices"][first + 1:])
     pages = max(1, sum(four["dynamicity"]["pages_by_moves"]))
-    return {"slices": len(made), "slices_an_iteration": cut / median(made[1:-1] or made), "later_moves": min(1.0, moves / pages)}
+    return {"slices": len(made), "slices_an_iteration": accesses / median(made[1:-1] or made), "later_moves": min(1.0, moves / pages)}
 
 
 def share(pages, moves):
