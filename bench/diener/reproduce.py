@@ -5,14 +5,14 @@ import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import figures
 import page
 import ranges
 from checks import CHECKS
 from judge import cores, judge
-from judge.verdict import ROOT
+from judge.verdict import HOLDS, ROOT
 from programs import CHANGING, PROGRAMS, STATIC
 from reasons import REASONS, differs
 from recordings import FOLDER, REPEATS, manifest, measure, record, say
@@ -83,16 +83,28 @@ def by_factor(repeats):
     return [{n: {**one, "speedup": typical(one["factors"][rank])} for n, one in data.items()} for rank in range(3)]
 
 
+def numbers(size, options):
+    """Of all recordings; `--judge` takes those of the last run and only judges and draws."""
+    file = FOLDER / f"data-{size}.json"
+    if "--judge" in options:
+        return json.loads(file.read_text(encoding="utf-8"))["programs"]
+    found, iterations = study(size, "--reuse" in options)
+    data = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found}
+    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    return found
+
+
+def judged(check, size, repeats, factors):
+    found = judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
+                  differs=differs(check.id, size, repeats))
+    return found if found.verdict == HOLDS else replace(found, reason=REASONS.get(size, {}).get(check.id, ""))
+
+
 def main():
     size = "fast" if "--fast" in sys.argv[1:] else "full"
-    found, iterations = study(size, "--reuse" in sys.argv[1:])
-    repeats = by_repeat(found)
-    numbers = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found}
-    (FOLDER / f"data-{size}.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    repeats = by_repeat(numbers(size, sys.argv[1:]))
     factors = by_factor(repeats)
-    verdicts = [judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
-                      differs=differs(check.id, size, repeats), reason=REASONS.get(check.id, ""))
-                for check in CHECKS]
+    verdicts = [judged(check, size, repeats, factors) for check in CHECKS]
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
