@@ -14,7 +14,6 @@ REASONS = {
           "times differ (bt, mg, lu).",
     "S8": "Not known; tested: with 12 misses in flight (range) it holds. In the same runs bfs loses by page migration alone.",
     "S9": "Not known. All configurations but 5+3 skip 74 % or more.",
-    "S10": "Only memory is over its limit: that of the whole process is counted.",
     "S12": "Not known; tested: all 31,104 wirings. Table 2's other set is among the best in none.",
     "S13": "At core factor 1 (range) it holds.",
 }

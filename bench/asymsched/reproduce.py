@@ -32,10 +32,13 @@ def main():
     two, first = table1.judged(recordings)
     three, alone = single.judged(recordings)
     beside, workloads = several.judged(recordings)
-    rows = [*two, *three, *beside, *overhead.judged(alone, workloads), *placements.judged()]
+    costs, why = overhead.judged(alone, workloads)
+    rows = [*two, *three, *beside, *costs, *placements.judged()]
     found = [judge(check, repeats, size=size, basis="simulation", ranges=ranges, differs=differs, reason=REASONS.get(check.id, ""))
              for check, repeats, ranges, differs in rows]
     found.append(untested("S11", NODES, size=size))
+    if why:
+        found.append(untested("S10", why, size=size))
     found.sort(key=lambda one: int(one.id[1:]))
     for one in found:
         one.write(ROOT / "build/reproduce" / size)
