@@ -142,7 +142,7 @@ def falls(data):
         each = [100 * (data[name]["exclusivity"][BASE] - data[name]["exclusivity"][key]) for name in STATIC]
         rises.append(-min(each))
         found |= {f"programs, {label}": share(fall <= 15 for fall in each), f"largest fall, {label}": max(each)}
-    return found | {"largest rise": max(rises)}
+    return found | {"largest rise": max(0.0, *rises)}
 
 
 def d2(f):

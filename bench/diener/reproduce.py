@@ -14,7 +14,7 @@ from checks import CHECKS
 from judge import cores, judge
 from judge.verdict import HOLDS, ROOT
 from programs import CHANGING, PROGRAMS, STATIC
-from reasons import REASONS, differs
+from reasons import differs, reason
 from recordings import FOLDER, REPEATS, manifest, measure, record, say
 from study import MACHINES, behaviour, middle, speedups
 
@@ -97,7 +97,7 @@ def numbers(size, options):
 def judged(check, size, repeats, factors):
     found = judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
                   differs=differs(check.id, size, repeats))
-    return found if found.verdict == HOLDS else replace(found, reason=REASONS.get(size, {}).get(check.id, ""))
+    return found if found.verdict == HOLDS else replace(found, reason=reason(check.id, size))
 
 
 def main():
