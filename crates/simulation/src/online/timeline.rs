@@ -65,7 +65,7 @@ impl Timeline {
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
         let typical = parameters.scenarios(calibration.recording_cost, calibration.is_timed())[0];
         let mut reading = Reading::new(context, seconds / period_s, parameters.traffic);
-        let mut tally = Tally::new(context, &[start], false, parameters.traffic);
+        let mut tally = Tally::new(context, &[start], false, parameters);
         let mut limits = Limits::default();
         let mut emit = |slice: &SliceTally<'_>| {
             limits.add(slice, context.profile, &calibration, &typical);
