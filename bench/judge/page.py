@@ -91,10 +91,16 @@ def table(heads, rows):
 
 
 def notes(verdicts):
-    """Reasons and differences of one paper's rows."""
-    lines = []
+    """Reasons and differences of one paper's rows; what several rows differ by is said once."""
+    by_text = {}
     for identifier, one in verdicts.items():
-        said = [text for text in (one.reason, one.differs and f"Differs from the paper: {one.differs}") if text]
+        if one.differs:
+            by_text.setdefault(one.differs, []).append(identifier)
+    shared = {text: rows for text, rows in by_text.items() if len(rows) > 1}
+    lines = [f"- **{', '.join(rows)}** differ from the paper: {text}" for text, rows in shared.items()]
+    for identifier, one in verdicts.items():
+        own = one.differs and one.differs not in shared and f"Differs from the paper: {one.differs}"
+        said = [text for text in (one.reason, own) if text]
         if said:
             lines.append(f"- **{identifier}** ({one.basis}): {' '.join(said)}")
     return "\n".join(lines) + "\n" if lines else ""

@@ -82,7 +82,7 @@ fn ends(done: &Online) -> String {
             None => found.push((1, text)),
         }
     }
-    found.sort_by(|a, b| b.0.cmp(&a.0));
+    found.sort_by_key(|f| std::cmp::Reverse(f.0));
     let shown: Vec<String> = found
         .iter()
         .take(5)
