@@ -100,9 +100,10 @@ def reasons(found, lab):
         "M1": ("Not known why bt has more. Tested: of the lines that the model's caches let through at the recorded size "
                f"{moved['remote lines']:.0f} % are remote, so that the laboratory's lack of caches is not it."),
         "M2": "Not known; not tested with samples, as the paper's profile has.",
-        "M3": (f"cg: {vectors:.0f} % of the accesses left are to the vectors, which all threads gather from. Caches explain a part: of the "
-               f"lines that the model's let through at the recorded size {lines['frequency']:.0f} % are remote under the profile's "
-               f"placement, {lines['first-touch']:.0f} % under first touch."),
+        "M3": (f"cg: {vectors:.0f} % of the accesses left are to the vectors, which all threads gather from. The laboratory's lack of "
+               "caches is not it, at a size where vectors do not fit the model's either: of the lines let through "
+               f"{lines['frequency']:.0f} % are remote under the profile's placement, {lines['first-touch']:.0f} % under first touch. Not "
+               "tested at NAS's own size, whose vectors are small."),
         "M6": (f"An exact profile of ft's one array asks for the same distribution as the program: {profiled:.2f} and {transformed:.2f} % "
                "remote. Not tested with samples, as the paper's profile has."),
         "M10": f"Not known. The busiest controller with 32 threads, default and transformed: {busy}.",
