@@ -49,9 +49,10 @@ class Watched:
         return self.page.locator(f"[data-view={name}]")
 
     def settle(self):
-        """Until nothing is being fetched or drawn any more."""
+        """Until nothing is being fetched, read or drawn any more."""
         self.page.wait_for_load_state()
-        self.page.wait_for_function("() => !document.querySelector('canvas:not([data-drawn])')", timeout=20000)
+        self.page.wait_for_function("() => ![...document.querySelectorAll('[role=status]')].some(e => e.textContent.startsWith('Reading'))"
+                                    " && !document.querySelector('canvas:not([data-drawn])')", timeout=20000)
         self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
     def steady(self, shown):
