@@ -5,14 +5,13 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import replace
 
 import page
 import recordings
 from choices import CHOSEN
 from findings import CHECKS, COUNTED, ranges_of
 from judge import judge
-from judge.verdict import HOLDS, ROOT
+from judge.verdict import ROOT
 from notes import Reasons, differs
 from programs import PROGRAMS
 from recordings import FOLDER, TAKES
@@ -35,7 +34,7 @@ def verdicts(study, size_, sizes_):
         ranges = study.open_ranges(ranges_of(identifier)) + ([] if identifier in COUNTED else assumed)
         found.append(judge(check, repeats, size=size_, basis="simulation", ranges=ranges, differs=differs(identifier),
                            reason=why[identifier]))
-    return [v if v.verdict != HOLDS else replace(v, reason="") for v in found]
+    return found
 
 
 def sizes():

@@ -7,9 +7,9 @@ slices in which four CPUs run side by side, whatever the host."""
 import functools
 import json
 import shutil
-import zlib
 
 import duckdb
+from tables import write
 
 # Shared memory of SPLASH-2's programs is allocated: objects of their own here. The rest is the threading
 # runtime's, the C library's and stacks.
@@ -61,17 +61,6 @@ def cut(recording, folder, computes, accesses):
             manifest["tables"][table] = write(database, query.format(**names), folder / f"{table}.parquet")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest["tables"]["slices"]["rows"]
-
-
-def write(database, query, file):
-    """A query's rows as a file of the profile, and what the manifest says of it."""
-    database.execute(f"CREATE OR REPLACE TABLE written AS {query}")
-    for (column,) in database.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'written'").fetchall():
-        database.execute(f"ALTER TABLE written ALTER COLUMN {column} SET NOT NULL")  # as the format has them
-    database.execute(f"COPY written TO '{file}' (FORMAT parquet, COMPRESSION lz4_raw)")
-    ((rows,),) = database.execute("SELECT count(*) FROM written").fetchall()
-    data = file.read_bytes()
-    return {"file": file.name, "rows": rows, "bytes": len(data), "crc32": zlib.crc32(data)}
 
 
 @functools.cache

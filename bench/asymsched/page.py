@@ -5,25 +5,13 @@ from statistics import fmean, pstdev
 import plots
 import single
 import table1
-from judge import CRITERIA
-from judge.page import figures, ranges
 from programs import PROGRAMS
 from recordings import FOLDER
 from topology import path, route
 
-from web import document, escape, figure, table
+from web import document, escape, figure, table, verdicts
 
 SERIES = {"best static": "best", "worst static": "worst", "pages alone": "pages", "threads and pages": "threads"}
-
-
-def verdicts(found):
-    rows = []
-    for one in found:
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, figures(one), ranges(one), one.differs, one.reason)
-        rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
-                    + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))
-    return f'<table class="findings"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def table_1(data):

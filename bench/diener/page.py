@@ -3,26 +3,14 @@
 from statistics import fmean
 
 from checks import GAINS, TABLE_I
-from judge import CRITERIA
-from judge.page import figures, ranges
 from programs import PROGRAMS, STATIC
 from study import MACHINES, POLICIES
 
-from web import document, escape, figure, table
+from web import document, figure, table, verdicts
 
 
 def percent(value):
     return f"{100 * value:.0f}"
-
-
-def verdicts(found):
-    rows = []
-    for one in found:
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, figures(one), ranges(one), one.differs, one.reason)
-        rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
-                    + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))
-    return f'<table class="findings"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def balance_table(data):

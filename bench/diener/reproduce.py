@@ -5,14 +5,14 @@ import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import figures
 import page
 import ranges
 from checks import CHECKS
 from judge import cores, judge
-from judge.verdict import HOLDS, ROOT
+from judge.verdict import ROOT
 from programs import CHANGING, PROGRAMS, STATIC
 from reasons import differs, reason
 from recordings import FOLDER, REPEATS, manifest, measure, record, say
@@ -95,9 +95,8 @@ def numbers(size, options):
 
 
 def judged(check, size, repeats, factors):
-    found = judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
-                  differs=differs(check.id, size, repeats))
-    return found if found.verdict == HOLDS else replace(found, reason=reason(check.id, size))
+    return judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
+                 differs=differs(check.id, size, repeats), reason=reason(check.id, size))
 
 
 def main():

@@ -4,10 +4,10 @@ which of 64 threads on few CPUs have done their part differs from iteration to i
 
 import json
 import shutil
-import zlib
 from dataclasses import dataclass
 
 import duckdb
+from tables import write
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,3 @@ def join(recording, folder, begins):
         for table, query in (("slices", SLICES), ("first_touch", FIRST_TOUCHES)):
             manifest["tables"][table] = write(database, query.format(**names), folder / f"{table}.parquet")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-
-
-def write(database, query, file):
-    """A query's rows as a file of the profile, and what the manifest says of it."""
-    database.execute(f"CREATE OR REPLACE TABLE written AS {query}")
-    for (column,) in database.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'written'").fetchall():
-        database.execute(f"ALTER TABLE written ALTER COLUMN {column} SET NOT NULL")  # as the format has them
-    file.unlink(missing_ok=True)
-    database.execute(f"COPY written TO '{file}' (FORMAT parquet, COMPRESSION lz4_raw)")
-    ((rows,),) = database.execute("SELECT count(*) FROM written").fetchall()
-    data = file.read_bytes()
-    return {"file": file.name, "rows": rows, "bytes": len(data), "crc32": zlib.crc32(data)}

@@ -39,7 +39,8 @@ class Range:
 
 
 def judge(check, repeats, *, size, basis, ranges=(), differs="", reason=""):
-    """The verdict on a row from the data of its repeats, one entry each."""
+    """The verdict on a row from the data of its repeats, one entry each. The reason is of a row that does not hold: one that does
+    has none."""
     assert check.id in CRITERIA, check.id
     each = [check.figures(data) for data in repeats]
     held = sum(bool(check.holds(figures)) for figures in each)
@@ -49,7 +50,7 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason=""):
     return Verdict(
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, figures=spread(each), repeats=len(each),
         held=held, stand_ins=stand_ins, ranges=[Assumed(r.name, r.source, held_by_value(check, r)) for r in ranges],
-        differs=differs, reason=reason, commit=commit())
+        differs=differs, reason=reason if verdict != HOLDS else "", commit=commit())
 
 
 def untested(identifier, why, *, size):

@@ -1,11 +1,9 @@
 """The page of MAI's figures."""
 
 import plots
-from judge import CRITERIA
-from judge.page import figures, ranges
 from recordings import FOLDER, NAMES, SIZES
 
-from web import document, escape, figure, table
+from web import document, escape, figure, table, verdicts
 
 TITLES = {"mg": "MG", "ictm": "ICTM", "ondes": "Ondes 3D"}
 # As in the paper's text; the rest is in the tables.
@@ -39,16 +37,6 @@ def numbers(by_threads):
 
     rows = [[policy, *(cell for t in threads for cell in cells(t, policy))] for policy in by_threads[threads[0]]]
     return table(["policy", *(head for t in threads for head in (f"{t}: speed-up", "local"))], rows)
-
-
-def verdicts(found):
-    rows = []
-    for one in found:
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, figures(one), ranges(one), one.differs, one.reason)
-        rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
-                    + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))
-    return f'<table class="findings"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def write(size, data, found, checked):

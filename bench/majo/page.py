@@ -1,25 +1,13 @@
 """The page of this reproduction."""
 
 from checks import remote
-from judge import CRITERIA
-from judge.page import figures, ranges
 from laboratory import PROFILED
 from programs import COUNTS, LARGE, MOVED, PROGRAMS, SMALL, SWEEPS
 
-from web import document, escape, figure, table
+from web import document, figure, table, verdicts
 
 LAB = "laboratory: exact counts of accesses to the programs' arrays"
 MODEL = "simulation: a model's prediction, no measurement"
-
-
-def verdicts(found):
-    rows = []
-    for one in found:
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, figures(one), ranges(one), one.differs, one.reason)
-        rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
-                    + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))
-    return f'<table class="findings"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def remote_table(data):

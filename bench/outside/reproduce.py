@@ -7,6 +7,7 @@ import sys
 import time
 
 from commands import ROOT
+from judge.page import OUTSIDE_ROWS
 from points import points
 from programs import program
 from recordings import build, predict
@@ -92,11 +93,9 @@ def main():
     clear = [row for row in rows if abs(math.log(row["measured"])) > 0.05 and abs(math.log(row["predicted"])) > 0.01]
     direction = sum((row["measured"] > 1) == (row["predicted"] > 1) for row in clear)
     projects = {p: summary(row["error"] for row in rows if row["project"] == p) for p in ways["by_power"][1]}
-    names = {"error": "all points", "error_without_first": "without each project's first", "by_power": "calibrated on it by a power",
-             "by_position": "calibrated on it by a place in the range"}
     print()
-    for key, found in [*((name, report[name]) for name in names), *projects.items()]:
-        name = f"{names.get(key, key)}, {found['points']}"
+    for key, found in [*((name, report[name]) for name in OUTSIDE_ROWS), *projects.items()]:
+        name = f"{OUTSIDE_ROWS.get(key, key)}, {found['points']}"
         print(f"{name:<45} median {found['median']:5.1f} %, 90th percentile {found['p90']:5.1f} %")
     print(f"measured within the predicted range: {inside} of {len(rows)}; the faster placement is named: {direction} of {len(clear)}")
     file = ROOT / "build/reproduce/outside.json"

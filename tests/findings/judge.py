@@ -40,6 +40,8 @@ def words():
     expect("a tie is no win", made(data(1.02, 1.02, 1.02, 1.02, 1.02)).verdict == verdict.FAILS)
     passing = {"one that never moves": lambda d: d}
     expect("a check that its stand-in passes cannot fail", made(data(1.1, 1.1, 1.1), stand_ins=passing).verdict == verdict.UNABLE)
+    reasons = [made(data(gain), reason="why").reason for gain in (1.0, 1.1)]
+    expect("a reason is of a row that does not hold", reasons == ["why", ""])
     figure = three.figures["gain"]
     expect("median, least and most are the repeats'", (figure.median, figure.least, figure.most) == (1.1, 1.0, 1.3))
     over = made(data(1.1), ranges=[Range("misses in flight", "2 to 12", {"2": data(1.1), "12": data(1.0)})])
