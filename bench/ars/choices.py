@@ -109,7 +109,7 @@ def policy_text(policy, choice):
 
 
 def options(choice, pages):
-    """Of `simulate`, for a program that has allocated so many shared pages."""
+    """Of `simulate`, for a program that has allocated this many shared pages."""
     least = round(2 * choice.interval / pages) if choice.minimum == AVERAGE else choice.minimum
     return {"half-life": choice.half_life, "minimum-samples": least, "cooldown": choice.cooldown,
             "migrate-budget": "none", "migration-cost": choice.cost, "core-factor": choice.factor,

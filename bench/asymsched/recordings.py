@@ -39,7 +39,7 @@ class Recordings:
         return simulate([self.record(name, threads, repeat)], "--affinity", "asym", "--policy", "first-touch", *options, machine=machine)
 
     def moved(self, workload, repeat, *options):
-        """`simulate --move-threads` of programs at once, each on so many nodes."""
+        """`simulate --move-threads` of programs at once, each on its number of nodes."""
         folders = [self.record(name, THREADS * nodes, repeat) for name, nodes in workload.items()]
         price = () if "--migration-cost" in options else ("--migration-cost", PRICE)
         return simulate(folders, "--affinity", "asym", "--move-threads", "--policy", "balance:carrefour", "--migrate-budget", "none",

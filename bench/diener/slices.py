@@ -1,5 +1,5 @@
 """Slices of one outer iteration: a recording whose slices end with each parallel region, joined from one iteration's first region
-to the next one's. `record --slice` itself ends slices by time, accesses or region; where so many accesses end inside a region,
+to the next one's. `record --slice` itself ends slices by time, accesses or region; where a number of accesses is reached inside a region,
 which of 64 threads on few CPUs have done their part differs from iteration to iteration."""
 
 import json

@@ -7,7 +7,7 @@ from statistics import median
 from judge.criteria import CRITERIA
 from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED, Assumed, Figure, StandIn, Verdict, commit
 
-# Of five repeats, so many: rule 1.
+# Share of the repeats that must hold, four of five: rule 1.
 ENOUGH = 4 / 5
 # "Better", "faster" mean by more than this; "similar", "close" mean within the other: rule 3.
 BETTER, SIMILAR = 1.02, 1.05

@@ -18,7 +18,7 @@ def scan(op, order, window, size, work, chunk):
 
 
 def program(name, threads):
-    """What stands for a program of the file with so many threads. No thread's data fit the window of 4 MiB of the model, and
+    """What stands for a program of the file with this number of threads. No thread's data fit the window of 4 MiB of the model, and
     all threads together go through eight times what is initialised or more, since that is no part of the sources' runs."""
     if name.startswith("dirtest"):
         return Program("scan", scan("line", "sequential", name.split()[1], 256, 256, 65536), "256 MiB for 8 GiB")

@@ -23,7 +23,7 @@ def build():
 
 
 def record(name, threads, reuse):
-    """The profile of a program with so many threads, recorded once; the plain build tells what recording cost."""
+    """The profile of a program with this number of threads, recorded once; the plain build tells what recording cost."""
     what = program(name, threads)
     key = "-".join(str(part).lstrip("-") for part in (what.kernel, threads, *what.arguments))
     folder = FOLDER / "profiles" / key

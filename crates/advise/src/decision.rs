@@ -25,34 +25,6 @@ pub(crate) fn verdict(
     asked: &Asked,
     samples: Option<&Sampled>,
 ) -> Verdict {
-    let mut verdict = concluded(context, simulation, objects, matched, asked, samples);
-    if samples.is_none() && context.machine.node_count() > 1 && !context.histogram.is_empty() {
-        verdict.sentence.extend(too_short(simulation));
-    }
-    verdict
-}
-
-/// What a verdict on a short run is worth, where the run is one.
-fn too_short(simulation: &Simulation) -> Option<String> {
-    let seconds = simulation.baseline().seconds.typical;
-    let text = || {
-        format!(
-            " The run is short ({}, {} predicted): start-up weighs as much as the work, judge a longer one.",
-            figures::amount(simulation.calibration.accesses, "access"),
-            figures::seconds(seconds)
-        )
-    };
-    (seconds < SHORT_RUN_S).then(text)
-}
-
-fn concluded(
-    context: &Context<'_>,
-    simulation: &Simulation,
-    objects: &[Advised],
-    matched: Option<&Matched>,
-    asked: &Asked,
-    samples: Option<&Sampled>,
-) -> Verdict {
     let worst = objects.first();
     let nothing = |outcome, sentence: String| Verdict {
         outcome,
@@ -120,6 +92,20 @@ fn concluded(
         placed.sentence += &beyond(objects, matched);
     }
     placed
+}
+
+/// What a verdict on exact counts is worth, where the run is short; nothing where there was nothing to decide.
+pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Option<String> {
+    let seconds = simulation.baseline().seconds.typical;
+    let text = || {
+        format!(
+            " The run is short ({}, {} predicted): start-up weighs as much as the work, judge a longer one.",
+            figures::amount(simulation.calibration.accesses, "access"),
+            figures::seconds(seconds)
+        )
+    };
+    let decided = context.machine.node_count() > 1 && !context.histogram.is_empty();
+    (decided && seconds < SHORT_RUN_S).then(text)
 }
 
 /// What no placement reaches.

@@ -136,6 +136,11 @@ pub fn advise(
     let program = samples.as_ref().map(|s| &s.program);
     let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
+    if samples.is_none() {
+        verdict
+            .sentence
+            .extend(decision::of_short_run(context, simulation));
+    }
     Advice {
         verdict,
         objects,

@@ -81,9 +81,6 @@ impl Undecided {
 /// How to know what recording cost: in words, since where the plain build is, is not known. Where it was `timed`, only a longer
 /// run narrows the interval.
 fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
-    let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
-    report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
-    report.extend(options(context, asked));
     let record = ["nodewise", "record", "--plain", "PLAIN", "--"].map(str::to_owned);
     let record = shell_line(&[&record[..], &context.profile.meta.command].concat());
     if timed {
@@ -91,6 +88,9 @@ fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
             "record a longer run (more iterations, a larger input), which narrows that interval: {record}"
         );
     }
+    let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
+    report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
+    report.extend(options(context, asked));
     format!(
         "record it with its plain build, which is then timed: {}; or measure the CPU time of a plain run with as many \
          threads, without waiting (OMP_WAIT_POLICY=passive), and add it: {} --plain-cpu 1.5s",

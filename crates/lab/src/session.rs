@@ -226,7 +226,7 @@ impl Story {
         self.session.stopped = Some(why);
     }
 
-    /// The first so many runs have ended, and all that they left has been heard.
+    /// The first `runs` runs have ended, and all that they left has been heard.
     fn ended(&mut self, runs: usize) {
         let runs = runs.min(self.session.outcomes.len());
         self.session.outcomes[..runs]

@@ -340,6 +340,18 @@ struct View<'a> {
     since: &'a Since,
 }
 
+/// The node of one access of those counted, each as likely as another; `draw` is uniform over all numbers.
+pub(crate) fn drawn(counts: &[u64], draw: u64) -> Option<NodeId> {
+    let total: u64 = counts.iter().sum();
+    let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
+    let drawn = counts.iter().position(|count| {
+        let here = left < *count;
+        left = left.wrapping_sub(*count);
+        here
+    });
+    drawn.map(|node| NodeId(node as u32))
+}
+
 impl View<'_> {
     fn index(&self, index: usize) -> usize {
         self.memory.pages()[index] as usize
@@ -370,15 +382,10 @@ impl Observed for View<'_> {
     /// A slice has no order inside: any access may have been the first, drawn by the page's number.
     fn first(&self, index: usize) -> Option<NodeId> {
         let counts = self.world.counts.of(self.index(index));
-        let total: u64 = counts.iter().sum();
-        let draw = mix(self.page(index).0 ^ (u64::from(self.world.slice.0) << 40));
-        let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
-        let drawn = counts.iter().position(|count| {
-            let here = left < *count;
-            left = left.wrapping_sub(*count);
-            here
-        });
-        drawn.map(|node| NodeId(node as u32))
+        drawn(
+            counts,
+            mix(self.page(index).0 ^ (u64::from(self.world.slice.0) << 40)),
+        )
     }
 
     fn page_shift(&self) -> u32 {

@@ -35,7 +35,7 @@ pub struct Online<'a> {
 }
 
 impl<'a> Online<'a> {
-    /// With so many repetitions of each program that its mean over `places` is as long as asked for.
+    /// Each program is repeated until its mean over `places` is as long as asked for.
     #[must_use]
     pub fn new(
         machine: &'a Machine,

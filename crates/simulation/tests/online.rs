@@ -50,26 +50,31 @@ struct Asked<'a> {
     seconds_per_gb: f64,
 }
 
-/// The runs, and how often the program was repeated.
-fn runs(machine: &Machine, asked: &Asked<'_>) -> (Vec<Outcome>, f64) {
-    let (profile, histogram, affinity) = (
-        Profile::default(),
-        histogram(asked.rows, THREADS as usize),
-        affinity(),
-    );
-    let few = VirtualNodes::machine(machine, &asked.places[0][0]);
+/// What `found` makes of the program on its virtual nodes, its pages where they start, and its accesses.
+fn program<T>(
+    machine: &Machine,
+    asked: &Asked<'_>,
+    found: impl FnOnce(&Context<'_>, Mapping, &InMemory) -> T,
+) -> T {
+    let histogram = histogram(asked.rows, THREADS as usize);
     let context = Context {
-        profile: &profile,
+        profile: &Profile::default(),
         histogram: &histogram,
-        affinity: &affinity,
-        machine: &few,
+        affinity: &affinity(),
+        machine: &VirtualNodes::machine(machine, &asked.places[0][0]),
     };
     let start = Mapping {
         policy: "first-touch".into(),
         nodes: histogram.pages.iter().map(|p| home(*p)).collect(),
     };
-    let source = InMemory::new(asked.rows.to_vec());
-    let timeline = Timeline::read(&context, &start, (1.0, 1.0), &source, &exact()).expect("in memory");
+    found(&context, start, &InMemory::new(asked.rows.to_vec()))
+}
+
+/// The runs, and how often the program was repeated.
+fn runs(machine: &Machine, asked: &Asked<'_>) -> (Vec<Outcome>, f64) {
+    let timeline = program(machine, asked, |context, start, accesses| {
+        Timeline::read(context, &start, (1.0, 1.0), accesses, &exact()).expect("in memory")
+    });
     let policy = || migration_policy("carrefour", machine).expect("known");
     let limits = Limits {
         period_s: 1.0,
@@ -120,20 +125,9 @@ fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
         seconds_per_gb: 0.3,
     };
     let (found, repeated) = runs(&machine, &asked);
-    let histogram = histogram(&rows, THREADS as usize);
-    let few = VirtualNodes::machine(&machine, &asked.places[0][0]);
-    let (profile, affinity) = (Profile::default(), affinity());
-    let context = Context {
-        profile: &profile,
-        histogram: &histogram,
-        affinity: &affinity,
-        machine: &few,
-    };
-    let start = Mapping {
-        policy: String::new(),
-        nodes: histogram.pages.iter().map(|p| home(*p)).collect(),
-    };
-    let once = simulate(&context, &[start], &InMemory::new(rows.clone()), &exact()).unwrap();
+    let once = program(&machine, &asked, |context, start, accesses| {
+        simulate(context, &[start], accesses, &exact()).unwrap()
+    });
     // No link is shared here, so leaving links out of the small machine changes nothing.
     assert_close(
         found[0].programs[0].seconds,

@@ -48,7 +48,7 @@ pub struct Arguments {
     /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
     #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
     core_factor: f64,
-    /// Assume that a CPU has so many misses in flight on average [default: 5, varied from 2 to 12]
+    /// Assume that a CPU has this many misses in flight on average [default: 5, varied from 2 to 12]
     #[arg(long, value_name = "N", value_parser = positive)]
     misses_in_flight: Option<f64>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ struct Online {
     /// With --move-threads: runs from random nodes
     #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..))]
     starts: u64,
-    /// With --move-threads: repeat the program until a run is so many seconds long on the mean static placement
+    /// With --move-threads: repeat the program until a run is this many seconds long on the mean static placement
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0, requires = "move_threads", value_parser = positive)]
     at_least: f64,
     /// With --move-threads: lines a microsecond that must come from memory for pages to be moved (Carrefour: 50)
@@ -152,14 +152,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         done.push(comparison);
     }
-    if arguments.json {
-        let all: Vec<_> = done.iter().map(compare::Comparison::json).collect();
-        output::print(&one_or_all(&all)?)?;
-    } else {
-        let tables: Vec<_> = done.iter().map(compare::Comparison::text).collect();
-        output::print(&tables.join("\n"))?;
-    }
-    Ok(Outcome::Done)
+    print(
+        arguments,
+        &done,
+        compare::Comparison::json,
+        compare::Comparison::text,
+    )
 }
 
 fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
@@ -167,14 +165,7 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
     let done = machines.iter().map(|m| question.together(m));
     let done: Vec<compare::Together> = done.collect::<anyhow::Result<_>>()?;
     done.iter().for_each(|d| tell(&d.notes));
-    if arguments.json {
-        let all: Vec<_> = done.iter().map(compare::Together::json).collect();
-        output::print(&one_or_all(&all)?)?;
-    } else {
-        let all: Vec<_> = done.iter().map(compare::Together::text).collect();
-        output::print(&all.join("\n"))?;
-    }
-    Ok(Outcome::Done)
+    print(arguments, &done, compare::Together::json, compare::Together::text)
 }
 
 fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
@@ -188,11 +179,21 @@ fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyh
     let done = machines.iter().map(|m| question.online(m, &starts));
     let done: Vec<compare::Online> = done.collect::<anyhow::Result<_>>()?;
     done.iter().for_each(|d| tell(&d.notes));
+    print(arguments, &done, compare::Online::json, compare::Online::text)
+}
+
+/// Prints what was found on each machine, as JSON or as text.
+fn print<'a, T, J: serde::Serialize>(
+    arguments: &Arguments,
+    done: &'a [T],
+    json: impl Fn(&'a T) -> J,
+    text: impl Fn(&'a T) -> String,
+) -> anyhow::Result<Outcome> {
     if arguments.json {
-        let all: Vec<_> = done.iter().map(compare::Online::json).collect();
+        let all: Vec<J> = done.iter().map(json).collect();
         output::print(&one_or_all(&all)?)?;
     } else {
-        let all: Vec<_> = done.iter().map(compare::Online::text).collect();
+        let all: Vec<String> = done.iter().map(text).collect();
         output::print(&all.join("\n"))?;
     }
     Ok(Outcome::Done)

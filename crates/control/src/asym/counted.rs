@@ -149,7 +149,7 @@ fn share_out(resident: &[u64], clusters: &mut [Cluster]) {
     }
 }
 
-/// The target of each of so many pages of a node that an application has left: blocks by the targets' shares.
+/// The target of each of this many pages of a node that an application has left: blocks by the targets' shares.
 pub fn dealt(count: usize, goals: &[(NodeId, f64)]) -> impl Iterator<Item = NodeId> + '_ {
     let all: f64 = goals.iter().map(|g| g.1).sum();
     let mut sum = 0.0;

@@ -1,6 +1,7 @@
 //! Dynamic migration of one program: a page policy within the limits of the live controller, asked once a period.
 
 use super::state::State;
+use crate::moving::drawn;
 use nodewise_control::{BatchResult, Controller, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::formulas::mix;
@@ -185,15 +186,7 @@ impl Observed for View<'_> {
     fn first(&self, index: usize) -> Option<NodeId> {
         let mut counts = vec![0; self.frame.len()];
         self.counts(index, &mut counts);
-        let total: u64 = counts.iter().sum();
-        let draw = mix(self.page(index).0);
-        let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
-        let drawn = counts.iter().position(|count| {
-            let here = left < *count;
-            left = left.wrapping_sub(*count);
-            here
-        });
-        drawn.map(|node| NodeId(node as u32))
+        drawn(&counts, mix(self.page(index).0))
     }
 
     fn page_shift(&self) -> u32 {
