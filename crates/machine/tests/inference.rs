@@ -450,6 +450,26 @@ fn what_was_not_measured_still_shares_its_links() {
     assert_eq!(Channels::of(&found).max_min(&set), [3500.0, 3500.0]);
 }
 
+#[test]
+fn three_flows_that_fill_a_link_are_no_further_bottleneck() {
+    // Data from 1 to 0 (6,000), 0 to 4 (4,000) and 3 to 1 (2,000) all cross the link from 3 to 4 (10,000), which no
+    // two of them fill. Pairs of other flows have shown that link already.
+    let widths = [
+        (0, 1, 2000),
+        (0, 2, 4000),
+        (1, 2, 6000),
+        (2, 3, 10_000),
+        (3, 4, 10_000),
+        (4, 0, 10_000),
+    ];
+    let links = widths.map(|(from, to, mbs)| format!("{{ from = {from}, to = {to}, bandwidth = {mbs} }}"));
+    let rig = Rig::new(synthetic(5, &format!("links = [{}]", links.join(", "))), 0.0);
+    let survey = rig.survey(1);
+    assert_eq!(Inferred::of(&survey, &[]).bottlenecks.len(), widths.len());
+    let (_, largest) = errors(&rig, &inferred(&rig, &survey), false, 1);
+    assert!(largest < 1e-6, "{largest}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 

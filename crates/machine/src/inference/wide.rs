@@ -1,14 +1,20 @@
 //! Bottlenecks that two flows cannot saturate, such as the link between two sockets of several nodes each.
 
+use super::bottlenecks::bottlenecks;
 use super::{Bottleneck, Estimate, Survey};
 use crate::Flow;
 
 /// Crowds are at least this many; two are a pair.
 const CROWD: usize = 3;
 
-/// Lets crowds run whose flows are pairwise apart. Where somebody loses, the crowd is reduced to the fewest
-/// that still lose: all of them cross one bottleneck. Who else does is asked one by one, beside as many of
-/// them as just fit. Ends after a crowd for each node in which nobody lost, or when time is up.
+/// Lets crowds run whose flows are pairwise apart and fit together through every bottleneck that is known. Where a
+/// flow loses, the crowd is reduced to the fewest that still lose: all of them cross one bottleneck. Which other
+/// flows cross it is asked one by one, beside as many of them as just fit. Ends after a crowd for each node in which
+/// no flow lost, or when time is up.
+///
+/// Three flows can fill a link that no two of them do, though other pairs have shown that link. Without the
+/// bottlenecks of pairs such a crowd would be taken for a further bottleneck, with members that lose
+/// elsewhere.
 pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>) {
     let nodes = survey
         .flows()
@@ -16,19 +22,21 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
         .map(|f| f.memory.max(f.reader).0 + 1)
         .max()
         .unwrap_or(0);
+    let mut known = bottlenecks(survey);
     let (mut turn, mut quiet) = (0, 0);
     while quiet < nodes {
-        let crowd = crowd(survey, turn, nodes);
+        let crowd = crowd(survey, &known, turn, nodes);
         turn += 1;
         quiet += 1;
         if crowd.len() < CROWD {
             continue;
         }
-        match found(survey, crowd, measure) {
+        match found(survey, &known, crowd, measure) {
             None => return,
             Some(None) => {}
             Some(Some(bottleneck)) => {
-                survey.wide.push(bottleneck);
+                survey.wide.push(bottleneck.clone());
+                known.push(bottleneck);
                 quiet = 0;
             }
         }
@@ -38,6 +46,7 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
 /// The bottleneck behind a crowd's loss, if there is one; the outer `None` when time is up.
 fn found(
     survey: &Survey,
+    known: &[Bottleneck],
     mut crowd: Vec<usize>,
     measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
 ) -> Option<Option<Bottleneck>> {
@@ -64,47 +73,49 @@ fn found(
         capacity,
         flows: crowd,
     };
-    Some(Some(with_members(survey, core, measure)?))
+    Some(Some(with_members(survey, known, core, measure)?))
 }
 
 /// Adds all that lose beside flows known to cross it.
 fn with_members(
     survey: &Survey,
-    mut known: Bottleneck,
+    known: &[Bottleneck],
+    mut core: Bottleneck,
     measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
 ) -> Option<Bottleneck> {
     let mut open: Vec<usize> = (0..survey.flows().len())
-        .filter(|f| !known.flows.contains(f))
+        .filter(|f| !core.flows.contains(f))
         .collect();
     loop {
         let before = open.len();
         let mut unasked = Vec::new();
         for flow in open {
-            let Some(group) = beside(survey, &known, flow) else {
+            let Some(group) = beside(survey, known, &core, flow) else {
                 unasked.push(flow);
                 continue;
             };
             let rates = measure(&survey.of(&group))?;
             if survey.all_lose(&group, &rates) {
-                let at = known.flows.partition_point(|f| *f < flow);
-                known.flows.insert(at, flow);
+                let at = core.flows.partition_point(|f| *f < flow);
+                core.flows.insert(at, flow);
             }
         }
         // Those who found no company before may find it among new members.
         if unasked.len() == before {
-            return Some(known);
+            return Some(core);
         }
         open = unasked;
     }
 }
 
-/// A flow with as many of those who cross a bottleneck as fit through it, if it would then be too narrow.
-fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
+/// A flow with as many of those who cross a bottleneck as fit through it, if it would then be too narrow and no
+/// other that is known.
+fn beside(survey: &Survey, known: &[Bottleneck], bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
     let width = |f: usize| survey.alone()[f].median;
     let (mut group, mut load) = (vec![flow], 0.0);
     for member in &bottleneck.flows {
         let room = load + width(*member) <= bottleneck.capacity;
-        if room && group.iter().all(|f| survey.apart(*f, *member)) {
+        if room && group.iter().all(|f| survey.apart(*f, *member)) && fits(survey, known, &group, *member) {
             group.push(*member);
             load += width(*member);
         }
@@ -114,7 +125,7 @@ fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<u
 }
 
 /// As many flows as go together: first each node from the one so many further on, then as it comes.
-fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
+fn crowd(survey: &Survey, known: &[Bottleneck], turn: u32, nodes: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..survey.flows().len()).collect();
     let shift = turn + 1;
     order.sort_by_cached_key(|f| {
@@ -124,18 +135,27 @@ fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     });
     let mut crowd: Vec<usize> = Vec::new();
     for flow in order {
-        if crowd.iter().all(|f| survey.apart(*f, flow)) && fits(survey, &crowd, flow) {
+        if crowd.iter().all(|f| survey.apart(*f, flow)) && fits(survey, known, &crowd, flow) {
             crowd.push(flow);
         }
     }
     crowd
 }
 
-/// Whether no bottleneck that is known already becomes too narrow.
-fn fits(survey: &Survey, crowd: &[usize], flow: usize) -> bool {
-    survey.wide.iter().filter(|b| b.flows.contains(&flow)).all(|b| {
-        let inside = crowd.iter().filter(|f| b.flows.contains(f)).chain([&flow]);
-        inside.map(|f| survey.alone()[*f].median).sum::<f64>() <= b.capacity
+/// Whether no bottleneck that is known already becomes too narrow for a flow beside a crowd, from which it is apart
+/// pair by pair.
+fn fits(survey: &Survey, known: &[Bottleneck], crowd: &[usize], flow: usize) -> bool {
+    let crossed = |b: &&Bottleneck| b.flows.binary_search(&flow).is_ok();
+    known.iter().filter(crossed).all(|b| {
+        let beside = || crowd.iter().filter(|f| b.flows.binary_search(f).is_ok());
+        // Two were seen to fit; their measured sum may be above the measured capacity by noise.
+        let load = || {
+            beside()
+                .chain([&flow])
+                .map(|f| survey.alone()[*f].median)
+                .sum::<f64>()
+        };
+        beside().count() < 2 || load() <= b.capacity
     })
 }
 
