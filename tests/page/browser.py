@@ -10,6 +10,8 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
              "--disable-component-update", "--disable-sync", "--font-render-hinting=none", "--force-color-profile=srgb"]
 VIEWS = ["overview", "layout", "time", "migrations", "threads", "compare"]
 SIZE = {"width": 1400, "height": 900}
+# How long one waits for what must come at last, in ms: other suites may have the CPUs meanwhile.
+PATIENCE = 120_000
 # What careless code shows where there is no figure.
 CARELESS = re.compile(r"\b(NaN|undefined|Infinity|\[object)\b")
 
@@ -27,6 +29,7 @@ class Watched:
 
     def __init__(self, browser, address, **options):
         self.context = browser.new_context(viewport=SIZE, reduced_motion="reduce", accept_downloads=True, **options)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.address, self.errors, self.asked = address, [], []
         self.page.on("pageerror", lambda e: self.errors.append(f"error: {e}"))
@@ -52,7 +55,7 @@ class Watched:
         """Until nothing is being fetched, read or drawn any more."""
         self.page.wait_for_load_state()
         self.page.wait_for_function("() => ![...document.querySelectorAll('[role=status]')].some(e => e.textContent.startsWith('Reading'))"
-                                    " && !document.querySelector('canvas:not([data-drawn])')", timeout=20000)
+                                    " && !document.querySelector('canvas:not([data-drawn])')")
         self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
     def steady(self, shown):

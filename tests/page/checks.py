@@ -19,9 +19,11 @@ def section(function, *arguments):
     global failed
     try:
         function(*arguments)
-    except Exception:
+    except Exception as error:
         failed += 1
-        print(f"FAILED {function.__name__} {' '.join(map(str, arguments))}: {traceback.format_exc()}", flush=True)
+        reason = str(error).partition("\n")[0]
+        print(f"FAILED {function.__name__} {' '.join(map(str, arguments))}: {type(error).__name__}: {reason}", flush=True)
+        print(traceback.format_exc(), flush=True)
 
 
 def end():

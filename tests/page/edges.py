@@ -70,7 +70,7 @@ def empty(profile):
     file = nodewise.FOLDER / "empty.html"
     for command in (["report", profile, "--html", file], ["serve", profile]):
         done = subprocess.run([nodewise.NODEWISE, *command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              timeout=20, check=False)
+                              timeout=120, check=False)
         check(f"{command[0]} of nothing is one line and status 2", done.returncode == 2 and done.stderr.count("\n") == 1,
               (done.returncode, done.stderr))
     check("no page is made of nothing", not file.exists())

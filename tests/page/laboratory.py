@@ -80,7 +80,7 @@ class Shown:
         moves = nodewise.report(self.folder)["moves"]
         self.watched.page.wait_for_function(
             "ours => [...document.querySelectorAll('[data-pointer=\"/moves/ours\"]')].some(e => e.value === ours)",
-            arg=str(moves["ours"]), timeout=60000)
+            arg=str(moves["ours"]))
         check("the page knows every page that moved in the laboratory", moves["ours"] > 0, moves)
         check("moves were seen while the program ran", any(moved and running for moved, running in seen), seen)
         check("in a page that had shown fewer", seen[0][0] < moves["ours"], seen)

@@ -14,7 +14,6 @@ import nodewise
 from browser import Watched
 from checks import check
 
-PATIENCE = 30000
 SWITCH = pathlib.Path("/proc/sys/kernel/numa_balancing")
 
 
@@ -27,11 +26,11 @@ def rewritten(browser):
         watched.page.evaluate("() => { window.still = true }")
         before = watched.text()
         nodewise.synthetic("solver", 2048, 8, to="changing")
-        watched.page.wait_for_function("before => document.body.innerText !== before", arg=before, timeout=PATIENCE)
+        watched.page.wait_for_function("before => document.body.innerText !== before", arg=before)
         report = nodewise.report(folder)
         watched.page.wait_for_function(
             "pages => [...document.querySelectorAll('[data-pointer=\"/totals/pages\"]')].some(e => e.value === pages)",
-            arg=str(report["totals"]["pages"]), timeout=PATIENCE)
+            arg=str(report["totals"]["pages"]))
         check("the page follows its profile without being loaded anew", watched.page.evaluate("() => window.still"))
         check("live: nothing went wrong", not watched.errors, watched.errors[:3])
         watched.close()
@@ -47,13 +46,13 @@ def interrupted(browser):
         watched.view("overview")
         proxy.cut()
         lost = watched.page.get_by_text("onnection lost").first
-        lost.wait_for(timeout=PATIENCE)
+        lost.wait_for()
         proxy.open = True
-        lost.wait_for(state="hidden", timeout=PATIENCE)
+        lost.wait_for(state="hidden")
         nodewise.synthetic("solver", 2048, 8, to="changing")
         watched.page.wait_for_function(
             "pages => [...document.querySelectorAll('[data-pointer=\"/totals/pages\"]')].some(e => e.value === pages)",
-            arg=str(nodewise.report(folder)["totals"]["pages"]), timeout=PATIENCE)
+            arg=str(nodewise.report(folder)["totals"]["pages"]))
         check("a page that lost its connection goes on when it is back", True)
         watched.close()
 
@@ -123,13 +122,13 @@ def grows(browser, folder):
             watched = Watched(browser, address).open("view=time")
             slices = "least => fetch('p/0/report.json').then(r => r.ok && r.json()).then(r => r && r.slices.length >= least)"
             for least in (1, 4):
-                watched.page.wait_for_function(slices, arg=least, timeout=60000)
+                watched.page.wait_for_function(slices, arg=least)
             check("a recording is seen to grow", True)
             watched.view("time")
             recorder.terminate()
             recorder.wait(30)
             time.sleep(1)
-            watched.page.wait_for_function("() => fetch('session.json').then(r => r.json()).then(s => !s.live)", timeout=60000)
+            watched.page.wait_for_function("() => fetch('session.json').then(r => r.json()).then(s => !s.live)")
             check("and to end", True)
             watched.close()
     finally:
