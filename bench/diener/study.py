@@ -41,7 +41,8 @@ def behaviour(profile, accesses, iterations):
         exclusivity[f"64 nodes, {size}"] = report(profile, inherent, size, "identity")["application_exclusivity"]
     balances = {plain_name(p["policy"]): {"pages": p["page_balance"], "accesses": p["access_balance"]} for p in four["policies"]}
     pages = four["dynamicity"]["pages_by_moves"]
-    return {"exclusivity": exclusivity, "balance": balances, "pages": sum(pages),
+    return {"exclusivity": exclusivity, "balance": balances, "as_printed": four["policies"][0]["access_balance_as_printed"],
+            "pages": sum(pages),
             "moves": [share(pages, n) for n in range(4)] + [sum(pages[4:]) / max(1, sum(pages))],
             **by_iteration(four, accesses, iterations)}
 

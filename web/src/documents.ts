@@ -27,6 +27,7 @@ export interface Policy {
   application_exclusivity: number;
   page_balance: number;
   access_balance: number | null;
+  access_balance_as_printed: number | null;
   /** Of samples their share, which is not that of the accesses. */
   local_fraction: number;
   /** Of samples: what they say of the accesses. */

@@ -79,7 +79,7 @@ impl Report {
             },
             application_exclusivity: exclusivity,
             sharing: sharing(program),
-            policies: findings.policies(exclusivity),
+            policies: findings.policies(exclusivity, program),
             objects: findings.objects(baseline),
             few_lines: few_lines(findings.advice),
             slices: findings.slices(),
@@ -117,8 +117,8 @@ impl Findings<'_> {
         Some(self.advice.samples.as_ref()?.program)
     }
 
-    /// All have the same exclusivity: it depends on the affinity alone.
-    fn policies(&self, application_exclusivity: f64) -> Vec<Policy> {
+    /// All have the same exclusivity, and the same balance by who accesses: they depend on the affinity alone.
+    fn policies(&self, application_exclusivity: f64, program: &Metrics) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
         let counted = !self.is_sampled();
         let range = |r: Range| counted.then_some([r.min, r.max]);
@@ -127,6 +127,7 @@ impl Findings<'_> {
             application_exclusivity,
             page_balance: predicted.page_balance,
             access_balance: counted.then_some(predicted.access_balance),
+            access_balance_as_printed: counted.then(|| program.access_balance_as_printed()),
             local_fraction: predicted.local_fraction,
             local_range: self.local_range(predicted.local_fraction),
             migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,

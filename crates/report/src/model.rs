@@ -213,6 +213,8 @@ pub struct Policy {
     pub page_balance: f64,
     /// Diener eq. 5, by home node; `null` where accesses are samples.
     pub access_balance: Option<f64>,
+    /// The same with eq. 4 as printed, by the node that accesses: no mapping changes it; `null` where accesses are samples.
+    pub access_balance_as_printed: Option<f64>,
     /// Accesses served by the accessing thread's own node.
     pub local_fraction: f64,
     /// Where accesses are samples: least and largest share of the accesses that can be local; else `null`.
