@@ -197,9 +197,15 @@ __attribute__((constructor)) static void begin(void) {
 
 /* A child of vfork shares our memory, not our pages' fate. */
 __attribute__((destructor)) static void end(void) {
-    if (nw_placing() && !nw_report_is_inherited() && nw_report->state == NW_RUNNING &&
-        nw_report->pid == (uint32_t)getpid())
+    if (!nw_placement || nw_report_is_inherited() || nw_report->state != NW_RUNNING ||
+        nw_report->pid != (uint32_t)getpid())
+        return;
+    if (nw_seeing())
+        nw_seen_end();
+    if (nw_placing())
         nw_objects_read_back();
+    else
+        nw_report->state = NW_READ_BACK;
 }
 
 /* Leaves without destructors, so the last look is taken here. */

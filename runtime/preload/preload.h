@@ -117,6 +117,7 @@ int nw_seen_start(void);
 int nw_seeing(void);
 void nw_seen(const nw_object *object);
 void nw_seen_data(void); /* the executable's own */
+void nw_seen_end(void);  /* which frames they have */
 
 /* mapped.c: fresh memory that is no object of the program's; null if there is none. */
 void *nw_own_memory(size_t bytes);

@@ -1,6 +1,10 @@
 /* What objects there are, for whoever wants to know which pages belong to one: a line each, appended to
  * $NODEWISE_OBJECTS: `<process> <rule or -> <first page, hex> <pages> <thread>`. Only the same
- * object gets the addresses of one that goes, so nothing is said of those. */
+ * object gets the addresses of one that goes, so nothing is said of those.
+ *
+ * At the process' end `<process> = <first page, hex> <first frame, hex> <pages>` for each run of consecutive frames of
+ * these objects, where the kernel shows frames to the user: several processes can have objects at one address, the
+ * variables of a program that is not position-independent for one, and only frames tell whose page it was. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -9,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char file[1024];
@@ -40,6 +45,72 @@ void nw_seen(const nw_object *object) {
         snprintf(rule, sizeof rule, "%u", object->rule);
     append(line, snprintf(line, sizeof line, "%d %s %llx %llu %u\n", (int)getpid(), rule,
                           (unsigned long long)object->page, (unsigned long long)object->pages, object->thread));
+}
+
+enum { ENTRIES = 32 }; /* read at once, on whatever stack a program ends on */
+#define PRESENT (1ull << 63)
+#define FRAME_BITS ((1ull << 55) - 1)
+
+/* Consecutive frames of consecutive pages. */
+typedef struct run {
+    uint64_t page, frame, pages;
+} run;
+
+static void tell(const run *of) {
+    char line[96];
+    if (of->pages)
+        append(line, snprintf(line, sizeof line, "%d = %llx %llx %llu\n", (int)getpid(), (unsigned long long)of->page,
+                              (unsigned long long)of->frame, (unsigned long long)of->pages));
+}
+
+static void tell_frames(int pagemap, uint64_t first, uint64_t pages) {
+    uint64_t entries[ENTRIES];
+    run seen = {0};
+    for (uint64_t done = 0; done < pages;) {
+        size_t wanted = pages - done < ENTRIES ? (size_t)(pages - done) : ENTRIES;
+        ssize_t got = pread(pagemap, entries, wanted * sizeof *entries, (off_t)((first + done) * sizeof *entries));
+        if (got < (ssize_t)sizeof *entries)
+            break;
+        for (size_t i = 0; i < (size_t)got / sizeof *entries; i++, done++) {
+            uint64_t frame = entries[i] & PRESENT ? entries[i] & FRAME_BITS : 0;
+            if (frame && frame == seen.frame + seen.pages && first + done == seen.page + seen.pages) {
+                seen.pages++;
+                continue;
+            }
+            tell(&seen);
+            seen = (run){first + done, frame, frame != 0};
+        }
+    }
+    tell(&seen);
+}
+
+/* The next line of a file; 0: there is none, or it is too long to be ours. */
+static int next_line(int from, off_t *at, char *line, size_t size) {
+    ssize_t got = pread(from, line, size - 1, *at);
+    line[got > 0 ? got : 0] = 0;
+    char *end = strchr(line, '\n');
+    if (!end)
+        return 0;
+    *end = 0;
+    *at += end + 1 - line;
+    return 1;
+}
+
+void nw_seen_end(void) {
+    char line[128], rule[16];
+    struct stat status;
+    int own = (int)getpid(), process;
+    int from = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY), pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    off_t at = 0, end = from >= 0 && fstat(from, &status) == 0 ? status.st_size : 0; /* ours come after it */
+    while (pagemap >= 0 && at < end && next_line(from, &at, line, sizeof line)) {
+        unsigned long long page, pages;
+        if (sscanf(line, "%d %15s %llx %llu", &process, rule, &page, &pages) == 4 && process == own && *rule != '=')
+            tell_frames(pagemap, page, pages);
+    }
+    if (pagemap >= 0)
+        close(pagemap);
+    if (from >= 0)
+        close(from);
 }
 
 static void see_span(uint64_t start, uint64_t bytes) {

@@ -1,78 +1,10 @@
 //! Attributes counted page accesses to objects, and computes the figures of a run.
 
 use crate::calibration::Calibration;
+use crate::owners::{Owner, Owners};
 use crate::rows::Seen;
-use crate::{GuestRun, ObjectSeen, PageSeen};
+use crate::{GuestRun, PageSeen};
 use std::collections::{BTreeMap, HashMap};
-
-/// Virtual pages, each with the object that was put there last.
-#[derive(Debug, Default)]
-struct Cover {
-    /// By first page: the end and which object; disjoint.
-    ranges: BTreeMap<u64, (u64, usize)>,
-}
-
-impl Cover {
-    fn put(&mut self, first: u64, end: u64, object: usize) {
-        let touched = |(_, (other_end, _)): &(&u64, &(u64, usize))| *other_end > first;
-        let old: Vec<(u64, (u64, usize))> = self
-            .ranges
-            .range(..end)
-            .rev()
-            .take_while(touched)
-            .map(|(a, b)| (*a, *b))
-            .collect();
-        for (start, (stop, which)) in old {
-            self.ranges.remove(&start);
-            if start < first {
-                self.ranges.insert(start, (first, which));
-            }
-            if stop > end {
-                self.ranges.insert(end, (stop, which));
-            }
-        }
-        if first < end {
-            self.ranges.insert(first, (end, object));
-        }
-    }
-
-    fn at(&self, page: u64) -> Option<usize> {
-        let (_, (end, object)) = self.ranges.range(..=page).next_back()?;
-        (page < *end).then_some(*object)
-    }
-}
-
-/// Reads `<pid> <rule or -> <first page hex> <pages> <thread>`, one line each; what is no such line is
-/// skipped: a killed program's last line may be cut. An object that a process allocates again, larger, is one.
-pub(crate) fn objects(text: &str) -> Vec<ObjectSeen> {
-    let object = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let (process, rule) = (words.next()?.parse().ok()?, words.next()?);
-        let page = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some(ObjectSeen {
-            process,
-            rule: if rule == "-" {
-                None
-            } else {
-                Some(rule.parse().ok()?)
-            },
-            page,
-            pages: words.next()?.parse().ok()?,
-            thread: words.next()?.parse().ok()?,
-            accesses: Vec::new(),
-        })
-    };
-    let mut known: HashMap<(u32, u64), usize> = HashMap::new();
-    let mut all: Vec<ObjectSeen> = Vec::new();
-    for seen in text.lines().filter_map(object) {
-        let index = *known.entry((seen.process, seen.page)).or_insert(all.len());
-        match all.get_mut(index) {
-            Some(before) => before.pages = before.pages.max(seen.pages),
-            None => all.push(seen),
-        }
-    }
-    all
-}
 
 /// What is needed to read rows: nodes of frames and of virtual CPUs.
 pub(crate) struct Places<'a> {
@@ -82,26 +14,34 @@ pub(crate) struct Places<'a> {
     pub cpus: &'a HashMap<u32, usize>,
 }
 
-/// Fills in who accessed what. Without objects everything counts.
-pub(crate) fn attribute(outcome: &mut GuestRun, seen: &[Seen], places: &Places<'_>) {
+/// Fills in who accessed what; `said` is what the guest's processes said of their objects. Without objects everything
+/// counts.
+pub(crate) fn attribute(outcome: &mut GuestRun, said: &str, seen: &[Seen], places: &Places<'_>) {
     let empty = vec![vec![0; places.nodes]; places.nodes];
-    let mut cover = Cover::default();
-    for (index, object) in outcome.objects.iter_mut().enumerate() {
+    let (objects, owners) = Owners::read(said);
+    outcome.objects = objects;
+    for object in &mut outcome.objects {
         object.accesses.clone_from(&empty);
-        cover.put(object.page, object.page.saturating_add(object.pages), index);
     }
     outcome.over_objects = !outcome.objects.is_empty();
     outcome.accesses.clone_from(&empty);
     outcome.elsewhere = empty;
     let mut pages = Pages::new(places.nodes);
-    let mut lost = 0;
+    let (mut lost, mut doubtful) = (0, 0);
     for at in seen {
         let nodes = places.cpus.get(&at.vcpu).zip(places.frames.node(at.frame));
         let Some((&reader, memory)) = nodes.filter(|(r, m)| **r < places.nodes && *m < places.nodes) else {
             lost += at.accesses;
             continue;
         };
-        let object = cover.at(at.page);
+        let object = match owners.of(at.page, places.frames.kernel(at.frame)) {
+            Owner::Object(object) => Some(object),
+            Owner::OneOfSeveral(last) => {
+                doubtful += at.accesses;
+                Some(last)
+            }
+            Owner::Nobody => None,
+        };
         pages.add(at, object, reader, memory);
         if outcome.over_objects && object.is_none() {
             outcome.elsewhere[reader][memory] += at.accesses;
@@ -123,6 +63,12 @@ pub(crate) fn attribute(outcome: &mut GuestRun, seen: &[Seen], places: &Places<'
             "{lost} accesses to pages that lie on no node are left out"
         ));
     }
+    if doubtful > 0 {
+        outcome.notes.push(format!(
+            "{doubtful} accesses are to addresses at which several processes have an object, and to pages that none of \
+             them, or more than one, had when it ended: they count for the object that came last"
+        ));
+    }
     if !outcome.over_objects {
         let note = "no objects are known, as of a static program: all accesses of user mode are counted";
         outcome.notes.push(note.to_owned());
@@ -132,8 +78,8 @@ pub(crate) fn attribute(outcome: &mut GuestRun, seen: &[Seen], places: &Places<'
 /// Pages as they are met.
 struct Pages {
     nodes: usize,
-    /// With when each was accessed last.
-    seen: BTreeMap<u64, (u64, PageSeen)>,
+    /// By page and object, with when each was accessed last: processes have pages of the same number.
+    seen: BTreeMap<(u64, Option<usize>), (u64, PageSeen)>,
 }
 
 impl Pages {
@@ -143,7 +89,7 @@ impl Pages {
     }
 
     fn add(&mut self, at: &Seen, object: Option<usize>, reader: usize, memory: usize) {
-        let (last, page) = self.seen.entry(at.page).or_insert_with(|| {
+        let (last, page) = self.seen.entry((at.page, object)).or_insert_with(|| {
             let page = PageSeen {
                 page: at.page,
                 object,
@@ -194,11 +140,8 @@ mod tests {
             frames: &frames,
             cpus: &cpus,
         };
-        let mut outcome = GuestRun {
-            objects: super::objects(objects),
-            ..GuestRun::default()
-        };
-        attribute(&mut outcome, seen, &places);
+        let mut outcome = GuestRun::default();
+        attribute(&mut outcome, objects, seen, &places);
         outcome
     }
 
@@ -249,18 +192,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_last_object_put_on_a_page_has_it(puts in proptest::collection::vec((0u64..60, 0u64..20), 0..20)) {
-            let (mut cover, mut naive) = (Cover::default(), HashMap::new());
-            for (object, (first, pages)) in puts.iter().enumerate() {
-                cover.put(*first, first + pages, object);
-                naive.extend((*first..first + pages).map(|p| (p, object)));
-            }
-            for page in 0..100 {
-                prop_assert_eq!(cover.at(page), naive.get(&page).copied());
-            }
-        }
-
         #[test]
         fn every_access_is_counted_once(
             rows in proptest::collection::vec((0u32..6, 0u64..50, 0u64..5000, 1u64..1000), 0..60),

@@ -27,7 +27,15 @@ pub(crate) struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calibration {
     /// By first frame; disjoint.
-    stretches: BTreeMap<u64, (u64, u32)>,
+    stretches: BTreeMap<u64, Stretch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    end: u64,
+    node: u32,
+    /// The kernel's number of the first frame.
+    kernel: u64,
 }
 
 impl Calibration {
@@ -77,17 +85,32 @@ impl Calibration {
         let first = segment.first.checked_add_signed(difference).ok_or_else(overlap)?;
         let end = first.checked_add(segment.pages).ok_or_else(overlap)?;
         let before = self.stretches.range(..end).next_back();
-        if before.is_some_and(|(_, (other_end, _))| *other_end > first) {
+        if before.is_some_and(|(_, other)| other.end > first) {
             return Err(overlap());
         }
-        self.stretches.insert(first, (end, segment.node));
+        let stretch = Stretch {
+            end,
+            node: segment.node,
+            kernel: segment.first,
+        };
+        self.stretches.insert(first, stretch);
         Ok(())
     }
 
     /// The node a frame lies on; none for what is no memory.
     pub fn node(&self, frame: u64) -> Option<usize> {
-        let (_, (end, node)) = self.stretches.range(..=frame).next_back()?;
-        (frame < *end).then_some(*node as usize)
+        self.stretch(frame).map(|(_, stretch)| stretch.node as usize)
+    }
+
+    /// The kernel's number of a frame; none for what is no memory.
+    pub fn kernel(&self, frame: u64) -> Option<u64> {
+        self.stretch(frame)
+            .map(|(first, stretch)| stretch.kernel + (frame - first))
+    }
+
+    fn stretch(&self, frame: u64) -> Option<(u64, &Stretch)> {
+        let (first, stretch) = self.stretches.range(..=frame).next_back()?;
+        (frame < stretch.end).then_some((*first, stretch))
     }
 }
 

@@ -27,6 +27,7 @@ mod guest;
 mod guest_run;
 mod image;
 mod kernel;
+mod owners;
 mod plan;
 mod prepare;
 mod qemu;

@@ -1,6 +1,6 @@
 //! Runs an experiment in a guest and collects its results.
 
-use crate::attribution::{Places, attribute, objects};
+use crate::attribution::{Places, attribute};
 use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
@@ -321,10 +321,7 @@ impl Story {
         let ended = |(_, outcome): &(usize, &mut GuestRun)| outcome.ended;
         for (run, outcome) in self.session.outcomes.iter_mut().enumerate().filter(ended) {
             match self.rows.runs.get(&(run as u64)).and_then(Counted::pages) {
-                Some(pages) => {
-                    outcome.objects = objects(&self.objects[run]);
-                    attribute(outcome, pages, &places);
-                }
+                Some(pages) => attribute(outcome, &self.objects[run], pages, &places),
                 None => outcome.notes.push(NOT_COUNTED.to_owned()),
             }
         }

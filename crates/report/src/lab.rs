@@ -159,6 +159,8 @@ pub struct Placed {
 /// An allocation, or a program's writable data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
+    /// The process that has it.
+    pub process: u32,
     /// The map's rule that placed it, from 0.
     pub rule: Option<u32>,
     /// Its first page's number.
@@ -303,6 +305,7 @@ mod tests {
         let section = page.split_once("## JSON").unwrap().1;
         let section = section.split("\n## ").next().unwrap();
         let object = Object {
+            process: 77,
             rule: Some(0),
             page: 1 << 33,
             pages: 1,

@@ -113,6 +113,7 @@ fn object(seen: &ObjectSeen) -> Option<Object> {
     let width = seen.accesses.first().map_or(0, Vec::len);
     let on = |node: usize| seen.accesses.iter().map(|row| row[node]).sum();
     (all > 0).then(|| Object {
+        process: seen.process,
         rule: seen.rule,
         page: seen.page,
         pages: seen.pages,

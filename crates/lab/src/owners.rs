@@ -1,0 +1,201 @@
+//! Which object of which process a page belongs to.
+
+use crate::ObjectSeen;
+use std::collections::{BTreeMap, HashMap};
+
+/// Virtual pages, each with what was put there last.
+#[derive(Clone, Debug)]
+struct Cover<T> {
+    /// By first page: the end and what is there; disjoint.
+    ranges: BTreeMap<u64, (u64, T)>,
+}
+
+impl<T> Default for Cover<T> {
+    fn default() -> Self {
+        let ranges = BTreeMap::new();
+        Self { ranges }
+    }
+}
+
+impl<T: Copy> Cover<T> {
+    fn put(&mut self, first: u64, end: u64, what: T) {
+        let touched = |(_, (other_end, _)): &(&u64, &(u64, T))| *other_end > first;
+        let old: Vec<(u64, (u64, T))> = self
+            .ranges
+            .range(..end)
+            .rev()
+            .take_while(touched)
+            .map(|(a, b)| (*a, *b))
+            .collect();
+        for (start, (stop, which)) in old {
+            self.ranges.remove(&start);
+            if start < first {
+                self.ranges.insert(start, (first, which));
+            }
+            if stop > end {
+                self.ranges.insert(end, (stop, which));
+            }
+        }
+        if first < end {
+            self.ranges.insert(first, (end, what));
+        }
+    }
+
+    /// What is on a page, with the first page of its range.
+    fn at(&self, page: u64) -> Option<(u64, T)> {
+        let (first, (end, what)) = self.ranges.range(..=page).next_back()?;
+        (page < *end).then_some((*first, *what))
+    }
+}
+
+/// Whose a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// It belongs to no object.
+    Nobody,
+    /// The object of this index.
+    Object(usize),
+    /// Several processes have an object there and frames don't tell them apart; this object came last.
+    OneOfSeveral(usize),
+}
+
+/// Pages of one process.
+#[derive(Debug, Default)]
+struct Process {
+    objects: Cover<usize>,
+    /// The kernel's number of the first frame, for each run of pages whose frames are consecutive.
+    frames: Cover<u64>,
+}
+
+impl Process {
+    fn has(&self, page: u64, frame: u64) -> bool {
+        let at = self.frames.at(page);
+        at.is_some_and(|(first, first_frame)| first_frame.checked_add(page - first) == Some(frame))
+    }
+}
+
+/// What the guest's processes said of their objects (`runtime/preload/seen.c`).
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    by_process: BTreeMap<u32, Process>,
+}
+
+impl Owners {
+    /// Reads `<pid> <rule or -> <first page hex> <pages> <thread>` and `<pid> = <first page hex> <frame hex> <pages>`, one
+    /// line each; what is no such line is skipped: a killed program's last line may be cut. An object that a process
+    /// allocates again, larger, is one.
+    pub fn read(text: &str) -> (Vec<ObjectSeen>, Self) {
+        let mut owners = Self::default();
+        let mut known: HashMap<(u32, u64), usize> = HashMap::new();
+        let mut all: Vec<ObjectSeen> = Vec::new();
+        for line in text.lines() {
+            if let Some((process, page, frame, pages)) = frames(line) {
+                let of = owners.by_process.entry(process).or_default();
+                of.frames.put(page, page.saturating_add(pages), frame);
+            } else if let Some(seen) = object(line) {
+                let index = *known.entry((seen.process, seen.page)).or_insert(all.len());
+                match all.get_mut(index) {
+                    Some(before) => before.pages = before.pages.max(seen.pages),
+                    None => all.push(seen),
+                }
+            }
+        }
+        for (index, seen) in all.iter().enumerate() {
+            let of = owners.by_process.entry(seen.process).or_default();
+            of.objects
+                .put(seen.page, seen.page.saturating_add(seen.pages), index);
+        }
+        (all, owners)
+    }
+
+    /// Whose object a page on a frame is; the frame by the kernel's number. Only where several processes have an
+    /// object at this address does the frame matter.
+    pub fn of(&self, page: u64, frame: Option<u64>) -> Owner {
+        let there = || {
+            let each = self.by_process.values();
+            each.filter_map(|p| Some((p, p.objects.at(page)?.1)))
+        };
+        let has = |p: &Process| frame.is_some_and(|f| p.has(page, f));
+        let mut with_frame = there().filter(|(p, _)| has(p)).map(|(_, object)| object);
+        match (there().count(), with_frame.next(), with_frame.next()) {
+            (2.., Some(object), None) => Owner::Object(object),
+            (count, ..) => match there().map(|(_, object)| object).max() {
+                None => Owner::Nobody,
+                Some(last) if count > 1 => Owner::OneOfSeveral(last),
+                Some(only) => Owner::Object(only),
+            },
+        }
+    }
+}
+
+fn object(line: &str) -> Option<ObjectSeen> {
+    let mut words = line.split_ascii_whitespace();
+    let (process, rule) = (words.next()?.parse().ok()?, words.next()?);
+    let page = u64::from_str_radix(words.next()?, 16).ok()?;
+    Some(ObjectSeen {
+        process,
+        rule: if rule == "-" {
+            None
+        } else {
+            Some(rule.parse().ok()?)
+        },
+        page,
+        pages: words.next()?.parse().ok()?,
+        thread: words.next()?.parse().ok()?,
+        accesses: Vec::new(),
+    })
+}
+
+/// Process, first page, first frame, pages.
+fn frames(line: &str) -> Option<(u32, u64, u64, u64)> {
+    let (process, rest) = line.split_once(" = ")?;
+    let mut words = rest.split_ascii_whitespace();
+    let mut hex = || u64::from_str_radix(words.next()?, 16).ok();
+    let (page, frame) = (hex()?, hex()?);
+    Some((process.parse().ok()?, page, frame, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_address_in_two_processes_is_told_by_the_frame() {
+        // Both have pages 0x10 to 0x13; the second moved its last one before it ended.
+        let text = "7 - 10 4 0\n8 - 10 4 0\n7 - 40 1 0\n7 = 10 500 4\n8 = 10 900 3\n8 = 13 a00 1\n8 = 13";
+        let (objects, owners) = Owners::read(text);
+        assert_eq!(objects.iter().map(|o| o.process).collect::<Vec<_>>(), [7, 8, 7]);
+        assert_eq!(owners.of(0x12, Some(0x502)), Owner::Object(0));
+        assert_eq!(owners.of(0x12, Some(0x902)), Owner::Object(1));
+        assert_eq!(owners.of(0x13, Some(0xa00)), Owner::Object(1));
+        assert_eq!(owners.of(0x13, Some(0x903)), Owner::OneOfSeveral(1));
+        assert_eq!(owners.of(0x13, None), Owner::OneOfSeveral(1));
+        assert_eq!(
+            owners.of(0x40, Some(0xdead)),
+            Owner::Object(2),
+            "no other has one there"
+        );
+        assert_eq!(owners.of(0x41, Some(0x504)), Owner::Nobody);
+    }
+
+    #[test]
+    fn a_frame_that_both_had_tells_nothing() {
+        let (_, owners) = Owners::read("7 - 10 1 0\n8 - 10 1 0\n7 = 10 500 1\n8 = 10 500 1");
+        assert_eq!(owners.of(0x10, Some(0x500)), Owner::OneOfSeveral(1));
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_object_put_on_a_page_has_it(puts in proptest::collection::vec((0u64..60, 0u64..20), 0..20)) {
+            let (mut cover, mut naive) = (Cover::default(), HashMap::new());
+            for (object, (first, pages)) in puts.iter().enumerate() {
+                cover.put(*first, first + pages, object);
+                naive.extend((*first..first + pages).map(|p| (p, object)));
+            }
+            for page in 0..100 {
+                prop_assert_eq!(cover.at(page).map(|at| at.1), naive.get(&page).copied());
+            }
+        }
+    }
+}
