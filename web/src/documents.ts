@@ -110,6 +110,8 @@ export interface Migration {
 export type MoveKind = "first" | "ping-pong" | "multiple";
 
 export interface Moves {
+  /** The policy that would have made them; null: they were recorded. */
+  simulated: string | null;
   pages: number;
   local_fraction: number | null;
   local_range: [number, number] | null;

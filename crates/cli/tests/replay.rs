@@ -151,6 +151,65 @@ fn samples_are_never_said_to_be_times() {
 }
 
 #[test]
+fn the_moves_of_a_simulated_policy_are_shown_as_recorded_ones_are() {
+    let profile = synthetic::profile("replay-simulated");
+    let policies = ["--policy", "balance:dominant"];
+    let report = json("report", &profile, &policies);
+    let simulated = json("simulate", &profile, &[&policies[..], &["--moves"]].concat());
+    let (moves, moving) = (&report["moves"], policy(&simulated, "balance:dominant"));
+    assert_eq!(moves["simulated"], "balance:dominant");
+    for (ours, theirs) in [
+        ("ours", "migrations"),
+        ("local_fraction", "local_fraction"),
+        ("ping_pongs", "ping_pongs"),
+        ("incorrect", "incorrect"),
+    ] {
+        assert_eq!(moves[ours], moving[theirs], "{ours}");
+    }
+    let [shown, listed] = [&report["migrations"], &moving["moves"]].map(|m| m.as_array().unwrap());
+    assert!(!shown.is_empty() && shown.len() == listed.len());
+    for (a, b) in shown.iter().zip(listed) {
+        assert_eq!((&a["from"], &a["to"]), (&b["from"], &b["to"]));
+    }
+    // What is advised is what `run` can place: the same with it and without it.
+    let plain = json("report", &profile, &[]);
+    assert_eq!(
+        (&report["verdict"], &report["policies"]),
+        (&plain["verdict"], &plain["policies"])
+    );
+    let text = String::from_utf8(nodewise("report", &profile, &policies).stdout).unwrap();
+    assert!(
+        text.contains("Simulated under balance:dominant") && !text.contains("while it ran"),
+        "{text}"
+    );
+}
+
+#[test]
+fn moves_are_shown_of_one_policy_or_as_they_were() {
+    let refused = |profile: &Path, policies: &str, part: &str| {
+        let output = nodewise("report", profile, &["--policy", policies]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(
+            message.contains(part) && message.lines().count() == 1,
+            "{message}"
+        );
+    };
+    let nothing_moved = synthetic::profile("replay-one-policy");
+    refused(
+        &nothing_moved,
+        "balance:out-u,balance:in-w",
+        "the moves of one policy",
+    );
+    refused(&nothing_moved, "balance:nonsense", "unknown online policy");
+    refused(
+        &synthetic::balanced("replay-both"),
+        "balance:out-u",
+        "the report shows these moves",
+    );
+}
+
+#[test]
 fn where_nothing_was_moved_there_is_nothing_to_replay() {
     let profile = synthetic::profile("replay-nothing");
     let output = nodewise("simulate", &profile, &["--policy", "replay"]);

@@ -26,6 +26,18 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
+    /// Pages by cause, in the words of profiles and reports.
+    #[must_use]
+    pub fn causes(&self) -> Vec<(String, u64)> {
+        let all = [
+            ("few samples", self.few_samples),
+            ("resting", self.resting),
+            ("rate", self.rate),
+            ("budget", self.budget),
+        ];
+        all.map(|(cause, pages)| (cause.to_owned(), pages)).into()
+    }
+
     /// Sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {

@@ -157,7 +157,6 @@ impl Subscriber for Recording {
 
 /// What the manifest says of the session.
 fn describe(meta: &mut Meta, now_ns: u64, status: &Status, share: f64, samples: u32) {
-    let held_back = &status.held_back;
     meta.wall_ns = now_ns;
     meta.exit_status = status.status.map(i32::from);
     meta.kernel_migrations = status.figures.kernel_moved;
@@ -166,14 +165,7 @@ fn describe(meta: &mut Meta, now_ns: u64, status: &Status, share: f64, samples: 
             .figures
             .sampling(share, samples, Duration::from_nanos(now_ns)),
     );
-    meta.held_back = [
-        ("few samples", held_back.few_samples),
-        ("resting", held_back.resting),
-        ("rate", held_back.rate),
-        ("budget", held_back.budget),
-    ]
-    .map(|(cause, pages)| (cause.to_owned(), pages))
-    .into();
+    meta.held_back = status.held_back.causes();
 }
 
 /// The slice of a move, after this many slices were closed. A policy's move belongs to the slice that it judged, as in

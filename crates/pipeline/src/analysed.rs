@@ -1,14 +1,16 @@
 //! A profile with metrics, predictions and advice, as `report`, `serve` and `top` show it.
 
+use crate::compare::moving::{Limits, Split, split};
 use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
+use anyhow::bail;
 use nodewise_advise::{Asked, advise};
 use nodewise_analysis::{Affinity, Usage};
 use nodewise_page::{Film, Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
-use nodewise_simulation::{Prediction, Simulation};
+use nodewise_simulation::{Moving, Parameters, Prediction, Simulation};
 use std::path::{Path, PathBuf};
 
 /// How threads are placed where sharing alone decides, and where nobody has thought about it.
@@ -43,10 +45,13 @@ fn typed(program: &Path) -> String {
 }
 
 impl Analysed {
-    /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not.
+    /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not. One
+    /// `balance:P` may be among them: the report then has the moves that it would make, with the limits that
+    /// `simulate` has by default.
     ///
     /// # Errors
-    /// As [`Selection::open`] and [`Selected::mappings`]; or the profile cannot be read through.
+    /// As [`Selection::open`] and [`Selected::mappings`]; several policies that move pages, or one for a profile
+    /// that has moves of its own; or the profile cannot be read through.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
         Ok(Self::read(selection, policies, false)?.0)
     }
@@ -65,9 +70,16 @@ impl Analysed {
     fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Film>)> {
         let mut sums = Usage::default();
         let selected = selection.open_with(&mut [&mut sums])?;
-        let (mappings, notes) = selected.mappings(policies)?;
+        let list = split(policies);
+        let parameters = selection.parameters();
+        let moving = mover(&selected, &list, &parameters)?;
+        let pages = match list.pages.as_str() {
+            "" => "all",
+            pages => pages,
+        };
+        let (mappings, notes) = selected.mappings(pages)?;
         let mappings = with_baseline(&selected, mappings);
-        let found = LaterPasses::of(&selected, &mappings, sums, filmed, &selection.parameters())?;
+        let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
         let context = selected.context();
         // What whoever copies the next command would ask with.
         let asked = Asked {
@@ -92,6 +104,7 @@ impl Analysed {
             context: &context,
             mappings: &mappings,
             simulation: &found.simulation,
+            moving: found.moving.as_ref(),
             advice: &advice,
             timeline: &found.timeline,
         });
@@ -171,6 +184,27 @@ impl Analysed {
         let recommended = others.iter().find(|m| m.policy == *policy);
         recommended.or(best.map(|b| b.0)).unwrap_or(&self.mappings[0])
     }
+}
+
+/// The one policy of a list that moves pages.
+fn mover(selected: &Selected, list: &Split, parameters: &Parameters) -> anyhow::Result<Option<Moving>> {
+    let policy = match &list.moving[..] {
+        [] => return Ok(None),
+        [one] if one != "replay" => one,
+        _ => bail!(
+            "a report shows the moves of one policy, as --policy balance:out-w; `nodewise simulate` compares several"
+        ),
+    };
+    if !selected.profile().migrations.is_empty() {
+        bail!(
+            "{}: pages were moved while this was recorded, and the report shows these moves; `nodewise simulate` \
+             compares them with those of {policy}",
+            selected.reader.folder().display()
+        );
+    }
+    let mut moving = Limits::default().moving(policy, selected, parameters)?;
+    moving.traced = true;
+    Ok(Some(moving))
 }
 
 /// Everything is compared with first-touch.

@@ -2,7 +2,7 @@
 
 mod json;
 mod movers;
-mod moving;
+pub(crate) mod moving;
 mod nodes;
 mod online;
 mod several;

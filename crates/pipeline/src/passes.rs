@@ -12,12 +12,14 @@ use nodewise_analysis::{
 };
 use nodewise_page::{Film, FilmBuilder};
 use nodewise_placement::{Context, Mapping};
-use nodewise_simulation::{Moving, Parameters, Simulation, SimulationVisitor};
+use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, SimulationVisitor};
 
 /// Results of the passes after the first.
 pub(crate) struct LaterPasses {
     /// The predicted cost of each mapping, and of what was moved while it ran.
     pub simulation: Simulation,
+    /// The policy that moves pages, if one was asked for.
+    pub moving: Option<Prediction>,
     /// How regions divide objects.
     pub usage: Usage,
     /// What loops that match their data would gain, where they do not.
@@ -31,10 +33,12 @@ pub(crate) struct LaterPasses {
 }
 
 impl LaterPasses {
-    /// Of mappings the first of which is first-touch; `sums` are those of the first pass.
+    /// Of mappings the first of which is first-touch; `moving`: a policy that moves pages from there; `sums` are those of
+    /// the first pass.
     pub fn of(
         selected: &Selected,
         mappings: &[Mapping],
+        moving: Option<Moving>,
         sums: Usage,
         filmed: bool,
         parameters: &Parameters,
@@ -48,6 +52,9 @@ impl LaterPasses {
         } = context;
         let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
         let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), parameters);
+        // Apart from the mappings: advice is about what `map` and `run` can place.
+        let mut moving =
+            moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
         let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
@@ -56,12 +63,14 @@ impl LaterPasses {
         by_slice.extend(judgement.as_mut().map(|j| j as &mut dyn SliceVisitor));
         let mut slices = Slices::new(histogram.threads, histogram.shift, by_slice);
         let mut visitors: Vec<&mut dyn Visitor> = vec![&mut simulating, &mut maps, &mut slices];
+        visitors.extend(moving.as_mut().map(|m| m as &mut dyn Visitor));
         visitors.extend(film.as_mut().map(|f| f as &mut dyn Visitor));
         read(&selected.reader, &mut visitors)?;
         let (simulation, usage) = (simulating.finish(), maps.finish());
         Ok(Self {
             matched: Matched::predict(&context, &usage, &simulation, mappings, &selected.reader)?,
             simulation,
+            moving: moving.and_then(|m| m.finish().predictions.pop()),
             usage,
             samples: judgement.map(Judgement::finish),
             timeline: timeline.finish(),

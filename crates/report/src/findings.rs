@@ -24,6 +24,9 @@ pub struct Findings<'a> {
     pub mappings: &'a [Mapping],
     /// Their predicted cost, in the same order.
     pub simulation: &'a Simulation,
+    /// What a policy that moves pages would do from first-touch, its moves listed; the report has these in place of
+    /// recorded ones.
+    pub moving: Option<&'a Prediction>,
     /// What follows from it.
     pub advice: &'a Advice,
     /// The run in slices under the first mapping.
@@ -53,7 +56,11 @@ impl Report {
             .objects
             .iter()
             .map(|o| (o.blame.object, o.blame.name.clone()));
-        let (migrations, mut moves) = moves::recorded(profile, &names.collect());
+        let names = names.collect();
+        let (migrations, mut moves) = match findings.moving {
+            Some(prediction) => moves::simulated(prediction, profile, &names),
+            None => moves::recorded(profile, &names),
+        };
         if let Some(moves) = &mut moves {
             moves.local_fraction = findings.as_moved();
             moves.local_range = moves.local_fraction.and_then(|share| findings.local_range(share));
@@ -95,8 +102,11 @@ impl Report {
 }
 
 impl Findings<'_> {
-    /// What a fixed mapping has none of: predictions follow the mappings', those of moves last.
+    /// Of pages that moved, recorded or simulated. Predictions follow the mappings', those of recorded moves last.
     fn as_moved(&self) -> Option<f64> {
+        if let Some(moving) = self.moving {
+            return Some(moving.local_fraction);
+        }
         let further = self.simulation.predictions.get(self.mappings.len()..)?;
         Some(further.first()?.local_fraction)
     }

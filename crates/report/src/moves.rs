@@ -1,7 +1,8 @@
 //! The part of the report on moved pages.
 
 use nodewise_analysis::{Journey, MoveCounts};
-use nodewise_profile::{Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};
+use nodewise_profile::{Meta, Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};
+use nodewise_simulation::{Moved, Prediction};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,6 +43,8 @@ pub struct Migration {
 /// What all moves amount to. Pages are of 4 KiB and count once for each move, but for `pages`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Moves {
+    /// The policy that would have made them, as simulated; `null` where they were recorded.
+    pub simulated: Option<String>,
     /// Pages that moved at all.
     pub pages: u64,
     /// The share of samples that were local with pages where moves had them; `null` where it is not known which nodes
@@ -188,6 +191,34 @@ struct Writer<'a> {
     names: &'a BTreeMap<ObjectId, String>,
 }
 
+/// The same for moves that a policy would have made: as if the profile had them. `names` as in [`recorded`].
+pub(crate) fn simulated(
+    prediction: &Prediction,
+    profile: &Profile,
+    names: &BTreeMap<ObjectId, String>,
+) -> (Vec<Migration>, Option<Moves>) {
+    let nothing = Moved::default();
+    let moved = prediction.moved.as_ref().unwrap_or(&nothing);
+    let moved_profile = Profile {
+        migrations: moved.migrations.clone(),
+        meta: Meta {
+            held_back: moved.held_back.causes(),
+            kernel_migrations: None,
+            ..profile.meta.clone()
+        },
+        ..profile.clone()
+    };
+    let (rows, mut moves) = recorded(&moved_profile, names);
+    if let Some(moves) = &mut moves {
+        let known = moved.incorrect.iter().zip(&moved.migrations);
+        let known = known.filter_map(|(incorrect, m)| Some(u64::from((*incorrect)?) * u64::from(m.len)));
+        let known: Vec<u64> = known.collect();
+        moves.simulated = Some(prediction.policy.clone());
+        moves.incorrect = (!known.is_empty()).then(|| known.iter().sum());
+    }
+    (rows, moves)
+}
+
 /// The rows and what they amount to; no sums where nothing moved, was held back or was asked about.
 /// `names` are what objects are called elsewhere in the report.
 pub(crate) fn recorded(
@@ -256,6 +287,7 @@ impl Writer<'_> {
         let total = moves.total;
         let held = meta.held_back.iter().cloned();
         Moves {
+            simulated: None,
             pages: total.pages,
             local_fraction: None,
             local_range: None,

@@ -18,12 +18,23 @@ import { Wishes } from "./migrations/wishes";
 /** The report lists no more moves than this. */
 const LISTED = 10_000;
 
+/** Whose moves these are, where no run has made them. */
+function Simulated({ policy }: { policy: string }) {
+  return (
+    <p class="muted">
+      <Prose
+        text={`Simulated: the moves that \`${policy}\` would make from first-touch, with the limits that \`nodewise simulate\` has by default. Nothing was moved in this run.`}
+      />
+    </p>
+  );
+}
+
 function Nothing({ report }: { report: Report }) {
   const { moves } = report;
   const held = moves?.held_back.filter((h) => h.pages > 0).map((h) => `${h.pages} for ${h.cause.replace(/[-_]/g, " ")}`) ?? [];
   return (
     <section class="card nothing">
-      <h3>No page was moved while this ran</h3>
+      <h3>{moves?.simulated ? `Under ${moves.simulated} no page would move` : "No page was moved while this ran"}</h3>
       {held.length > 0 && <p>A policy wanted to move pages, and they were held back: {held.join(", ")}.</p>}
       <p class="none">
         <Prose
@@ -97,6 +108,7 @@ function Moved({ report, state, intervals }: ViewProps) {
   );
   return (
     <>
+      {moves.simulated && <Simulated policy={moves.simulated} />}
       <Sums report={report} />
       <RunningSession intervals={intervals} />
       <Player player={player}>

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// Policies to compare with first-touch, separated by commas
+    /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     /// Path of the plain build, used in the suggested next command

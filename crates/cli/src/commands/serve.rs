@@ -33,7 +33,7 @@ pub struct Arguments {
     /// A second profile, to compare with
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
-    /// Policies to compare with first-touch, separated by commas
+    /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     /// The port; 0: any that is free

@@ -102,6 +102,7 @@ impl Sample {
             context: &context,
             mappings: &mappings,
             simulation: &simulation,
+            moving: None,
             advice: &advice,
             timeline: &timeline,
         });

@@ -61,6 +61,22 @@ pub fn split(list: &str) -> Split {
     split
 }
 
+impl Default for Limits {
+    /// Those of `simulate`.
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self {
+            start: "first-touch".to_owned(),
+            interval: 1,
+            half_life: settings.half_life,
+            budget: settings.budget,
+            migration_cost: Parameters::default().seconds_per_gb,
+            cooldown: settings.cooldown,
+            minimum_samples: settings.minimum_samples,
+        }
+    }
+}
+
 impl Limits {
     /// The policy that a text names, starting from the first mapping.
     pub fn moving(&self, text: &str, selected: &Selected, parameters: &Parameters) -> anyhow::Result<Moving> {

@@ -10,7 +10,10 @@ const NAMED: usize = 3;
 
 /// Who moved what where; then what did not go well; then what was held back.
 pub fn sentences(moves: &Moves) -> Vec<String> {
-    let mut all = vec![who(moves)];
+    let mut all = vec![match &moves.simulated {
+        Some(policy) => simulated(moves, policy),
+        None => who(moves),
+    }];
     if moves.ours + moves.kernel + moves.others > 0 {
         all.push(format!("{}; {}.", busiest(moves), objects(moves)));
         all.push(restless(moves));
@@ -45,6 +48,21 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         all.push(format!("Held back, in pages: {}.", causes.join(", ")));
     }
     all
+}
+
+/// A policy's moves that no run has made.
+fn simulated(moves: &Moves, policy: &str) -> String {
+    let policy = clean(policy);
+    match moves.pages {
+        0 => format!("Simulated under {policy} from first-touch: no page would move."),
+        pages => format!(
+            "Simulated under {policy} from first-touch: {} {} of 4 KiB would move, in {} {}; nothing was moved in this run.",
+            grouped(pages),
+            if pages == 1 { "page" } else { "pages" },
+            grouped(moves.ours),
+            if moves.ours == 1 { "move" } else { "moves" },
+        ),
+    }
 }
 
 fn who(moves: &Moves) -> String {

@@ -294,6 +294,7 @@ fn of(profile: &Profile, accesses: &InMemory) -> Report {
         context: &context,
         mappings: &mappings,
         simulation: &simulation,
+        moving: None,
         advice: &advice,
         timeline: &timeline,
     })
