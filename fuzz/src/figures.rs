@@ -222,6 +222,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         context: &context,
         mappings: &mappings,
         simulation: &simulation,
+        moving: None,
         advice: &advice,
         timeline: &timeline,
     });
