@@ -72,6 +72,13 @@ build: build/setup-build.stamp
 	@echo 'build: compiler pass, runtime'
 	@$(MAKE) -s --no-print-directory -C compiler BUILD_DIR=$(CURDIR)/$(BIN)/lib
 	@$(MAKE) -s --no-print-directory -C runtime BUILD_DIR=$(CURDIR)/$(BIN)/lib
+	@$(MAKE) -s --no-print-directory validation
+
+# The programs of `nodewise validate`; those with counters depend on what counts.
+validation:
+	@$(MAKE) -s --no-print-directory -C workloads validation CC=$(CLANG) OUT=$(CURDIR)/$(BIN)/validation \
+	    RECORDING_CC=$(CURDIR)/$(BIN)/nodewise-cc RUNTIME=$(CURDIR)/$(BIN)/lib \
+	    DEPENDS="$$(echo $(CURDIR)/$(BIN)/nodewise-cc $(CURDIR)/$(BIN)/lib/*.so)"
 
 # The instrumented programs depend on what instruments them.
 workloads: build
@@ -148,4 +155,4 @@ uninstall:
 clean:
 	rm -rf target build .venv
 
-.PHONY: help setup equipped library web build workloads demo test check nightly bench reproduce reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 reproduce-outside pictures fmt lint install uninstall install-library clean
+.PHONY: help setup equipped library web build validation workloads demo test check nightly bench reproduce reproduce-diener reproduce-majo reproduce-mai reproduce-ars reproduce-asymsched reproduce-table5 reproduce-outside pictures fmt lint install uninstall install-library clean
