@@ -19,6 +19,7 @@ pub mod files;
 pub mod freeze;
 pub mod futex;
 mod host;
+pub mod interrupts;
 pub mod loads;
 pub mod lock;
 pub mod mapping;
