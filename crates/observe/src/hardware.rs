@@ -17,6 +17,7 @@ mod settings;
 mod site;
 mod stream;
 
+pub use caches::last_level;
 pub use hypervisor::virtual_machine;
 pub use settings::{Matrix, Progress, Settings};
 
