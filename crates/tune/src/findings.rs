@@ -29,7 +29,9 @@ pub enum NotScored {
 }
 
 impl NotScored {
-    pub(crate) fn why(nodes: usize, threads: usize) -> Option<Self> {
+    /// The reason on a machine of so many nodes, for a program of so many threads.
+    #[must_use]
+    pub fn why(nodes: usize, threads: usize) -> Option<Self> {
         let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
         match nodes {
             0 | 1 => Some(Self::OneNode),

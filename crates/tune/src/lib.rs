@@ -15,6 +15,7 @@ mod candidates;
 mod conclusion;
 mod findings;
 mod options;
+mod prediction;
 mod profile;
 mod statistics;
 mod trial;
@@ -25,8 +26,9 @@ pub use candidates::{Candidate, Map};
 pub use conclusion::{Conclusion, FEWEST_RUNS};
 pub use findings::{Baseline, Findings, NotScored};
 pub use options::Options;
+pub use prediction::{Predicted, predict};
 pub use statistics::{Comparison, compare, median};
-pub use trial::{Invocation, RunResult, Trial};
+pub use trial::{Invocation, RunResult, Runner, Trial};
 pub use tried::Tried;
 pub use tuning::Tuning;
 

@@ -1,9 +1,10 @@
 //! Running a command for its wall time, and making sure that it did the same as before.
 
+use crate::{Event, Listener, note};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hasher};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// A command line and environment that run the program.
@@ -33,39 +34,65 @@ impl Invocation {
         }
     }
 
-    /// Runs it once, with nothing on standard input; its output is kept from the terminal.
-    ///
-    /// # Errors
-    /// It cannot be started, or fails: the last line of its standard error says why.
-    pub fn run(&self) -> anyhow::Result<RunResult> {
-        let program = &self.command[0];
-        let mut command = Command::new(program);
+    /// The process that it is, with nothing on standard input.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
         command
             .args(&self.command[1..])
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it once; its output is kept from the terminal.
+    ///
+    /// # Errors
+    /// It cannot be started, or fails: the last line of its standard error says why.
+    pub fn run(&self) -> anyhow::Result<RunResult> {
+        let mut command = self.command();
         let start = Instant::now();
         let done = command
             .output()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        let seconds = start.elapsed().as_secs_f64();
-        if !done.status.success() {
-            let errors = String::from_utf8_lossy(&done.stderr);
-            let last = errors.lines().last().unwrap_or("it said nothing").to_owned();
+            .with_context(|| format!("cannot run {}", self.command[0].display()))?;
+        self.came_to(
+            done.status,
+            &done.stdout,
+            &done.stderr,
+            start.elapsed().as_secs_f64(),
+        )
+    }
+
+    /// What a run that has ended came to.
+    ///
+    /// # Errors
+    /// It failed: the last line of its standard error says why.
+    pub fn came_to(
+        &self,
+        status: ExitStatus,
+        stdout: &[u8],
+        stderr: &[u8],
+        seconds: f64,
+    ) -> anyhow::Result<RunResult> {
+        if !status.success() {
+            let errors = String::from_utf8_lossy(stderr);
+            let last = errors.lines().last().unwrap_or("it said nothing");
             bail!(
-                "`{}` failed ({}): {last}",
-                nodewise_input::shell_line(&self.command),
-                done.status
+                "`{}` failed ({status}): {last}",
+                nodewise_input::shell_line(&self.command)
             );
         }
         let mut hash = DefaultHasher::new();
-        hash.write(&done.stdout);
+        hash.write(stdout);
         Ok(RunResult {
             seconds,
             output: hash.finish(),
         })
     }
 }
+
+/// Runs an invocation once: [`Invocation::run`], or what looks at the process meanwhile.
+pub type Runner<'a> = &'a mut dyn FnMut(&Invocation) -> anyhow::Result<RunResult>;
 
 /// Invocations run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
 pub struct Trial<'a> {
@@ -76,18 +103,43 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// One round; wall times in the order of `invocations`. `tick` is called after each run.
+    /// Up to `runs` rounds, every other one backwards; none but the first starts once time `is_over`. The wall times of
+    /// each, in the order of `invocations`.
     ///
     /// # Errors
     /// A run fails, or prints something else.
-    pub fn round(&self, backwards: bool, tick: &mut dyn FnMut()) -> anyhow::Result<Vec<f64>> {
+    pub fn rounds(
+        &self,
+        runs: u32,
+        is_over: &dyn Fn() -> bool,
+        run: Runner<'_>,
+        listener: Listener<'_>,
+    ) -> anyhow::Result<Vec<Vec<f64>>> {
+        listener(Event::Begins(u64::from(runs) * self.invocations.len() as u64));
+        let mut times = Vec::new();
+        for round in 0..runs {
+            if round > 0 && is_over() {
+                note(
+                    listener,
+                    format!("the time limit is reached after {round} of {runs} rounds"),
+                );
+                break;
+            }
+            times.push(self.round(round % 2 == 1, run, &mut || listener(Event::Ran))?);
+        }
+        listener(Event::Ends);
+        Ok(times)
+    }
+
+    /// One round; wall times in the order of `invocations`. `tick` is called after each run.
+    fn round(&self, backwards: bool, run: Runner<'_>, tick: &mut dyn FnMut()) -> anyhow::Result<Vec<f64>> {
         let mut seconds = vec![0.0; self.invocations.len()];
         let mut order: Vec<usize> = (0..self.invocations.len()).collect();
         if backwards {
             order.reverse();
         }
         for at in order {
-            let ran = self.invocations[at].run()?;
+            let ran = run(self.invocations[at])?;
             if self.output.is_some_and(|wanted| wanted != ran.output) {
                 let line = nodewise_input::shell_line(&self.invocations[at].command);
                 bail!(
@@ -137,7 +189,7 @@ mod tests {
             invocations: vec![&a, &b],
             output,
         }
-        .round(false, &mut || ticks += 1)
+        .round(false, &mut Invocation::run, &mut || ticks += 1)
         .unwrap_err();
         assert!(error.to_string().contains("--any-output"), "{error}");
         assert_eq!(ticks, 1);

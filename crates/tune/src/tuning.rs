@@ -3,15 +3,15 @@
 use crate::candidates::{self, Candidate, Setting};
 use crate::conclusion::{Conclusion, conclude};
 use crate::findings::{Baseline, Findings, NotScored};
+use crate::prediction::{Predicted, predict};
 use crate::trial::{Invocation, Trial};
-use crate::{Event, FEWEST_RUNS, Listener, Options, Tried, note, profile, statistics};
+use crate::{FEWEST_RUNS, Listener, Options, Tried, profile, statistics};
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
 use nodewise_input::shell_line;
 use nodewise_pipeline::{Selected, Selection};
-use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Thread;
-use nodewise_simulation::{Parameters, Simulation, simulate};
+use nodewise_simulation::Simulation;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -22,9 +22,6 @@ pub struct Tuning {
     selected: Selected,
     scratch: Scratch,
 }
-
-/// The simulation, and the mappings it is of.
-type Predicted = (Simulation, Vec<Mapping>);
 
 impl Tuning {
     /// Finds the profile, or records it.
@@ -84,7 +81,9 @@ impl Tuning {
             .chain(candidates.iter().map(|c| &c.invocation))
             .collect();
         let output = (!options.any_output).then_some(warm.output);
-        let times = self.rounds(&Trial { invocations, output }, started, listener)?;
+        let is_over = || options.time_limit.is_some_and(|t| started.elapsed() >= t);
+        let trial = Trial { invocations, output };
+        let times = trial.rounds(options.runs, &is_over, &mut Invocation::run, listener)?;
         let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
         let baseline = column(0);
         let tried = candidates.iter().enumerate();
@@ -110,19 +109,7 @@ impl Tuning {
 
     /// All policies, calibrated with the plain wall time once that is known.
     fn predict(&self, plain_seconds: Option<f64>, listener: Listener<'_>) -> anyhow::Result<Predicted> {
-        let (mappings, notes) = self.selected.mappings("first-touch,all")?;
-        let mut profile = self.selected.profile().clone();
-        if let Some(seconds) = plain_seconds {
-            profile.meta.plain_wall_ns = Some((seconds * 1e9) as u64);
-        }
-        let context = Context {
-            profile: &profile,
-            ..self.selected.context()
-        };
-        notes.into_iter().for_each(|text| note(listener, text));
-        let reader = &self.selected.reader;
-        let simulation = simulate(&context, &mappings, reader, &Parameters::default())?;
-        Ok((simulation, mappings))
+        predict(&self.selected, "first-touch,all", plain_seconds, listener)
     }
 
     /// The best predictions, and stock commands; one candidate where there is one node.
@@ -139,30 +126,6 @@ impl Tuning {
             all.extend(candidates::stock(&setting, simulation, listener));
         }
         all
-    }
-
-    fn rounds(
-        &self,
-        trial: &Trial<'_>,
-        started: Instant,
-        listener: Listener<'_>,
-    ) -> anyhow::Result<Vec<Vec<f64>>> {
-        let runs = self.options.runs;
-        let is_over = || self.options.time_limit.is_some_and(|t| started.elapsed() >= t);
-        listener(Event::Begins(u64::from(runs) * trial.invocations.len() as u64));
-        let mut times = Vec::new();
-        for round in 0..runs {
-            if round > 0 && is_over() {
-                note(
-                    listener,
-                    format!("the time limit is reached after {round} of {runs} rounds"),
-                );
-                break;
-            }
-            times.push(trial.round(round % 2 == 1, &mut || listener(Event::Ran))?);
-        }
-        listener(Event::Ends);
-        Ok(times)
     }
 
     fn conclude(
