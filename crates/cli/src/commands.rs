@@ -16,6 +16,7 @@ mod simulate;
 mod top;
 mod topo;
 mod tune;
+mod validate;
 
 use crate::exit::Outcome;
 use clap::Subcommand;
@@ -67,6 +68,8 @@ commands! {
     Lab = lab,
     /// Show a machine
     Topo = topo,
+    /// Hold predictions against measurements on this machine, and write a file to send to us
+    Validate = validate,
     /// Write shell completions or man pages
     Generate = generate,
 }

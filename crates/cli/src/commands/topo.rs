@@ -3,7 +3,7 @@
 mod flows;
 mod graph;
 mod json;
-mod measure;
+pub(super) mod measure;
 mod text;
 
 use crate::exit::Outcome;

@@ -79,6 +79,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// This host measured as `--quick` does, for other commands, and whether time was up before all was measured.
+pub fn quickly(limit: Duration) -> anyhow::Result<(Machine, bool)> {
+    let arguments = Measure {
+        measure: true,
+        quick: true,
+        time_limit: Some(limit),
+        buffer: None,
+    };
+    let found = measured(&arguments, None)?;
+    Ok((found.machine, found.measured.cut_short))
+}
+
 fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
     let host = Host::default();
     let base = Machine::load("this")?;
@@ -130,7 +142,7 @@ fn with_bar<T>(run: impl FnOnce(&mut dyn FnMut(hardware::Progress)) -> T) -> T {
 }
 
 /// Today's date in UTC.
-fn today() -> String {
+pub fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 

@@ -1,0 +1,195 @@
+//! How far predictions are off: of a point, of all, without calibration and calibrated on one point of each program.
+
+use crate::{Point, Ran};
+use nodewise_tune::median;
+use serde::Serialize;
+
+/// Two placements are told apart by times that differ by more than this (of the logarithm of their ratio) ...
+const DIFFERENT: f64 = 0.05;
+/// ... and a prediction names the faster one if it has them differ by more than this.
+const NAMED: f64 = 0.01;
+
+/// Size of errors, as fractions of what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ErrorSize {
+    /// How many there are.
+    pub points: usize,
+    /// The middle of them by size.
+    pub median: f64,
+    /// Nine of ten are no larger.
+    pub p90: f64,
+}
+
+impl ErrorSize {
+    /// Of these errors, whatever their signs; none of none.
+    pub(crate) fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
+        sizes.sort_by(f64::total_cmp);
+        let last = sizes.len().checked_sub(1)?;
+        // Between two of them as far as the rank is, as bench/outside has it.
+        let rank = 0.9 * last as f64;
+        let below = sizes[rank as usize];
+        let above = sizes[(rank as usize + 1).min(last)];
+        Some(Self {
+            points: sizes.len(),
+            median: median(&sizes),
+            p90: below + (above - below) * rank.fract(),
+        })
+    }
+}
+
+/// Pairs of placements of one program whose measured times differ clearly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pairs {
+    /// How many there are.
+    pub of: usize,
+    /// The faster placement was named.
+    pub right: usize,
+    /// The slower one was.
+    pub wrong: usize,
+    /// The prediction had them equal.
+    pub undecided: usize,
+}
+
+/// All points that count, together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Errors of predictions from the recording alone.
+    pub error: ErrorSize,
+    /// The same without first-touch: of the points that `calibrated` is of.
+    pub error_without_first: Option<ErrorSize>,
+    /// Errors of predictions calibrated on first-touch.
+    pub calibrated: Option<ErrorSize>,
+    /// Points whose median run time is in the predicted range.
+    pub inside_range: usize,
+    /// Which of two placements is faster, by predictions from the recording alone.
+    pub pairs: Pairs,
+}
+
+impl Summary {
+    /// Of the points that count; none if no point does.
+    pub(crate) fn of(programs: &[Ran]) -> Option<Self> {
+        let counted = |ran: &'_ Ran| {
+            ran.points
+                .iter()
+                .filter(|p| p.counted)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let programs: Vec<Vec<Point>> = programs.iter().map(counted).collect();
+        let points = || programs.iter().flatten();
+        let calibrated = || points().filter_map(|p| Some((p, p.calibrated?)));
+        Some(Self {
+            error: ErrorSize::of(points().map(|p| p.error))?,
+            error_without_first: ErrorSize::of(calibrated().map(|(p, _)| p.error)),
+            calibrated: ErrorSize::of(calibrated().map(|(_, c)| c.error)),
+            inside_range: points().filter(|p| p.is_inside()).count(),
+            pairs: pairs(&programs),
+        })
+    }
+}
+
+fn pairs(programs: &[Vec<Point>]) -> Pairs {
+    let mut found = Pairs::default();
+    for points in programs {
+        for (at, a) in points.iter().enumerate() {
+            for b in &points[at + 1..] {
+                let measured = (a.median_seconds / b.median_seconds).ln();
+                let predicted = (a.predicted_seconds / b.predicted_seconds).ln();
+                if measured.abs() <= DIFFERENT {
+                    continue;
+                }
+                found.of += 1;
+                if predicted.abs() <= NAMED {
+                    found.undecided += 1;
+                } else if predicted.signum() == measured.signum() {
+                    found.right += 1;
+                } else {
+                    found.wrong += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Calibrated;
+
+    fn point(placement: &str, measured: f64, predicted: f64) -> Point {
+        let mut point = Point::new(
+            placement,
+            vec![measured],
+            [predicted, predicted * 0.9, predicted * 1.1],
+        );
+        point.calibrated = (placement != "first-touch").then_some(Calibrated {
+            seconds: measured * 1.1,
+            range: [measured, measured * 1.2],
+            error: 0.1,
+        });
+        point
+    }
+
+    fn ran(points: Vec<Point>) -> Ran {
+        Ran {
+            points,
+            ..Ran::default()
+        }
+    }
+
+    #[test]
+    fn sizes_of_errors_are_those_of_the_outside_points() {
+        // statistics.quantiles([1, 2, 3, 4, 10], n=10, method="inclusive")[8]
+        let size = ErrorSize::of([-0.1, 0.2, 0.03, -0.04, 0.01].map(|e: f64| e * 100.0)).unwrap();
+        assert_eq!((size.points, size.median), (5, 4.0));
+        assert!((size.p90 - 16.0).abs() < 1e-9, "{size:?}");
+        assert_eq!(ErrorSize::of([]), None);
+        assert_eq!(ErrorSize::of([-0.5]).unwrap().p90, 0.5);
+    }
+
+    #[test]
+    fn a_point_whose_pages_were_elsewhere_does_not_count() {
+        let mut lost = point("interleave", 1.0, 9.0);
+        lost.counted = false;
+        let summary = Summary::of(&[ran(vec![point("first-touch", 1.0, 1.05), lost])]).unwrap();
+        assert_eq!(
+            (summary.error.points, summary.inside_range, summary.pairs.of),
+            (1, 1, 0)
+        );
+        assert!((summary.error.median - 0.05).abs() < 1e-9);
+        assert_eq!(Summary::of(&[]), None);
+    }
+
+    #[test]
+    fn calibration_is_on_first_touch_which_then_does_not_count() {
+        let summary = Summary::of(&[ran(vec![
+            point("first-touch", 1.0, 2.0),
+            point("node:0", 2.0, 3.0),
+        ])])
+        .unwrap();
+        assert_eq!(summary.error.points, 2);
+        assert_eq!(summary.error_without_first.unwrap().median, 0.5);
+        assert!((summary.calibrated.unwrap().median - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pairs_are_told_apart_within_a_program_only() {
+        let sor = ran(vec![
+            point("a", 1.0, 1.0),
+            point("b", 2.0, 2.0),
+            point("c", 1.01, 5.0),
+            point("d", 1.5, 1.0),
+        ]);
+        let cg = ran(vec![point("a", 9.0, 1.0)]);
+        // a-b right, a-d undecided, b-c wrong, b-d right, c-d wrong; a-c are equal.
+        let expected = Pairs {
+            of: 5,
+            right: 2,
+            wrong: 2,
+            undecided: 1,
+        };
+        assert_eq!(Summary::of(&[sor, cg]).unwrap().pairs, expected);
+    }
+}

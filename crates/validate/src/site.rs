@@ -1,0 +1,102 @@
+//! What of this machine matters for sizes and times, and is told to whoever reads the file.
+
+use nodewise_linux::Host;
+use nodewise_machine::Machine;
+use nodewise_observe::hardware;
+use serde::Serialize;
+
+/// This machine as its kernel shows it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Site {
+    /// Model name of the processor.
+    pub cpu: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// How many memory nodes there are.
+    pub nodes: usize,
+    /// CPUs of all nodes; as many threads run.
+    pub cpus: usize,
+    /// Bytes of memory of all nodes.
+    pub memory_bytes: u64,
+    /// Bytes of the smallest memory whose node has CPUs.
+    #[serde(skip)]
+    pub smallest_memory: u64,
+    /// Bytes of all last-level caches; none if the kernel does not report any.
+    pub last_level_bytes: Option<u64>,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// The kernel's automatic balancing: 0 is off.
+    pub numa_balancing: Option<u32>,
+    /// The evidence that this is a virtual machine or an emulator.
+    pub virtual_machine: Option<String>,
+}
+
+impl Site {
+    /// What the host shows; `machine` is what the kernel says of its nodes.
+    #[must_use]
+    pub fn of(host: &Host, machine: &Machine) -> Self {
+        let cpus: Vec<u32> = machine.cpus().into_iter().map(|(cpu, _)| cpu.0).collect();
+        let with_cpus = machine.nodes.iter().filter(|n| !n.cpus.is_empty());
+        Self {
+            cpu: model(&host.read("proc/cpuinfo").unwrap_or_default()),
+            kernel: host.kernel_release().unwrap_or_default(),
+            nodes: machine.node_count(),
+            cpus: cpus.len(),
+            memory_bytes: machine.nodes.iter().map(|n| n.memory).sum(),
+            smallest_memory: with_cpus.map(|n| n.memory).min().unwrap_or(0),
+            last_level_bytes: hardware::last_level(host, &cpus),
+            huge_pages: host.transparent_huge_pages(),
+            numa_balancing: host.numa_balancing(),
+            virtual_machine: hardware::virtual_machine(host),
+        }
+    }
+
+    /// A name for files: of the processor and the nodes, and of nothing that tells whose machine it is.
+    #[must_use]
+    pub fn name(&self) -> String {
+        // Trade marks, the clock rate, and words that all names have.
+        const EMPTY: [&str; 6] = ["r", "tm", "cpu", "processor", "version", "core"];
+        let model = self.cpu.split('@').next().unwrap_or_default().to_lowercase();
+        let words = model.split(|c: char| !c.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|w| !w.is_empty() && !EMPTY.contains(w)).collect();
+        let name = if words.is_empty() {
+            "unknown".to_owned()
+        } else {
+            words.join("-")
+        };
+        format!("{}-{}n", &name[..name.len().min(48)], self.nodes)
+    }
+}
+
+fn model(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
+    let name = line
+        .and_then(|line| line.split_once(':'))
+        .map(|(_, name)| name.trim());
+    let plain = |c: &char| c.is_ascii_graphic() || *c == ' ';
+    name.unwrap_or("unknown").chars().filter(plain).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_the_model_and_the_nodes() {
+        let name = |cpu: &str| {
+            let site = Site {
+                cpu: model(&format!("processor : 0\nmodel name\t: {cpu}\n")),
+                nodes: 2,
+                ..Site::default()
+            };
+            site.name()
+        };
+        assert_eq!(
+            name("Intel(R) Xeon(R) Gold 6130 CPU @ 2.10GHz"),
+            "intel-xeon-gold-6130-2n"
+        );
+        assert_eq!(name("AMD EPYC 7543 32-Core Processor"), "amd-epyc-7543-32-2n");
+        assert_eq!(name("../../etc"), "etc-2n");
+        assert_eq!(Site::default().name(), "unknown-0n");
+    }
+}
