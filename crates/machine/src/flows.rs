@@ -53,6 +53,15 @@ impl Channels {
         }
     }
 
+    /// Channels of these capacities, MB/s, and which of them data cross, `[reader * nodes + memory]`.
+    pub(crate) fn from_ways(capacity: Vec<f64>, ways: Vec<Vec<u32>>, nodes: usize) -> Self {
+        Self {
+            capacity,
+            ways,
+            nodes,
+        }
+    }
+
     /// Nodes of the machine.
     #[must_use]
     pub fn node_count(&self) -> usize {

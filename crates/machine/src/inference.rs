@@ -8,7 +8,8 @@
 //!
 //! **What cannot be seen.** A link that no set of flows with different readers and memories fills. Which
 //! of two things in series is the narrow one, when the same flows cross both. Where along its way a flow
-//! passes a node, unless that way's parts are somebody else's whole way. Losses under a twentieth. Requests
+//! passes a node, unless that way's parts are somebody else's whole way. Losses under a twentieth. A link that only
+//! three flows or more fill and that is less than a tenth narrower than one they fill as well. Requests
 //! have no bandwidth worth measuring; writes are flows the other way.
 
 // Why: docs/decisions/machines.md

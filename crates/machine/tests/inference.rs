@@ -2,7 +2,7 @@
 //! max-min fairness, with and without noise.
 
 use nodewise_machine::inference::{Estimate, Inferred, Place, Survey, Verdict, survey};
-use nodewise_machine::{Channels, Flow, Machine, NodeId};
+use nodewise_machine::{Channels, Flow, Link, LinkId, Machine, NodeId};
 use proptest::prelude::*;
 use std::cell::Cell;
 
@@ -468,6 +468,48 @@ fn three_flows_that_fill_a_link_are_no_further_bottleneck() {
     assert_eq!(Inferred::of(&survey, &[]).bottlenecks.len(), widths.len());
     let (_, largest) = errors(&rig, &inferred(&rig, &survey), false, 1);
     assert!(largest < 1e-6, "{largest}");
+    let noisy = Rig::new(rig.machine.clone(), 0.01);
+    for seed in 1..20 {
+        let found = Inferred::of(&noisy.survey(seed), &[]).bottlenecks;
+        assert_eq!(found.len(), widths.len(), "seed {seed}: {found:?}");
+    }
+}
+
+#[test]
+fn a_link_is_found_behind_a_wider_one_that_its_flows_would_fill_as_well() {
+    // A flow of 10,000 shows the link that all four cross. The other three, of 4,000 each, cross one of 8,500 as well,
+    // which no two of them fill; all three would fill the first one too.
+    let mut machine = synthetic(
+        8,
+        "links = [{ among = [0, 1, 2, 3, 4, 5, 6, 7], bandwidth = 50000 }]",
+    );
+    let first = machine.links.len() as u32;
+    machine.links.extend([10_000.0, 8500.0].map(|bandwidth| Link {
+        from: NodeId(0),
+        to: NodeId(4),
+        bandwidth,
+        class: None,
+    }));
+    let widths = [4000.0, 4000.0, 4000.0, 10_000.0];
+    let all: Vec<(Flow, Estimate)> = (0..4)
+        .map(|n| {
+            let [reader, memory] = [NodeId(n + 4), NodeId(n)];
+            let route = &mut machine.routes[reader.index()][memory.index()];
+            route.bandwidth = widths[n as usize];
+            route.links = [LinkId(first), LinkId(first + 1)][..if n < 3 { 2 } else { 1 }].to_vec();
+            (Flow { reader, memory }, Estimate::exact(route.bandwidth))
+        })
+        .collect();
+    let rig = Rig::new(machine, 0.0);
+    let survey = survey(
+        &all,
+        |_| true,
+        |flows| Some(rig.measure(flows, &mut Random::of(1))),
+    );
+    let found = Inferred::of(&survey, &[]).bottlenecks;
+    let mut found: Vec<(f64, Vec<usize>)> = found.into_iter().map(|(b, _)| (b.capacity, b.flows)).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert_eq!(found, [(8500.0, vec![0, 1, 2]), (10_000.0, vec![0, 1, 2, 3])]);
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use super::{Bottleneck, Survey, Verdict};
 use std::collections::BTreeSet;
 
 /// Capacities that differ by less are taken for one: sums of two measured rates are no better.
-const ALIKE: f64 = 0.06;
+pub(super) const ALIKE: f64 = 0.06;
 
 /// Whether a bottleneck explains all that another does.
 fn covers(one: &Bottleneck, other: &Bottleneck) -> bool {

@@ -182,10 +182,15 @@ impl Survey {
     }
 
     /// Whether a flow gets visibly less than alone. One that stands still tells nothing.
-    pub(super) fn loses(&self, flow: usize, rate: &Estimate) -> bool {
+    fn loses(&self, flow: usize, rate: &Estimate) -> bool {
+        self.loses_against(flow, rate, self.alone[flow].median)
+    }
+
+    /// Whether a flow gets visibly less than the rate that was expected, MB/s.
+    pub(super) fn loses_against(&self, flow: usize, rate: &Estimate, expected: f64) -> bool {
         let alone = self.alone[flow];
         let noise = SURE * alone.half_width().hypot(rate.half_width());
-        rate.median > 0.0 && alone.median - rate.median > noise.max(VISIBLE * alone.median)
+        rate.median > 0.0 && expected - rate.median > noise.max(VISIBLE * alone.median)
     }
 
     /// Whether two flows can be in one group: nothing in common, and not known to share.
@@ -195,9 +200,14 @@ impl Survey {
     }
 
     /// Whether flows together get visibly less than each alone: by the narrowest one's measure, and if all move.
-    pub(super) fn all_lose(&self, group: &[usize], rates: &[Estimate]) -> bool {
+    fn all_lose(&self, group: &[usize], rates: &[Estimate]) -> bool {
+        let sum = group.iter().map(|i| self.alone[*i].median).sum();
+        self.all_lose_against(group, rates, sum)
+    }
+
+    /// Whether flows together get visibly less than the sum of rates that was expected, MB/s.
+    pub(super) fn all_lose_against(&self, group: &[usize], rates: &[Estimate], sum: f64) -> bool {
         let alone = || group.iter().map(|i| &self.alone[*i]);
-        let sum: f64 = alone().map(|a| a.median).sum();
         let together: f64 = rates.iter().map(|r| r.median).sum();
         let width: f64 = alone().chain(rates).map(|e| e.half_width().powi(2)).sum();
         let narrowest = alone().map(|a| a.median).fold(f64::INFINITY, f64::min);

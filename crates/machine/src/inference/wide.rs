@@ -1,20 +1,19 @@
 //! Bottlenecks that two flows cannot saturate, such as the link between two sockets of several nodes each.
 
-use super::bottlenecks::bottlenecks;
+use super::bottlenecks::{ALIKE, bottlenecks};
 use super::{Bottleneck, Estimate, Survey};
-use crate::Flow;
+use crate::{Channels, Flow};
 
 /// Crowds are at least this many; two are a pair.
 const CROWD: usize = 3;
 
-/// Lets crowds run whose flows are pairwise apart and fit together through every bottleneck that is known. Where a
-/// flow loses, the crowd is reduced to the fewest that still lose: all of them cross one bottleneck. Which other
-/// flows cross it is asked one by one, beside as many of them as just fit. Ends after a crowd for each node in which
-/// no flow lost, or when time is up.
+/// Lets crowds run whose flows are pairwise apart. Where a flow loses more than the known bottlenecks explain, the crowd
+/// is reduced to the fewest of which this holds: all of them cross one further bottleneck. Which other flows cross it
+/// is asked one by one, beside as many of them as just fit. Ends after a crowd for each node in which nothing was
+/// lost, or when time is up.
 ///
-/// Three flows can fill a link that no two of them do, though other pairs have shown that link. Without the
-/// bottlenecks of pairs such a crowd would be taken for a further bottleneck, with members that lose
-/// elsewhere.
+/// Three flows can fill a link that no two of them do, though other pairs have shown that link. What they lose then
+/// is no sign of a further one.
 pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>) {
     let nodes = survey
         .flows()
@@ -25,13 +24,13 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
     let mut known = bottlenecks(survey);
     let (mut turn, mut quiet) = (0, 0);
     while quiet < nodes {
-        let crowd = crowd(survey, &known, turn, nodes);
+        let crowd = crowd(survey, turn, nodes);
         turn += 1;
         quiet += 1;
         if crowd.len() < CROWD {
             continue;
         }
-        match found(survey, &known, crowd, measure) {
+        match found(survey, &expected(survey, &known, nodes), crowd, measure) {
             None => return,
             Some(None) => {}
             Some(Some(bottleneck)) => {
@@ -43,16 +42,36 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
     }
 }
 
+/// What flows get together by the bottlenecks that are known, each with what it has alone as its own channel. Capacities
+/// are sums of measured rates, so only what falls below all of those that are taken for one is a loss.
+fn expected(survey: &Survey, known: &[Bottleneck], nodes: u32) -> Channels {
+    let mut capacity: Vec<f64> = known.iter().map(|b| b.capacity * (1.0 - ALIKE)).collect();
+    let mut ways = vec![Vec::new(); (nodes * nodes) as usize];
+    for (index, flow) in survey.flows().iter().enumerate() {
+        let crossed = known
+            .iter()
+            .zip(0..)
+            .filter(|(b, _)| b.flows.binary_search(&index).is_ok());
+        let way = crossed.map(|(_, channel)| channel).chain([capacity.len() as u32]);
+        ways[(flow.reader.0 * nodes + flow.memory.0) as usize] = way.collect();
+        capacity.push(survey.alone()[index].median);
+    }
+    Channels::from_ways(capacity, ways, nodes as usize)
+}
+
 /// The bottleneck behind a crowd's loss, if there is one; the outer `None` when time is up.
 fn found(
     survey: &Survey,
-    known: &[Bottleneck],
+    expected: &Channels,
     mut crowd: Vec<usize>,
     measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
 ) -> Option<Option<Bottleneck>> {
     let mut lose = |group: &[usize]| {
-        let rates = measure(&survey.of(group))?;
-        let lost = group.iter().zip(&rates).any(|(f, r)| survey.loses(*f, r));
+        let flows = survey.of(group);
+        let rates = measure(&flows)?;
+        let least = expected.max_min(&flows);
+        let mut each = group.iter().zip(&rates).zip(least);
+        let lost = each.any(|((f, r), least)| survey.loses_against(*f, r, least));
         Some((lost, rates.iter().map(|r| r.median).sum::<f64>()))
     };
     let (lost, mut capacity) = lose(&crowd)?;
@@ -73,49 +92,50 @@ fn found(
         capacity,
         flows: crowd,
     };
-    Some(Some(with_members(survey, known, core, measure)?))
+    Some(Some(with_members(survey, expected, core, measure)?))
 }
 
 /// Adds all that lose beside flows known to cross it.
 fn with_members(
     survey: &Survey,
-    known: &[Bottleneck],
-    mut core: Bottleneck,
+    expected: &Channels,
+    mut known: Bottleneck,
     measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
 ) -> Option<Bottleneck> {
     let mut open: Vec<usize> = (0..survey.flows().len())
-        .filter(|f| !core.flows.contains(f))
+        .filter(|f| !known.flows.contains(f))
         .collect();
     loop {
         let before = open.len();
         let mut unasked = Vec::new();
         for flow in open {
-            let Some(group) = beside(survey, known, &core, flow) else {
+            let Some(group) = beside(survey, &known, flow) else {
                 unasked.push(flow);
                 continue;
             };
-            let rates = measure(&survey.of(&group))?;
-            if survey.all_lose(&group, &rates) {
-                let at = core.flows.partition_point(|f| *f < flow);
-                core.flows.insert(at, flow);
+            let flows = survey.of(&group);
+            let rates = measure(&flows)?;
+            let least: f64 = expected.max_min(&flows).iter().sum();
+            if survey.all_lose_against(&group, &rates, least) {
+                let at = known.flows.partition_point(|f| *f < flow);
+                known.flows.insert(at, flow);
             }
         }
         // Those who found no company before may find it among new members.
         if unasked.len() == before {
-            return Some(core);
+            return Some(known);
         }
         open = unasked;
     }
 }
 
-/// A flow with as many of those who cross a bottleneck as fit through it, if it would then be too narrow and no
-/// other that is known.
-fn beside(survey: &Survey, known: &[Bottleneck], bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
+/// A flow with as many of those who cross a bottleneck as fit through it, if it would then be too narrow.
+fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
     let width = |f: usize| survey.alone()[f].median;
     let (mut group, mut load) = (vec![flow], 0.0);
     for member in &bottleneck.flows {
         let room = load + width(*member) <= bottleneck.capacity;
-        if room && group.iter().all(|f| survey.apart(*f, *member)) && fits(survey, known, &group, *member) {
+        if room && group.iter().all(|f| survey.apart(*f, *member)) {
             group.push(*member);
             load += width(*member);
         }
@@ -125,7 +145,7 @@ fn beside(survey: &Survey, known: &[Bottleneck], bottleneck: &Bottleneck, flow: 
 }
 
 /// As many flows as go together: first each node from the one so many further on, then as it comes.
-fn crowd(survey: &Survey, known: &[Bottleneck], turn: u32, nodes: u32) -> Vec<usize> {
+fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..survey.flows().len()).collect();
     let shift = turn + 1;
     order.sort_by_cached_key(|f| {
@@ -135,27 +155,18 @@ fn crowd(survey: &Survey, known: &[Bottleneck], turn: u32, nodes: u32) -> Vec<us
     });
     let mut crowd: Vec<usize> = Vec::new();
     for flow in order {
-        if crowd.iter().all(|f| survey.apart(*f, flow)) && fits(survey, known, &crowd, flow) {
+        if crowd.iter().all(|f| survey.apart(*f, flow)) && fits(survey, &crowd, flow) {
             crowd.push(flow);
         }
     }
     crowd
 }
 
-/// Whether no bottleneck that is known already becomes too narrow for a flow beside a crowd, from which it is apart
-/// pair by pair.
-fn fits(survey: &Survey, known: &[Bottleneck], crowd: &[usize], flow: usize) -> bool {
-    let crossed = |b: &&Bottleneck| b.flows.binary_search(&flow).is_ok();
-    known.iter().filter(crossed).all(|b| {
-        let beside = || crowd.iter().filter(|f| b.flows.binary_search(f).is_ok());
-        // Two were seen to fit; their measured sum may be above the measured capacity by noise.
-        let load = || {
-            beside()
-                .chain([&flow])
-                .map(|f| survey.alone()[*f].median)
-                .sum::<f64>()
-        };
-        beside().count() < 2 || load() <= b.capacity
+/// Whether no bottleneck that is known already becomes too narrow.
+fn fits(survey: &Survey, crowd: &[usize], flow: usize) -> bool {
+    survey.wide.iter().filter(|b| b.flows.contains(&flow)).all(|b| {
+        let inside = crowd.iter().filter(|f| b.flows.contains(f)).chain([&flow]);
+        inside.map(|f| survey.alone()[*f].median).sum::<f64>() <= b.capacity
     })
 }
 

@@ -62,7 +62,7 @@ pub fn split(list: &str) -> Split {
 }
 
 impl Default for Limits {
-    /// Those of `simulate`.
+    /// The limits that `simulate` has where nothing else is asked for.
     fn default() -> Self {
         let settings = Settings::default();
         Self {
