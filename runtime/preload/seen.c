@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +49,9 @@ void nw_seen(const nw_object *object) {
 }
 
 enum { ENTRIES = 32 }; /* read at once, on whatever stack a program ends on */
-#define PRESENT (1ull << 63)
+/* A page of nobody else: neither of a file, nor the page of zeros, nor shared since a fork. */
+#define OWN (1ull << 63 | 1ull << 56)
+#define OF_FILE (1ull << 61)
 #define FRAME_BITS ((1ull << 55) - 1)
 
 /* Consecutive frames of consecutive pages. */
@@ -56,11 +59,25 @@ typedef struct run {
     uint64_t page, frame, pages;
 } run;
 
+static struct {
+    char text[4096];
+    int length;
+} said; /* lines not yet written; a process ends once */
+
+static void say_all(void) {
+    if (said.length)
+        append(said.text, said.length);
+    said.length = 0;
+}
+
 static void tell(const run *of) {
-    char line[96];
-    if (of->pages)
-        append(line, snprintf(line, sizeof line, "%d = %llx %llx %llu\n", (int)getpid(), (unsigned long long)of->page,
-                              (unsigned long long)of->frame, (unsigned long long)of->pages));
+    enum { LINE = 96 };
+    if (!of->pages)
+        return;
+    if (said.length + LINE > (int)sizeof said.text)
+        say_all();
+    said.length += snprintf(said.text + said.length, LINE, "%d = %llx %llx %llu\n", (int)getpid(),
+                            (unsigned long long)of->page, (unsigned long long)of->frame, (unsigned long long)of->pages);
 }
 
 static void tell_frames(int pagemap, uint64_t first, uint64_t pages) {
@@ -72,7 +89,7 @@ static void tell_frames(int pagemap, uint64_t first, uint64_t pages) {
         if (got < (ssize_t)sizeof *entries)
             break;
         for (size_t i = 0; i < (size_t)got / sizeof *entries; i++, done++) {
-            uint64_t frame = entries[i] & PRESENT ? entries[i] & FRAME_BITS : 0;
+            uint64_t frame = (entries[i] & (OWN | OF_FILE)) == OWN ? entries[i] & FRAME_BITS : 0;
             if (frame && frame == seen.frame + seen.pages && first + done == seen.page + seen.pages) {
                 seen.pages++;
                 continue;
@@ -96,17 +113,31 @@ static int next_line(int from, off_t *at, char *line, size_t size) {
     return 1;
 }
 
+/* Larger files raise SIGXFSZ, and these lines are many. */
+static int is_limited(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 void nw_seen_end(void) {
+    if (is_limited())
+        return;
     char line[128], rule[16];
     struct stat status;
     int own = (int)getpid(), process;
     int from = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY), pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     off_t at = 0, end = from >= 0 && fstat(from, &status) == 0 ? status.st_size : 0; /* ours come after it */
+    unsigned long long page, pages, before = 0, told = 0;
     while (pagemap >= 0 && at < end && next_line(from, &at, line, sizeof line)) {
-        unsigned long long page, pages;
-        if (sscanf(line, "%d %15s %llx %llu", &process, rule, &page, &pages) == 4 && process == own && *rule != '=')
-            tell_frames(pagemap, page, pages);
+        if (sscanf(line, "%d %15s %llx %llu", &process, rule, &page, &pages) != 4 || process != own || *rule == '=')
+            continue;
+        /* One that grew has a line each time. */
+        unsigned long long known = page == before && told < pages ? told : 0;
+        tell_frames(pagemap, page + known, pages - known);
+        before = page;
+        told = pages;
     }
+    say_all();
     if (pagemap >= 0)
         close(pagemap);
     if (from >= 0)

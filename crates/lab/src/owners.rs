@@ -111,20 +111,32 @@ impl Owners {
     /// Whose object a page on a frame is; the frame by the kernel's number. Only where several processes have an
     /// object at this address does the frame matter.
     pub fn of(&self, page: u64, frame: Option<u64>) -> Owner {
-        let there = || {
-            let each = self.by_process.values();
-            each.filter_map(|p| Some((p, p.objects.at(page)?.1)))
-        };
-        let has = |p: &Process| frame.is_some_and(|f| p.has(page, f));
-        let mut with_frame = there().filter(|(p, _)| has(p)).map(|(_, object)| object);
-        match (there().count(), with_frame.next(), with_frame.next()) {
-            (2.., Some(object), None) => Owner::Object(object),
-            (count, ..) => match there().map(|(_, object)| object).max() {
-                None => Owner::Nobody,
-                Some(last) if count > 1 => Owner::OneOfSeveral(last),
-                Some(only) => Owner::Object(only),
-            },
+        if let Some(only) = self.only() {
+            return only
+                .objects
+                .at(page)
+                .map_or(Owner::Nobody, |(_, object)| Owner::Object(object));
         }
+        let there: Vec<(&Process, usize)> = self
+            .by_process
+            .values()
+            .filter_map(|p| Some((p, p.objects.at(page)?.1)))
+            .collect();
+        let has = |p: &Process| frame.is_some_and(|f| p.has(page, f));
+        let last = there.iter().map(|(_, object)| *object).max();
+        let mut with_frame = there.iter().filter(|(p, _)| has(p));
+        match (&there[..], with_frame.next(), with_frame.next()) {
+            ([], ..) => Owner::Nobody,
+            ([(_, only)], ..) => Owner::Object(*only),
+            (_, Some((_, object)), None) => Owner::Object(*object),
+            _ => last.map_or(Owner::Nobody, Owner::OneOfSeveral),
+        }
+    }
+
+    /// The process, if just one said anything: most commands are one.
+    fn only(&self) -> Option<&Process> {
+        let mut all = self.by_process.values();
+        all.next().filter(|_| all.next().is_none())
     }
 }
 
