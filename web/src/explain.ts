@@ -101,9 +101,9 @@ export const EXPLAIN = {
     "Moved pages",
     "pages of 4 KiB",
     "Pages that changed their node while the program ran, each once.",
-    "recorded, move by move",
+    "move by move: recorded, or simulated where the view says so",
   ),
-  ours: entry("Our moves", "pages, once a move", "Moves by nodewise’s migration policies.", "recorded, move by move"),
+  ours: entry("Our moves", "pages, once a move", "Moves by nodewise’s migration policies.", "move by move: recorded, or simulated where the view says so"),
   kernel: entry(
     "The kernel’s moves",
     "pages, once a move",

@@ -202,11 +202,38 @@ fn moves_are_shown_of_one_policy_or_as_they_were() {
         "the moves of one policy",
     );
     refused(&nothing_moved, "balance:nonsense", "unknown online policy");
-    refused(
-        &synthetic::balanced("replay-both"),
-        "balance:out-u",
-        "the report shows these moves",
+    refused(&nothing_moved, "replay", "without asking");
+    let moved = synthetic::balanced("replay-both");
+    let output = nodewise(
+        "report",
+        &moved,
+        &["--json", "--policy", "balance:out-u,locality"],
     );
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        shown["moves"],
+        json("report", &moved, &["--policy", "locality"])["moves"]
+    );
+    let note = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        note.contains("while this was recorded") && note.lines().count() == 1,
+        "{note}"
+    );
+    let top = nodewise("top", &nothing_moved, &["--once", "--policy", "balance:out-u"]);
+    assert_eq!(top.status.code(), Some(2), "top shows no simulated moves");
+}
+
+#[test]
+fn pages_of_any_size_are_counted_in_base_pages() {
+    let profile = synthetic::profile("replay-huge");
+    let asked = ["--page-size", "2M", "--policy", "balance:dominant"];
+    let moves = &json("report", &profile, &asked)["moves"];
+    let simulated = json("simulate", &profile, &asked);
+    let moving = policy(&simulated, "balance:dominant");
+    let count = |of: &Value, key: &str| of[key].as_u64().unwrap();
+    assert_eq!(count(moves, "ours"), 512 * count(moving, "migrations"));
+    let held = moves["held_back"].as_array().unwrap().iter();
+    assert_eq!(held.map(|h| count(h, "pages")).sum::<u64>() % 512, 0);
 }
 
 #[test]

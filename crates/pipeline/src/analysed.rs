@@ -47,11 +47,11 @@ fn typed(program: &Path) -> String {
 impl Analysed {
     /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not. One
     /// `balance:P` may be among them: the report then has the moves that it would make, with the limits that
-    /// `simulate` has by default.
+    /// `simulate` has by default, unless the profile has moves of its own. Alone, it is shown beside all policies.
     ///
     /// # Errors
-    /// As [`Selection::open`] and [`Selected::mappings`]; several policies that move pages, or one for a profile
-    /// that has moves of its own; or the profile cannot be read through.
+    /// As [`Selection::open`] and [`Selected::mappings`]; several policies that move pages; or the profile cannot be
+    /// read through.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
         Ok(Self::read(selection, policies, false)?.0)
     }
@@ -72,12 +72,13 @@ impl Analysed {
         let selected = selection.open_with(&mut [&mut sums])?;
         let list = split(policies);
         let parameters = selection.parameters();
-        let moving = mover(&selected, &list, &parameters)?;
+        let (moving, own_moves) = mover(&selected, &list, &parameters)?;
         let pages = match list.pages.as_str() {
             "" => "all",
             pages => pages,
         };
-        let (mappings, notes) = selected.mappings(pages)?;
+        let (mappings, mut notes) = selected.mappings(pages)?;
+        notes.extend(own_moves);
         let mappings = with_baseline(&selected, mappings);
         let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
         let context = selected.context();
@@ -186,25 +187,37 @@ impl Analysed {
     }
 }
 
-/// The one policy of a list that moves pages.
-fn mover(selected: &Selected, list: &Split, parameters: &Parameters) -> anyhow::Result<Option<Moving>> {
+/// The one policy of a list that moves pages; where the profile has moves of its own none, and a note.
+fn mover(
+    selected: &Selected,
+    list: &Split,
+    parameters: &Parameters,
+) -> anyhow::Result<(Option<Moving>, Option<String>)> {
     let policy = match &list.moving[..] {
-        [] => return Ok(None),
-        [one] if one != "replay" => one,
+        [] => return Ok((None, None)),
+        [one] if one == "replay" => bail!("recorded moves are shown without asking for `replay`"),
+        [one] => one,
         _ => bail!(
             "a report shows the moves of one policy, as --policy balance:out-w; `nodewise simulate` compares several"
         ),
     };
-    if !selected.profile().migrations.is_empty() {
-        bail!(
-            "{}: pages were moved while this was recorded, and the report shows these moves; `nodewise simulate` \
-             compares them with those of {policy}",
-            selected.reader.folder().display()
-        );
-    }
     let mut moving = Limits::default().moving(policy, selected, parameters)?;
     moving.traced = true;
-    Ok(Some(moving))
+    let profile = selected.profile();
+    let meta = &profile.meta;
+    let recorded = !profile.migrations.is_empty()
+        || !meta.held_back.is_empty()
+        || meta.kernel_migrations.is_some_and(|pages| pages > 0);
+    Ok(match recorded {
+        false => (Some(moving), None),
+        true => (
+            None,
+            Some(format!(
+                "{}: shows what was moved or held back while this was recorded; `nodewise simulate` compares it with {policy}",
+                selected.reader.folder().display()
+            )),
+        ),
+    })
 }
 
 /// Everything is compared with first-touch.

@@ -58,7 +58,7 @@ impl Report {
             .map(|o| (o.blame.object, o.blame.name.clone()));
         let names = names.collect();
         let (migrations, mut moves) = match findings.moving {
-            Some(prediction) => moves::simulated(prediction, profile, &names),
+            Some(prediction) => moves::simulated(prediction, histogram.page_size(), profile, &names),
             None => moves::recorded(profile, &names),
         };
         if let Some(moves) = &mut moves {

@@ -194,15 +194,19 @@ struct Writer<'a> {
 /// The same for moves that a policy would have made: as if the profile had them. `names` as in [`recorded`].
 pub(crate) fn simulated(
     prediction: &Prediction,
+    page_size: u64,
     profile: &Profile,
     names: &BTreeMap<ObjectId, String>,
 ) -> (Vec<Migration>, Option<Moves>) {
     let nothing = Moved::default();
     let moved = prediction.moved.as_ref().unwrap_or(&nothing);
+    // Proposals are for pages of the metrics' size.
+    let of_base_pages = |(cause, pages)| (cause, pages * page_size / nodewise_profile::BASE_PAGE_SIZE);
+    let held_back = moved.held_back.causes().into_iter().map(of_base_pages);
     let moved_profile = Profile {
         migrations: moved.migrations.clone(),
         meta: Meta {
-            held_back: moved.held_back.causes(),
+            held_back: held_back.collect(),
             kernel_migrations: None,
             ..profile.meta.clone()
         },

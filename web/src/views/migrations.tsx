@@ -117,7 +117,16 @@ function Moved({ report, state, intervals }: ViewProps) {
       <Ladder moves={shown} all={all.length} player={player} />
       {all.length >= LISTED && (
         <p class="muted">
-          These are the first 10,000 moves; all are in the profile’s table <code>migrations</code>.
+          These are the first 10,000 moves; all are{" "}
+          {moves.simulated ? (
+            <>
+              listed by <code>nodewise simulate --moves --json</code>.
+            </>
+          ) : (
+            <>
+              in the profile’s table <code>migrations</code>.
+            </>
+          )}
         </p>
       )}
       <Show journeys={journeys} nodes={nodes} player={player} whole={journeys.length === moves.journeys.length} />

@@ -41,6 +41,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         bail!("top needs a terminal; --once prints one screen as text, `nodewise report` prints everything");
     }
     let policies = arguments.policy.clone();
+    if policies.split(',').any(|p| p.trim().starts_with("balance:")) {
+        bail!("top shows what was recorded; `nodewise report` shows the moves that a policy would make");
+    }
     let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
     let attach = (!arguments.pid.is_empty()).then(|| Recorder::start(&arguments.pid));
     let recorder = attach.transpose()?;

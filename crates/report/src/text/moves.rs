@@ -10,6 +10,7 @@ const NAMED: usize = 3;
 
 /// Who moved what where; then what did not go well; then what was held back.
 pub fn sentences(moves: &Moves) -> Vec<String> {
+    let would = moves.simulated.is_some();
     let mut all = vec![match &moves.simulated {
         Some(policy) => simulated(moves, policy),
         None => who(moves),
@@ -20,12 +21,15 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         if let Some(local) = moves.local_fraction {
             all.push(match moves.local_range {
                 Some(range) => format!(
-                    "With pages where moves had them, local accesses: {}.",
+                    "With pages where moves {} them, local accesses: {}.",
+                    if would { "would have" } else { "had" },
                     between(range, 0.0)
                 ),
                 None => format!(
-                    "With pages where moves had them, {} of the accesses were local.",
-                    percent(local)
+                    "With pages where moves {} them, {} of the accesses {} local.",
+                    if would { "would have" } else { "had" },
+                    percent(local),
+                    if would { "would be" } else { "were" },
                 ),
             });
         }
@@ -45,7 +49,12 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         let causes: Vec<_> = causes
             .map(|h| format!("{} {}", clean(&h.cause), count(h.pages)))
             .collect();
-        all.push(format!("Held back, in pages: {}.", causes.join(", ")));
+        let times = if would {
+            ", once for each slice in which they were proposed"
+        } else {
+            ""
+        };
+        all.push(format!("Held back, in pages{times}: {}.", causes.join(", ")));
     }
     all
 }
@@ -115,12 +124,16 @@ fn objects(moves: &Moves) -> String {
 }
 
 fn restless(moves: &Moves) -> String {
+    let [bring, go, take] = match moves.simulated {
+        Some(_) => ["would bring", "would go", "would take"],
+        None => ["brought", "went", "took"],
+    };
     let incorrect = match moves.incorrect {
-        Some(n) => format!("{} took it from the node that used it most", grouped(n)),
+        Some(n) => format!("{} {take} it from the node that used it most", grouped(n)),
         None => "whether any was wrong is not known, as no policy saw the home's own accesses".to_owned(),
     };
     format!(
-        "Of the moves, {} brought a page back (ping-pong), {} went on to yet another node; {incorrect}.",
+        "Of the moves, {} {bring} a page back (ping-pong), {} {go} on to yet another node; {incorrect}.",
         grouped(moves.ping_pongs),
         grouped(moves.multiple)
     )

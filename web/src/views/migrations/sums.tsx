@@ -18,7 +18,7 @@ export function Sums({ report }: { report: Report }) {
             share
           ) : (
             <>
-              local accesses, as pages were moved: <Local of={report} pointer="/moves" />
+              local accesses, as pages {moves.simulated ? "would be" : "were"} moved: <Local of={report} pointer="/moves" />
             </>
           )
         }

@@ -119,7 +119,7 @@ function moves(report: Report): Chart | null {
   });
   return {
     id: "moves",
-    title: "Pages that were moved",
+    title: report.moves?.simulated ? "Pages that would be moved (simulated)" : "Pages that were moved",
     unit: "count",
     bars: false,
     height: 110,
