@@ -15,18 +15,18 @@ REASONS = {"fast": {
     "D4": "bt and cg, which all threads initialise, are lower in every recording, by less than one point: first-touch is even already. "
           "Tested with one recording of each initialised by one thread (--init master): then locality is higher by 9 and 96 points. "
           "lu is lower in three recordings, by 8.4 points at most, and higher by 8.1 in two; is is lower in one, by 4.1: why is not known.",
-    "D5": "mixed is above interleave in three of five recordings, by 0.7 points at most, and below in two. Tested by leaving programs out "
-          "of the mean: without mg, whose first touch is even (99 %) where interleave is not (96 %), interleave is above mixed by 0.1 "
-          "points; without any other one it stays below, by 0.6 at most.",
-    "D6": "Most moves leave the place of the first touch: counted from the second outer iteration on (the range), at most 4 % of cg's "
-          "pages move and 0.1 % of the others', but for is: 39 %, all in the last slice, by the sort that follows the last ranking.",
-    "D7": f"{MASTER}: interleave's gain is then -10, 15 and 9 % instead of -15, -20 and -9 %, so initialisation explains a part.",
+    "D5": "mixed and interleave are as even as each other: mixed less interleave is between -0.4 and 0.7 points in the five recordings, "
+          "0.3 in the median. Tested by leaving out one program at a time: the difference stays between -0.1 and 0.6.",
+    "D6": "Most moves leave the place of the first touch: counted from the second outer iteration on (the range), at most 4.5 % of "
+          "cg's pages move and 0.1 % of the others', but for is: 39 %, all in the last slice, by the sort that follows the last ranking.",
+    "D7": f"{MASTER}: interleave's gain is then -10, 15 and 9 % instead of -13, -20 and -7 %, so initialisation explains a part.",
     "D8": "Not known. Tested: half the interconnect's bandwidth, and half the controllers' (machine files with 5,250 and 9,000 MB/s): "
-          "interleave stays first, by 46 to 44 and 56 to 49 % of mixed.",
+          "interleave stays first, by 46 to 44 and 56 to 49 % of mixed (with mg first touched by planes of rows, as it was then).",
     "D9": f"{MASTER}: locality stays ahead of mixed on the Opteron (1.11, 1.53, 2.70 against 1.06, 1.50, 2.59). Otherwise not known.",
     "D11": f"{MASTER}: none of the three loses under mixed on any machine (1.06 to 2.59), of which bt and fft3d lose otherwise (0.96, "
-           "0.88). kmedian's loss is not explained by that.",
-    "D13": "is and lu on the Opteron, whose speed-up is 2.03 and 1.09 at 0.8 against 1.72 and 0.95 at 0.85. Tested by leaving them out of "
+           "0.89). The losses of kmedian (0.82 on the Opteron), lu (0.92 on the Xeon) and sp (0.97 on the Itanium) are not "
+           "explained by that.",
+    "D13": "is and lu on the Opteron, whose speed-up is 1.97 and 1.09 at 0.8 against 1.67 and 0.95 at 0.85. Tested by leaving them out of "
            "the mean: all thresholds are then within 0.3 points on all three machines, and within 1.5 without is alone.",
     "D14": "Not known. The worst is kmedian (0.91), whose chunk the caches hold at this size. Tested: one thread's initialisation (bt, cg, "
            "fft3d with --init master) makes random gain, not lose, on the Xeon.",

@@ -13,7 +13,8 @@ HEAD = """# Findings
 
 What the five papers found, judged on our programs by criteria that were written down before anything was measured
 (`bench/judge/criteria.csv`). `make reproduce` runs all of it, records the verdicts in `bench/verdicts` and writes this page from
-them; nothing here is typed. It exits with status 1 when a verdict differs from the recorded one and the CHANGELOG does not say so.
+them: figures and verdicts are not typed, reasons and what was run to test them are. It exits with status 1 when a verdict differs
+from the recorded one and the CHANGELOG does not say so.
 
 How a row is judged:
 
