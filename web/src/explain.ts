@@ -103,7 +103,12 @@ export const EXPLAIN = {
     "Pages that changed their node while the program ran, each once.",
     "move by move: recorded, or simulated where the view says so",
   ),
-  ours: entry("Our moves", "pages, once a move", "Moves by nodewise’s migration policies.", "move by move: recorded, or simulated where the view says so"),
+  ours: entry(
+    "Our moves",
+    "pages, once a move",
+    "Moves by nodewise’s migration policies.",
+    "move by move: recorded, or simulated where the view says so",
+  ),
   kernel: entry(
     "The kernel’s moves",
     "pages, once a move",
