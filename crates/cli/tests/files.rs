@@ -45,6 +45,7 @@ const LINES: &[Line] = &[
         "simulate PROFILE --machine machine-a --policy balance:out-u --svg FILE",
         Printed("<svg"),
     ),
+    Line("validate --output FILE", Refused("to be sent")),
     Line("topo --machine nehalem-2s --svg FILE", Printed("<svg")),
     Line("topo --machine nehalem-2s --output FILE", Printed("[[nodes]]")),
     Line("lab --machine nehalem-2s --scaled FILE", Printed("[[nodes]]")),
@@ -107,9 +108,9 @@ fn every_option_that_takes_a_file_is_in_the_table() {
             options.insert((command.to_owned(), name.to_owned()));
         }
     }
-    for read in ["--batch", "--stdin"] {
+    for (command, read) in [("lab", "--batch"), ("lab", "--stdin"), ("validate", "--machine")] {
         assert!(
-            options.remove(&("lab".to_owned(), read.to_owned())),
+            options.remove(&(command.to_owned(), read.to_owned())),
             "{options:?}"
         );
     }
