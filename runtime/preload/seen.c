@@ -49,7 +49,7 @@ void nw_seen(const nw_object *object) {
 }
 
 enum { ENTRIES = 32 }; /* read at once, on whatever stack a program ends on */
-/* A page of nobody else: neither of a file, nor the page of zeros, nor shared since a fork. */
+/* A page of this process alone: neither of a file, nor the page of zeros, nor shared since a fork. */
 #define OWN (1ull << 63 | 1ull << 56)
 #define OF_FILE (1ull << 61)
 #define FRAME_BITS ((1ull << 55) - 1)

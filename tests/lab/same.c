@@ -31,7 +31,7 @@ static int child(int cpu, int times) {
     printf("process %d %lx %d %d %d\n", getpid(), (unsigned long)((uintptr_t)array / PAGE), PAGES, cpu, times);
     fflush(stdout);
     int told = write(READY, &byte, 1) == 1;
-    close(READY); /* if the other ends before it has told, nobody waits for it */
+    close(READY); /* if the other ends before it has told, the parent does not wait for it */
     return !told || read(GO, &byte, 1) != 0;
 }
 

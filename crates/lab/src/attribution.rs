@@ -40,7 +40,7 @@ pub(crate) fn attribute(outcome: &mut GuestRun, said: &str, seen: &[Seen], place
                 doubtful += at.accesses;
                 Some(last)
             }
-            Owner::Nobody => None,
+            Owner::NoObject => None,
         };
         pages.add(at, object, reader, memory);
         if outcome.over_objects && object.is_none() {

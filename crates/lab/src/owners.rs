@@ -52,7 +52,7 @@ impl<T: Copy> Cover<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// It belongs to no object.
-    Nobody,
+    NoObject,
     /// The object of this index.
     Object(usize),
     /// Several processes have an object there and frames don't tell them apart; this object came last.
@@ -115,7 +115,7 @@ impl Owners {
             return only
                 .objects
                 .at(page)
-                .map_or(Owner::Nobody, |(_, object)| Owner::Object(object));
+                .map_or(Owner::NoObject, |(_, object)| Owner::Object(object));
         }
         let there: Vec<(&Process, usize)> = self
             .by_process
@@ -126,10 +126,10 @@ impl Owners {
         let last = there.iter().map(|(_, object)| *object).max();
         let mut with_frame = there.iter().filter(|(p, _)| has(p));
         match (&there[..], with_frame.next(), with_frame.next()) {
-            ([], ..) => Owner::Nobody,
+            ([], ..) => Owner::NoObject,
             ([(_, only)], ..) => Owner::Object(*only),
             (_, Some((_, object)), None) => Owner::Object(*object),
-            _ => last.map_or(Owner::Nobody, Owner::OneOfSeveral),
+            _ => last.map_or(Owner::NoObject, Owner::OneOfSeveral),
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             Owner::Object(2),
             "no other has one there"
         );
-        assert_eq!(owners.of(0x41, Some(0x504)), Owner::Nobody);
+        assert_eq!(owners.of(0x41, Some(0x504)), Owner::NoObject);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum NotScored {
 }
 
 impl NotScored {
-    /// The reason on a machine of so many nodes, for a program of so many threads.
+    /// The reason on a machine with this number of nodes, for a program with this number of threads.
     #[must_use]
     pub fn why(nodes: usize, threads: usize) -> Option<Self> {
         let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);

@@ -30,7 +30,7 @@ impl PagesSeen {
     }
 }
 
-/// Bytes by node under a mapping of pages of so many bytes.
+/// Bytes by node under a mapping of pages of `page_size` bytes.
 pub fn predicted(mapping: &Mapping, page_size: u64, nodes: usize) -> Vec<u64> {
     let mut bytes = vec![0; nodes];
     for node in &mapping.nodes {

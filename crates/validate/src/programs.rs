@@ -101,7 +101,7 @@ impl Program {
         Ok([find("plain")?, find("recorded")?])
     }
 
-    /// The smallest size whose arrays take so many bytes, or the largest that takes no more than `most`.
+    /// The smallest size whose arrays take the `wanted` bytes, or the largest that takes no more than `most`.
     #[must_use]
     pub fn size(&self, wanted: u64, most: u64, threads: u64) -> u64 {
         let takes = |size: u64| (self.bytes)(size, threads);

@@ -39,7 +39,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Folders that nobody holds, as far as we may.
+/// Removes the folders that no process has locked, where permissions allow it.
 fn remove_abandoned(parent: &Path) {
     for entry in parent.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -4,7 +4,7 @@ use crate::{PROGRAMS, Program, Site};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Arrays are so many times as large as all last-level caches together.
+/// How many times as large arrays are as all last-level caches together.
 const TIMES_CACHES: u64 = 4;
 /// What they take at least, and where the kernel reports no caches.
 const LEAST: u64 = 64 << 20;

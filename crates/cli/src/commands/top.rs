@@ -13,6 +13,7 @@ use crate::selection;
 use anyhow::bail;
 use figures::Figures;
 use nodewise_pipeline::{Analysed, Followed, Selection};
+use nodewise_placement::migration::BALANCE;
 use recorder::Recorder;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         bail!("top needs a terminal; --once prints one screen as text, `nodewise report` prints everything");
     }
     let policies = arguments.policy.clone();
-    if policies.split(',').any(|p| p.trim().starts_with("balance:")) {
+    if policies.split(',').any(|p| p.trim().starts_with(BALANCE)) {
         bail!("top shows what was recorded; `nodewise report` shows the moves that a policy would make");
     }
     let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));

@@ -1,16 +1,17 @@
 //! `nodewise tune`: decides from a profile, runs the most promising placements against the plain command, and keeps one
 //! only if it is measured to be faster.
 
+pub(super) mod progress;
 mod text;
 
 use crate::arguments::duration;
 use crate::exit::Outcome;
-use crate::output::{self, say};
+use crate::output;
 use anyhow::bail;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nodewise_input::shell_line;
 use nodewise_simulation::Simulation;
-use nodewise_tune::{Candidate, Event, Map, Options, Tuning};
+use nodewise_tune::{Candidate, Map, Options, Tuning};
+use progress::Progress;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,8 +84,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let map = arguments.output.as_ref();
     output::check_named("--output", map, "the winner's command names its map")?;
     output::check_new(map.filter(|_| !arguments.dry_run), arguments.force)?;
-    let progress = progress();
-    let mut listener = |event| show(&progress, event);
+    let progress = Progress::new("measuring");
+    let mut listener = |event| progress.show(event);
     let tuning = Tuning::open(arguments.options(), &mut listener)?;
     if arguments.dry_run {
         if arguments.json {
@@ -101,27 +102,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         output::print(&text::text(&findings))?;
     }
     Ok(Outcome::Done)
-}
-
-fn progress() -> ProgressBar {
-    let bar = ProgressBar::hidden();
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} runs, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.set_message("measuring");
-    bar
-}
-
-fn show(bar: &ProgressBar, event: Event) {
-    match event {
-        Event::Note(text) => bar.suspend(|| say!("{text}")),
-        Event::Begins(runs) => {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.set_length(runs);
-        }
-        Event::Ran => bar.inc(1),
-        Event::Ends => bar.finish_and_clear(),
-    }
 }
 
 /// The commands that would be run, each with the command that makes its map.

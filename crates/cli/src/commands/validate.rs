@@ -3,13 +3,12 @@
 mod text;
 
 use super::topo::measure;
+use super::tune::progress::Progress;
 use crate::arguments::duration;
 use crate::exit::Outcome;
 use crate::output::{self, say};
 use anyhow::{anyhow, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nodewise_machine::Machine;
-use nodewise_tune::Event;
 use nodewise_validate::{DescribedMachine, Options, Validation, chosen};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -88,9 +87,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     validation.remarks().iter().for_each(|remark| say!("{remark}"));
     say!("{}", text::rule(&validation));
     let (machine, described) = machine(arguments, &validation)?;
-    let progress = progress();
+    let progress = Progress::new("running");
     let date = measure::today();
-    let mut listener = |event| show(&progress, event);
+    let mut listener = |event| progress.show(event);
     let document = validation.run(&machine, described, date, began, &mut listener)?;
     let json = serde_json::to_string_pretty(&document)? + "\n";
     output::replace_file(&file, &json)?;
@@ -127,28 +126,6 @@ fn machine(arguments: &Arguments, validation: &Validation) -> anyhow::Result<(Ma
         cut_short,
     };
     Ok((machine, described))
-}
-
-fn progress() -> ProgressBar {
-    let bar = ProgressBar::hidden();
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} runs, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.set_message("running");
-    bar
-}
-
-fn show(bar: &ProgressBar, event: Event) {
-    match event {
-        Event::Note(text) => bar.suspend(|| say!("{text}")),
-        Event::Begins(runs) => {
-            bar.reset();
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.set_length(runs);
-        }
-        Event::Ran => bar.inc(1),
-        Event::Ends => bar.finish_and_clear(),
-    }
 }
 
 #[cfg(test)]
