@@ -67,19 +67,19 @@ impl<'a> Online<'a> {
 
     /// Runs of a program's body, by what it takes alone.
     fn enough(&self, program: usize, places: &[Places], limits: &Limits<'_>) -> Rounds {
-        let body = self.timelines[program].body;
+        let body = &self.timelines[program].body;
         let time = |on: &Places| {
             let mut state = self.state(program, &on[program]);
             let mut sums = [0.0; 2];
             for phase in 0..state.timeline.phases.len() {
-                sums[usize::from(phase >= body)] += self.alone_ns(&mut state, phase);
+                sums[usize::from(body.contains(&phase))] += self.alone_ns(&mut state, phase);
             }
             sums
         };
         let times: Vec<[f64; 2]> = places.par_iter().map(time).collect();
         let mean = |i: usize| times.iter().map(|t| t[i]).sum::<f64>() * 1e-9 / times.len().max(1) as f64;
-        let (warm, body) = (mean(0), mean(1).max(1e-9));
-        let runs = ((limits.least_s - warm) / body).ceil().max(1.0);
+        let (once, body) = (mean(0), mean(1).max(1e-9));
+        let runs = ((limits.least_s - once) / body).ceil().max(1.0);
         let at_once = (limits.period_s / body).floor().clamp(1.0, runs);
         Rounds {
             at_once,

@@ -8,7 +8,7 @@ use nodewise_control::{Settings, asym};
 use nodewise_machine::{Channels, CpuId, Machine, NodeId};
 use nodewise_placement::asym::{NodePlacement, cluster_bandwidth};
 use nodewise_placement::{Context, Mapping, VirtualNodes, migration_policy};
-use nodewise_profile::{Access, InMemory, PageNumber, Profile};
+use nodewise_profile::{Access, FirstTouch, InMemory, PageNumber, Profile, Slice, SliceId};
 use nodewise_simulation::online::{Limits, Moves, Online, Outcome, Timeline};
 use nodewise_simulation::{Places, simulate};
 
@@ -45,6 +45,7 @@ fn rows(shared: f64) -> Vec<Access> {
 
 struct Asked<'a> {
     rows: &'a [Access],
+    profile: &'a Profile,
     places: Vec<Places>,
     moves: Moves,
     seconds_per_gb: f64,
@@ -58,7 +59,7 @@ fn program<T>(
 ) -> T {
     let histogram = histogram(asked.rows, THREADS as usize);
     let context = Context {
-        profile: &Profile::default(),
+        profile: asked.profile,
         histogram: &histogram,
         affinity: &affinity(),
         machine: &VirtualNodes::machine(machine, &asked.places[0][0]),
@@ -73,7 +74,8 @@ fn program<T>(
 /// The runs, and how often the program was repeated.
 fn runs(machine: &Machine, asked: &Asked<'_>) -> (Vec<Outcome>, f64) {
     let timeline = program(machine, asked, |context, start, accesses| {
-        Timeline::read(context, &start, (1.0, 1.0), accesses, &exact()).expect("in memory")
+        let seconds = asked.profile.slices.len().max(1) as f64;
+        Timeline::read(context, &start, (seconds, 1.0), accesses, &exact()).expect("in memory")
     });
     let policy = || migration_policy("carrefour", machine).expect("known");
     let limits = Limits {
@@ -120,6 +122,7 @@ fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
     let rows = rows(0.3);
     let asked = Asked {
         rows: &rows,
+        profile: &Profile::default(),
         places: places(&[[3, 0, 7]]),
         moves: Moves::Nothing,
         seconds_per_gb: 0.3,
@@ -137,12 +140,48 @@ fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
     assert_eq!(found[0].programs[0].nodes, [0, 3, 7]);
 }
 
+/// Four equal slices, of which the first and the last touch new pages.
+#[test]
+fn only_the_longest_stretch_without_new_pages_is_repeated() {
+    let machine = two_cpus_a_node();
+    let slices = [0, 1, 2, 3].map(SliceId);
+    let rows: Vec<Access> = slices
+        .iter()
+        .flat_map(|&slice| rows(0.3).into_iter().map(move |row| Access { slice, ..row }))
+        .collect();
+    let touch = |slice| FirstTouch {
+        len: 3,
+        slice,
+        ..FirstTouch::default()
+    };
+    let profile = Profile {
+        slices: slices.map(|_| Slice::default()).to_vec(),
+        first_touches: vec![touch(slices[0]), touch(slices[3])],
+        ..Profile::default()
+    };
+    let asked = Asked {
+        rows: &rows,
+        profile: &profile,
+        places: places(&[[3, 0, 7]]),
+        moves: Moves::Nothing,
+        seconds_per_gb: 0.3,
+    };
+    let (found, repeated) = runs(&machine, &asked);
+    let four = program(&machine, &asked, |context, start, accesses| {
+        simulate(context, &[start], accesses, &exact()).unwrap()
+    });
+    let one = four.baseline().seconds.typical / 4.0;
+    assert!(repeated > 1.0);
+    assert_close(found[0].programs[0].seconds, (2.0 * repeated + 2.0) * one);
+}
+
 #[test]
 fn threads_that_share_data_end_on_nodes_of_nearly_the_highest_bandwidth_from_anywhere() {
     let machine = two_cpus_a_node();
     let rows = rows(0.5);
     let asked = Asked {
         rows: &rows,
+        profile: &Profile::default(),
         places: places(&[[1, 4, 5], [4, 5, 7], [2, 6, 7], [5, 6, 7]]),
         moves: Moves::ThreadsAndPages,
         seconds_per_gb: 0.3,
@@ -164,6 +203,7 @@ fn threads_that_share_nothing_stay() {
     let rows = rows(0.0);
     let asked = Asked {
         rows: &rows,
+        profile: &Profile::default(),
         places: places(&[[1, 4, 5], [0, 3, 6]]),
         moves: Moves::ThreadsAndPages,
         seconds_per_gb: 0.3,
@@ -184,6 +224,7 @@ fn moving_pages_takes_what_its_price_says() {
     let at = |seconds_per_gb| {
         let asked = Asked {
             rows: &rows,
+            profile: &Profile::default(),
             places: places(&[[1, 4, 5]]),
             moves: Moves::ThreadsAndPages,
             seconds_per_gb,

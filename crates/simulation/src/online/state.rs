@@ -90,10 +90,10 @@ impl<'a> State<'a> {
 
     /// How often the current phase runs in one go.
     fn times(&self) -> f64 {
-        if self.at < self.timeline.body {
-            1.0
-        } else {
+        if self.timeline.body.contains(&self.at) {
             self.rounds.at_once
+        } else {
+            1.0
         }
     }
 
@@ -181,13 +181,17 @@ impl<'a> State<'a> {
     }
 
     fn next(&mut self) {
+        let body = &self.timeline.body;
         (self.at, self.left) = (self.at + 1, 1.0);
-        if self.at == self.timeline.phases.len() {
-            self.at = self.timeline.body;
+        if self.at == body.end {
             self.passes += 1;
-            if self.passes == self.rounds.passes {
-                self.ended_ns.get_or_insert(self.ns);
+            if self.passes != self.rounds.passes {
+                self.at = body.start;
             }
+        }
+        if self.at == self.timeline.phases.len() {
+            self.ended_ns.get_or_insert(self.ns);
+            self.at = body.start;
         }
     }
 

@@ -7,15 +7,16 @@ use crate::{Calibration, Parameters, Scenario, Traffic};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, AccessSource, PageNumber, Profile, RegionId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Slices from which on new pages are less than this part of all are the program's body, which is repeated.
+/// A slice in which at least this part of all pages is new is not of the program's body, which is repeated.
 const NEW: f64 = 0.01;
 
 /// A program's traffic by step, region, CPU and page.
 pub struct Timeline {
     pub(super) phases: Vec<TimelinePhase>,
-    /// The first phase of the part that is repeated.
-    pub(super) body: usize,
+    /// The phases that are repeated; those before and after run once.
+    pub(super) body: Range<usize>,
     /// Virtual node of each CPU slot.
     pub(super) slot_nodes: Vec<usize>,
     /// First base page of each page, ascending.
@@ -106,8 +107,8 @@ impl Timeline {
 
 /// Which slices make a step.
 struct Steps {
-    /// Slices before the body.
-    warm: usize,
+    /// Slices of the body.
+    body: Range<usize>,
     /// So many slices make one step.
     together: usize,
 }
@@ -115,33 +116,49 @@ struct Steps {
 impl Steps {
     fn of(profile: &Profile, steps: f64) -> Self {
         let slices = profile.slices.len().max(1);
-        let mut new = vec![0u64; slices];
-        for touch in &profile.first_touches {
-            if let Some(count) = new.get_mut(touch.slice.index()) {
-                *count += u64::from(touch.len);
-            }
-        }
-        let all: u64 = new.iter().sum();
-        let much = |count: &u64| *count as f64 >= NEW * all as f64 && all > 0;
-        let warm = new.iter().rposition(much).map_or(0, |last| last + 1);
         Self {
-            // Touches new pages to its end: all of it is repeated.
-            warm: if warm >= slices { 0 } else { warm },
+            body: body(profile, slices),
             together: (slices as f64 / steps.max(1.0)).ceil() as usize,
         }
     }
 
-    /// Steps of the body begin with it.
+    /// Steps of the body begin with it, and those of what follows with that.
     fn step(&self, slice: usize) -> usize {
-        match slice.checked_sub(self.warm) {
-            Some(after) => self.first_of_body() + after / self.together,
-            None => slice / self.together,
+        if slice < self.body.start {
+            slice / self.together
+        } else if slice < self.body.end {
+            self.of_body().start + (slice - self.body.start) / self.together
+        } else {
+            self.of_body().end + (slice - self.body.end) / self.together
         }
     }
 
-    fn first_of_body(&self) -> usize {
-        self.warm.div_ceil(self.together)
+    /// Steps of the body.
+    fn of_body(&self) -> Range<usize> {
+        let first = self.body.start.div_ceil(self.together);
+        first..first + self.body.len().div_ceil(self.together)
     }
+}
+
+/// The longest stretch of slices without many new pages: setting up touches pages for the first time, and so may what a
+/// program does once at its end. All slices where each has many.
+fn body(profile: &Profile, slices: usize) -> Range<usize> {
+    let mut new = vec![0u64; slices];
+    for touch in &profile.first_touches {
+        if let Some(count) = new.get_mut(touch.slice.index()) {
+            *count += u64::from(touch.len);
+        }
+    }
+    let many = NEW * new.iter().sum::<u64>() as f64;
+    let (mut longest, mut first) = (0..0, 0);
+    for end in 1..=slices {
+        if many > 0.0 && new[end - 1] as f64 >= many {
+            first = end;
+        } else if end - first > longest.len() {
+            longest = first..end;
+        }
+    }
+    if longest.is_empty() { 0..slices } else { longest }
 }
 
 /// Collects rows, step by step.
@@ -234,11 +251,17 @@ impl<'a> Reading<'a> {
         }));
     }
 
-    /// The phases, and where the body begins.
-    fn finish(mut self) -> (Vec<TimelinePhase>, usize) {
+    /// The phases, and which of them are the body; all where it did nothing.
+    fn finish(mut self) -> (Vec<TimelinePhase>, Range<usize>) {
         self.end_step();
-        let first = self.steps.first_of_body();
-        let body = self.phases.iter().position(|p| p.step >= first).unwrap_or(0);
+        let steps = self.steps.of_body();
+        let before = |step| self.phases.partition_point(|p| p.step < step);
+        let body = before(steps.start)..before(steps.end);
+        let body = if body.is_empty() {
+            0..self.phases.len()
+        } else {
+            body
+        };
         (self.phases, body)
     }
 }
